@@ -1,0 +1,140 @@
+# Everything here needs a Python >= 3.11 with pip and venv, and make; no more.
+#   make PYTHON=python3.12 test      choose the Python that .venv is made with
+#   make PYTEST_ARGS="-k name" unit  pass arguments to pytest
+
+PYTHON      ?= python3
+WORKERS     ?= 2
+PYTEST_ARGS ?=
+
+# The Pythons that `test-all-pythons` asks for, each by the name python3.X or, where
+# that is not to be had, from pyenv's folder.
+PYTHONS     ?= 3.11 3.12 3.13
+
+VENV        := .venv
+BIN         := $(VENV)/bin
+MINIMAL     := .venv-minimal
+TOOLS       := .venv-tools
+PINS        := pyproject.toml constraints.txt
+PIP         := -m pip --disable-pip-version-check --no-input install -qq -c constraints.txt
+PYTEST      := -m pytest -n $(WORKERS)
+TEST_TOOLS  := pytest pytest-timeout pytest-xdist hypothesis
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: demo
+demo: $(VENV)/.stamp-demo ## Install the command line and run `dszog demo`
+	@$(BIN)/dszog demo
+
+.PHONY: test
+test: lint types unit doctest ## All that a change must pass: lint, types, unit, doctest
+
+.PHONY: lint
+lint: $(VENV)/.stamp-dev ## Check style and formatting with ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+.PHONY: format
+format: $(VENV)/.stamp-dev ## Let ruff format the code and make its safe fixes
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: types
+types: $(VENV)/.stamp-dev ## Check types with mypy --strict
+	$(BIN)/mypy
+
+.PHONY: unit
+unit: $(VENV)/.stamp-dev ## Run the tests
+	$(BIN)/python $(PYTEST) $(PYTEST_ARGS)
+
+.PHONY: doctest
+doctest: $(VENV)/.stamp-dev ## Run the examples in the docstrings
+	$(BIN)/python -m pytest --doctest-modules src/dszog
+
+.PHONY: minimal
+minimal: $(MINIMAL)/.stamp ## Run tests and doctests with NumPy and SciPy alone, no extras
+	$(MINIMAL)/bin/python $(PYTEST) $(PYTEST_ARGS)
+	$(MINIMAL)/bin/python -m pytest --doctest-modules --doctest-ignore-import-errors src/dszog
+
+.PHONY: test-all-pythons
+test-all-pythons: $(PYTHONS:%=test-python-%) ## Run the tests on Python 3.11, 3.12 and 3.13
+
+.PHONY: $(PYTHONS:%=test-python-%)
+$(PYTHONS:%=test-python-%): test-python-%: .venv-%/.stamp
+	.venv-$*/bin/python $(PYTEST) $(PYTEST_ARGS)
+
+.PHONY: dist
+dist: $(VENV)/.stamp-dev ## Build the wheel and the source archive into dist/
+	$(BIN)/python -m build --no-isolation
+
+.PHONY: constraints
+constraints: $(TOOLS)/.stamp ## Re-make constraints.txt from pyproject.toml, newest versions
+	@{ echo '# The versions that tests run with. Re-make with: make constraints'; \
+	  $(TOOLS)/bin/uv pip compile pyproject.toml --all-extras --universal \
+	    --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
+	    --upgrade --quiet; } > constraints.new || { rm -f constraints.new; exit 1; }
+	@mv constraints.new constraints.txt
+	@echo 'constraints.txt is new: run `make test-all-pythons minimal` before it is kept.'
+
+.PHONY: clean
+clean: ## Remove environments, builds and caches
+	rm -rf .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests benchmarks docs examples -name __pycache__ -type d -prune \
+	  -exec rm -rf {} + 2>/dev/null || true
+
+# --- environments: made once, brought up to date when pyproject.toml or
+# constraints.txt change -----------------------------------------------------------
+
+# $(call make-venv,PYTHON,FOLDER)
+define make-venv
+	@command -v $(1) >/dev/null 2>&1 || { \
+	  echo 'dszog needs Python 3.11 or newer, and "$(1)" was not found.' \
+	       'Install one, or name it: make PYTHON=/path/to/python3'; exit 1; }
+	@$(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo 'dszog needs Python 3.11 or newer, and "$(1)" is older or does not start.' \
+	       'Name a newer one: make PYTHON=/path/to/python3'; exit 1; }
+	@$(1) -m venv $(2)
+endef
+
+$(VENV)/.stamp-venv:
+	$(call make-venv,$(PYTHON),$(VENV))
+	@touch $@
+
+$(VENV)/.stamp-demo: $(PINS) | $(VENV)/.stamp-venv
+	@echo 'Installing dszog with its command line into $(VENV) ...'
+	@$(BIN)/python $(PIP) -e '.[cli,viz]'
+	@touch $@
+
+$(VENV)/.stamp-dev: $(PINS) | $(VENV)/.stamp-venv
+	@echo 'Installing dszog and the development tools into $(VENV) ...'
+	@$(BIN)/python $(PIP) -e '.[dev]'
+	@touch $@
+
+$(MINIMAL)/.stamp: $(PINS)
+	$(call make-venv,$(PYTHON),$(MINIMAL))
+	@echo 'Installing dszog without extras into $(MINIMAL) ...'
+	@$(MINIMAL)/bin/python $(PIP) -e . $(TEST_TOOLS)
+	@touch $@
+
+$(TOOLS)/.stamp: | $(VENV)/.stamp-venv
+	@$(BIN)/python -m venv $(TOOLS)
+	@$(TOOLS)/bin/python -m pip --disable-pip-version-check --no-input install -qq uv
+	@touch $@
+
+$(PYTHONS:%=.venv-%/.stamp): .venv-%/.stamp: $(PINS)
+	@set -e; python=; \
+	for try in python$* "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$*.*/bin/python; do \
+	  if "$$try" -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] != "$*")' \
+	    >/dev/null 2>&1; then python=$$try; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then echo 'Python $* was not found. Install it,' \
+	  'or leave it out: make PYTHONS="..." test-all-pythons'; exit 1; fi; \
+	"$$python" -m venv .venv-$*
+	@echo 'Installing dszog and the development tools into .venv-$* ...'
+	@.venv-$*/bin/python $(PIP) -e '.[dev]'
+	@touch $@

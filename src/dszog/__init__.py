@@ -1,0 +1,39 @@
+"""Minimise what can only be evaluated, under more constraints than one can look at."""
+
+from dszog.constraints import Constraints
+from dszog.errors import (
+    DszogError,
+    EvaluationError,
+    InputError,
+    InputTypeError,
+    MissingExtraError,
+)
+from dszog.evaluators import EVALUATORS
+from dszog.methods import DSZOG, METHODS
+from dszog.minimize import minimize
+from dszog.problem import Losses, Problem
+from dszog.query import ProblemSize, Query, Reply
+from dszog.run import Progress
+from dszog.status import Status
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "DSZOG",
+    "EVALUATORS",
+    "METHODS",
+    "Constraints",
+    "DszogError",
+    "EvaluationError",
+    "InputError",
+    "InputTypeError",
+    "Losses",
+    "MissingExtraError",
+    "Problem",
+    "ProblemSize",
+    "Progress",
+    "Query",
+    "Reply",
+    "Status",
+    "minimize",
+]

@@ -1,0 +1,183 @@
+"""Checks at the door. Every message says what is wrong, what was got, what to do."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dszog._arrays import FloatArray, frozen_floats
+from dszog.errors import InputError, InputTypeError
+
+
+def check_positive(owner: object, **advice: str) -> None:
+    """Refuse fields of `owner` that are not positive, finite numbers."""
+    for name, what_to_do in advice.items():
+        value = check_number(owner, name, getattr(owner, name))
+        if not (math.isfinite(value) and value > 0):
+            raise InputError(
+                f"{_name(owner)}: `{name}` must be positive and finite, got {value!r}. "
+                f"{what_to_do}"
+            )
+
+
+def check_share(owner: object, **advice: str) -> None:
+    """Refuse fields of `owner` that are not in the interval (0, 1]."""
+    for name, what_to_do in advice.items():
+        value = check_number(owner, name, getattr(owner, name))
+        if not 0 < value <= 1:
+            raise InputError(
+                f"{_name(owner)}: `{name}` must lie in (0, 1], got {value!r}. "
+                f"{what_to_do}"
+            )
+
+
+def check_number(owner: object, name: str, value: Any) -> float:
+    """Return `value` as a float; refuse what is not a real number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise InputTypeError(
+            f"{_name(owner)}: `{name}` must be a number, got {shown(value)}. "
+            "Pass an int or a float."
+        )
+    return float(value)
+
+
+def check_count(
+    owner: object, name: str, value: Any, *, least: int = 1, advice: str = ""
+) -> int:
+    """Return `value` as an int; refuse what is not a whole number >= `least`."""
+    try:
+        count = operator.index(value)
+    except TypeError:
+        count = None
+    if count is None or isinstance(value, (bool, np.bool_)):
+        raise InputTypeError(
+            f"{_name(owner)}: `{name}` must be a whole number, got {shown(value)}. "
+            f"{advice or 'Pass an int.'}"
+        )
+    if count < least:
+        raise InputError(
+            f"{_name(owner)}: `{name}` must be at least {least}, got {count}. "
+            f"{advice or 'Pass a larger number.'}"
+        )
+    return count
+
+
+def check_choice(owner: object, name: str, value: Any, choices: Iterable[str]) -> None:
+    """Refuse a value that is not one of the names on offer."""
+    choices = list(choices)
+    if value not in choices:
+        raise InputError(
+            f"{_name(owner)}: `{name}` must be one of {', '.join(map(repr, choices))}, "
+            f"got {shown(value)}.{did_you_mean(value, choices)}"
+        )
+
+
+def check_callable(owner: object, name: str, value: Any, signature: str) -> None:
+    """Refuse what cannot be called."""
+    if not callable(value):
+        raise InputTypeError(
+            f"{_name(owner)}: `{name}` must be a function, got {shown(value)}. "
+            f"Pass a callable {signature}."
+        )
+
+
+def check_vector(owner: object, name: str, value: Any) -> FloatArray:
+    """Return a read-only float64 copy of a vector of finite numbers."""
+    vector = check_floats(owner, name, value)
+    if vector.ndim != 1 or not vector.size:
+        cure = (
+            f"Pass a vector: {name}.ravel()."
+            if vector.size and vector.ndim > 1
+            else "Pass a vector with one entry per variable."
+        )
+        raise InputError(f"{_name(owner)}: `{name}` has shape {vector.shape}. {cure}")
+    return vector
+
+
+def check_floats(owner: object, name: str, value: Any) -> FloatArray:
+    """Return a read-only float64 copy of an array of finite numbers."""
+    array = as_numbers(owner, name, value)
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        where = ", ".join(str(tuple(map(int, place))) for place in bad[:5])
+        more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
+        first = array[tuple(bad[0])]
+        raise InputError(
+            f"{_name(owner)}: `{name}` must be finite, got {first} at position "
+            f"{where}{more}. Replace these entries by numbers."
+        )
+    return array
+
+
+def as_numbers(owner: object, name: str, value: Any) -> FloatArray:
+    """Return a read-only float64 copy; refuse text, objects and complex numbers."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.asarray(None)  # ragged: refused below, as an object
+    if array.dtype.kind not in "fiub":
+        raise InputTypeError(
+            f"{_name(owner)}: `{name}` must hold real numbers, got {shown(value)} "
+            f"(dtype {array.dtype}). Pass an array that converts to float64."
+        )
+    return frozen_floats(np.array(array, dtype=np.float64))
+
+
+def check_bounds(owner: object, bounds: Any, dim: int) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and upper bounds as two vectors; ``None`` is no bound."""
+    if bounds is None:
+        return frozen_floats(np.full(dim, -np.inf)), frozen_floats(np.full(dim, np.inf))
+    if hasattr(bounds, "lb") and hasattr(bounds, "ub"):  # scipy.optimize.Bounds
+        pair: Sequence[Any] = (bounds.lb, bounds.ub)
+    else:
+        pair = _transposed(owner, bounds, dim)
+    lower, upper = (
+        frozen_floats(np.array(np.broadcast_to(as_numbers(owner, "bounds", side), dim)))
+        for side in pair
+    )
+    wrong = np.flatnonzero(~(lower <= upper))
+    if len(wrong):
+        i = int(wrong[0])
+        raise InputError(
+            f"{_name(owner)}: `bounds` must have lower <= upper, got "
+            f"({lower[i]}, {upper[i]}) for variable {i}. Swap or correct them."
+        )
+    return lower, upper
+
+
+def _transposed(owner: object, bounds: Any, dim: int) -> tuple[list[Any], list[Any]]:
+    try:
+        pairs = [(low, high) for low, high in bounds]
+    except (TypeError, ValueError):
+        pairs = []
+    if len(pairs) != dim:
+        raise InputError(
+            f"{_name(owner)}: `bounds` must be {dim} pairs (low, high), one per "
+            f"variable, got {shown(bounds)}. Use None for a side without a bound, or "
+            "pass scipy.optimize.Bounds."
+        )
+    return (
+        [-np.inf if low is None else low for low, _ in pairs],
+        [np.inf if high is None else high for _, high in pairs],
+    )
+
+
+def did_you_mean(word: Any, choices: Iterable[str]) -> str:
+    """Return a sentence that names the nearest choice, or nothing."""
+    near = difflib.get_close_matches(str(word), list(choices), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def shown(value: Any, width: int = 60) -> str:
+    """Return a short representation of a value for a message."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _name(owner: object) -> str:
+    return owner if isinstance(owner, str) else type(owner).__name__

@@ -1,0 +1,23 @@
+"""The command line: `dszog demo` and what follows."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; needs the extra `cli`."""
+    try:
+        from dszog.cli.app import app
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.split(".")[0] not in {
+            "cyclopts",
+            "rich",
+        }:
+            raise
+        sys.exit(
+            f"The dszog command line needs {missing.name}: "
+            'pip install "dszog[cli,viz]". The library works without it: '
+            "import dszog."
+        )
+    app()

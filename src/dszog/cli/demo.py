@@ -1,0 +1,244 @@
+"""`dszog demo`: a heavily constrained problem, solved and explained."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy.optimize import OptimizeResult
+
+import dszog
+from dszog._arrays import FloatArray, IntArray
+from dszog._random import stream
+from dszog.constraints import PairwiseConstraints
+
+N_ROWS, N_FEATURES, N_INFORMATIVE, N_REDUNDANT = 500, 50, 15, 15
+MARGIN = -0.3
+SHOWN_EVERY = 20  # iterations between points of the picture
+
+
+@dataclass(frozen=True)
+class DemoProblem:
+    """Training rows, and the problem that is made of them."""
+
+    X: FloatArray  # (500, 50)
+    y: FloatArray  # (500,), +1 or -1
+    pairs: PairwiseConstraints
+    problem: dszog.Problem
+    generator: str  # which generator made the rows
+
+    def objective(self, w: FloatArray) -> float:
+        """Return the mean loss over all rows; for the picture, not for the method."""
+        return float(_loss(self.y, self.X @ w).mean())
+
+
+def demo_problem(seed: int) -> DemoProblem:
+    """Return the relaxed pairwise problem: 50 variables, about 62,500 constraints.
+
+    The loss of a row is ``1 - exp(-(y - x.w)^2)``; every pair of a positive and a
+    negative row is a constraint: the positive one scores at most 0.3 lower.
+    """
+    X, y, generator = _rows(seed)
+
+    def losses(points: FloatArray, indices: IntArray) -> FloatArray:
+        return _loss(y[indices], points @ X[indices].T)
+
+    pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0], margin=MARGIN)
+    problem = dszog.Problem(dszog.Losses(losses, N_ROWS), pairs.black_box(), N_FEATURES)
+    return DemoProblem(X, y, pairs, problem, generator)
+
+
+def _loss(labels: FloatArray, scores: FloatArray) -> FloatArray:
+    loss: FloatArray = 1.0 - np.exp(-np.square(labels - scores))
+    return loss
+
+
+def _rows(seed: int) -> tuple[FloatArray, FloatArray, str]:
+    try:
+        from sklearn.datasets import make_classification
+    except ImportError:
+        X, labels, generator = *own_classification(seed), "the built-in generator"
+    else:
+        X, labels = make_classification(
+            n_samples=2 * N_ROWS,
+            n_features=N_FEATURES,
+            n_informative=N_INFORMATIVE,
+            n_redundant=N_REDUNDANT,
+            n_clusters_per_class=1,
+            class_sep=0.7,
+            flip_y=0.1,
+            random_state=seed,
+        )
+        generator = "scikit-learn's make_classification"
+    X, y = X[:N_ROWS], np.where(labels[:N_ROWS] > 0, 1.0, -1.0)
+    X = (X - X.mean(axis=0)) / X.std(axis=0) * 2.0 / np.sqrt(N_FEATURES)
+    return X, y, generator
+
+
+def own_classification(seed: int) -> tuple[FloatArray, IntArray]:
+    """Return rows of two Gaussian classes, with redundant and useless features.
+
+    Each class is one cluster around a corner of a cube in the informative features;
+    the redundant ones are mixtures of these, the others noise; a tenth of the labels is
+    drawn anew.
+    """
+    rng = stream(seed, 0)
+    n, k = 2 * N_ROWS, N_INFORMATIVE
+    labels = rng.permutation(np.arange(n) % 2)
+    corners = 0.7 * rng.choice([-1.0, 1.0], size=(2, k))
+    mixing = rng.uniform(-1.0, 1.0, size=(2, k, k))
+    informative = rng.standard_normal((n, k))
+    informative = np.einsum("nk,nkj->nj", informative, mixing[labels]) + corners[labels]
+    redundant = informative @ rng.uniform(-1.0, 1.0, size=(k, N_REDUNDANT))
+    noise = rng.standard_normal((n, N_FEATURES - k - N_REDUNDANT))
+    X = np.concatenate([informative, redundant, noise], axis=1)
+    X = X[:, rng.permutation(N_FEATURES)]
+    flipped = rng.random(n) < 0.1
+    labels = np.where(flipped, rng.integers(2, size=n), labels)
+    return X, labels
+
+
+@dataclass
+class Track:
+    """The true objective and worst violation along the way, for the picture."""
+
+    demo: DemoProblem
+    queries: list[int] = field(default_factory=list)
+    objective: list[float] = field(default_factory=list)
+    violation: list[float] = field(default_factory=list)
+
+    def __call__(self, progress: dszog.Progress) -> None:
+        """Look at all constraints; not counted, as the method does not see it."""
+        if progress.iteration % SHOWN_EVERY:
+            return
+        self.queries.append(progress.n_queries)
+        self.objective.append(self.demo.objective(progress.x))
+        worst = self.demo.pairs.summary(progress.x).worst_value
+        self.violation.append(max(worst, 0.0))
+
+
+def run_demo(console: Console, output: Path, seed: int, max_queries: int) -> bool:
+    """Solve, show and save; return whether the result is a success."""
+    demo = demo_problem(seed)
+    size = demo.problem.size
+    output.mkdir(parents=True, exist_ok=True)
+    console.print(
+        f"[bold]dszog demo[/bold]: train a classifier on {N_ROWS} rows so that no "
+        f"positive row scores more than {-MARGIN} below any negative one.\n"
+        f"{size.dim} variables, {size.n_constraints:,} constraints, one per pair of "
+        f"rows; objective and constraints are black boxes.\n"
+        f"Data from {demo.generator}, seed {seed}."
+    )
+    track = Track(demo)
+    started = time.perf_counter()
+    result = dszog.minimize(
+        demo.problem,
+        max_queries=max_queries,
+        seed=seed,
+        callback=track,
+        progress=True,
+    )
+    seconds = time.perf_counter() - started
+    figures = _figures(demo, result, seconds)
+    console.print(_table(figures))
+    console.print(_verdict(figures))
+    (output / "demo.json").write_text(json.dumps(figures, indent=2) + "\n")
+    console.print(f"Figures: {output / 'demo.json'}")
+    picture = _draw(track, result, output / "demo.png")
+    console.print(picture)
+    return bool(result.success)
+
+
+def _figures(
+    demo: DemoProblem, result: OptimizeResult, seconds: float
+) -> dict[str, float | int | bool | str]:
+    m = demo.problem.size.n_constraints
+    feasibility = result.certificate.feasibility
+    method = result.method
+    points = method.n_directions + 1
+    return {
+        "success": bool(result.success),
+        "message": result.message,
+        "constraints": m,
+        "iterations": result.nit,
+        "objective_at_start": demo.objective(demo.problem.x0),
+        "objective": float(result.fun),
+        "worst_violation": float(result.maxcv),
+        "share_violated": feasibility.n_violated / m,
+        "loss_queries": result.nfev,
+        "constraint_queries": result.ncev,
+        "looks_at_all_constraints": result.ncev / m,
+        "constraint_queries_of_full_looks": result.nit * points * m,
+        "seconds": round(seconds, 2),
+        "dszog": dszog.__version__,
+    }
+
+
+def _table(figures: dict[str, float | int | bool | str]) -> Table:
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    rows = {
+        "objective": f"{figures['objective']:.4f}, from "
+        f"{figures['objective_at_start']:.4f} at the start",
+        "worst violation": f"{figures['worst_violation']:.4f}",
+        "share violated": f"{figures['share_violated']:.3%} of all "
+        f"{figures['constraints']:,} constraints (all checked)",
+        "queries": f"{figures['loss_queries']:,} of losses, "
+        f"{figures['constraint_queries']:,} of constraints",
+        "that is": f"{figures['looks_at_all_constraints']:.1f} looks at all "
+        "constraints",
+        "iterations": f"{figures['iterations']:,} in {figures['seconds']} s",
+    }
+    for name, value in rows.items():
+        table.add_row(f"[bold]{name}[/bold]", value)
+    return table
+
+
+def _verdict(figures: dict[str, float | int | bool | str]) -> str:
+    ratio = float(figures["constraint_queries_of_full_looks"]) / float(
+        figures["constraint_queries"]
+    )
+    colour = "green" if figures["success"] else "yellow"
+    achieved = (
+        "A point that keeps every constraint to within the tolerance"
+        if figures["success"]
+        else "The best point found"
+    )
+    looks, steps = figures["looks_at_all_constraints"], figures["iterations"]
+    return (
+        f"[{colour}]{achieved} (worst violation {figures['worst_violation']:.4f}) was "
+        f"found for the price of {looks:.0f} looks at all constraints; looking at all "
+        f"of them at each of the {steps:,} steps would have cost {ratio:,.0f} times as "
+        f"many constraint queries.[/{colour}]"
+    )
+
+
+def _draw(track: Track, result: OptimizeResult, path: Path) -> str:
+    """Draw objective and worst violation against queries; return what to say of it."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        return 'No picture: matplotlib is missing. pip install "dszog[viz]"'
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, (top, bottom) = plt.subplots(
+        2, sharex=True, figsize=(7, 6), layout="constrained"
+    )
+    millions = np.array(track.queries) / 1e6
+    top.plot(millions, track.objective, color="C0")
+    top.axhline(result.fun, color="0.6", linewidth=0.8)
+    top.set_ylabel("objective")
+    top.set_title("62,000 constraints, a few looked at in each iteration", fontsize=11)
+    bottom.semilogy(millions, np.maximum(track.violation, 1e-4), color="C3")
+    bottom.axhline(1e-2, color="0.6", linestyle="--", linewidth=0.8, label="tolerance")
+    bottom.set_ylabel("worst violation of all")
+    bottom.set_xlabel("queries (millions of values of losses and constraints)")
+    bottom.legend(loc="upper right")
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+    return f"Picture: {path}"

@@ -1,0 +1,229 @@
+r"""A family of constraints :math:`f_j(x) \le 0`, known by its values alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from dszog._arrays import FloatArray, IntArray
+from dszog._validation import check_callable, check_count
+from dszog.errors import InputError
+
+if TYPE_CHECKING:
+    from dszog.constraints.callables import FunctionConstraints
+    from dszog.constraints.linear import LinearConstraints
+    from dszog.constraints.pairwise import PairwiseConstraints
+
+Values: TypeAlias = Callable[[FloatArray, IntArray], Any]
+
+LARGEST_COUNT = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What all constraints of a family say about one point, exactly."""
+
+    n_constraints: int
+    n_violated: int  # how many have a value > 0
+    worst_value: float  # the largest value; negative if every constraint holds
+    worst_index: int  # a constraint that has it
+    sum_squares: float  # the sum of max(f_j, 0)^2
+
+
+class Constraints:
+    r"""Constraints :math:`f_j(x) \le 0` for :math:`j = 0, \dots, m - 1`.
+
+    A constraint **holds where its value is at most 0**. The family is a function of the
+    index, never a list, so `m` may be :math:`10^{12}`.
+
+    Parameters
+    ----------
+    values : callable
+        ``values(points, indices)`` with `points` of shape ``(k, dim)`` and `indices` of
+        shape ``(b,)``, returning an array of shape ``(k, b)``.
+    m : int
+        The number of constraints.
+    jacobian : callable, optional
+        ``jacobian(point, indices)`` of shape ``(b, dim)``: the gradients at one point.
+        Given, the constraints are a white box and methods that can use it do.
+
+    Examples
+    --------
+    A trillion half-planes, of which only those asked for are ever formed:
+
+    >>> import numpy as np
+    >>> def values(points, indices):
+    ...     angles = 2 * np.pi * indices / 10**12
+    ...     return points @ np.array([np.cos(angles), np.sin(angles)]) - 1.0
+    >>> half_planes = Constraints(values, 10**12)
+    >>> len(half_planes)
+    1000000000000
+    >>> half_planes.values(np.array([[2.0, 0.0]]), np.array([0, 5 * 10**11]))
+    array([[ 1., -3.]])
+    """
+
+    def __init__(
+        self,
+        values: Values,
+        m: int,
+        *,
+        jacobian: Callable[[FloatArray, IntArray], Any] | None = None,
+    ) -> None:
+        check_callable(
+            "Constraints", "values", values, "values(points, indices) -> (k, b) array"
+        )
+        self._m = check_constraint_count("Constraints", m)
+        if jacobian is not None:
+            check_callable(
+                "Constraints",
+                "jacobian",
+                jacobian,
+                "jacobian(point, indices) -> (b, dim) array",
+            )
+        self._values = values
+        self._jacobian = jacobian
+
+    def __len__(self) -> int:
+        return self._m
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(m={self._m:_})"
+
+    @property
+    def dim(self) -> int | None:
+        """Number of variables, where the kind of constraint knows it."""
+        return None
+
+    @property
+    def has_jacobian(self) -> bool:
+        """Whether gradients of the constraints can be asked for."""
+        return self._jacobian is not None
+
+    def values(self, points: FloatArray, indices: IntArray) -> Any:
+        """Return ``f_j(x)`` for each point (row) and each index (column)."""
+        return self._values(points, indices)
+
+    def jacobian(self, point: FloatArray, indices: IntArray) -> Any:
+        """Return the gradients of the indexed constraints at one point, as rows."""
+        if self._jacobian is None:
+            raise NotImplementedError(f"{self!r} was given no jacobian.")
+        return self._jacobian(point, indices)
+
+    def summary(self, x: FloatArray) -> Summary | None:
+        """Return what all `m` constraints say about `x` where structure makes it cheap.
+
+        None where only a pass over all `m` values could tell.
+        """
+        return None
+
+    def black_box(self) -> Constraints:
+        """Return the same constraints with their gradients hidden.
+
+        A method then uses values alone; the exact summary of a point stays known.
+        """
+        return _BlackBox(self)
+
+    # ------------------------------------------------------------------- ready kinds
+
+    @classmethod
+    def from_function(
+        cls, function: Callable[[FloatArray, int], float], m: int
+    ) -> FunctionConstraints:
+        """Return constraints from one ``function(x, j) -> float``, the simplest way.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> spheres = Constraints.from_function(lambda x, j: x @ x - (j + 1.0), 5)
+        >>> spheres.values(np.array([[1.0, 1.0]]), np.array([0, 4]))
+        array([[ 1., -3.]])
+        """
+        from dszog.constraints.callables import FunctionConstraints
+
+        return FunctionConstraints(function, m)
+
+    @classmethod
+    def linear(cls, A: Any, b: Any) -> LinearConstraints:
+        """Return the constraints ``A x <= b``, `A` dense or sparse.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> box = Constraints.linear(np.vstack([np.eye(2), -np.eye(2)]), np.ones(4))
+        >>> box.values(np.array([[3.0, 0.0]]), np.arange(4))
+        array([[ 2., -1., -4., -1.]])
+        """
+        from dszog.constraints.linear import LinearConstraints
+
+        return LinearConstraints(A, b)
+
+    @classmethod
+    def pairwise(
+        cls,
+        X_pos: Any,
+        X_neg: Any,
+        margin: float = 0.0,
+    ) -> PairwiseConstraints:
+        r"""Return one constraint for each pair of a positive and a negative row.
+
+        :math:`x_b^- \cdot w - x_a^+ \cdot w + \text{margin} \le 0`: every positive row
+        scores at least `margin` above every negative one; a negative margin relaxes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> pairs = Constraints.pairwise(np.eye(2), np.zeros((3, 2)))
+        >>> len(pairs)
+        6
+        >>> pairs.summary(np.array([1.0, -2.0])).worst_value
+        2.0
+        """
+        from dszog.constraints.pairwise import PairwiseConstraints
+
+        return PairwiseConstraints(X_pos, X_neg, margin)
+
+
+class _BlackBox(Constraints):
+    """Constraints whose gradients are not to be used."""
+
+    def __init__(self, inner: Constraints) -> None:
+        super().__init__(inner.values, len(inner))
+        self._inner = inner
+
+    @property
+    def dim(self) -> int | None:
+        """Number of variables, where the kind of constraint knows it."""
+        return self._inner.dim
+
+    def summary(self, x: FloatArray) -> Summary | None:
+        """Return what all constraints say about `x`, where structure tells."""
+        return self._inner.summary(x)
+
+
+def check_constraint_count(owner: str, m: Any) -> int:
+    """Return `m` as an int; refuse none, and more than 64-bit indices can name."""
+    count = check_count(
+        owner, "m", m, advice="Leave the constraints out if there are none."
+    )
+    if count > LARGEST_COUNT:
+        raise InputError(
+            f"{owner}: `m` must be below 2**63, got {m}. Indices are 64-bit integers; "
+            "group constraints so that one index stands for several."
+        )
+    return count
+
+
+def summarise(values: FloatArray, first_index: int = 0) -> Summary:
+    """Return the summary of constraints whose values are all at hand."""
+    worst = int(np.argmax(values))
+    violations = np.maximum(values, 0.0)
+    return Summary(
+        n_constraints=len(values),
+        n_violated=int(np.count_nonzero(values > 0.0)),
+        worst_value=float(values[worst]),
+        worst_index=first_index + worst,
+        sum_squares=float(np.square(violations).sum()),
+    )

@@ -1,0 +1,99 @@
+r"""One constraint for every pair of a positive and a negative row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dszog._arrays import FloatArray, IntArray
+from dszog._validation import check_floats, check_number
+from dszog.constraints.base import Constraints, Summary
+from dszog.errors import InputError
+
+
+class PairwiseConstraints(Constraints):
+    r""":math:`x_b^- \cdot w - x_a^+ \cdot w + \text{margin} \le 0` for all pairs.
+
+    Pair :math:`j` is :math:`a = \lfloor j / n^- \rfloor, b = j \bmod n^-`; no list of
+    pairs is ever made.
+    """
+
+    def __init__(self, X_pos: Any, X_neg: Any, margin: float = 0.0) -> None:
+        name = "Constraints.pairwise"
+        self._positives = _rows(name, "X_pos", X_pos)
+        self._negatives = _rows(name, "X_neg", X_neg)
+        if self._positives.shape[1] != self._negatives.shape[1]:
+            raise InputError(
+                f"{name}: `X_pos` and `X_neg` must have the same columns, got "
+                f"{self._positives.shape[1]} and {self._negatives.shape[1]}. "
+                "Take both from one matrix: X[y == 1], X[y == -1]."
+            )
+        self._margin = check_number(name, "margin", margin)
+        if not np.isfinite(self._margin):
+            raise InputError(
+                f"{name}: `margin` must be finite, got {margin}. Try 0, or -0.1 to "
+                "relax."
+            )
+        super().__init__(
+            self._pairs_at,
+            len(self._positives) * len(self._negatives),
+            jacobian=self._gradients,
+        )
+
+    @property
+    def dim(self) -> int:
+        """Number of variables: the columns of the rows."""
+        return int(self._positives.shape[1])
+
+    def pair(self, indices: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the positive and the negative row that each index stands for."""
+        return np.divmod(indices, len(self._negatives))
+
+    def _pairs_at(self, points: FloatArray, indices: IntArray) -> FloatArray:
+        values: FloatArray = points @ self._differences(indices).T
+        return values + self._margin
+
+    def _gradients(self, point: FloatArray, indices: IntArray) -> FloatArray:
+        return self._differences(indices)
+
+    def _differences(self, indices: IntArray) -> FloatArray:
+        positive, negative = self.pair(indices)
+        return self._negatives[negative] - self._positives[positive]
+
+    def summary(self, x: FloatArray) -> Summary:
+        r"""Return what all pairs say about `x` in :math:`O(n \log n)`, exactly.
+
+        The worst pair is the lowest positive against the highest negative. A negative
+        score :math:`s` violates with every positive score below :math:`s +` margin; in
+        sorted order these are a prefix, whose sums of scores and squares give the rest.
+        """
+        positive = self._positives @ x
+        negative = self._negatives @ x + self._margin
+        low, high = int(np.argmin(positive)), int(np.argmax(negative))
+        worst = float(negative[high] - positive[low])
+
+        centre = float(negative[high])  # sums of squares of small numbers keep digits
+        ordered = np.sort(positive) - centre
+        negative = negative - centre
+        n_below = np.searchsorted(ordered, negative, side="left")
+        sums = np.concatenate([[0.0], np.cumsum(ordered)])[n_below]
+        squares = np.concatenate([[0.0], np.cumsum(ordered**2)])[n_below]
+        total = float((n_below * negative**2 - 2 * negative * sums + squares).sum())
+        return Summary(
+            n_constraints=len(self),
+            n_violated=int(n_below.sum()),
+            worst_value=worst,
+            worst_index=low * len(self._negatives) + high,
+            sum_squares=max(total, 0.0),
+        )
+
+
+def _rows(owner: str, name: str, value: Any) -> FloatArray:
+    rows = check_floats(owner, name, value)
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise InputError(
+            f"{owner}: `{name}` must be a matrix with a sample per row, got shape "
+            f"{rows.shape}. Pass at least one row: X[y == 1]."
+        )
+    return rows

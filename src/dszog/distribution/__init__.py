@@ -1,0 +1,25 @@
+"""The probability distribution over the constraints, and how it learns."""
+
+from dszog.distribution.base import Distribution, DualStep
+from dszog.distribution.dense import DenseDistribution
+from dszog.distribution.projection import project_onto_simplex, project_with_background
+from dszog.distribution.sparse import SparseDistribution
+from dszog.distribution.uniform import UniformDistribution
+
+DISTRIBUTIONS: dict[str, type[Distribution]] = {
+    "sparse": SparseDistribution,
+    "dense": DenseDistribution,
+    "uniform": UniformDistribution,
+}
+"""Every distribution by the name `DSZOG(distribution=...)` knows it by."""
+
+__all__ = [
+    "DISTRIBUTIONS",
+    "DenseDistribution",
+    "Distribution",
+    "DualStep",
+    "SparseDistribution",
+    "UniformDistribution",
+    "project_onto_simplex",
+    "project_with_background",
+]

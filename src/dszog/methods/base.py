@@ -1,0 +1,71 @@
+"""What every method promises: it asks, it is told, and it keeps nothing in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from dszog._arrays import FloatArray, IntArray, frozen_floats
+from dszog.query import ProblemSize, Query, Reply
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class State:
+    """Where a run stands: all that the next iteration needs, and nothing else.
+
+    Immutable, its arrays read-only: a state can be kept, shared and compared.
+    """
+
+    iteration: int  # how often the method was told
+    seed: int
+    size: ProblemSize
+    x: FloatArray  # (dim,), the iterate
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", frozen_floats(self.x))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Info:
+    """What a person may want to see of one iteration; nothing that is read again.
+
+    The values are those of the sampled batch, hence noisy; `nan` where none was drawn.
+    """
+
+    sampled_objective: float = float("nan")
+    sampled_violation: float = float("nan")  # the largest max(f_j, 0) that was seen
+    sampled_share: float = float("nan")  # of a uniform draw, the part that is violated
+    weighted_violation: float = 0.0  # the mean of max(f_j, 0) over a draw from p
+    n_touched: int = 0  # constraints with a weight of their own
+
+
+class Method(Protocol):
+    """A frozen dataclass of hyper-parameters with three pure functions."""
+
+    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> Any:
+        """Return the state before the first iteration."""
+        ...
+
+    def ask(self, state: Any) -> tuple[Query, ...]:
+        """Return what the method wants to know; the same each time it is asked."""
+        ...
+
+    def tell(
+        self, state: Any, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> tuple[Any, Info]:
+        """Return the state that follows from the answers to ``ask(state)``."""
+        ...
+
+    def planned(
+        self, size: ProblemSize, iterations: int | None, queries: int | None
+    ) -> Self:
+        """Return the method with what it leaves open settled for a run of this length.
+
+        `None` is no limit. What the user has set is left as it is.
+        """
+        ...
+
+    def weights(self, state: Any) -> tuple[IntArray, FloatArray]:
+        """Return the constraints that stand out and the weight of each."""
+        ...

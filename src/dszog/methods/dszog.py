@@ -1,0 +1,547 @@
+r"""DSZOG: doubly stochastic zeroth-order gradients for heavily constrained problems.
+
+The method of [1]_ minimises
+
+.. math:: g(w) = \max_{p \in \Delta} \; f_0(w) + \beta \sum_j p_j \max(f_j(w), 0)^2
+          - \tfrac{\lambda}{2} \|p\|^2
+
+by descent in :math:`w` along averaged zeroth-order gradients and ascent in the weights
+:math:`p` over the constraints. Each iteration looks at a few losses, a few constraints
+drawn from :math:`p`, and a few drawn uniformly.
+
+References
+----------
+.. [1] W. Shi, H. Gao and B. Gu, "Gradient-Free Method for Heavily Constrained Nonconvex
+   Optimization", ICML 2022, PMLR 162.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+import numpy as np
+
+from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog._random import distinct_indices, stream
+from dszog._validation import (
+    check_choice,
+    check_count,
+    check_positive,
+    check_share,
+)
+from dszog.distribution import DISTRIBUTIONS, Distribution, DualStep
+from dszog.errors import InputError
+from dszog.gradients import (
+    DIRECTIONS,
+    Directions,
+    central_difference,
+    draw_directions,
+    forward_difference,
+)
+from dszog.methods.base import Info, State
+from dszog.penalties import squared_violation
+from dszog.query import NO_INDICES, ProblemSize, Query, Reply, check_replies
+
+StepDecay: TypeAlias = Literal["constant", "linear", "sqrt"]
+Start: TypeAlias = Literal["auto", "exact", "sampled"]
+DualEstimate: TypeAlias = Literal["plain", "centred"]
+
+EXACT_START = 10**7  # "auto" looks at all constraints once up to this many
+START_BLOCK = 2**17  # constraints asked for at a time in the exact start
+START_SAMPLE = 2**14  # constraints drawn in the sampled start
+DENSE_LIMIT = 10**8  # weights a dense distribution may hold
+LOSS_BATCH, CONSTRAINT_BATCH, DUAL_BATCH = 64, 32, 256
+DEFAULT_HORIZON = 2000
+SQRT_DECAY = 100  # steps until the decay by the square root sets in
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class StartPass:
+    """The first look at the constraints, from which the first weights follow."""
+
+    n_seen: int  # constraints looked at so far
+    indices: IntArray  # violated ones that may matter for the weights, ascending
+    penalties: FloatArray  # their penalties
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "indices", frozen_ints(self.indices))
+        object.__setattr__(self, "penalties", frozen_floats(self.penalties))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class DSZOGState(State):
+    """The iterate, its averaged gradient, and the weights over the constraints."""
+
+    velocity: FloatArray  # (dim,), the averaged gradient z_w
+    distribution: Distribution | None  # p and z_p; None before the start and if m = 0
+    start: StartPass | None  # the look at the constraints that is under way
+    first_iteration: int  # the iteration of the first step
+    n_queries: int  # spent so far; the linear decay reads it
+
+    def __post_init__(self) -> None:
+        State.__post_init__(self)
+        object.__setattr__(self, "velocity", frozen_floats(self.velocity))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DSZOG:
+    r"""Descend in the variables, ascend in the weights, both on few samples.
+
+    The defaults suit problems whose variables, losses and constraints are of order one.
+    :meth:`as_published` gives the settings of the paper.
+
+    Parameters
+    ----------
+    step_size : float
+        :math:`\eta_w`, the step in the variables.
+    dual_step_size : float
+        :math:`\eta_p`, the step in the weights.
+    penalty : float
+        :math:`\beta`. The worst violation that remains is about the sum of the
+        multipliers divided by :math:`2 \beta`.
+    radius : float
+        :math:`\mu`, how far from the iterate the perturbed points lie.
+    n_directions : int
+        :math:`q`, directions per iteration.
+    dual_ridge : float
+        :math:`\lambda`, which spreads the weights over nearly equal violations.
+    averaging : float
+        :math:`b` in (0, 1], the share of the newest estimate in the averaged gradients.
+    dual_averaging : float
+        :math:`a` in (0, 1], the share of the newest point in the weights.
+    step_eps : float
+        :math:`c`, which keeps the adaptive step finite.
+    loss_batch, constraint_batch, dual_batch : int, optional
+        :math:`|M_1|, |M_2|, |M_3|`: losses, constraints drawn from the weights, and
+        constraints drawn uniformly; 64, 32 and 256, or as many as there are.
+    step_decay : {"constant", "linear", "sqrt"}
+        How the step in the variables shrinks: not (the paper), to 0 over the horizon,
+        or as :math:`1/\sqrt{1 + t/100}`.
+    directions : {"gaussian", "sphere", "orthogonal", "coordinate"}
+        See :func:`dszog.gradients.draw_directions`; ``"gaussian"`` is the paper.
+    antithetic : bool
+        Compare opposite points instead of each point with the iterate.
+    adaptive : bool
+        Divide each step by the root of the norm of its gradient, as the paper does.
+        False with both averagings 1 is the plain method.
+    dual_estimate : {"plain", "centred"}
+        Estimate the gradient in the weights from penalties (the paper), or from their
+        change since each constraint was last seen.
+    distribution : {"sparse", "dense", "uniform"}
+        How the weights are kept. ``"sparse"`` and ``"dense"`` are the same method; the
+        first costs nothing per constraint. ``"uniform"`` keeps them equal.
+    start : {"auto", "exact", "sampled"}
+        First weights from all constraints, or from a uniform draw; ``"auto"`` looks at
+        all of them up to ten million.
+    horizon, horizon_queries : int, optional
+        Iterations or queries over which the linear decay runs; 2000 iterations if
+        neither is given. `minimize` sets them from its budget.
+    """
+
+    step_size: float = 0.02
+    dual_step_size: float = 0.01
+    penalty: float = 30.0
+    radius: float = 1e-4
+    n_directions: int = 5
+    dual_ridge: float = 1e-6
+    averaging: float = 0.5
+    dual_averaging: float = 0.5
+    step_eps: float = 1e-8
+    loss_batch: int | None = None
+    constraint_batch: int | None = None
+    dual_batch: int | None = None
+    step_decay: StepDecay = "linear"
+    directions: Directions = "orthogonal"
+    antithetic: bool = False
+    adaptive: bool = True
+    dual_estimate: DualEstimate = "plain"
+    distribution: Literal["sparse", "dense", "uniform"] = "sparse"
+    start: Start = "auto"
+    horizon: int | None = None
+    horizon_queries: int | None = None
+
+    def __post_init__(self) -> None:
+        check_positive(
+            self,
+            step_size="Try 0.02; halve it while the objective rises.",
+            dual_step_size="Try 0.01.",
+            penalty="Try 30; raise it if violations remain.",
+            radius="Try 1e-4 for variables of order one.",
+            dual_ridge="The paper uses 1e-6.",
+            step_eps="The paper uses 1e-8.",
+        )
+        check_share(
+            self,
+            averaging="The paper uses 0.1, 0.5 and 0.9.",
+            dual_averaging="The paper uses 0.1, 0.5 and 0.9.",
+        )
+        check_count(self, "n_directions", self.n_directions, advice="Try 5.")
+        for name in (
+            "loss_batch",
+            "constraint_batch",
+            "dual_batch",
+            "horizon",
+            "horizon_queries",
+        ):
+            if getattr(self, name) is not None:
+                check_count(self, name, getattr(self, name))
+        check_choice(self, "step_decay", self.step_decay, get_args(StepDecay))
+        check_choice(self, "directions", self.directions, DIRECTIONS)
+        check_choice(self, "dual_estimate", self.dual_estimate, get_args(DualEstimate))
+        check_choice(self, "distribution", self.distribution, DISTRIBUTIONS)
+        check_choice(self, "start", self.start, get_args(Start))
+
+    @classmethod
+    def as_published(cls, **changes: Any) -> Self:
+        r"""Return Algorithm 1 as printed, with the paper's :math:`\lambda` and `c`.
+
+        The step sizes, penalty and averagings are single values of the paper's grids;
+        the number of directions and the radius, which it does not state, are this
+        library's (10 and 1e-3). Any field can be given by name.
+        """
+        printed: dict[str, Any] = {
+            "step_size": 0.01,
+            "dual_step_size": 0.01,
+            "penalty": 1.0,
+            "radius": 1e-3,
+            "n_directions": 10,
+            "averaging": 0.9,
+            "dual_averaging": 0.9,
+            "step_decay": "constant",
+            "directions": "gaussian",
+            "antithetic": False,
+            "start": "exact",
+        }
+        return cls(**(printed | changes))
+
+    # ------------------------------------------------------------------- the contract
+
+    def init(
+        self,
+        x0: FloatArray,
+        size: ProblemSize,
+        seed: int,
+        weights: tuple[IntArray, FloatArray] | None = None,
+    ) -> DSZOGState:
+        """Return the state before the first iteration.
+
+        Parameters
+        ----------
+        x0 : ndarray of shape (dim,)
+        size : ProblemSize
+        seed : int
+        weights : (indices, weights), optional
+            First weights over the constraints, for example of an earlier run. Without
+            them the first iterations look at the constraints and do not move.
+        """
+        self._check_size(size)
+        x = np.array(x0, dtype=float)  # a copy: the caller's array stays the caller's
+        start, distribution = None, None
+        if size.n_constraints and weights is not None:
+            kind = DISTRIBUTIONS[self.distribution]
+            distribution = kind.from_weights(size.n_constraints, *weights)
+        elif size.n_constraints and self.distribution == "uniform":
+            distribution = self._first_weights(size, NO_INDICES, np.empty(0))
+        elif size.n_constraints:
+            start = StartPass(n_seen=0, indices=NO_INDICES, penalties=np.empty(0))
+        return DSZOGState(
+            iteration=0,
+            seed=seed,
+            size=size,
+            x=size.clip(x),
+            velocity=np.zeros_like(x),
+            distribution=distribution,
+            start=start,
+            first_iteration=0,
+            n_queries=0,
+        )
+
+    def ask(self, state: DSZOGState) -> tuple[Query, ...]:
+        """Return the queries of the next iteration.
+
+        Three of them, any of which may be empty: values around the iterate, gradients
+        at it (of what is a white box), and the draw from which the weights learn.
+        """
+        if state.start is not None:
+            return (self._ask_start(state, state.start),)
+        size = state.size
+        rng = stream(state.seed, state.iteration)
+        directions = self._draw_directions(state, rng)  # Alg. 1, line 8
+        losses = distinct_indices(rng, size.n_losses, self._loss_batch(size))  # line 9
+        constraints = duals = NO_INDICES
+        if state.distribution is not None:
+            constraints = state.distribution.sample(  # line 10
+                rng, self._constraint_batch(size)
+            )
+            if self.distribution != "uniform":
+                duals = distinct_indices(  # line 11
+                    rng, size.n_constraints, self._dual_batch(size)
+                )
+        steps = self.radius * directions
+        if self.antithetic:
+            steps = np.concatenate([steps, -steps])
+        around = Query(
+            iteration=state.iteration,
+            x=state.x,
+            steps=steps,
+            losses=NO_INDICES if size.has_gradient else losses,
+            constraints=NO_INDICES if size.has_jacobian else constraints,
+        )
+        at = Query.at(
+            state.x,
+            iteration=state.iteration,
+            losses=losses if size.has_gradient else NO_INDICES,
+            constraints=constraints if size.has_jacobian else NO_INDICES,
+            want="gradients",
+        )
+        dual = Query.at(state.x, iteration=state.iteration, constraints=duals)
+        return around, at, dual
+
+    def tell(
+        self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> tuple[DSZOGState, Info]:
+        """Return the state after one step in the variables and one in the weights."""
+        check_replies(state.iteration, queries, replies)
+        if state.start is not None:
+            return self._tell_start(state, state.start, queries[0], replies[0])
+        first = state.iteration == state.first_iteration
+        b = 1.0 if first else self.averaging
+        estimate = self._gradient(state, replies[0], replies[1])  # Alg. 1, line 12
+        velocity = (1 - b) * state.velocity + b * estimate  # line 14
+        scale = self._decay(state) * self.step_size
+        if self.adaptive:
+            norm = np.sqrt(np.square(velocity).sum())
+            scale = scale / (np.sqrt(norm) + self.step_eps)
+        x = state.size.clip(state.x - scale * velocity)  # line 5
+
+        distribution = state.distribution
+        if distribution is not None and len(queries[2].constraints):
+            distribution = distribution.learn(  # lines 13, 15, 6 and 7
+                queries[2].constraints,
+                squared_violation(replies[2].constraints[0]),
+                self._dual_step,
+                first,
+            )
+        next_state = replace(
+            state,
+            iteration=state.iteration + 1,
+            x=x,
+            velocity=velocity,
+            distribution=distribution,
+            n_queries=state.n_queries + sum(query.n_queries for query in queries),
+        )
+        return next_state, self._info(next_state, replies)
+
+    def planned(
+        self, size: ProblemSize, iterations: int | None, queries: int | None
+    ) -> Self:
+        """Return the method with its horizon, and how it starts, set for this run.
+
+        Where only time limits the run its length is unknown: a linear decay without a
+        horizon then becomes ``"sqrt"``. A look at all constraints that would take more
+        than a tenth of the queries becomes a sampled start.
+        """
+        changes: dict[str, Any] = {}
+        if self.horizon is None and self.horizon_queries is None:
+            if iterations is None and queries is None:
+                if self.step_decay == "linear":
+                    changes["step_decay"] = "sqrt"
+            else:
+                changes.update(
+                    horizon=None if iterations is None else max(iterations, 1),
+                    horizon_queries=None if queries is None else max(queries, 1),
+                )
+        too_dear = queries is not None and size.n_constraints > queries / 10
+        if self.start == "auto" and too_dear:
+            changes["start"] = "sampled"
+        return replace(self, **changes)
+
+    def new_round(self, state: DSZOGState) -> DSZOGState:
+        """Return the state from which a run with other settings goes on.
+
+        The iterate and the weights stay; averages and the decay of the step begin anew.
+        """
+        return replace(state, first_iteration=state.iteration, n_queries=0)
+
+    def weights(self, state: DSZOGState) -> tuple[IntArray, FloatArray]:
+        """Return the touched constraints and their weights."""
+        if state.distribution is None:
+            return NO_INDICES, np.empty(0)
+        return state.distribution.touched()
+
+    # ---------------------------------------------------------- the step in variables
+
+    def _draw_directions(
+        self, state: DSZOGState, rng: np.random.Generator
+    ) -> FloatArray:
+        size = state.size
+        if size.has_gradient and (size.has_jacobian or not size.n_constraints):
+            return np.empty((0, size.dim))  # a white box throughout needs no directions
+        return draw_directions(rng, self.directions, self.n_directions, size.dim)
+
+    def _gradient(self, state: DSZOGState, around: Reply, at: Reply) -> FloatArray:
+        r"""Estimate :math:`\nabla_w L(w, p)`, from true gradients where there are any.
+
+        A constraint drawn twice stands twice in the reply, and so weighs double.
+        """
+        size = state.size
+        gradient = np.zeros(size.dim)
+        values = np.zeros(len(around.losses))
+        if size.has_gradient:
+            gradient += at.loss_gradients.mean(axis=0)
+        else:
+            values += around.losses.mean(axis=1)
+        if size.n_constraints and size.has_jacobian:
+            slopes = 2.0 * np.maximum(at.constraints[0], 0.0)
+            gradient += (
+                self.penalty * np.einsum("j,jd->d", slopes, at.jacobian) / len(slopes)
+            )
+        elif size.n_constraints:
+            values += self.penalty * squared_violation(around.constraints).mean(axis=1)
+        if len(values) > 1:
+            directions = self._draw_directions(
+                state, stream(state.seed, state.iteration)
+            )
+            difference = central_difference if self.antithetic else forward_difference
+            gradient += difference(values, directions, self.radius)
+        return gradient
+
+    def _decay(self, state: DSZOGState) -> float:
+        """Return the factor of the step size at this iteration."""
+        n_steps = state.iteration - state.first_iteration
+        if self.step_decay == "constant":
+            return 1.0
+        if self.step_decay == "sqrt":
+            return float(1.0 / np.sqrt(1.0 + n_steps / SQRT_DECAY))
+        horizon, gone = self.horizon, 0.0
+        if horizon is None and self.horizon_queries is None:
+            horizon = DEFAULT_HORIZON
+        if horizon is not None:
+            gone = n_steps / horizon
+        if self.horizon_queries is not None:
+            gone = max(gone, state.n_queries / self.horizon_queries)
+        return max(1.0 - gone, 1e-3)  # past the horizon the run creeps on
+
+    # ------------------------------------------------------------ the step in weights
+
+    @property
+    def _dual_step(self) -> DualStep:
+        return DualStep(
+            step_size=self.dual_step_size,
+            averaging=self.averaging,
+            mixing=self.dual_averaging,
+            penalty=self.penalty,
+            ridge=self.dual_ridge,
+            step_eps=self.step_eps,
+            adaptive=self.adaptive,
+            centred=self.dual_estimate == "centred",
+        )
+
+    def _first_weights(
+        self, size: ProblemSize, indices: IntArray, penalties: FloatArray
+    ) -> Distribution:
+        return DISTRIBUTIONS[self.distribution].from_penalties(
+            size.n_constraints, indices, penalties, self.penalty / self.dual_ridge
+        )
+
+    def _starts_exactly(self, size: ProblemSize) -> bool:
+        if self.start == "auto":
+            return size.n_constraints <= EXACT_START
+        return self.start == "exact"
+
+    def _ask_start(self, state: DSZOGState, start: StartPass) -> Query:
+        m = state.size.n_constraints
+        if self._starts_exactly(state.size):
+            block = np.arange(start.n_seen, min(start.n_seen + START_BLOCK, m))
+        else:
+            rng = stream(state.seed, state.iteration)
+            block = distinct_indices(rng, m, min(START_SAMPLE, m))
+        return Query.at(state.x, iteration=state.iteration, constraints=block)
+
+    def _tell_start(
+        self, state: DSZOGState, start: StartPass, query: Query, reply: Reply
+    ) -> tuple[DSZOGState, Info]:
+        r"""Take in one block of the look at the constraints (Alg. 1, line 2).
+
+        Only a penalty within :math:`\lambda / \beta` of the largest can have a
+        positive weight, so only such ones are kept from block to block.
+        """
+        values = reply.constraints[0]
+        penalties = squared_violation(values)
+        seen = start.n_seen + len(values)
+        indices = np.concatenate([start.indices, query.constraints])
+        penalties = np.concatenate([start.penalties, penalties])
+        least = penalties.max() - self.dual_ridge / self.penalty
+        keep = (penalties > 0.0) & (penalties >= least)
+        indices, penalties = indices[keep], penalties[keep]
+        n_violated = np.count_nonzero(values > 0.0)
+        info = Info(
+            sampled_violation=float(np.maximum(values, 0.0).max()),
+            sampled_share=n_violated / len(values),
+        )
+        state = replace(
+            state,
+            iteration=state.iteration + 1,
+            n_queries=state.n_queries + query.n_queries,
+            start=StartPass(n_seen=seen, indices=indices, penalties=penalties),
+        )
+        if self._starts_exactly(state.size) and seen < state.size.n_constraints:
+            return state, info
+        state = replace(
+            state,
+            start=None,
+            first_iteration=state.iteration,
+            distribution=self._first_weights(state.size, indices, penalties),
+        )
+        return state, info
+
+    # ------------------------------------------------------------------------- sizes
+
+    def _loss_batch(self, size: ProblemSize) -> int:
+        return self.loss_batch or min(LOSS_BATCH, size.n_losses)
+
+    def _constraint_batch(self, size: ProblemSize) -> int:
+        return self.constraint_batch or min(CONSTRAINT_BATCH, size.n_constraints)
+
+    def _dual_batch(self, size: ProblemSize) -> int:
+        return self.dual_batch or min(DUAL_BATCH, size.n_constraints)
+
+    def _check_size(self, size: ProblemSize) -> None:
+        # Drawn without repeats, hence bounded; the constraint batch may have repeats.
+        for name, there_are in (
+            ("loss_batch", size.n_losses),
+            ("dual_batch", size.n_constraints),
+        ):
+            batch = getattr(self, name)
+            if batch is not None and there_are and batch > there_are:
+                raise InputError(
+                    f"DSZOG: `{name}` is drawn without repeats, got {batch} of "
+                    f"{there_are}. Set {name}={there_are} or less, or leave it out."
+                )
+        if self.distribution == "dense" and size.n_constraints > DENSE_LIMIT:
+            gigabytes = 6 * 8 * size.n_constraints / 1e9
+            raise InputError(
+                f"DSZOG: distribution='dense' keeps every weight, got "
+                f"{size.n_constraints} constraints, which needs {gigabytes:.1f} GB. "
+                "Use distribution='sparse'."
+            )
+
+    def _info(self, state: DSZOGState, replies: Sequence[Reply]) -> Info:
+        around, at, dual = replies
+        size = state.size
+        losses = at.losses[0] if size.has_gradient else around.losses[0]
+        drawn = at.constraints[0] if size.has_jacobian else around.constraints[0]
+        seen = np.concatenate([drawn, dual.constraints[0]])
+        uniform = drawn if self.distribution == "uniform" else dual.constraints[0]
+        nan = float("nan")
+        return Info(
+            sampled_objective=float(losses.mean()),
+            sampled_violation=float(np.maximum(seen, 0.0).max()) if len(seen) else nan,
+            sampled_share=float((uniform > 0.0).mean()) if len(uniform) else nan,
+            weighted_violation=float(np.maximum(drawn, 0.0).mean())
+            if len(drawn)
+            else 0.0,
+            n_touched=len(self.weights(state)[0]),
+        )

@@ -1,0 +1,300 @@
+"""The one loop: ask, evaluate, tell, record, until a budget or a person says stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dszog._arrays import FloatArray, frozen_floats
+from dszog.errors import DszogError
+from dszog.methods import Info, Method, State
+from dszog.query import Query, Reply
+from dszog.status import Status
+
+Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
+
+RUNAWAY = 1e4  # sampled values this many times the scale of the start have run away
+AVERAGE_POWER = 8  # the average gives iterate t a weight that grows as t^8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """What a callback sees after each iteration.
+
+    The sampled values are those of the batch just drawn: noisy, and no statement about
+    all constraints.
+    """
+
+    iteration: int
+    n_queries: int
+    elapsed: float  # seconds
+    x: FloatArray  # (dim,), read-only
+    sampled_objective: float
+    sampled_violation: float
+    sampled_share: float
+    n_touched: int
+
+
+Callback: TypeAlias = Callable[[Progress], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How far a run may go; None is no limit. Also: how far it has gone."""
+
+    iterations: int | None = None
+    queries: int | None = None
+    time: float | None = None  # seconds
+
+    def part_way(self, start: Limits, share: float) -> Limits:
+        """Return the limits that lie this share of the way from `start` to here."""
+
+        def between(first: float | None, last: float | None) -> float | None:
+            if last is None:
+                return None
+            first = first or 0.0
+            return last if share == 1.0 else first + share * (last - first)
+
+        iterations = between(start.iterations, self.iterations)
+        queries = between(start.queries, self.queries)
+        return Limits(
+            iterations=None if iterations is None else round(iterations),
+            queries=None if queries is None else round(queries),
+            time=between(start.time, self.time),
+        )
+
+
+class Meter:
+    """Counts what is handed to the user's functions, and never exceeds the budget.
+
+    Parameters
+    ----------
+    answer : callable
+        The evaluator.
+    max_queries : int, optional
+    """
+
+    def __init__(self, answer: Answer, max_queries: int | None = None) -> None:
+        self._answer = answer
+        self._max_queries = max_queries
+        self._started = time.perf_counter()
+        self.n_iterations = 0
+        self.n_loss_queries = 0
+        self.n_constraint_queries = 0
+        self.evaluation_time = 0.0
+
+    def __call__(self, queries: Sequence[Query]) -> Sequence[Reply]:
+        """Charge for the queries, then have them answered."""
+        cost = sum(query.n_queries for query in queries)
+        if not self.affords(cost):
+            raise DszogError(
+                f"{cost} more queries would exceed max_queries={self._max_queries}, "
+                f"{self.n_queries} are used. This is a bug in dszog: please report it."
+            )
+        self.n_loss_queries += sum(query.n_loss_queries for query in queries)
+        self.n_constraint_queries += sum(
+            query.n_constraint_queries for query in queries
+        )
+        before = time.perf_counter()
+        try:
+            return self._answer(queries)
+        finally:
+            self.evaluation_time += time.perf_counter() - before
+
+    @property
+    def n_queries(self) -> int:
+        """What was charged so far."""
+        return self.n_loss_queries + self.n_constraint_queries
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the run began."""
+        return time.perf_counter() - self._started
+
+    @property
+    def used(self) -> Limits:
+        """How far the run has gone."""
+        return Limits(
+            iterations=self.n_iterations, queries=self.n_queries, time=self.elapsed
+        )
+
+    def affords(self, n_queries: int) -> bool:
+        """Whether that many more queries are within the budget."""
+        return (
+            self._max_queries is None or self.n_queries + n_queries <= self._max_queries
+        )
+
+    def time_for(self, n_queries: int) -> float:
+        """Return the seconds that many queries will take, at the pace so far."""
+        return n_queries * self.evaluation_time / max(self.n_queries, 1)
+
+
+class History:
+    """Rows of progress, thinned so that their number stays bounded.
+
+    When `capacity` rows are full every second one is dropped, and from then on every
+    second iteration is recorded, and so on.
+    """
+
+    COLUMNS = (
+        "iteration",
+        "n_queries",
+        "elapsed",
+        "sampled_objective",
+        "sampled_violation",
+        "sampled_share",
+        "n_touched",
+    )
+
+    def __init__(self, capacity: int = 2000) -> None:
+        self._capacity = capacity
+        self._stride = 1
+        self._rows: list[tuple[float, ...]] = []
+
+    def record(self, progress: Progress) -> None:
+        """Keep this row if its turn has come."""
+        if progress.iteration % self._stride:
+            return
+        self._rows.append(tuple(getattr(progress, name) for name in self.COLUMNS))
+        if len(self._rows) >= self._capacity:
+            self._stride *= 2
+            self._rows = [row for row in self._rows if not row[0] % self._stride]
+
+    def columns(self) -> dict[str, FloatArray]:
+        """Return the recorded rows as one array per column."""
+        table = np.array(self._rows, dtype=float).reshape(-1, len(self.COLUMNS))
+        return {name: table[:, i] for i, name in enumerate(self.COLUMNS)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Where a run ended."""
+
+    state: State
+    status: Status
+    average: FloatArray  # (dim,), of the iterates, the later ones weighing more
+    weighted_violation: float  # sum_j p_j max(f_j, 0), averaged likewise
+
+
+def run(
+    method: Method,
+    state: State,
+    meter: Meter,
+    *,
+    end: Limits,
+    time_reserve: int = 0,
+    history: History | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> Outcome:
+    """Advance `state` until a limit is reached, a callback stops, or the run fails.
+
+    Parameters
+    ----------
+    method : Method
+    state : State
+        Of the method's ``init``, or where an earlier run ended.
+    meter : Meter
+        Answers the queries and counts.
+    end : Limits
+        Where to stop, on the meter's counts.
+    time_reserve : int
+        Queries for which time must be left over, for looking at the result.
+    history : History, optional
+    callbacks : sequence of callable
+        Each called with a :class:`Progress`; one that raises ``StopIteration`` ends the
+        run.
+
+    Returns
+    -------
+    Outcome
+        After Ctrl-C too; any other exception of user code is passed on.
+    """
+    average, weighted_violation, n_done = state.x, 0.0, 0
+    watch = _Watch()
+
+    def ended(status: Status) -> Outcome:
+        return Outcome(
+            state=state,
+            status=status,
+            average=average,
+            weighted_violation=weighted_violation,
+        )
+
+    while True:
+        try:
+            queries = method.ask(state)
+            reached = _reached(end, meter, queries, time_reserve)
+            if reached is not None:
+                return ended(reached)
+            moved, info = method.tell(state, queries, meter(queries))
+            if watch.runs_away(moved.x, info):
+                return ended(Status.DIVERGED)
+            state, n_done = moved, n_done + 1
+            meter.n_iterations += 1
+            # Polynomial-decay averaging: no horizon needed, early iterates forgotten.
+            share = (AVERAGE_POWER + 1) / (n_done + AVERAGE_POWER)
+            average = frozen_floats(average + share * (state.x - average))
+            weighted_violation += share * (info.weighted_violation - weighted_violation)
+            progress = _progress(state, info, meter)
+            if history is not None:
+                history.record(progress)
+            for callback in callbacks:
+                callback(progress)
+        except StopIteration:
+            return ended(Status.STOPPED_BY_CALLBACK)
+        except KeyboardInterrupt:
+            return ended(Status.INTERRUPTED)
+
+
+def _reached(
+    end: Limits, meter: Meter, queries: Sequence[Query], time_reserve: int
+) -> Status | None:
+    """Return the limit that forbids these queries, if there is one."""
+    cost = sum(query.n_queries for query in queries)
+    if end.iterations is not None and meter.n_iterations >= end.iterations:
+        return Status.MAX_ITERATIONS
+    if end.queries is not None and meter.n_queries + cost > end.queries:
+        return Status.MAX_QUERIES
+    if end.time is not None:
+        needed = meter.time_for(cost + time_reserve)
+        if meter.elapsed + needed >= end.time:
+            return Status.MAX_TIME
+    return None
+
+
+class _Watch:
+    """Notices iterates that run away, by values that leave the scale of the start.
+
+    Values, not the size of ``x``: how large ``x`` may become is the problem's affair.
+    """
+
+    def __init__(self) -> None:
+        self._scale: float | None = None
+
+    def runs_away(self, x: FloatArray, info: Info) -> bool:
+        """Take note of one more iteration; True if this is no longer a search."""
+        if not np.isfinite(x).all():
+            return True
+        seen = np.abs([info.sampled_objective, info.sampled_violation])
+        seen = seen[np.isfinite(seen)]
+        largest = float(seen.max()) if len(seen) else 0.0
+        if self._scale is None:
+            self._scale = max(largest, 1.0)
+        return largest > RUNAWAY * self._scale
+
+
+def _progress(state: State, info: Info, meter: Meter) -> Progress:
+    return Progress(
+        iteration=state.iteration,
+        n_queries=meter.n_queries,
+        elapsed=meter.elapsed,
+        x=state.x,
+        sampled_objective=info.sampled_objective,
+        sampled_violation=info.sampled_violation,
+        sampled_share=info.sampled_share,
+        n_touched=info.n_touched,
+    )

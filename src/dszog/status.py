@@ -1,0 +1,36 @@
+"""How a run ended, each way with its sentence."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """Why a run stopped; an int, as SciPy has it, with a name and a sentence."""
+
+    MAX_ITERATIONS = 0
+    MAX_QUERIES = 1
+    MAX_TIME = 2
+    STOPPED_BY_CALLBACK = 3
+    INTERRUPTED = 4
+    DIVERGED = 5
+
+    @property
+    def sentence(self) -> str:
+        """What happened, in words."""
+        return _SENTENCES[self]
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether the run went as far as the caller wanted it to."""
+        return self not in (Status.INTERRUPTED, Status.DIVERGED)
+
+
+_SENTENCES = {
+    Status.MAX_ITERATIONS: "All iterations were made.",
+    Status.MAX_QUERIES: "The query budget is used.",
+    Status.MAX_TIME: "The time is up.",
+    Status.STOPPED_BY_CALLBACK: "The callback ended the run.",
+    Status.INTERRUPTED: "The run was interrupted; this is the best point so far.",
+    Status.DIVERGED: "The iterates ran away and the run was stopped.",
+}
