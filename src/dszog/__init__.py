@@ -1,6 +1,8 @@
 """Minimise what can only be evaluated, under more constraints than one can look at."""
 
-from dszog.constraints import Constraints
+from dszog.certificate import Certificate
+from dszog.certify import certify
+from dszog.constraints import Constraints, Simulator
 from dszog.errors import (
     DszogError,
     EvaluationError,
@@ -22,6 +24,7 @@ __all__ = [
     "DSZOG",
     "EVALUATORS",
     "METHODS",
+    "Certificate",
     "Constraints",
     "DszogError",
     "EvaluationError",
@@ -34,6 +37,8 @@ __all__ = [
     "Progress",
     "Query",
     "Reply",
+    "Simulator",
     "Status",
+    "certify",
     "minimize",
 ]

@@ -14,13 +14,13 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 def frozen_floats(values: Any) -> FloatArray:
     """Return a read-only, C-contiguous float64 array; the argument stays as it is."""
-    array = np.ascontiguousarray(values, dtype=np.float64).view()
+    array = np.asarray(values, dtype=np.float64, order="C").view()
     array.flags.writeable = False
     return array
 
 
 def frozen_ints(values: Any) -> IntArray:
     """Return a read-only, C-contiguous int64 array; the argument stays as it is."""
-    array = np.ascontiguousarray(values, dtype=np.int64).view()
+    array = np.asarray(values, dtype=np.int64, order="C").view()
     array.flags.writeable = False
     return array

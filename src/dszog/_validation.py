@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 import operator
 from collections.abc import Iterable, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dszog._arrays import FloatArray, frozen_floats
+from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog.errors import InputError, InputTypeError
 
 
@@ -38,12 +39,87 @@ def check_share(owner: object, **advice: str) -> None:
 
 def check_number(owner: object, name: str, value: Any) -> float:
     """Return `value` as a float; refuse what is not a real number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+    real = (int, float, np.integer, np.floating)
+    if isinstance(value, bool) or not isinstance(value, real):
         raise InputTypeError(
             f"{_name(owner)}: `{name}` must be a number, got {shown(value)}. "
             "Pass an int or a float."
         )
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def check_positive_number(owner: object, name: str, value: Any) -> float:
+    """Return `value` as a float; refuse what is not positive and finite."""
+    number = check_number(owner, name, value)
+    if not (math.isfinite(number) and number > 0):
+        raise InputError(
+            f"{_name(owner)}: `{name}` must be positive and finite, got {value!r}. "
+            "Pass a number above 0."
+        )
+    return number
+
+
+def check_nonnegative(owner: object, name: str, value: Any) -> float:
+    """Return `value` as a float; refuse what is negative or not finite."""
+    number = check_number(owner, name, value)
+    if not (math.isfinite(number) and number >= 0):
+        raise InputError(
+            f"{_name(owner)}: `{name}` must be at least 0 and finite, got {value!r}. "
+            "Try 1e-2."
+        )
+    return number
+
+
+def check_seed(owner: object, seed: Any) -> int:
+    """Return `seed` as an int that fits the random streams."""
+    value = check_count(
+        owner, "seed", seed, least=0, advice="Pass an int such as 0, or None."
+    )
+    if value >= 2**64:
+        raise InputError(
+            f"{_name(owner)}: `seed` must be below 2**64, got {value}. Pass a smaller "
+            "int."
+        )
+    return value
+
+
+def check_weights(
+    owner: object, weights: Any, n_constraints: int
+) -> tuple[IntArray, FloatArray]:
+    """Return weights over some constraints as ascending indices and their values."""
+    try:
+        indices, values = weights
+    except (TypeError, ValueError):
+        raise InputTypeError(
+            f"{_name(owner)}: `weights` must be a pair (indices, weights), got "
+            f"{shown(weights)}. Pass result.weights of an earlier run."
+        ) from None
+    values = check_floats(owner, "weights", values)
+    indices = np.asarray(indices)
+    fits = (
+        indices.dtype.kind in "iu"
+        and indices.ndim == values.ndim == 1
+        and len(indices) == len(values)
+    )
+    if fits and len(indices):
+        fits = bool(
+            indices.min() >= 0
+            and indices.max() < n_constraints
+            and len(np.unique(indices)) == len(indices)
+            and values.min() >= 0
+            and values.sum() <= 1 + 1e-9
+        )
+    if not fits:
+        raise InputError(
+            f"{_name(owner)}: `weights` must be distinct indices below {n_constraints} "
+            f"and weights >= 0 with a sum of at most 1, got {shown(weights)}. Pass "
+            "result.weights of an earlier run on the same constraints."
+        )
+    order = np.argsort(indices)
+    return frozen_ints(indices[order]), frozen_floats(values[order])
 
 
 def check_count(
@@ -70,20 +146,63 @@ def check_count(
 def check_choice(owner: object, name: str, value: Any, choices: Iterable[str]) -> None:
     """Refuse a value that is not one of the names on offer."""
     choices = list(choices)
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise InputError(
             f"{_name(owner)}: `{name}` must be one of {', '.join(map(repr, choices))}, "
             f"got {shown(value)}.{did_you_mean(value, choices)}"
         )
 
 
-def check_callable(owner: object, name: str, value: Any, signature: str) -> None:
-    """Refuse what cannot be called."""
+def check_flag(owner: object, name: str, value: Any) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputTypeError(
+            f"{_name(owner)}: `{name}` must be True or False, got {shown(value)}. "
+            "Pass a bool."
+        )
+
+
+def check_indices(owner: object, indices: Any, n: int) -> IntArray:
+    """Return indices as int64; refuse what is not a whole number in ``range(n)``."""
+    array = np.asarray(indices)
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        raise InputTypeError(
+            f"{_name(owner)}: indices must be a vector of whole numbers, got "
+            f"{shown(indices)}. Pass an int64 array."
+        )
+    wrong = array[(array < 0) | (array >= n)]
+    if len(wrong):
+        listed = ", ".join(map(str, wrong[:5].tolist()))
+        raise InputError(
+            f"{_name(owner)}: indices must lie between 0 and {n - 1}, got {listed}. "
+            "Indices count from 0."
+        )
+    return frozen_ints(array)
+
+
+def check_callable(
+    owner: object, name: str, value: Any, signature: str, n_arguments: int | None = None
+) -> None:
+    """Refuse what cannot be called, or not with this many positional arguments."""
     if not callable(value):
         raise InputTypeError(
             f"{_name(owner)}: `{name}` must be a function, got {shown(value)}. "
             f"Pass a callable {signature}."
         )
+    if n_arguments is None:
+        return
+    try:
+        taken = inspect.signature(value)
+    except (TypeError, ValueError):  # some built-in functions have no signature
+        return
+    try:
+        taken.bind(*range(n_arguments))
+    except TypeError:
+        raise InputTypeError(
+            f"{_name(owner)}: `{name}` must take {n_arguments} positional arguments, "
+            f"got {getattr(value, '__name__', shown(value))}{taken}. "
+            f"Pass a callable {signature}."
+        ) from None
 
 
 def check_vector(owner: object, name: str, value: Any) -> FloatArray:
@@ -116,6 +235,11 @@ def check_floats(owner: object, name: str, value: Any) -> FloatArray:
 
 def as_numbers(owner: object, name: str, value: Any) -> FloatArray:
     """Return a read-only float64 copy; refuse text, objects and complex numbers."""
+    if np.ma.isMaskedArray(value):
+        raise InputTypeError(
+            f"{_name(owner)}: `{name}` must hold a number everywhere, got a masked "
+            "array. Fill it first: array.filled(...)."
+        )
     try:
         array = np.asarray(value)
     except ValueError:
@@ -136,16 +260,22 @@ def check_bounds(owner: object, bounds: Any, dim: int) -> tuple[FloatArray, Floa
         pair: Sequence[Any] = (bounds.lb, bounds.ub)
     else:
         pair = _transposed(owner, bounds, dim)
+    lower, upper = (as_numbers(owner, "bounds", side) for side in pair)
+    if not all(side.shape in ((), (1,), (dim,)) for side in (lower, upper)):
+        raise InputError(
+            f"{_name(owner)}: `bounds` must have an entry for each of {dim} variables, "
+            f"got {lower.shape} lower and {upper.shape} upper ones. Give one number, "
+            "or one per variable."
+        )
     lower, upper = (
-        frozen_floats(np.array(np.broadcast_to(as_numbers(owner, "bounds", side), dim)))
-        for side in pair
+        frozen_floats(np.broadcast_to(side, dim).copy()) for side in (lower, upper)
     )
-    wrong = np.flatnonzero(~(lower <= upper))
+    wrong = np.flatnonzero(~(lower <= upper) | (lower == np.inf) | (upper == -np.inf))
     if len(wrong):
         i = int(wrong[0])
         raise InputError(
-            f"{_name(owner)}: `bounds` must have lower <= upper, got "
-            f"({lower[i]}, {upper[i]}) for variable {i}. Swap or correct them."
+            f"{_name(owner)}: `bounds` must have lower <= upper and room for a number, "
+            f"got ({lower[i]}, {upper[i]}) for variable {i}. Swap or correct them."
         )
     return lower, upper
 

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import math
+import inspect
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 from scipy.optimize import OptimizeResult
 
-from dszog._arrays import FloatArray
+from dszog._arrays import FloatArray, IntArray
 from dszog._random import fresh_seed
 from dszog._validation import (
     check_callable,
     check_choice,
     check_count,
-    check_number,
+    check_flag,
+    check_nonnegative,
+    check_positive_number,
+    check_seed,
     check_vector,
+    check_weights,
     did_you_mean,
     shown,
 )
 from dszog.errors import InputError, InputTypeError
 from dszog.evaluators import EVALUATORS
-from dszog.methods import METHODS, Method
+from dszog.failures import POLICIES, Policy
+from dszog.methods import DSZOG, METHODS, Method
 from dszog.problem import Losses, Problem
 from dszog.progress import show_progress
 from dszog.run import Callback, Limits
@@ -43,22 +49,29 @@ def minimize(
     max_queries: int | None = None,
     max_time: float | None = None,
     constraint_tol: float = 1e-2,
+    x_scale: Any = 1.0,
+    weights: tuple[IntArray, FloatArray] | None = None,
     seed: int | None = None,
     evaluator: str = "serial",
     callback: Callback | None = None,
     progress: bool = False,
+    on_failure: Policy = "raise",
+    **unknown: Any,
 ) -> OptimizeResult:
     r"""Minimise a function under very many constraints, by evaluations alone.
 
     Parameters
     ----------
-    fun : callable, Losses or Problem
+    fun : callable, Losses, Simulator or Problem
         ``fun(x) -> float``; or :class:`dszog.Losses`, whose mean is minimised; or a
-        whole :class:`dszog.Problem`, which brings its own constraints and bounds.
+        :class:`dszog.Simulator`, which brings its limits; or a whole
+        :class:`dszog.Problem`, which brings its own constraints and bounds.
     x0 : array_like of shape (dim,)
         Where to start. May be left out for a `Problem`.
-    constraints : Constraints
-        Each holds where its value is at most 0.
+    constraints : Constraints, SciPy constraint, or a sequence of these
+        A :class:`dszog.Constraints` holds where its value is at most 0. SciPy's
+        ``LinearConstraint``, ``NonlinearConstraint`` and dictionaries mean what they
+        mean there; an equality becomes two inequalities, kept to `constraint_tol`.
     bounds : sequence of (low, high) or scipy.optimize.Bounds, optional
         Kept at every point that is evaluated.
     method : str or Method
@@ -71,6 +84,11 @@ def minimize(
         exceeded; the check of the result is inside. Without any, 2000 iterations.
     constraint_tol : float
         How large a violation may remain for the result to count as a success.
+    x_scale : float or array_like of shape (dim,)
+        The typical size of the variables; methods work with ``x / x_scale``.
+    weights : (indices, weights), optional
+        Weights over the constraints to start from: ``result.weights`` of an earlier
+        run, with ``x0=result.x``.
     seed : int, optional
         Same seed, same run, bit for bit. Drawn and reported if not given.
     evaluator : str
@@ -80,6 +98,12 @@ def minimize(
         ends the run.
     progress : bool
         Show a progress bar, or lines where there is no terminal.
+    on_failure : {"raise", "resample", "penalise"}
+        What to do when a function raises or returns something that is not a finite
+        number. ``"raise"`` stops with an error that says where. ``"resample"`` leaves
+        the direction or the index out: the estimate is then conditional on success.
+        ``"penalise"`` gives a perturbed point a bad value instead. Either way a failure
+        is never taken for a satisfied constraint, and ``result.failures`` counts.
 
     Returns
     -------
@@ -89,7 +113,8 @@ def minimize(
         freshly evaluated objective and largest violation; ``success``, ``status`` and
         ``message``; ``nit``, ``nfev`` (losses), ``ncev`` (constraints); ``seed``,
         ``history``, ``weights`` (the touched constraints and their weights),
-        ``certificate`` (from what `fun` and `maxcv` are known), ``method``.
+        ``certificate`` (the evidence: print it), ``multipliers`` (indices and values),
+        ``failures``, ``method``.
 
     Examples
     --------
@@ -111,14 +136,20 @@ def minimize(
     >>> bool(np.abs(result.x - np.sqrt(0.5)).max() < 0.02)
     True
     """
-    problem = _as_problem(fun, x0, constraints, bounds)
+    _refuse_unknown(unknown)
+    problem = _as_problem(fun, x0, constraints, bounds, x_scale)
     chosen, fixed = _as_method(method, options)
     limits = _check_limits(max_iterations, max_queries, max_time)
-    tolerance = _check_tolerance(constraint_tol)
-    seed = fresh_seed() if seed is None else _check_seed(seed)
+    tolerance = check_nonnegative("minimize", "constraint_tol", constraint_tol)
+    seed = fresh_seed() if seed is None else check_seed("minimize", seed)
+    check_choice("minimize", "on_failure", on_failure, POLICIES)
+    if weights is not None:
+        weights = check_weights("minimize", weights, problem.size.n_constraints)
+        _check_takes_weights(chosen)
     check_choice("minimize", "evaluator", evaluator, EVALUATORS)
+    check_flag("minimize", "progress", progress)
     if callback is not None:
-        check_callable("minimize", "callback", callback, "callback(progress)")
+        check_callable("minimize", "callback", callback, "callback(progress)", 1)
     callbacks = [] if callback is None else [callback]
 
     answer = EVALUATORS[evaluator](problem)
@@ -133,6 +164,8 @@ def minimize(
                 seed,
                 answer,
                 [*shown_to, *callbacks],
+                on_failure,
+                weights,
             ).solve()
     finally:
         answer.close()
@@ -141,29 +174,42 @@ def minimize(
 # ------------------------------------------------------------------- reading arguments
 
 
-def _as_problem(fun: Any, x0: Any, constraints: Any, bounds: Any) -> Problem:
-    if isinstance(fun, Problem):
-        if not _is_empty(constraints) or bounds is not None:
-            raise InputError(
-                "minimize: a Problem brings its own constraints and bounds, got "
-                "others beside it. Put them into the Problem."
-            )
-        if x0 is None:
-            return fun
-        return Problem(
-            fun.losses,
-            fun.constraints,
-            fun.dim,
-            bounds=list(zip(fun.lower, fun.upper, strict=True)),
-            x0=check_vector("minimize", "x0", x0),
+def _refuse_unknown(unknown: dict[str, Any]) -> None:
+    for name in unknown:
+        known = [
+            parameter.name
+            for parameter in inspect.signature(minimize).parameters.values()
+            if parameter.kind != inspect.Parameter.VAR_KEYWORD
+        ]
+        fields_of = [field.name for field in fields(DSZOG)]
+        hint = did_you_mean(name, known)
+        if not hint and name in fields_of:
+            hint = f" It is a field of the method: options={{{name!r}: ...}}."
+        raise InputTypeError(
+            f"minimize: there is no argument {name!r}.{hint or ' See help(minimize).'}"
         )
+
+
+def _as_problem(
+    fun: Any, x0: Any, constraints: Any, bounds: Any, x_scale: Any
+) -> Problem:
+    if isinstance(fun, Problem):
+        scale_given = not (np.isscalar(x_scale) and x_scale == 1.0)
+        if not _is_empty(constraints) or bounds is not None or scale_given:
+            raise InputError(
+                "minimize: a Problem brings its own constraints, bounds and x_scale, "
+                "got others beside it. Put them into the Problem."
+            )
+        return fun if x0 is None else fun.starting_at(x0)
     if x0 is None:
         raise InputTypeError(
             "minimize: `x0` is missing, got a function of unknown dimension. Pass a "
             "start, for example numpy.zeros(dim)."
         )
     start = check_vector("minimize", "x0", x0)
-    return Problem(fun, constraints, len(start), bounds=bounds, x0=start)
+    return Problem(
+        fun, constraints, len(start), bounds=bounds, x0=start, x_scale=x_scale
+    )
 
 
 def _is_empty(constraints: Any) -> bool:
@@ -181,7 +227,9 @@ def _as_method(method: Any, options: Any) -> tuple[Method, frozenset[str]]:
             "options={'penalty': 10.0}."
         )
     if not isinstance(method, str):
-        if not all(hasattr(method, name) for name in ("init", "ask", "tell")):
+        if isinstance(method, type) or not all(
+            hasattr(method, name) for name in ("init", "ask", "tell")
+        ):
             raise InputTypeError(
                 f"minimize: `method` must be a name or a method, got {shown(method)}. "
                 f"Names: {', '.join(METHODS)}; or an instance such as dszog.DSZOG()."
@@ -204,6 +252,14 @@ def _as_method(method: Any, options: Any) -> tuple[Method, frozenset[str]]:
     return kind(**options), frozenset(options)
 
 
+def _check_takes_weights(method: Method) -> None:
+    if "weights" not in inspect.signature(method.init).parameters:
+        raise InputError(
+            f"minimize: `weights` are for methods that weigh constraints, got "
+            f"{type(method).__name__}. Leave them out."
+        )
+
+
 def _check_limits(iterations: Any, queries: Any, time: Any) -> Limits:
     if iterations is None and queries is None and time is None:
         iterations = DEFAULT_ITERATIONS
@@ -212,29 +268,5 @@ def _check_limits(iterations: Any, queries: Any, time: Any) -> Limits:
     if queries is not None:
         queries = check_count("minimize", "max_queries", queries)
     if time is not None:
-        time = check_number("minimize", "max_time", time)
-        if not time > 0:
-            raise InputError(
-                f"minimize: `max_time` must be positive, got {time}. Give seconds."
-            )
+        time = check_positive_number("minimize", "max_time", time)
     return Limits(iterations=iterations, queries=queries, time=time)
-
-
-def _check_tolerance(tolerance: Any) -> float:
-    value = check_number("minimize", "constraint_tol", tolerance)
-    if not (math.isfinite(value) and value >= 0):
-        raise InputError(
-            f"minimize: `constraint_tol` must be at least 0, got {value}. Try 1e-2."
-        )
-    return value
-
-
-def _check_seed(seed: Any) -> int:
-    value = check_count(
-        "minimize", "seed", seed, least=0, advice="Pass an int such as 0, or None."
-    )
-    if value >= 2**64:
-        raise InputError(
-            f"minimize: `seed` must be below 2**64, got {value}. Pass a smaller int."
-        )
-    return value

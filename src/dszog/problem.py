@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray
+from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog._validation import (
     check_bounds,
     check_callable,
     check_count,
+    check_floats,
+    check_indices,
     check_vector,
     shown,
 )
-from dszog.constraints import Constraints
+from dszog.calls import call_number
+from dszog.constraints import Constraints, Simulator
+from dszog.constraints.scipy_forms import from_scipy, is_scipy_form
 from dszog.errors import InputError, InputTypeError
 from dszog.query import ProblemSize
 
@@ -52,7 +58,7 @@ class Losses:
         gradient: Callable[[FloatArray, IntArray], Any] | None = None,
     ) -> None:
         check_callable(
-            "Losses", "values", values, "values(points, indices) -> (k, b) array"
+            "Losses", "values", values, "values(points, indices) -> (k, b) array", 2
         )
         if gradient is not None:
             check_callable(
@@ -60,10 +66,15 @@ class Losses:
                 "gradient",
                 gradient,
                 "gradient(point, indices) -> (b, dim) array",
+                2,
             )
         self._values = values
         self._gradient = gradient
         self._n = check_count("Losses", "n", n)
+        if self._n >= 2**63:
+            raise InputError(
+                f"Losses: `n` must be below 2**63, got {n}. Indices have 64 bits."
+            )
 
     @classmethod
     def from_function(cls, function: Callable[[FloatArray], float]) -> Losses:
@@ -76,10 +87,13 @@ class Losses:
         array([[1.],
                [1.]])
         """
-        check_callable("Losses.from_function", "function", function, "fun(x) -> float")
+        check_callable(
+            "Losses.from_function", "function", function, "fun(x) -> float", 1
+        )
 
         def values(points: FloatArray, indices: IntArray) -> FloatArray:
-            return np.array([[function(x)] for x in points])
+            once = np.array([call_number(function, x) for x in points])
+            return np.repeat(once[:, np.newaxis], len(indices), axis=1)
 
         return cls(values, 1)
 
@@ -96,13 +110,16 @@ class Losses:
 
     def values(self, points: FloatArray, indices: IntArray) -> Any:
         """Return the loss of each point (row) and each index (column)."""
-        return self._values(points, indices)
+        return self._values(points, check_indices(self, indices, self._n))
 
     def gradient(self, point: FloatArray, indices: IntArray) -> Any:
         """Return the gradients of the indexed losses at one point, as rows."""
         if self._gradient is None:
-            raise NotImplementedError(f"{self!r} was given no gradient.")
-        return self._gradient(point, indices)
+            raise InputError(
+                "Losses: there is no gradient, got asked for it. Give one: "
+                "Losses(values, n, gradient=...)."
+            )
+        return self._gradient(point, check_indices(self, indices, self._n))
 
 
 class Problem:
@@ -110,50 +127,72 @@ class Problem:
 
     Parameters
     ----------
-    losses : Losses or callable
-        The objective is their mean; a callable ``fun(x) -> float`` is a single loss.
-    constraints : Constraints, optional
-        None for a problem with bounds only.
+    losses : Losses, Simulator or callable
+        The objective is their mean; a callable ``fun(x) -> float`` is a single loss. A
+        :class:`Simulator` brings its limits as constraints.
+    constraints : Constraints, SciPy constraint, or a sequence of these
+        ``scipy.optimize.LinearConstraint``, ``NonlinearConstraint`` and dictionaries
+        are taken as SciPy means them. None for a problem with bounds only.
     dim : int
         The number of variables.
     bounds : sequence of (low, high) or scipy.optimize.Bounds, optional
         Kept at every point that is evaluated.
     x0 : array_like of shape (dim,), optional
         Where to start; the origin, moved into the bounds, if not given.
+    x_scale : float or array_like of shape (dim,)
+        The typical size of the variables. Methods work with ``x / x_scale``.
     """
 
     def __init__(
         self,
-        losses: Losses | Callable[[FloatArray], float],
-        constraints: Constraints | None,
+        losses: Losses | Simulator | Callable[[FloatArray], float],
+        constraints: Any,
         dim: int,
         *,
         bounds: Any = None,
         x0: Any = None,
+        x_scale: Any = 1.0,
     ) -> None:
-        self.losses = _as_losses(losses)
-        self.constraints = _as_constraints(constraints)
         self.dim = check_count("Problem", "dim", dim)
-        known = None if self.constraints is None else self.constraints.dim
-        if known is not None and known != self.dim:
-            raise InputError(
-                f"Problem: the constraints are in {known} variables, got dim = "
-                f"{self.dim}. Give matrices with one column per variable."
-            )
         self.lower, self.upper = check_bounds("Problem", bounds, self.dim)
-        if self.constraints is None and not self.size.has_bounds:
-            raise InputError(
-                "Problem: there is nothing to keep, got neither constraints nor "
-                "bounds. Give constraints, or use an unconstrained method such as "
-                "scipy.optimize.minimize."
-            )
+        self.x_scale = _check_scale(x_scale, self.dim)
         start = np.zeros(self.dim) if x0 is None else check_vector("Problem", "x0", x0)
         if len(start) != self.dim:
             raise InputError(
                 f"Problem: `x0` has {len(start)} entries for {self.dim} variables. "
                 "Give one entry per variable."
             )
-        self.x0 = self.size.clip(start)
+        self.x0 = frozen_floats(np.clip(start, self.lower, self.upper))
+        self.simulator = losses if isinstance(losses, Simulator) else None
+        self.losses = _as_losses(losses)
+        parts, self.n_calls_made = _as_parts(constraints, self.x0)
+        if self.simulator is not None:
+            parts = [self.simulator.constraints, *parts]
+        self.constraints = _joined(parts)
+        known = None if self.constraints is None else self.constraints.dim
+        if known is not None and known != self.dim:
+            raise InputError(
+                f"Problem: the constraints are in {known} variables, got dim = "
+                f"{self.dim}. Give matrices with one column per variable."
+            )
+        if self.constraints is None and not self.size.has_bounds:
+            raise InputError(
+                "Problem: there is nothing to keep, got neither constraints nor "
+                "bounds. Give constraints, or use an unconstrained method such as "
+                "scipy.optimize.minimize."
+            )
+
+    def starting_at(self, x0: Any) -> Problem:
+        """Return the same problem with another start."""
+        start = check_vector("minimize", "x0", x0)
+        if len(start) != self.dim:
+            raise InputError(
+                f"minimize: `x0` has {len(start)} entries for {self.dim} variables. "
+                "Give one entry per variable."
+            )
+        other = copy(self)
+        other.x0 = frozen_floats(np.clip(start, self.lower, self.upper))
+        return other
 
     def __repr__(self) -> str:
         return (
@@ -163,22 +202,50 @@ class Problem:
 
     @cached_property
     def size(self) -> ProblemSize:
-        """What methods may know of the problem."""
+        """What methods may know of the problem; bounds in scaled variables."""
         constraints = self.constraints
+        calls = None if constraints is None else constraints.calls
+        if calls is not None and self.simulator is not None:
+            calls = replace(calls, n_shared=self.simulator.n)
         return ProblemSize(
             dim=self.dim,
             n_losses=len(self.losses),
             n_constraints=0 if constraints is None else len(constraints),
-            lower=self.lower,
-            upper=self.upper,
+            lower=frozen_floats(self.lower / self.x_scale),
+            upper=frozen_floats(self.upper / self.x_scale),
             has_gradient=self.losses.has_gradient,
             has_jacobian=constraints is not None and constraints.has_jacobian,
+            calls=calls,
         )
+
+    def scaled(self, x: FloatArray) -> FloatArray:
+        """Return a point as methods see it."""
+        return frozen_floats(x / self.x_scale)
+
+    def unscaled(self, points: FloatArray) -> FloatArray:
+        """Return points as the user's functions see them, within the bounds."""
+        return frozen_floats(
+            np.clip(points * self.x_scale, self.lower, self.upper)
+            if self.size.has_bounds
+            else points * self.x_scale
+        )
+
+
+def _check_scale(x_scale: Any, dim: int) -> FloatArray:
+    scale = check_floats("Problem", "x_scale", x_scale)
+    if scale.shape not in ((), (1,), (dim,)) or not (scale > 0).all():
+        raise InputError(
+            f"Problem: `x_scale` must be a positive number or one for each of {dim} "
+            f"variables, got {shown(x_scale)}. Give the typical size of the variables."
+        )
+    return frozen_floats(np.broadcast_to(scale, dim).copy())
 
 
 def _as_losses(losses: Any) -> Losses:
     if isinstance(losses, Losses):
         return losses
+    if isinstance(losses, Simulator):
+        return Losses(losses.loss_values, losses.n)
     if callable(losses):
         return Losses.from_function(losses)
     raise InputTypeError(
@@ -187,15 +254,31 @@ def _as_losses(losses: Any) -> Losses:
     )
 
 
-def _as_constraints(constraints: Any) -> Constraints | None:
-    if constraints is None or isinstance(constraints, Constraints):
-        return constraints
+def _as_parts(constraints: Any, x0: FloatArray) -> tuple[list[Constraints], int]:
+    """Return the families of constraints, and the calls made to learn their sizes."""
+    if constraints is None:
+        return [], 0
+    if isinstance(constraints, Constraints):
+        return [constraints], 0
+    if is_scipy_form(constraints):
+        part, n_calls = from_scipy(constraints, x0)
+        return [part], n_calls
     if isinstance(constraints, (tuple, list)):
-        if not constraints:
-            return None
-        if len(constraints) == 1:
-            return _as_constraints(constraints[0])
-    raise InputTypeError(
-        f"Problem: constraints must be a dszog.Constraints, got {shown(constraints)}. "
-        "Use dszog.Constraints(values, m), or Constraints.from_function(f, m)."
+        found = [_as_parts(one, x0) for one in constraints]
+        return [part for parts, _ in found for part in parts], sum(n for _, n in found)
+    advice = (
+        "Use Constraints.from_callables([f, ...]), each of which holds where f(x) <= 0."
+        if callable(constraints)
+        else "Use dszog.Constraints(values, m), Constraints.from_function(f, m), or "
+        "SciPy's LinearConstraint or NonlinearConstraint."
     )
+    raise InputTypeError(
+        f"Problem: constraints must be a dszog.Constraints or a SciPy constraint, got "
+        f"{shown(constraints)}. {advice}"
+    )
+
+
+def _joined(parts: list[Constraints]) -> Constraints | None:
+    if len(parts) > 1:
+        return Constraints.concat(*parts)
+    return parts[0] if parts else None

@@ -24,6 +24,100 @@ NO_GRADIENTS = frozen_floats(np.empty((0, 0)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Calls:
+    """Which constraints one call of the user's function serves.
+
+    The constraints are cut into segments; within a segment each call serves `width`
+    consecutive ones. Calls are numbered through.
+
+    Parameters
+    ----------
+    starts : ndarray of int64
+        The first constraint of each segment.
+    widths : ndarray of int64
+        How many constraints a call serves there.
+    first_calls : ndarray of int64
+        The number of the first call of each segment.
+    n_calls : int
+        How many calls serve all constraints.
+    n_shared : int
+        Call ``i < n_shared`` serves loss ``i`` as well.
+    """
+
+    starts: IntArray
+    widths: IntArray
+    first_calls: IntArray
+    n_calls: int
+    n_shared: int = 0
+
+    @classmethod
+    def of_width(cls, width: int, n_constraints: int) -> Calls:
+        """Return calls that serve `width` consecutive constraints each."""
+        return cls.concat([(None, n_constraints, width)])
+
+    @classmethod
+    def concat(cls, parts: Sequence[tuple[Calls | None, int, int]]) -> Calls:
+        """Return the calls of several families of constraints, one after the other.
+
+        Parameters
+        ----------
+        parts : sequence of (calls, number of constraints, width)
+            Where calls are `None`, each serves `width` constraints.
+        """
+        starts: list[IntArray] = []
+        widths: list[IntArray] = []
+        first_calls: list[IntArray] = []
+        n_constraints = n_calls = 0
+        for calls, size, width in parts:
+            starts.append(
+                n_constraints
+                + (np.zeros(1, np.int64) if calls is None else calls.starts)
+            )
+            widths.append(np.array([width]) if calls is None else calls.widths)
+            first_calls.append(
+                n_calls
+                + (np.zeros(1, np.int64) if calls is None else calls.first_calls)
+            )
+            n_constraints += size
+            n_calls += size // width if calls is None else calls.n_calls
+        return cls(
+            starts=np.concatenate(starts),
+            widths=np.concatenate(widths),
+            first_calls=np.concatenate(first_calls),
+            n_calls=n_calls,
+        )
+
+    def of(self, constraints: IntArray) -> IntArray:
+        """Return the number of the call that serves each constraint."""
+        segment = np.searchsorted(self.starts, constraints, side="right") - 1
+        within = (constraints - self.starts[segment]) // self.widths[segment]
+        numbers: IntArray = self.first_calls[segment] + within
+        return numbers
+
+    def served_by(self, calls: IntArray) -> IntArray:
+        """Return all constraints that these calls serve, in ascending order."""
+        segment = np.searchsorted(self.first_calls, calls, side="right") - 1
+        widths = self.widths[segment]
+        firsts = self.starts[segment] + (calls - self.first_calls[segment]) * widths
+        served = np.repeat(firsts - np.cumsum(widths) + widths, widths)
+        served += np.arange(len(served))
+        return np.sort(served)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A value that a user's function did not give."""
+
+    kind: str  # "exception", "not finite" or "wrong shape"
+    what: str  # "loss", "constraint", or the gradient of one
+    index: int  # of the first such loss or constraint
+    iteration: int
+    x: FloatArray  # the point
+    message: str
+    error: BaseException | None = None  # what the function raised
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ProblemSize:
     """What a method may know about a problem: its sizes, never its functions.
 
@@ -39,6 +133,8 @@ class ProblemSize:
         Bounds on the variables, infinite where there is none.
     has_gradient, has_jacobian : bool
         Whether gradients of the losses and of the constraints may be asked for.
+    calls : Calls, optional
+        Which constraints share a call of the user's function; None if each has its own.
     """
 
     dim: int
@@ -48,6 +144,12 @@ class ProblemSize:
     upper: FloatArray
     has_gradient: bool = False
     has_jacobian: bool = False
+    calls: Calls | None = None
+
+    @property
+    def n_constraint_calls(self) -> int:
+        """How many calls of user functions a look at all constraints takes."""
+        return self.n_constraints if self.calls is None else self.calls.n_calls
 
     def clip(self, points: FloatArray) -> FloatArray:
         """Return the points, each moved to the nearest point within the bounds."""
@@ -79,6 +181,8 @@ class Query:
         evaluated once and its value returned at each place.
     want : {"values", "gradients"}
         ``"gradients"`` asks for values and gradients at `x` alone.
+    paired : bool
+        Whether the second half of the steps are the first half's opposites.
     """
 
     iteration: int
@@ -87,6 +191,7 @@ class Query:
     losses: IntArray = field(default_factory=lambda: NO_INDICES)
     constraints: IntArray = field(default_factory=lambda: NO_INDICES)
     want: Want = "values"
+    paired: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", frozen_floats(self.x))
@@ -132,24 +237,55 @@ class Query:
         return _distinct(self.constraints)
 
     @property
-    def n_loss_queries(self) -> int:
-        """How many loss values (and gradients) an answer costs."""
-        return self._evaluations * len(self.distinct_losses[0])
-
-    @property
-    def n_constraint_queries(self) -> int:
-        """How many constraint values (and gradients) an answer costs."""
-        return self._evaluations * len(self.distinct_constraints[0])
-
-    @property
-    def n_queries(self) -> int:
-        """What an answer costs in all."""
-        return self.n_loss_queries + self.n_constraint_queries
-
-    @property
-    def _evaluations(self) -> int:
-        # A gradient comes with its value, and is charged as one query more.
+    def n_evaluations(self) -> int:
+        """How often each index is evaluated; a gradient counts beside its value."""
         return len(self.steps) + 1 + (self.want == "gradients")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Queries: calls of the user's functions for one point and one index."""
+
+    losses: int
+    constraints: int
+
+    @property
+    def total(self) -> int:
+        """Both together."""
+        return self.losses + self.constraints
+
+
+def cost(queries: Sequence[Query], size: ProblemSize) -> Cost:
+    """Return what it costs to answer these queries, before any is answered.
+
+    An index that is repeated in a query is charged once. Where a call serves several
+    constraints, or a loss as well, the call is charged once for each distinct point.
+    """
+    if size.calls is None:
+        return Cost(
+            losses=sum(q.n_evaluations * len(q.distinct_losses[0]) for q in queries),
+            constraints=sum(
+                q.n_evaluations * len(q.distinct_constraints[0]) for q in queries
+            ),
+        )
+    calls = size.calls
+    n_plain = 0
+    for_losses: set[tuple[bytes, str, int]] = set()
+    for_constraints: set[tuple[bytes, str, int]] = set()
+    for query in queries:
+        losses = query.distinct_losses[0]
+        shared = losses[losses < calls.n_shared]
+        n_plain += query.n_evaluations * (len(losses) - len(shared))
+        numbers = np.unique(calls.of(query.distinct_constraints[0]))
+        points = [(point.tobytes(), "values") for point in query.points(size)]
+        if query.want == "gradients":
+            points.append((points[0][0], "gradients"))
+        for_losses.update((*point, i) for point in points for i in shared.tolist())
+        for_constraints.update(
+            (*point, number) for point in points for number in numbers.tolist()
+        )
+    for_constraints -= {key for key in for_losses if key[2] < calls.n_shared}
+    return Cost(losses=n_plain + len(for_losses), constraints=len(for_constraints))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -162,22 +298,30 @@ class Reply:
     constraints : ndarray of shape (k + 1, n_indices)
     loss_gradients, jacobian : ndarray of shape (n_indices, dim)
         Gradients at ``x`` for a query that wants them; empty otherwise.
+    failures : tuple of Failure
+        What went wrong. Values that are not known are `nan`, and only then.
     """
 
     losses: FloatArray
     constraints: FloatArray
     loss_gradients: FloatArray = field(default_factory=lambda: NO_GRADIENTS)
     jacobian: FloatArray = field(default_factory=lambda: NO_GRADIENTS)
+    failures: tuple[Failure, ...] = ()
 
 
 def check_replies(
-    iteration: int, queries: Sequence[Query], replies: Sequence[Reply]
+    iteration: int, queries: Sequence[Query], replies: Sequence[Reply], n_expected: int
 ) -> None:
     """Refuse replies that do not fit the queries of this iteration.
 
     Methods call this first in ``tell``: a state must never take in an answer to another
     question, a wrong shape, or a value that is not a finite number.
     """
+    if len(queries) != n_expected:
+        raise DszogError(
+            f"tell: this state asks {n_expected} queries, got {len(queries)}. Tell the "
+            "answers to all of ask(state), in their order."
+        )
     if len(queries) != len(replies):
         raise DszogError(
             f"tell: {len(queries)} queries need {len(queries)} replies, "

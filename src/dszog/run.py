@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dszog._arrays import FloatArray, frozen_floats
-from dszog.errors import DszogError
+from dszog.errors import DszogError, EvaluationError
+from dszog.failures import FailureHandler, RejectedPointError
 from dszog.methods import Info, Method, State
-from dszog.query import Query, Reply
+from dszog.query import ProblemSize, Query, Reply, cost
 from dszog.status import Status
 
 Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
 
 RUNAWAY = 1e4  # sampled values this many times the scale of the start have run away
+MAX_REJECTED = 5  # steps taken back one after the other
 AVERAGE_POWER = 8  # the average gives iterate t a weight that grows as t^8
 
 
@@ -75,12 +78,23 @@ class Meter:
     ----------
     answer : callable
         The evaluator.
+    size : ProblemSize
     max_queries : int, optional
+    failures : FailureHandler, optional
+        What to do about values that are not known; raise, if not given.
     """
 
-    def __init__(self, answer: Answer, max_queries: int | None = None) -> None:
+    def __init__(
+        self,
+        answer: Answer,
+        size: ProblemSize,
+        max_queries: int | None = None,
+        failures: FailureHandler | None = None,
+    ) -> None:
         self._answer = answer
+        self._size = size
         self._max_queries = max_queries
+        self.failures = FailureHandler("raise") if failures is None else failures
         self._started = time.perf_counter()
         self.n_iterations = 0
         self.n_loss_queries = 0
@@ -89,21 +103,26 @@ class Meter:
 
     def __call__(self, queries: Sequence[Query]) -> Sequence[Reply]:
         """Charge for the queries, then have them answered."""
-        cost = sum(query.n_queries for query in queries)
-        if not self.affords(cost):
+        charged = cost(queries, self._size)
+        if not self.affords(charged.total):
             raise DszogError(
-                f"{cost} more queries would exceed max_queries={self._max_queries}, "
-                f"{self.n_queries} are used. This is a bug in dszog: please report it."
+                f"{charged.total} queries more would exceed the {self._max_queries} "
+                f"allowed, {self.n_queries} are used. This is a bug in dszog: please "
+                "report it."
             )
-        self.n_loss_queries += sum(query.n_loss_queries for query in queries)
-        self.n_constraint_queries += sum(
-            query.n_constraint_queries for query in queries
-        )
+        self.n_loss_queries += charged.losses
+        self.n_constraint_queries += charged.constraints
         before = time.perf_counter()
         try:
-            return self._answer(queries)
+            replies = self._answer(queries)
         finally:
             self.evaluation_time += time.perf_counter() - before
+        self.failures.count(replies)
+        return replies
+
+    def cost(self, queries: Sequence[Query]) -> int:
+        """Return what these queries would be charged."""
+        return cost(queries, self._size).total
 
     @property
     def n_queries(self) -> int:
@@ -186,7 +205,6 @@ def run(
     meter: Meter,
     *,
     end: Limits,
-    time_reserve: int = 0,
     history: History | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> Outcome:
@@ -201,8 +219,6 @@ def run(
         Answers the queries and counts.
     end : Limits
         Where to stop, on the meter's counts.
-    time_reserve : int
-        Queries for which time must be left over, for looking at the result.
     history : History, optional
     callbacks : sequence of callable
         Each called with a :class:`Progress`; one that raises ``StopIteration`` ends the
@@ -214,6 +230,8 @@ def run(
         After Ctrl-C too; any other exception of user code is passed on.
     """
     average, weighted_violation, n_done = state.x, 0.0, 0
+    last_good: State | None = None
+    n_rejected = 0
     watch = _Watch()
 
     def ended(status: Status) -> Outcome:
@@ -227,14 +245,25 @@ def run(
     while True:
         try:
             queries = method.ask(state)
-            reached = _reached(end, meter, queries, time_reserve)
+            reached = _reached(end, meter, queries)
             if reached is not None:
                 return ended(reached)
-            moved, info = method.tell(state, queries, meter(queries))
+            replies = meter(queries)
+            try:
+                known = meter.failures.repair(queries, replies)
+            except RejectedPointError as error:
+                if meter.failures.is_enough or n_rejected == MAX_REJECTED:
+                    state = state if last_good is None else last_good
+                    return ended(Status.TOO_MANY_FAILURES)
+                state, n_rejected = _step_back(last_good, state, error), n_rejected + 1
+                meter.failures.n_rejected += 1
+                continue
+            moved, info = method.tell(state, *known)
             if watch.runs_away(moved.x, info):
                 return ended(Status.DIVERGED)
+            last_good, n_rejected = state, 0
             state, n_done = moved, n_done + 1
-            meter.n_iterations += 1
+            meter.n_iterations += info.is_step
             # Polynomial-decay averaging: no horizon needed, early iterates forgotten.
             share = (AVERAGE_POWER + 1) / (n_done + AVERAGE_POWER)
             average = frozen_floats(average + share * (state.x - average))
@@ -244,25 +273,32 @@ def run(
                 history.record(progress)
             for callback in callbacks:
                 callback(progress)
+            if meter.failures.is_enough:
+                return ended(Status.TOO_MANY_FAILURES)
         except StopIteration:
             return ended(Status.STOPPED_BY_CALLBACK)
         except KeyboardInterrupt:
             return ended(Status.INTERRUPTED)
 
 
-def _reached(
-    end: Limits, meter: Meter, queries: Sequence[Query], time_reserve: int
-) -> Status | None:
+def _step_back(last_good: State | None, state: State, error: Exception) -> State:
+    """Return the state with half of its last step taken back."""
+    if last_good is None:
+        raise EvaluationError(
+            f"The start cannot be evaluated: {error} Start from another x0."
+        ) from error
+    return replace(state, x=(last_good.x + state.x) / 2)
+
+
+def _reached(end: Limits, meter: Meter, queries: Sequence[Query]) -> Status | None:
     """Return the limit that forbids these queries, if there is one."""
-    cost = sum(query.n_queries for query in queries)
+    charge = meter.cost(queries)
     if end.iterations is not None and meter.n_iterations >= end.iterations:
         return Status.MAX_ITERATIONS
-    if end.queries is not None and meter.n_queries + cost > end.queries:
+    if end.queries is not None and meter.n_queries + charge > end.queries:
         return Status.MAX_QUERIES
-    if end.time is not None:
-        needed = meter.time_for(cost + time_reserve)
-        if meter.elapsed + needed >= end.time:
-            return Status.MAX_TIME
+    if end.time is not None and meter.elapsed + meter.time_for(charge) >= end.time:
+        return Status.MAX_TIME
     return None
 
 
@@ -273,23 +309,28 @@ class _Watch:
     """
 
     def __init__(self) -> None:
-        self._scale: float | None = None
+        self._first: dict[str, float] = {}
 
     def runs_away(self, x: FloatArray, info: Info) -> bool:
         """Take note of one more iteration; True if this is no longer a search."""
         if not np.isfinite(x).all():
             return True
-        seen = np.abs([info.sampled_objective, info.sampled_violation])
-        seen = seen[np.isfinite(seen)]
-        largest = float(seen.max()) if len(seen) else 0.0
-        if self._scale is None:
-            self._scale = max(largest, 1.0)
-        return largest > RUNAWAY * self._scale
+        seen = {
+            "objective": info.sampled_objective,
+            "violation": info.sampled_violation,
+        }
+        for name, value in seen.items():
+            if not math.isfinite(value):
+                continue
+            first = self._first.setdefault(name, value)
+            if abs(value - first) > RUNAWAY * max(abs(first), 1.0):
+                return True
+        return False
 
 
 def _progress(state: State, info: Info, meter: Meter) -> Progress:
     return Progress(
-        iteration=state.iteration,
+        iteration=meter.n_iterations,
         n_queries=meter.n_queries,
         elapsed=meter.elapsed,
         x=state.x,

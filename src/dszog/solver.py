@@ -10,27 +10,22 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from dszog._arrays import FloatArray, IntArray, frozen_floats
-from dszog.certificate import (
-    CheckPlan,
-    Evidence,
-    Feasibility,
-    check_constraints,
-    check_objective,
-    known_feasibility,
-)
-from dszog.errors import DszogError, InputError
+from dszog._arrays import FloatArray, IntArray
+from dszog.certificate import Certificate
+from dszog.checker import Checker, OutOfTimeError, certificate_merit, heaviest_first
+from dszog.errors import InputError
 from dszog.evaluators import Evaluator
-from dszog.penalties import merit
+from dszog.failures import FailureHandler, Policy
 from dszog.problem import Problem
-from dszog.query import NO_INDICES
 from dszog.run import Callback, History, Limits, Meter, Outcome, run
 from dszog.status import Status
+from dszog.verdict import advice, is_success
 
-CHECK_SHARE = 0.1  # of a query budget, at most, is kept for looking at the result
-CHECK_QUERIES = 10**6  # for looking at the result, where there is no query budget
+CHECK_SHARE = 0.1  # of the budget may go into looking at the result
+CHECK_LEAST = 3000  # queries for that, where no number is given
+STATIONARITY_SHARE = 0.05  # of the queries may go into gradients at the result
 N_CANDIDATES = 3  # last iterate, average, start
-N_SUSPECTS = 1000  # touched constraints in a sampled check, those of largest weight
+GRACE = 1.0  # seconds for looking at the result after an interrupt
 ROUNDS = (0.2, 0.4, 1.0)  # parts of the budget after which the penalty may be raised
 ROUND_OVER = (Status.MAX_ITERATIONS, Status.MAX_QUERIES, Status.MAX_TIME)
 VIOLATION_AIM = 0.25  # of the tolerance: the weighted violation that is aimed at
@@ -53,6 +48,8 @@ class Solver:
         seed: int,
         answer: Evaluator,
         callbacks: Sequence[Callback],
+        on_failure: Policy,
+        weights: tuple[IntArray, FloatArray] | None,
     ) -> None:
         self._problem = problem
         self._size = problem.size
@@ -61,10 +58,16 @@ class Solver:
         self._limits = limits
         self._constraint_tol = constraint_tol
         self._seed = seed
-        self._meter = Meter(answer, limits.queries)
+        self._meter = Meter(
+            answer, self._size, limits.queries, FailureHandler(on_failure)
+        )
+        self._meter.n_constraint_queries += problem.n_calls_made
         self._callbacks = callbacks
         self._history = History()
-        self._plan = self._check_plan()
+        self._weights = weights
+        self._reserve = 0
+        if limits.queries is not None:
+            self._reserve = self._reserved(limits.queries)
         self._notes: list[str] = []
 
     def solve(self) -> OptimizeResult:
@@ -75,7 +78,8 @@ class Solver:
                 break
             self._shrink_step()
             outcome = self._attempt()
-        return self._result(outcome, self._best(outcome))
+        status, certificate = self._best(outcome)
+        return self._result(status, outcome, certificate)
 
     # ----------------------------------------------------------------------- running
 
@@ -83,8 +87,10 @@ class Solver:
         """Run from the start, in rounds between which the penalty may be raised."""
         ends = self._round_ends()
         method = self._planned(ends[0])
-        state = method.init(self._problem.x0, self._size, self._seed)
-        self._check_affordable(sum(query.n_queries for query in method.ask(state)))
+        start = self._problem.scaled(self._problem.x0)
+        more = {} if self._weights is None else {"weights": self._weights}
+        state = method.init(start, self._size, self._seed, **more)
+        self._check_affordable(self._meter.cost(method.ask(state)))
         outcome = self._run(method, state, ends[0])
         for end in ends[1:]:
             if outcome.status not in ROUND_OVER:
@@ -99,6 +105,8 @@ class Solver:
         now, limits = self._meter.used, self._limits
         if limits.queries is not None:
             limits = replace(limits, queries=max(limits.queries - self._reserve, 0))
+        if limits.time is not None:
+            limits = replace(limits, time=(1.0 - CHECK_SHARE) * limits.time)
         if not self._may_change("penalty"):
             return [limits]
         return [limits.part_way(now, share) for share in ROUNDS]
@@ -118,19 +126,24 @@ class Solver:
             state,
             self._meter,
             end=end,
-            time_reserve=self._reserve,
             history=self._history,
             callbacks=self._callbacks,
         )
 
     def _check_affordable(self, first_cost: int) -> None:
-        needed = first_cost + self._reserve
-        if not self._meter.n_queries and not self._meter.affords(needed):
-            raise InputError(
-                f"minimize: one iteration and the check of the result need {needed} "
-                f"queries, got max_queries={self._limits.queries}. Raise max_queries, "
-                "or lower the batch sizes and n_directions."
-            )
+        """Refuse a number of queries that is not enough to begin with."""
+        if self._meter.n_iterations or self._limits.queries is None:
+            return
+        needed = first_cost + self._reserve + self._meter.n_queries
+        if needed <= self._limits.queries:
+            return
+        while (more := first_cost + self._reserved(needed)) > needed:
+            needed = more  # the check grows with the budget
+        raise InputError(
+            f"minimize: one iteration and the check of the result need {needed} "
+            f"queries, got max_queries={self._limits.queries}. Raise max_queries, "
+            "or lower the batch sizes and n_directions."
+        )
 
     def _may_change(self, name: str) -> bool:
         """Whether the method has such a field and the user left it to us."""
@@ -171,144 +184,111 @@ class Solver:
 
     # ---------------------------------------------------------------------- checking
 
-    def _check_plan(self) -> CheckPlan:
-        n, m = self._size.n_losses, self._size.n_constraints
-        allowance = CHECK_QUERIES
+    def _allowance(self) -> int:
+        """Return the queries that may go into the check of the result."""
         if self._limits.queries is not None:
-            allowance = int(CHECK_SHARE * self._limits.queries)
-        each = max(allowance // N_CANDIDATES, 2)
-        n_losses = min(n, each)
-        if not m or self._knows_all():
-            return CheckPlan(n_losses=n_losses, n_constraints=0, suspects=NO_INDICES)
-        # Both halves of the answer matter: neither may take all of the allowance.
-        n_losses = min(n, max(each // 2, each - m, 1))
-        left = max(each - n_losses, 1)
-        if m <= left:
-            return CheckPlan(n_losses=n_losses, n_constraints=m, suspects=NO_INDICES)
-        n_suspects = min(N_SUSPECTS, left // 4)
-        suspects = np.zeros(n_suspects, dtype=np.int64)  # the number; known at the end
-        return CheckPlan(
-            n_losses=n_losses, n_constraints=left - n_suspects, suspects=suspects
-        )
+            return int(CHECK_SHARE * self._limits.queries)
+        allowance = max(CHECK_LEAST, int(CHECK_SHARE * self._meter.n_queries))
+        if self._limits.time is None:
+            return allowance
+        left = max(self._limits.time - self._meter.elapsed, 0.0)
+        return min(allowance, int(left / max(self._meter.time_for(1), 1e-9)))
 
-    def _knows_all(self) -> bool:
-        constraints = self._problem.constraints
-        return constraints is not None and (
-            constraints.summary(self._problem.x0) is not None
-        )
+    def _checker(self, allowance: int, until: float | None = None) -> Checker:
+        each = allowance // N_CANDIDATES
+        return Checker(self._problem, self._meter, self._seed, each, until)
 
-    @property
-    def _reserve(self) -> int:
-        return N_CANDIDATES * self._plan.n_queries
+    def _reserved(self, max_queries: int) -> int:
+        """Return how many of so many queries are set aside for the check."""
+        checker = self._checker(int(CHECK_SHARE * max_queries))
+        reserve = N_CANDIDATES * checker.plan.n_queries
+        if checker.stationarity_cost() <= STATIONARITY_SHARE * max_queries:
+            reserve += checker.stationarity_cost()
+        return reserve
 
-    def _best(self, outcome: Outcome) -> Evidence:
+    def _wants_stationarity(self, checker: Checker) -> bool:
+        total = self._limits.queries or self._meter.n_queries
+        return checker.stationarity_cost() <= STATIONARITY_SHARE * total
+
+    def _best(self, outcome: Outcome) -> tuple[Status, Certificate]:
         """Check the candidates; return the evidence for the one of least merit."""
-        plan = replace(self._plan, suspects=self._suspects(outcome))
-        best: Evidence | None = None
-        for x in (outcome.state.x, outcome.average, self._problem.x0):
-            x = frozen_floats(x)
-            if not np.isfinite(x).all():
-                continue
-            found = self._check(x, plan, best)
-            if found is not None:
-                best = found
-        if best is None:
-            raise DszogError("minimize: no candidate could be checked.")
-        return best
+        status, until = outcome.status, self._limits.time
+        if status == Status.INTERRUPTED:
+            until = self._meter.elapsed + GRACE
+        checker = self._checker(self._allowance(), until)
+        weights = self._method.weights(outcome.state)
+        start = self._problem.scaled(self._problem.x0)
+        best: Certificate | None = None
+        try:
+            for x in (outcome.state.x, outcome.average, start):
+                if not np.isfinite(x).all():
+                    continue
+                bar = math.inf
+                if best is not None:
+                    bar = certificate_merit(best, self._penalty)
+                suspects = heaviest_first(weights)
+                found = checker.check(
+                    x, suspects, penalty=self._penalty, better_than=bar
+                )
+                best = best if found is None else found
+            if best is not None and best.is_known and status != Status.INTERRUPTED:
+                best = self._with_stationarity(checker, best, weights)
+        except OutOfTimeError:
+            pass
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        return status, checker.blank(outcome.state.x) if best is None else best
 
-    def _check(
-        self, x: FloatArray, plan: CheckPlan, best: Evidence | None
-    ) -> Evidence | None:
-        """Return the evidence for `x` if it is better than the best so far."""
-        objective, error = check_objective(x, self._size, plan, self._seed, self._meter)
-        bar = math.inf if best is None else self._merit(best)
-        if objective >= bar:  # the constraints could only make it worse
-            return None
-        evidence = Evidence(
-            x=x,
-            objective=objective,
-            n_losses_checked=plan.n_losses,
-            objective_error=error,
-            feasibility=self._feasibility(x, plan),
+    def _with_stationarity(
+        self, checker: Checker, best: Certificate, weights: tuple[IntArray, FloatArray]
+    ) -> Certificate:
+        if not self._wants_stationarity(checker):
+            n = checker.stationarity_cost()
+            note = f"not computed; dszog.certify(problem, x) does it for {n:,} queries"
+            return replace(best, note=note)
+        return checker.with_stationarity(
+            best,
+            weights,
+            penalty=self._penalty,
+            ridge=float(getattr(self._method, "dual_ridge", 1e-6)),
+            active_tol=self._constraint_tol,
         )
-        return evidence if self._merit(evidence) < bar else None
-
-    def _merit(self, evidence: Evidence) -> float:
-        return merit(evidence.objective, evidence.feasibility.maxcv, self._penalty)
-
-    def _feasibility(self, x: FloatArray, plan: CheckPlan) -> Feasibility:
-        constraints = self._problem.constraints
-        summary = None if constraints is None else constraints.summary(x)
-        if summary is not None:
-            return known_feasibility(summary)
-        return check_constraints(x, self._size, plan, self._seed, self._meter)
-
-    def _suspects(self, outcome: Outcome) -> IntArray:
-        indices, weights = self._method.weights(outcome.state)
-        heaviest = np.argsort(-weights, kind="stable")[: len(self._plan.suspects)]
-        return np.sort(indices[heaviest])
 
     # --------------------------------------------------------------------- reporting
 
-    def _result(self, outcome: Outcome, evidence: Evidence) -> OptimizeResult:
-        feasibility = evidence.feasibility
-        success = is_success(outcome.status, evidence, self._constraint_tol)
+    def _where(self, certificate: Certificate) -> list[str]:
+        if not np.array_equal(certificate.x, self._problem.x0):
+            return []
+        return ["No point better than the start was found: this is the start."]
+
+    def _result(
+        self, status: Status, outcome: Outcome, certificate: Certificate
+    ) -> OptimizeResult:
+        feasibility, stationarity = certificate.feasibility, certificate.stationarity
+        tolerance = self._constraint_tol
         return OptimizeResult(
-            x=np.array(evidence.x),
-            fun=evidence.objective,
+            x=np.array(certificate.x),
+            fun=certificate.objective,
             maxcv=feasibility.maxcv,
-            success=success,
-            status=outcome.status,
+            success=is_success(status, certificate, tolerance),
+            status=status,
             message=" ".join(
                 [
-                    outcome.status.sentence,
+                    status.sentence,
                     *self._notes,
+                    *self._where(certificate),
                     f"Of the result, {feasibility}.",
-                    *advice(
-                        outcome.status, evidence, self._penalty, self._constraint_tol
-                    ),
+                    *advice(status, certificate, self._penalty, tolerance),
                 ]
             ),
-            nit=outcome.state.iteration,
+            nit=self._meter.n_iterations,
             nfev=self._meter.n_loss_queries,
             ncev=self._meter.n_constraint_queries,
             seed=self._seed,
             history=self._history.columns(),
+            failures=self._meter.failures.report,
+            certificate=certificate,
+            multipliers=None if stationarity is None else stationarity.multipliers,
             weights=self._method.weights(outcome.state),
-            certificate=evidence,
             method=self._method,
         )
-
-
-def is_success(status: Status, evidence: Evidence, constraint_tol: float) -> bool:
-    """Decide, in this one place, whether a run was a success.
-
-    It was if it ended as planned and fresh values at the returned point are finite and
-    no checked constraint is violated by more than the tolerance.
-    """
-    return bool(
-        status.is_planned
-        and np.isfinite(evidence.x).all()
-        and np.isfinite(evidence.objective)
-        and evidence.feasibility.maxcv <= constraint_tol
-    )
-
-
-def advice(
-    status: Status, evidence: Evidence, penalty: float, constraint_tol: float
-) -> list[str]:
-    """Return what to do about a run that was no success."""
-    sentences = []
-    if status == Status.DIVERGED:
-        sentences.append(
-            "Lower step_size by a factor of 4, use more n_directions, or scale the "
-            "variables and functions to order one."
-        )
-    if not evidence.feasibility.maxcv <= constraint_tol:
-        factor = min(max(2.0 * evidence.feasibility.maxcv / constraint_tol, 2.0), 100.0)
-        sentences.append(
-            f"The worst violation is above constraint_tol={constraint_tol:g}: raise "
-            f"penalty from {penalty:g} to about {factor * penalty:.2g}, or give a "
-            "larger budget."
-        )
-    return sentences

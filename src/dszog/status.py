@@ -14,6 +14,7 @@ class Status(IntEnum):
     STOPPED_BY_CALLBACK = 3
     INTERRUPTED = 4
     DIVERGED = 5
+    TOO_MANY_FAILURES = 6
 
     @property
     def sentence(self) -> str:
@@ -23,7 +24,7 @@ class Status(IntEnum):
     @property
     def is_planned(self) -> bool:
         """Whether the run went as far as the caller wanted it to."""
-        return self not in (Status.INTERRUPTED, Status.DIVERGED)
+        return self <= Status.STOPPED_BY_CALLBACK
 
 
 _SENTENCES = {
@@ -32,5 +33,6 @@ _SENTENCES = {
     Status.MAX_TIME: "The time is up.",
     Status.STOPPED_BY_CALLBACK: "The callback ended the run.",
     Status.INTERRUPTED: "The run was interrupted; this is the best point so far.",
+    Status.TOO_MANY_FAILURES: "Too many evaluations failed and the run was stopped.",
     Status.DIVERGED: "The iterates ran away and the run was stopped.",
 }

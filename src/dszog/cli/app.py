@@ -49,6 +49,6 @@ def demo(
     try:
         success = run_demo(console, output, seed, max_queries)
     except DszogError as error:
-        console.print(f"[red]{error}[/red]")
+        console.print(str(error), style="red", markup=False)
         sys.exit(1)
     sys.exit(0 if success else 3)

@@ -16,6 +16,7 @@ import dszog
 from dszog._arrays import FloatArray, IntArray
 from dszog._random import stream
 from dszog.constraints import PairwiseConstraints
+from dszog.errors import InputError
 
 N_ROWS, N_FEATURES, N_INFORMATIVE, N_REDUNDANT = 500, 50, 15, 15
 MARGIN = -0.3
@@ -124,6 +125,10 @@ class Track:
 
 def run_demo(console: Console, output: Path, seed: int, max_queries: int) -> bool:
     """Solve, show and save; return whether the result is a success."""
+    if not 0 <= seed < 2**32:
+        raise InputError(
+            f"dszog demo: `seed` must lie between 0 and 2**32 - 1, got {seed}. Try 0."
+        )
     demo = demo_problem(seed)
     size = demo.problem.size
     output.mkdir(parents=True, exist_ok=True)
@@ -148,9 +153,8 @@ def run_demo(console: Console, output: Path, seed: int, max_queries: int) -> boo
     console.print(_table(figures))
     console.print(_verdict(figures))
     (output / "demo.json").write_text(json.dumps(figures, indent=2) + "\n")
-    console.print(f"Figures: {output / 'demo.json'}")
-    picture = _draw(track, result, output / "demo.png")
-    console.print(picture)
+    console.print(f"Figures: {output / 'demo.json'}", markup=False)
+    console.print(_draw(track, result, output / "demo.png"), markup=False)
     return bool(result.success)
 
 
@@ -203,11 +207,11 @@ def _verdict(figures: dict[str, float | int | bool | str]) -> str:
         figures["constraint_queries"]
     )
     colour = "green" if figures["success"] else "yellow"
-    achieved = (
-        "A point that keeps every constraint to within the tolerance"
-        if figures["success"]
-        else "The best point found"
-    )
+    achieved = "The best point found"
+    if figures["objective"] == figures["objective_at_start"]:
+        achieved = "No better point than the start"
+    elif figures["success"]:
+        achieved = "A point that keeps every constraint to within the tolerance"
     looks, steps = figures["looks_at_all_constraints"], figures["iterations"]
     return (
         f"[{colour}]{achieved} (worst violation {figures['worst_violation']:.4f}) was "

@@ -2,18 +2,21 @@ r"""A family of constraints :math:`f_j(x) \le 0`, known by its values alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
-from dszog._validation import check_callable, check_count
+from dszog._validation import check_callable, check_count, check_indices
 from dszog.errors import InputError
+from dszog.query import Calls
 
 if TYPE_CHECKING:
-    from dszog.constraints.callables import FunctionConstraints
+    from dszog.constraints.blocks import BlockConstraints
+    from dszog.constraints.callables import CallableConstraints, FunctionConstraints
+    from dszog.constraints.concat import ConcatConstraints
     from dszog.constraints.linear import LinearConstraints
     from dszog.constraints.pairwise import PairwiseConstraints
 
@@ -73,7 +76,11 @@ class Constraints:
         jacobian: Callable[[FloatArray, IntArray], Any] | None = None,
     ) -> None:
         check_callable(
-            "Constraints", "values", values, "values(points, indices) -> (k, b) array"
+            "Constraints",
+            "values",
+            values,
+            "values(points, indices) -> (k, b) array",
+            2,
         )
         self._m = check_constraint_count("Constraints", m)
         if jacobian is not None:
@@ -82,6 +89,7 @@ class Constraints:
                 "jacobian",
                 jacobian,
                 "jacobian(point, indices) -> (b, dim) array",
+                2,
             )
         self._values = values
         self._jacobian = jacobian
@@ -98,19 +106,27 @@ class Constraints:
         return None
 
     @property
+    def calls(self) -> Calls | None:
+        """Which constraints share a call of the user's function; None if none do."""
+        return None
+
+    @property
     def has_jacobian(self) -> bool:
         """Whether gradients of the constraints can be asked for."""
         return self._jacobian is not None
 
     def values(self, points: FloatArray, indices: IntArray) -> Any:
         """Return ``f_j(x)`` for each point (row) and each index (column)."""
-        return self._values(points, indices)
+        return self._values(points, check_indices(self, indices, self._m))
 
     def jacobian(self, point: FloatArray, indices: IntArray) -> Any:
         """Return the gradients of the indexed constraints at one point, as rows."""
         if self._jacobian is None:
-            raise NotImplementedError(f"{self!r} was given no jacobian.")
-        return self._jacobian(point, indices)
+            raise InputError(
+                f"{type(self).__name__}: there is no jacobian, got asked for it. Give "
+                "one: Constraints(values, m, jacobian=...)."
+            )
+        return self._jacobian(point, check_indices(self, indices, self._m))
 
     def summary(self, x: FloatArray) -> Summary | None:
         """Return what all `m` constraints say about `x` where structure makes it cheap.
@@ -124,7 +140,7 @@ class Constraints:
 
         A method then uses values alone; the exact summary of a point stays known.
         """
-        return _BlackBox(self)
+        return BlackBoxConstraints(self)
 
     # ------------------------------------------------------------------- ready kinds
 
@@ -144,6 +160,60 @@ class Constraints:
         from dszog.constraints.callables import FunctionConstraints
 
         return FunctionConstraints(function, m)
+
+    @classmethod
+    def from_callables(
+        cls, functions: Sequence[Callable[[FloatArray], float]]
+    ) -> CallableConstraints:
+        """Return constraints from a list of functions, each ``f(x) -> float``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> box = Constraints.from_callables([lambda x: x[0] - 1, lambda x: -x[0]])
+        >>> box.values(np.array([[3.0]]), np.array([0, 1]))
+        array([[ 2., -3.]])
+        """
+        from dszog.constraints.callables import CallableConstraints
+
+        return CallableConstraints(functions)
+
+    @classmethod
+    def blocks(
+        cls, values: Callable[[FloatArray, int], Any], n_blocks: int, width: int
+    ) -> BlockConstraints:
+        """Return constraints of which one call ``values(x, block)`` gives `width`.
+
+        Constraint ``j`` is entry ``j % width`` of block ``j // width``. A block is
+        evaluated once at a point, and counts as one query, however many of its
+        constraints are asked for.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> limits = Constraints.blocks(lambda x, b: x[b] - np.arange(3.0), 2, width=3)
+        >>> limits.values(np.array([[1.0, 5.0]]), np.array([0, 3, 5]))
+        array([[1., 5., 3.]])
+        """
+        from dszog.constraints.blocks import BlockConstraints
+
+        return BlockConstraints(values, n_blocks, width)
+
+    @classmethod
+    def concat(cls, *parts: Constraints) -> ConcatConstraints:
+        """Return the constraints of all parts as one family, in their order.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> first = Constraints.linear(np.eye(2), 1.0)
+        >>> second = Constraints.from_function(lambda x, j: x @ x - 4.0, 1)
+        >>> Constraints.concat(first, second).values(np.ones((1, 2)), np.array([2, 0]))
+        array([[-2.,  0.]])
+        """
+        from dszog.constraints.concat import ConcatConstraints
+
+        return ConcatConstraints(parts)
 
     @classmethod
     def linear(cls, A: Any, b: Any) -> LinearConstraints:
@@ -186,7 +256,7 @@ class Constraints:
         return PairwiseConstraints(X_pos, X_neg, margin)
 
 
-class _BlackBox(Constraints):
+class BlackBoxConstraints(Constraints):
     """Constraints whose gradients are not to be used."""
 
     def __init__(self, inner: Constraints) -> None:
@@ -198,6 +268,11 @@ class _BlackBox(Constraints):
         """Number of variables, where the kind of constraint knows it."""
         return self._inner.dim
 
+    @property
+    def calls(self) -> Calls | None:
+        """Which constraints share a call of the user's function."""
+        return self._inner.calls
+
     def summary(self, x: FloatArray) -> Summary | None:
         """Return what all constraints say about `x`, where structure tells."""
         return self._inner.summary(x)
@@ -206,7 +281,10 @@ class _BlackBox(Constraints):
 def check_constraint_count(owner: str, m: Any) -> int:
     """Return `m` as an int; refuse none, and more than 64-bit indices can name."""
     count = check_count(
-        owner, "m", m, advice="Leave the constraints out if there are none."
+        owner,
+        "m",
+        m,
+        advice="Pass an int. Leave the constraints out if there are none.",
     )
     if count > LARGEST_COUNT:
         raise InputError(

@@ -20,8 +20,9 @@ class LinearConstraints(Constraints):
         name = "Constraints.linear"
         self._matrix: Any
         if sparse.issparse(A):
-            check_floats(name, "A.data", A.data)
-            self._matrix = sparse.csr_array(A, dtype=np.float64, copy=True)
+            self._matrix = sparse.csr_array(A, copy=True)
+            check_floats(name, "A.data", self._matrix.data)
+            self._matrix = self._matrix.astype(np.float64)
         else:
             self._matrix = check_floats(name, "A", A)
         if self._matrix.ndim != 2 or 0 in self._matrix.shape:

@@ -68,15 +68,16 @@ class PairwiseConstraints(Constraints):
         score :math:`s` violates with every positive score below :math:`s +` margin; in
         sorted order these are a prefix, whose sums of scores and squares give the rest.
         """
-        positive = self._positives @ x
-        negative = self._negatives @ x + self._margin
+        # einsum sums each row alike: equal rows have equal scores, bit for bit.
+        positive = np.einsum("nd,d->n", self._positives, x)
+        negative = np.einsum("nd,d->n", self._negatives, x) + self._margin
         low, high = int(np.argmin(positive)), int(np.argmax(negative))
         worst = float(negative[high] - positive[low])
 
-        centre = float(negative[high])  # sums of squares of small numbers keep digits
-        ordered = np.sort(positive) - centre
-        negative = negative - centre
+        ordered = np.sort(positive)
         n_below = np.searchsorted(ordered, negative, side="left")
+        centre = float(negative[high])  # sums of squares of small numbers keep digits
+        ordered, negative = ordered - centre, negative - centre
         sums = np.concatenate([[0.0], np.cumsum(ordered)])[n_below]
         squares = np.concatenate([[0.0], np.cumsum(ordered**2)])[n_below]
         total = float((n_below * negative**2 - 2 * negative * sums + squares).sum())

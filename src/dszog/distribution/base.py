@@ -9,6 +9,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
+from dszog.errors import DszogError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,12 @@ class Distribution(Protocol):
         ...
 
     def learn(
-        self, indices: IntArray, penalties: FloatArray, step: DualStep, first: bool
+        self,
+        indices: IntArray,
+        penalties: FloatArray,
+        step: DualStep,
+        first: bool,
+        spread: float | None = None,
     ) -> Self:
         r"""Take one step towards the constraints that were found violated.
 
@@ -102,6 +108,9 @@ class Distribution(Protocol):
         step : DualStep
         first : bool
             Whether this is the first estimate, which then is the average.
+        spread : float, optional
+            How many constraints each drawn one stands for; :math:`m / |M_3|` if not
+            given, as in the paper.
         """
         ...
 
@@ -124,6 +133,11 @@ def inverse_draws(rng: np.random.Generator, weights: FloatArray, size: int) -> I
     A position of weight 0 is never drawn.
     """
     heights = np.cumsum(weights)
+    if not (np.isfinite(heights[-1]) and heights[-1] > 0.0):
+        raise DszogError(
+            f"Weights to draw from must be finite and not all 0, got a sum of "
+            f"{heights[-1]}. This is a bug in dszog: please report it."
+        )
     drawn = np.searchsorted(heights, rng.random(size) * heights[-1], side="right")
     # Rounding may lift a draw to the very top: the last positive weight is meant.
     last = np.searchsorted(heights, heights[-1], side="left")

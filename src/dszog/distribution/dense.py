@@ -48,7 +48,8 @@ class DenseDistribution:
     ) -> Self:
         """Start at given weights; what they leave of 1 is shared by all others."""
         n_others = n_constraints - len(indices)
-        full = np.full(n_constraints, (1.0 - weights.sum()) / max(n_others, 1))
+        left = max(1.0 - float(weights.sum()), 0.0)
+        full = np.full(n_constraints, left / max(n_others, 1))
         full[indices] = weights
         return cls._at(full / full.sum())
 
@@ -58,25 +59,35 @@ class DenseDistribution:
         return cls(weights=weights, gradient=zeros, memory=zeros)
 
     def learn(
-        self, indices: IntArray, penalties: FloatArray, step: DualStep, first: bool
+        self,
+        indices: IntArray,
+        penalties: FloatArray,
+        step: DualStep,
+        first: bool,
+        spread: float | None = None,
     ) -> Self:
         """Estimate the gradient in the weights, then take one step along it."""
-        return self._estimate(indices, penalties, step, first)._ascend(step)
+        return self._estimate(indices, penalties, step, first, spread)._ascend(step)
 
     def _estimate(
-        self, indices: IntArray, penalties: FloatArray, step: DualStep, first: bool
+        self,
+        indices: IntArray,
+        penalties: FloatArray,
+        step: DualStep,
+        first: bool,
+        spread: float | None = None,
     ) -> Self:
         b = 1.0 if first else step.averaging
-        spread = step.penalty * self.n_constraints / len(indices)
+        factor = step.penalty * (spread or self.n_constraints / len(indices))
         estimate = -step.ridge * self.weights  # Alg. 1, line 13
         memory = self.memory
         if step.centred:
             estimate += step.penalty * memory
-            estimate[indices] += spread * (penalties - memory[indices])
+            estimate[indices] += factor * (penalties - memory[indices])
             memory = memory.copy()
             memory[indices] = penalties
         else:
-            estimate[indices] += spread * penalties
+            estimate[indices] += factor * penalties
         gradient = (1 - b) * self.gradient + b * estimate  # Alg. 1, line 15
         return replace(self, gradient=gradient, memory=memory)
 

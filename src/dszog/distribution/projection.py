@@ -25,7 +25,9 @@ def project_onto_simplex(values: FloatArray) -> FloatArray:
     The projection is :math:`\max(v - \theta, 0)` with the :math:`\theta` that makes the
     sum one. It does not change when all values are shifted, so the largest is moved to
     0 first: the textbook form loses every digit of :math:`\theta` when the values are
-    large. An entry more than 1 below the largest is always projected to 0.
+    large. An entry more than 1 below the largest is always projected to 0. The running
+    sum finds which entries stay positive; what it has lost in rounding over many
+    entries, two Newton steps restore.
 
     Examples
     --------
@@ -34,18 +36,30 @@ def project_onto_simplex(values: FloatArray) -> FloatArray:
     >>> project_onto_simplex(np.array([1e300, 1e300]))
     array([0.5, 0.5])
     """
-    if not len(values) or not np.isfinite(values).all():
+    values = _finite(values)
+    largest = float(values.max())
+    # Halved before the subtraction, so that no difference of floats overflows.
+    shifted = np.maximum(values / 2 - largest / 2, -1.0) * 2
+    ordered = np.sort(shifted[shifted > -1.0])[::-1]
+    thresholds = (np.cumsum(ordered) - 1.0) / np.arange(1, len(ordered) + 1)
+    threshold = float(thresholds[np.count_nonzero(ordered > thresholds) - 1])
+    # A small threshold has more digits: go back to the values as given if theirs is.
+    if abs(threshold + largest) < abs(threshold):
+        shifted, threshold = values, threshold + largest
+    for _ in range(2):
+        weights = np.maximum(shifted - threshold, 0.0)
+        threshold += float(weights.sum() - 1.0) / np.count_nonzero(weights)
+    return np.maximum(shifted - threshold, 0.0)
+
+
+def _finite(values: FloatArray) -> FloatArray:
+    values = np.asarray(values, dtype=np.float64)
+    if not values.size or not np.isfinite(values).all():
         raise InputError(
             "project_onto_simplex: the values must be at least one finite number, "
             f"got {values!r}. Remove or replace what is not finite."
         )
-    # Halved before the subtraction, so that no difference of floats overflows.
-    shifted = np.maximum(values / 2 - values.max() / 2, -1.0) * 2
-    candidates = shifted[shifted > -1.0]
-    ordered = np.sort(candidates)[::-1]
-    thresholds = (np.cumsum(ordered) - 1.0) / np.arange(1, len(ordered) + 1)
-    threshold = thresholds[np.count_nonzero(ordered > thresholds) - 1]
-    return _normalised(np.maximum(shifted - threshold, 0.0))
+    return values
 
 
 def project_with_background(
@@ -83,7 +97,9 @@ def project_with_background(
     >>> project_with_background(np.array([7.0]), 0.0, 10**12)
     (array([1.]), 0.0)
     """
-    excess = values - background
+    if n_background:
+        _finite(np.append(values, background))
+    excess = np.asarray(values, dtype=np.float64) - background
     above = float(np.maximum(excess, 0.0).sum())
     if n_background == 0 or above >= 1.0:
         return project_onto_simplex(values), 0.0
@@ -94,8 +110,3 @@ def project_with_background(
     lifts = masses / (n_background + n_above + np.arange(len(below) + 1))
     lift = lifts[np.count_nonzero(below + lifts[1:] > 0.0)]
     return np.maximum(excess + lift, 0.0), float(lift)
-
-
-def _normalised(weights: FloatArray) -> FloatArray:
-    normalised: FloatArray = weights / weights.sum()
-    return normalised

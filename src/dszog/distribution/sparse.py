@@ -62,7 +62,8 @@ class SparseDistribution:
         """Start at given weights; what they leave of 1 is shared by all others."""
         n_others = n_constraints - len(indices)
         left = max(1.0 - float(weights.sum()), 0.0) / max(n_others, 1)
-        return cls._at(n_constraints, indices, weights, left)
+        total = float(weights.sum()) + n_others * left
+        return cls._at(n_constraints, indices, weights / total, left / total)
 
     @classmethod
     def _at(
@@ -71,8 +72,8 @@ class SparseDistribution:
         zeros = np.zeros(len(indices))
         start = cls(
             n_constraints=n_constraints,
-            indices=indices,
-            weights=weights,
+            indices=np.array(indices),  # copies: what is given stays the caller's
+            weights=np.array(weights),
             gradient=zeros,
             memory=zeros,
             background_weight=rest,
@@ -81,12 +82,17 @@ class SparseDistribution:
         return start._merge()
 
     def learn(
-        self, indices: IntArray, penalties: FloatArray, step: DualStep, first: bool
+        self,
+        indices: IntArray,
+        penalties: FloatArray,
+        step: DualStep,
+        first: bool,
+        spread: float | None = None,
     ) -> Self:
         """Estimate the gradient in the weights, then take one step along it."""
         grown = self._touch(indices[penalties > 0.0])
         gradient, background_gradient, memory = grown._estimate(
-            indices, penalties, step, first
+            indices, penalties, step, first, spread
         )
         weights, background_weight = grown._ascend(gradient, background_gradient, step)
         moved = replace(
@@ -114,10 +120,15 @@ class SparseDistribution:
         )
 
     def _estimate(
-        self, indices: IntArray, penalties: FloatArray, step: DualStep, first: bool
+        self,
+        indices: IntArray,
+        penalties: FloatArray,
+        step: DualStep,
+        first: bool,
+        spread: float | None,
     ) -> tuple[FloatArray, float, FloatArray]:
         b = 1.0 if first else step.averaging
-        spread = step.penalty * self.n_constraints / len(indices)
+        factor = step.penalty * (spread or self.n_constraints / len(indices))
         estimate = -step.ridge * self.weights  # Alg. 1, line 13
         background_estimate = -step.ridge * self.background_weight
         places = np.searchsorted(self.indices, indices)
@@ -127,11 +138,11 @@ class SparseDistribution:
         memory = self.memory
         if step.centred:
             estimate += step.penalty * memory
-            estimate[places] += spread * (penalties - memory[places])
+            estimate[places] += factor * (penalties - memory[places])
             memory = memory.copy()
             memory[places] = penalties
         else:
-            estimate[places] += spread * penalties
+            estimate[places] += factor * penalties
         gradient = (1 - b) * self.gradient + b * estimate  # Alg. 1, line 15
         background = (1 - b) * self.background_gradient + b * background_estimate
         return gradient, background, memory

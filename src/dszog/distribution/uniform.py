@@ -33,7 +33,12 @@ class UniformDistribution:
         return cls(n_constraints=n_constraints)
 
     def learn(
-        self, indices: IntArray, penalties: FloatArray, step: DualStep, first: bool
+        self,
+        indices: IntArray,
+        penalties: FloatArray,
+        step: DualStep,
+        first: bool,
+        spread: float | None = None,
     ) -> Self:
         """Learn nothing."""
         return self

@@ -1,21 +1,26 @@
-"""What every evaluator promises, and how one query is answered."""
+"""What every evaluator promises, and how queries are answered."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog._validation import shown
-from dszog.errors import DszogError, EvaluationError
+from dszog.calls import Session, session
+from dszog.errors import EvaluationError
 from dszog.problem import Problem
-from dszog.query import NO_GRADIENTS, Query, Reply
+from dszog.query import NO_GRADIENTS, Failure, Query, Reply
 
 
 class Evaluator(Protocol):
-    """Answers queries about one problem, in their order."""
+    """Answers queries about one problem, in their order.
+
+    A value that a user's function does not give is `nan` in the reply, which then says
+    why; what to do about it is for others to decide.
+    """
 
     def __init__(self, problem: Problem) -> None: ...
 
@@ -28,93 +33,182 @@ class Evaluator(Protocol):
         ...
 
 
-def answer(problem: Problem, query: Query) -> Reply:
-    """Evaluate one query: each distinct index once, all points in one call."""
+def answer(problem: Problem, queries: Sequence[Query]) -> tuple[Reply, ...]:
+    """Evaluate the queries of one iteration in the caller's thread.
+
+    Each distinct index is evaluated once, all points of a query in one call.
+    """
+    with session() as calls:
+        return tuple(_answer(problem, query, calls) for query in queries)
+
+
+def _answer(problem: Problem, query: Query, calls: Session) -> Reply:
     n_points = len(query.steps) + 1
     losses, loss_places = query.distinct_losses
     constraints, constraint_places = query.distinct_constraints
-    if not len(losses) and not len(constraints):
-        empty = np.empty((n_points, 0))
-        return Reply(losses=empty, constraints=empty)
-    points = query.points(problem.size)
     loss_values = constraint_values = np.empty((n_points, 0))
     loss_gradients = jacobian = NO_GRADIENTS
+    if not len(losses) and not len(constraints):
+        return Reply(losses=loss_values, constraints=constraint_values)
+    points = problem.unscaled(query.points(problem.size))
+    one = _Asker(query, points, problem.x_scale, calls)
     if len(losses):
-        loss_values = _call("Loss", problem.losses.values, points, losses, query)
+        loss_values = one.values("loss", problem.losses.values, losses)
         if query.want == "gradients":
-            loss_gradients = _call(
-                "The gradient of loss",
-                problem.losses.gradient,
-                points[0],
-                losses,
-                query,
-            )
+            loss_gradients = one.gradients("loss", problem.losses.gradient, losses)
     if len(constraints) and problem.constraints is not None:
-        constraint_values = _call(
-            "Constraint", problem.constraints.values, points, constraints, query
-        )
+        family = problem.constraints
+        constraint_values = one.values("constraint", family.values, constraints)
         if query.want == "gradients":
-            jacobian = _call(
-                "The gradient of constraint",
-                problem.constraints.jacobian,
-                points[0],
-                constraints,
-                query,
-            )
+            jacobian = one.gradients("constraint", family.jacobian, constraints)
     return Reply(
         losses=_spread(loss_values, loss_places, axis=1),
         constraints=_spread(constraint_values, constraint_places, axis=1),
         loss_gradients=_spread(loss_gradients, loss_places, axis=0),
         jacobian=_spread(jacobian, constraint_places, axis=0),
+        failures=tuple(one.failures),
     )
 
 
-def _call(
-    what: str, function: Any, where: FloatArray, indices: IntArray, query: Query
-) -> FloatArray:
-    """Call a user's function and insist on finite numbers of the right shape."""
-    indices.flags.writeable = False
-    is_values = where.ndim == 2
-    shape = (len(where), len(indices)) if is_values else (len(indices), len(where))
-    try:
-        returned = function(where, indices)
-    except (DszogError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise EvaluationError(
-            f"{what}s {_some(indices)} raised {type(error).__name__}: {error} at "
-            f"iteration {query.iteration}, x = {shown(query.x)}. Call your function at "
-            "this x to see why."
-        ) from error
-    try:
-        array = np.asarray(returned)
-    except ValueError:
-        array = np.asarray(None)
-    if array.dtype.kind not in "fiub":
-        raise EvaluationError(
-            f"{what}s {_some(indices)} returned {shown(returned)} at iteration "
-            f"{query.iteration}. Return an array of real numbers of shape {shape}."
+class _Asker:
+    """Calls the user's functions for one query and notes what goes wrong."""
+
+    def __init__(
+        self, query: Query, points: FloatArray, x_scale: FloatArray, calls: Session
+    ) -> None:
+        self._query = query
+        self._points = points
+        self._x_scale = x_scale
+        self._calls = calls
+        self.failures: list[Failure] = []
+
+    def values(self, what: str, function: Any, indices: IntArray) -> FloatArray:
+        """Return a row per point and a column per index; `nan` where not known."""
+        shape = (len(self._points), len(indices))
+        cure = "one row per point and one column per index."
+        table = self._call(what, function, self._points, indices, shape, cure)
+        bad = np.argwhere(~np.isfinite(table))
+        if len(bad):
+            row, column = bad[0]
+            self._note_value(what, indices[column], row, table[row, column])
+        return _known(table)
+
+    def gradients(self, what: str, function: Any, indices: IntArray) -> FloatArray:
+        """Return a gradient per row; `nan` where not known."""
+        what = f"gradient of {what}"
+        shape = (len(indices), len(self._points[0]))
+        cure = "one gradient per row."
+        table = self._call(what, function, self._points[0], indices, shape, cure)
+        bad = np.argwhere(~np.isfinite(table))
+        if len(bad):
+            row, column = bad[0]
+            self._note_value(what, indices[row], 0, table[row, column])
+        return _known(table * self._x_scale)
+
+    def _call(
+        self,
+        what: str,
+        function: Callable[[FloatArray, IntArray], Any],
+        where: FloatArray,
+        indices: IntArray,
+        shape: tuple[int, int],
+        cure: str,
+    ) -> FloatArray:
+        indices.flags.writeable = False
+        unknown = np.full(shape, np.nan)
+        try:
+            returned = function(where, indices)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
+            self._note_error(what, indices, 0, error)
+            return unknown
+        if np.ma.isMaskedArray(returned):
+            cure = "Return numbers everywhere: array.filled(...)."
+            happened = "returned a masked array"
+            self._note("wrong shape", what, indices, 0, happened, cure)
+            return unknown
+        try:
+            array = np.asarray(returned)
+        except ValueError:  # ragged
+            array = np.asarray(None)
+        if array.size == 1 and shape == (1, 1):
+            array = array.reshape(shape)
+        if array.dtype.kind not in "fiub":
+            cure = f"Return an array of real numbers of shape {shape}."
+            got = shown(returned)
+            self._note("wrong shape", what, indices, 0, f"returned {got}", cure)
+            return unknown
+        if array.shape != shape:
+            cure = f"Expected {shape}: return {cure}"
+            happened = f"returned shape {array.shape}"
+            self._note("wrong shape", what, indices, 0, happened, cure)
+            return unknown
+        return np.array(array, dtype=np.float64)
+
+    def _note_value(self, what: str, index: int, row: int, value: float) -> None:
+        if self.failures:
+            return  # an exception or a wrong shape is the better explanation
+        indices = np.array([index])
+        if self._calls.errors:
+            self._note_error(what, indices, row, self._calls.errors[-1])
+            return
+        cure = (
+            "Values must be finite: clip the function, or lower `step_size` if the "
+            "iterates run away."
         )
-    if array.shape != shape and array.size == 1 and shape == (1, 1):
-        array = array.reshape(shape)
-    if array.shape != shape:
-        raise EvaluationError(
-            f"{what}s {_some(indices)} returned shape {array.shape} at iteration "
-            f"{query.iteration}, expected {shape}. "
-            + (
-                "Return one row per point and one column per index."
-                if is_values
-                else "Return one gradient per row."
+        self._note("not finite", what, indices, row, f"returned {value}", cure)
+
+    def _note_error(
+        self, what: str, indices: IntArray, row: int, error: BaseException
+    ) -> None:
+        if isinstance(error, EvaluationError):
+            self._note("wrong shape", what, indices, row, f"failed ({error})", "")
+            return
+        happened = f"raised {type(error).__name__}: {error}"
+        cure = "Call your function at this x to see why."
+        self._note("exception", what, indices, row, happened, cure, error)
+
+    def _note(
+        self,
+        kind: str,
+        what: str,
+        indices: IntArray,
+        row: int,
+        happened: str,
+        cure: str,
+        error: BaseException | None = None,
+    ) -> None:
+        x = self._points[row]
+        when = (
+            f"at iteration {self._query.iteration}"
+            if self._query.iteration >= 0
+            else "in the check of the result"
+        )
+        message = f"{_named(what, indices)} {happened} {when}, x = {shown(x)}. {cure}"
+        self.failures.append(
+            Failure(
+                kind=kind,
+                what=what,
+                index=int(indices[0]),
+                iteration=self._query.iteration,
+                x=x,
+                message=message.rstrip(),
+                error=error,
             )
         )
-    values = frozen_floats(array)
-    if not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0]
-        index = indices[column if is_values else row]
-        raise EvaluationError(
-            f"{what} {index} returned {values[row, column]} at iteration "
-            f"{query.iteration}. Values must be finite: clip the function, or lower "
-            "`step_size` if the iterates run away."
-        )
-    return values
+
+
+def _named(what: str, indices: IntArray) -> str:
+    """Return "Loss 7", or "Losses [7, 8, 9, ...]"."""
+    if len(indices) == 1:
+        return f"{what.capitalize()} {indices[0]}"
+    plural = what.capitalize() + ("es" if what.endswith("s") else "s")
+    listed = ", ".join(map(str, indices[:3].tolist()))
+    return f"{plural} [{listed}]" if len(indices) <= 3 else f"{plural} [{listed}, ...]"
+
+
+def _known(table: FloatArray) -> FloatArray:
+    """Return the table with `nan` for every value that is no finite number."""
+    return frozen_floats(np.where(np.isfinite(table), table, np.nan))
 
 
 def _spread(values: FloatArray, places: IntArray, axis: int) -> FloatArray:
@@ -122,8 +216,3 @@ def _spread(values: FloatArray, places: IntArray, axis: int) -> FloatArray:
     if not values.size:
         return values
     return frozen_floats(np.take(values, places, axis=axis))
-
-
-def _some(indices: IntArray) -> str:
-    listed = ", ".join(map(str, indices[:3].tolist()))
-    return f"[{listed}]" if len(indices) <= 3 else f"[{listed}, ...]"

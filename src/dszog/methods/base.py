@@ -37,6 +37,7 @@ class Info:
     sampled_violation: float = float("nan")  # the largest max(f_j, 0) that was seen
     sampled_share: float = float("nan")  # of a uniform draw, the part that is violated
     weighted_violation: float = 0.0  # the mean of max(f_j, 0) over a draw from p
+    is_step: bool = True  # False while the method only looks, before its first step
     n_touched: int = 0  # constraints with a weight of their own
 
 
@@ -63,6 +64,13 @@ class Method(Protocol):
         """Return the method with what it leaves open settled for a run of this length.
 
         `None` is no limit. What the user has set is left as it is.
+        """
+        ...
+
+    def new_round(self, state: Any) -> Any:
+        """Return the state from which a run with other settings goes on.
+
+        Needed of methods with a `penalty` that may be raised between rounds.
         """
         ...
 

@@ -23,13 +23,17 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog._random import distinct_indices, stream
 from dszog._validation import (
     check_choice,
     check_count,
+    check_flag,
     check_positive,
+    check_seed,
     check_share,
+    check_vector,
+    check_weights,
 )
 from dszog.distribution import DISTRIBUTIONS, Distribution, DualStep
 from dszog.errors import InputError
@@ -41,33 +45,24 @@ from dszog.gradients import (
     forward_difference,
 )
 from dszog.methods.base import Info, State
+from dszog.methods.start import StartPass
+from dszog.methods.theory import TheoremConstants, theorem_parameters
 from dszog.penalties import squared_violation
-from dszog.query import NO_INDICES, ProblemSize, Query, Reply, check_replies
+from dszog.query import NO_INDICES, ProblemSize, Query, Reply, check_replies, cost
+from dszog.sampling import (
+    constraints_per_draw,
+    uniform_constraints,
+)
 
 StepDecay: TypeAlias = Literal["constant", "linear", "sqrt"]
 Start: TypeAlias = Literal["auto", "exact", "sampled"]
 DualEstimate: TypeAlias = Literal["plain", "centred"]
 
 EXACT_START = 10**7  # "auto" looks at all constraints once up to this many
-START_BLOCK = 2**17  # constraints asked for at a time in the exact start
-START_SAMPLE = 2**14  # constraints drawn in the sampled start
 DENSE_LIMIT = 10**8  # weights a dense distribution may hold
 LOSS_BATCH, CONSTRAINT_BATCH, DUAL_BATCH = 64, 32, 256
 DEFAULT_HORIZON = 2000
 SQRT_DECAY = 100  # steps until the decay by the square root sets in
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class StartPass:
-    """The first look at the constraints, from which the first weights follow."""
-
-    n_seen: int  # constraints looked at so far
-    indices: IntArray  # violated ones that may matter for the weights, ascending
-    penalties: FloatArray  # their penalties
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "indices", frozen_ints(self.indices))
-        object.__setattr__(self, "penalties", frozen_floats(self.penalties))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -131,7 +126,8 @@ class DSZOG:
         change since each constraint was last seen.
     distribution : {"sparse", "dense", "uniform"}
         How the weights are kept. ``"sparse"`` and ``"dense"`` are the same method; the
-        first costs nothing per constraint. ``"uniform"`` keeps them equal.
+        first costs nothing per constraint. ``"uniform"`` keeps them equal and makes no
+        use of what is said about the dual.
     start : {"auto", "exact", "sampled"}
         First weights from all constraints, or from a uniform draw; ``"auto"`` looks at
         all of them up to ten million.
@@ -192,6 +188,8 @@ class DSZOG:
         check_choice(self, "dual_estimate", self.dual_estimate, get_args(DualEstimate))
         check_choice(self, "distribution", self.distribution, DISTRIBUTIONS)
         check_choice(self, "start", self.start, get_args(Start))
+        check_flag(self, "antithetic", self.antithetic)
+        check_flag(self, "adaptive", self.adaptive)
 
     @classmethod
     def as_published(cls, **changes: Any) -> Self:
@@ -216,6 +214,30 @@ class DSZOG:
         }
         return cls(**(printed | changes))
 
+    @classmethod
+    def from_theorem(cls, constants: TheoremConstants, **changes: Any) -> Self:
+        r"""Return the largest parameters that the paper's theorem allows.
+
+        With them the average of :math:`E\|\nabla g(w_t)\|^2` over the `horizon` of the
+        returned method is at most a fixed multiple of :math:`\varepsilon^2`. Any other
+        field can be given by name.
+
+        Examples
+        --------
+        >>> constants = TheoremConstants(
+        ...     accuracy=0.5,
+        ...     dim=5,
+        ...     smoothness=2.0,
+        ...     concavity=1.0,
+        ...     gap=1.0,
+        ...     variance=0.1,
+        ...     dual_variance=0.1,
+        ... )
+        >>> DSZOG.from_theorem(constants).horizon > 1000
+        True
+        """
+        return cls.as_published(**(theorem_parameters(constants) | changes))
+
     # ------------------------------------------------------------------- the contract
 
     def init(
@@ -237,15 +259,22 @@ class DSZOG:
             them the first iterations look at the constraints and do not move.
         """
         self._check_size(size)
-        x = np.array(x0, dtype=float)  # a copy: the caller's array stays the caller's
+        check_seed(self, seed)
+        x = np.array(check_vector(self, "x0", x0))  # a copy: the caller keeps theirs
+        if len(x) != size.dim:
+            raise InputError(
+                f"DSZOG: `x0` has {len(x)} entries for {size.dim} variables. Give one "
+                "entry per variable."
+            )
         start, distribution = None, None
         if size.n_constraints and weights is not None:
+            weights = check_weights(self, weights, size.n_constraints)
             kind = DISTRIBUTIONS[self.distribution]
             distribution = kind.from_weights(size.n_constraints, *weights)
         elif size.n_constraints and self.distribution == "uniform":
             distribution = self._first_weights(size, NO_INDICES, np.empty(0))
         elif size.n_constraints:
-            start = StartPass(n_seen=0, indices=NO_INDICES, penalties=np.empty(0))
+            start = StartPass()
         return DSZOGState(
             iteration=0,
             seed=seed,
@@ -265,7 +294,9 @@ class DSZOG:
         at it (of what is a white box), and the draw from which the weights learn.
         """
         if state.start is not None:
-            return (self._ask_start(state, state.start),)
+            exact = self._starts_exactly(state.size)
+            indices = state.start.next_indices(state, exact)
+            return (Query.at(state.x, iteration=state.iteration, constraints=indices),)
         size = state.size
         rng = stream(state.seed, state.iteration)
         directions = self._draw_directions(state, rng)  # Alg. 1, line 8
@@ -276,9 +307,7 @@ class DSZOG:
                 rng, self._constraint_batch(size)
             )
             if self.distribution != "uniform":
-                duals = distinct_indices(  # line 11
-                    rng, size.n_constraints, self._dual_batch(size)
-                )
+                duals = uniform_constraints(rng, size, self._dual_batch(size))  # 11
         steps = self.radius * directions
         if self.antithetic:
             steps = np.concatenate([steps, -steps])
@@ -288,6 +317,7 @@ class DSZOG:
             steps=steps,
             losses=NO_INDICES if size.has_gradient else losses,
             constraints=NO_INDICES if size.has_jacobian else constraints,
+            paired=self.antithetic,
         )
         at = Query.at(
             state.x,
@@ -303,12 +333,13 @@ class DSZOG:
         self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
     ) -> tuple[DSZOGState, Info]:
         """Return the state after one step in the variables and one in the weights."""
-        check_replies(state.iteration, queries, replies)
+        n_expected = 3 if state.start is None else 1
+        check_replies(state.iteration, queries, replies, n_expected)
         if state.start is not None:
             return self._tell_start(state, state.start, queries[0], replies[0])
         first = state.iteration == state.first_iteration
         b = 1.0 if first else self.averaging
-        estimate = self._gradient(state, replies[0], replies[1])  # Alg. 1, line 12
+        estimate = self._gradient(queries[0], replies, state.size)  # Alg. 1, line 12
         velocity = (1 - b) * state.velocity + b * estimate  # line 14
         scale = self._decay(state) * self.step_size
         if self.adaptive:
@@ -323,6 +354,7 @@ class DSZOG:
                 squared_violation(replies[2].constraints[0]),
                 self._dual_step,
                 first,
+                constraints_per_draw(queries[2].constraints, state.size),
             )
         next_state = replace(
             state,
@@ -330,7 +362,7 @@ class DSZOG:
             x=x,
             velocity=velocity,
             distribution=distribution,
-            n_queries=state.n_queries + sum(query.n_queries for query in queries),
+            n_queries=state.n_queries + cost(queries, state.size).total,
         )
         return next_state, self._info(next_state, replies)
 
@@ -381,12 +413,15 @@ class DSZOG:
             return np.empty((0, size.dim))  # a white box throughout needs no directions
         return draw_directions(rng, self.directions, self.n_directions, size.dim)
 
-    def _gradient(self, state: DSZOGState, around: Reply, at: Reply) -> FloatArray:
+    def _gradient(
+        self, query: Query, replies: Sequence[Reply], size: ProblemSize
+    ) -> FloatArray:
         r"""Estimate :math:`\nabla_w L(w, p)`, from true gradients where there are any.
 
-        A constraint drawn twice stands twice in the reply, and so weighs double.
+        A constraint drawn twice stands twice in the reply, and so weighs double. The
+        directions are read off the query, from which a failed one may be missing.
         """
-        size = state.size
+        around, at, _ = replies
         gradient = np.zeros(size.dim)
         values = np.zeros(len(around.losses))
         if size.has_gradient:
@@ -401,10 +436,11 @@ class DSZOG:
         elif size.n_constraints:
             values += self.penalty * squared_violation(around.constraints).mean(axis=1)
         if len(values) > 1:
-            directions = self._draw_directions(
-                state, stream(state.seed, state.iteration)
-            )
-            difference = central_difference if self.antithetic else forward_difference
+            directions = query.steps / self.radius
+            difference = forward_difference
+            if self.antithetic:
+                directions = directions[: len(directions) // 2]
+                difference = central_difference
             gradient += difference(values, directions, self.radius)
         return gradient
 
@@ -451,49 +487,34 @@ class DSZOG:
             return size.n_constraints <= EXACT_START
         return self.start == "exact"
 
-    def _ask_start(self, state: DSZOGState, start: StartPass) -> Query:
-        m = state.size.n_constraints
-        if self._starts_exactly(state.size):
-            block = np.arange(start.n_seen, min(start.n_seen + START_BLOCK, m))
-        else:
-            rng = stream(state.seed, state.iteration)
-            block = distinct_indices(rng, m, min(START_SAMPLE, m))
-        return Query.at(state.x, iteration=state.iteration, constraints=block)
-
     def _tell_start(
         self, state: DSZOGState, start: StartPass, query: Query, reply: Reply
     ) -> tuple[DSZOGState, Info]:
-        r"""Take in one block of the look at the constraints (Alg. 1, line 2).
-
-        Only a penalty within :math:`\lambda / \beta` of the largest can have a
-        positive weight, so only such ones are kept from block to block.
-        """
+        """Take in one block of the look at the constraints (Alg. 1, line 2)."""
         values = reply.constraints[0]
-        penalties = squared_violation(values)
-        seen = start.n_seen + len(values)
-        indices = np.concatenate([start.indices, query.constraints])
-        penalties = np.concatenate([start.penalties, penalties])
-        least = penalties.max() - self.dual_ridge / self.penalty
-        keep = (penalties > 0.0) & (penalties >= least)
-        indices, penalties = indices[keep], penalties[keep]
-        n_violated = np.count_nonzero(values > 0.0)
+        exact = self._starts_exactly(state.size)
+        asked = start.next_indices(state, exact)
+        start = start.seen(asked, query, values, self.dual_ridge / self.penalty)
         info = Info(
             sampled_violation=float(np.maximum(values, 0.0).max()),
-            sampled_share=n_violated / len(values),
+            sampled_share=float((values > 0.0).mean()),
+            is_step=False,
         )
         state = replace(
             state,
             iteration=state.iteration + 1,
-            n_queries=state.n_queries + query.n_queries,
-            start=StartPass(n_seen=seen, indices=indices, penalties=penalties),
+            n_queries=state.n_queries + cost([query], state.size).total,
+            start=start,
         )
-        if self._starts_exactly(state.size) and seen < state.size.n_constraints:
+        if not start.is_over(state.size, exact):
             return state, info
         state = replace(
             state,
             start=None,
             first_iteration=state.iteration,
-            distribution=self._first_weights(state.size, indices, penalties),
+            distribution=self._first_weights(
+                state.size, start.indices, start.penalties
+            ),
         )
         return state, info
 

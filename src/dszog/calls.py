@@ -1,0 +1,95 @@
+"""Calling a user's function one point at a time: once, and without losing the rest.
+
+Kinds of constraints that call a function for each point and index do it through
+:func:`call_number` and :func:`call_vector`. Within a :func:`session`, which an
+evaluator opens for the queries of one iteration, a call for a vector is never made
+twice at the same point; and a call that raises, or returns something else than numbers,
+is noted and counts as a value that is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dszog._arrays import FloatArray
+from dszog._validation import shown
+from dszog.errors import EvaluationError
+
+
+@dataclass
+class Session:
+    """What is remembered while the queries of one iteration are answered."""
+
+    results: dict[Hashable, FloatArray] = field(default_factory=dict)
+    errors: list[BaseException] = field(default_factory=list)
+
+
+_session: ContextVar[Session | None] = ContextVar("dszog_session", default=None)
+
+
+@contextmanager
+def session() -> Iterator[Session]:
+    """Remember calls and note errors until the block ends."""
+    opened = Session()
+    token = _session.set(opened)
+    try:
+        yield opened
+    finally:
+        _session.reset(token)
+
+
+def call_number(function: Callable[..., Any], x: FloatArray, *index: int) -> float:
+    """Return ``function(x, *index)`` as a float; `nan` if it fails in a session."""
+    return float(_vector(function, x, index, 1)[0])
+
+
+def call_vector(
+    owner: object, function: Callable[..., Any], x: FloatArray, *index: int, width: int
+) -> FloatArray:
+    """Return ``function(x, *index)`` as a vector of `width`, `nan` if it fails.
+
+    Called at most once in a session for each owner, point and index.
+    """
+    current = _session.get()
+    if current is None:
+        return _vector(function, x, index, width)
+    key = (id(owner), x.tobytes(), index)
+    if key not in current.results:
+        current.results[key] = _vector(function, x, index, width)
+    return current.results[key]
+
+
+def _vector(
+    function: Callable[..., Any], x: FloatArray, index: tuple[int, ...], width: int
+) -> FloatArray:
+    current = _session.get()
+    if current is None:
+        return as_vector(function(x, *index), width, index)
+    try:
+        return as_vector(function(x, *index), width, index)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
+        current.errors.append(error)
+        return np.full(width, np.nan)
+
+
+def as_vector(values: Any, width: int, index: tuple[int, ...] = ()) -> FloatArray:
+    """Return real numbers as a vector of `width`; refuse anything else."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # ragged
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiub" or array.size != width:
+        wanted = "a real number" if width == 1 else f"{width} real numbers"
+        for_index = f" for index {index[0]}" if index else ""
+        raise EvaluationError(
+            f"A function returned {shown(values)}{for_index}, expected {wanted}. "
+            f"Return {'a float' if width == 1 else 'one array of that length'}."
+        )
+    vector: FloatArray = array.astype(float).reshape(width)
+    return vector

@@ -1,0 +1,128 @@
+"""`certify`: the evidence for any point of any problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dszog._arrays import FloatArray, IntArray
+from dszog._validation import (
+    check_choice,
+    check_count,
+    check_nonnegative,
+    check_positive_number,
+    check_seed,
+    check_vector,
+    check_weights,
+)
+from dszog.certificate import Certificate
+from dszog.checker import Checker, heaviest_first
+from dszog.errors import DszogError, InputError, InputTypeError
+from dszog.evaluators import EVALUATORS
+from dszog.failures import FailureHandler
+from dszog.problem import Problem
+from dszog.query import NO_INDICES
+from dszog.run import Meter
+
+ALL_UP_TO = 10**7  # constraints that are all looked at if no number of queries is given
+SAMPLE = 10**6
+
+
+def certify(
+    problem: Problem,
+    x: Any,
+    weights: tuple[IntArray, FloatArray] | None = None,
+    *,
+    penalty: float = 30.0,
+    ridge: float = 1e-6,
+    active_tol: float = 1e-2,
+    max_queries: int | None = None,
+    seed: int = 0,
+    evaluator: str = "serial",
+) -> Certificate:
+    r"""Return the evidence for a point: how good, how feasible, how stationary.
+
+    Parameters
+    ----------
+    problem : Problem
+    x : array_like of shape (dim,)
+    weights : (indices, weights), optional
+        Weights :math:`p` over the constraints, such as ``result.weights``; without them
+        the maximising ones.
+    penalty, ridge : float
+        The :math:`\beta` and :math:`\lambda` of the definitions.
+    active_tol : float
+        Constraints with values above ``-active_tol`` may have multipliers.
+    max_queries : int, optional
+        Without it all losses and up to ten million constraints are evaluated.
+    seed : int
+        Of the draw, if not all constraints are looked at.
+    evaluator : str
+        A name from :data:`dszog.EVALUATORS`.
+
+    Returns
+    -------
+    Certificate
+        Its ``print`` is a readable report.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dszog
+    >>> disc = dszog.Constraints.from_function(lambda x, j: x @ x - 1.0, 1)
+    >>> problem = dszog.Problem(lambda x: x.sum(), disc, dim=2)
+    >>> evidence = dszog.certify(problem, [-np.sqrt(0.5), -np.sqrt(0.5)])
+    >>> round(evidence.objective, 4), evidence.feasibility.is_exact
+    (-1.4142, True)
+    >>> bool(evidence.stationarity.best_lagrangian < 1e-6)
+    True
+    """
+    if not isinstance(problem, Problem):
+        raise InputTypeError(
+            f"certify: `problem` must be a dszog.Problem, got "
+            f"{type(problem).__name__}. Make one with dszog.Problem(fun, constraints, "
+            "dim)."
+        )
+    point = check_vector("certify", "x", x)
+    if len(point) != problem.dim:
+        raise InputError(
+            f"certify: `x` has {len(point)} entries for {problem.dim} variables. Give "
+            "one entry per variable."
+        )
+    size = problem.size
+    if weights is not None:
+        weights = check_weights("certify", weights, size.n_constraints)
+    penalty = check_positive_number("certify", "penalty", penalty)
+    ridge = check_positive_number("certify", "ridge", ridge)
+    active_tol = check_nonnegative("certify", "active_tol", active_tol)
+    seed = check_seed("certify", seed)
+    check_choice("certify", "evaluator", evaluator, EVALUATORS)
+    if max_queries is not None:
+        max_queries = check_count("certify", "max_queries", max_queries, least=2)
+
+    answer = EVALUATORS[evaluator](problem)
+    try:
+        meter = Meter(answer, size, max_queries, FailureHandler("resample"))
+        checker = Checker(problem, meter, seed, _allowance(problem, max_queries))
+        suspects = NO_INDICES if weights is None else heaviest_first(weights)
+        certificate = checker.check(problem.scaled(point), suspects)
+        if certificate is None:
+            raise DszogError("certify: the point could not be checked.")
+        if not meter.affords(checker.stationarity_cost()):
+            return certificate
+        if weights is None:
+            weights = NO_INDICES, np.empty(0)
+        return checker.with_stationarity(
+            certificate, weights, penalty=penalty, ridge=ridge, active_tol=active_tol
+        )
+    finally:
+        answer.close()
+
+
+def _allowance(problem: Problem, max_queries: int | None) -> int:
+    size = problem.size
+    if max_queries is not None:
+        return max_queries
+    n_calls = size.n_constraint_calls
+    return size.n_losses + (n_calls if n_calls <= ALL_UP_TO else size.n_losses + SAMPLE)

@@ -1,0 +1,226 @@
+"""Looking at points afresh: which values to ask for, and what they amount to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dszog._arrays import FloatArray, IntArray, frozen_floats
+from dszog.certificate import (
+    Certificate,
+    CheckPlan,
+    Feasibility,
+    check_constraints,
+    check_objective,
+    check_together,
+    known_feasibility,
+    unchecked,
+)
+from dszog.penalties import merit
+from dszog.problem import Problem
+from dszog.query import NO_INDICES, Query, Reply
+from dszog.run import Meter
+from dszog.stationarity import stationarity, stationarity_cost
+
+N_SUSPECTS = 1000  # touched constraints in a sampled check, those of largest weight
+N_EXAMINED = 200  # constraints whose gradients are looked at
+
+
+class OutOfTimeError(Exception):
+    """The time for looking at the result is over."""
+
+
+class Checker:
+    """Checks points of a problem within an allowance of queries.
+
+    Parameters
+    ----------
+    problem : Problem
+    meter : Meter
+        Answers and counts.
+    seed : int
+        Of the draws, if not all is looked at.
+    allowance : int
+        Queries for one point.
+    until : float, optional
+        Seconds on the meter's clock after which nothing more is asked.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        meter: Meter,
+        seed: int,
+        allowance: int,
+        until: float | None = None,
+    ) -> None:
+        self._problem = problem
+        self._size = problem.size
+        self._meter = meter
+        self._seed = seed
+        self._until = until
+        self.plan = plan_check(problem, allowance)
+
+    def check(
+        self,
+        x: FloatArray,
+        suspects: IntArray = NO_INDICES,
+        *,
+        penalty: float = 1.0,
+        better_than: float = math.inf,
+    ) -> Certificate | None:
+        """Return the evidence for `x`, or None if its merit is not below a bar.
+
+        Parameters
+        ----------
+        x : ndarray of shape (dim,)
+            In scaled variables.
+        suspects : ndarray of int64
+            Constraints to look at in any case, the most suspicious first.
+        penalty, better_than : float
+            Of the merit and the bar; a point whose objective alone is not below it
+            does not have its constraints looked at.
+        """
+        suspects = np.sort(suspects[: len(self.plan.suspects)])
+        plan = replace(self.plan, suspects=suspects)
+        any_will_do = math.isinf(better_than)
+        feasibility: Feasibility | None = None
+        if self._shares_calls:
+            error = 0.0
+            objective, feasibility = check_together(x, self._size, self._ask)
+        else:
+            objective, error = check_objective(
+                x, self._size, plan, self._seed, self._ask
+            )
+        if not objective < better_than and not any_will_do:
+            return None
+        certificate = Certificate(
+            x=frozen_floats(self._problem.unscaled(x)),
+            objective=objective,
+            objective_error=error,
+            n_losses_checked=plan.n_losses,
+            feasibility=feasibility or self._feasibility(x, plan),
+        )
+        if any_will_do or certificate_merit(certificate, penalty) < better_than:
+            return certificate
+        return None
+
+    @property
+    def _shares_calls(self) -> bool:
+        """Whether all is looked at, and one call gives losses and constraints."""
+        size, plan = self._size, self.plan
+        shared = size.calls is not None and size.calls.n_shared == size.n_losses
+        all_of_both = plan.n_losses == size.n_losses and (
+            plan.n_constraints == size.n_constraints
+        )
+        return shared and all_of_both
+
+    def blank(self, x: FloatArray) -> Certificate:
+        """Return what can be said of a point that was not looked at."""
+        return Certificate(
+            x=frozen_floats(self._problem.unscaled(x)),
+            objective=math.nan,
+            objective_error=math.nan,
+            n_losses_checked=0,
+            feasibility=unchecked(self._size.n_constraints),
+        )
+
+    def with_stationarity(
+        self,
+        certificate: Certificate,
+        weights: tuple[IntArray, FloatArray],
+        *,
+        penalty: float,
+        ridge: float,
+        active_tol: float,
+    ) -> Certificate:
+        """Return the evidence completed by the residuals of the paper's definitions."""
+        heaviest = heaviest_first(weights)[: N_EXAMINED // 2]
+        worst = certificate.feasibility.worst_indices[: N_EXAMINED // 2]
+        n = self._size.n_losses
+        found = stationarity(
+            self._problem.scaled(certificate.x),
+            self._size,
+            losses=np.arange(n),
+            examined=np.union1d(worst, heaviest),
+            weights=weights,
+            sum_squares=certificate.feasibility.sum_squares,
+            penalty=penalty,
+            ridge=ridge,
+            active_tol=active_tol,
+            x_scale=self._problem.x_scale,
+            answer=self._ask,
+        )
+        if not np.isfinite(found.lagrangian):
+            return replace(certificate, note="not known: a gradient gave no value")
+        return replace(certificate, stationarity=found)
+
+    def stationarity_cost(self) -> int:
+        """Return what :meth:`with_stationarity` costs at most."""
+        return stationarity_cost(self._size, self._size.n_losses, N_EXAMINED)
+
+    def _feasibility(self, x: FloatArray, plan: CheckPlan) -> Feasibility:
+        constraints = self._problem.constraints
+        if constraints is not None:
+            summary = constraints.summary(self._problem.unscaled(x))
+            if summary is not None:
+                return known_feasibility(summary)
+        return check_constraints(x, self._size, plan, self._seed, self._ask)
+
+    def _ask(self, queries: Sequence[Query]) -> Sequence[Reply]:
+        if self._until is not None and self._meter.elapsed > self._until:
+            raise OutOfTimeError
+        return self._meter(queries)
+
+
+def certificate_merit(certificate: Certificate, penalty: float) -> float:
+    """Return the merit of a point, infinite if something about it is not known."""
+    if not certificate.is_known:
+        return math.inf
+    return merit(certificate.objective, certificate.feasibility.maxcv, penalty)
+
+
+def heaviest_first(weights: tuple[IntArray, FloatArray]) -> IntArray:
+    """Return the constraints that have weights, those of largest weight first."""
+    indices, values = weights
+    heaviest: IntArray = indices[np.argsort(-values, kind="stable")]
+    return heaviest
+
+
+def plan_check(problem: Problem, allowance: int) -> CheckPlan:
+    """Return how to spend an allowance of queries on the check of one point.
+
+    All losses and all constraints where that fits; otherwise neither may take more than
+    half, as both halves of the answer matter.
+    """
+    size = problem.size
+    n, n_calls = size.n_losses, size.n_constraint_calls
+    allowance = max(allowance, 4)
+    if _knows_all(problem):
+        n_calls = 0
+    n_losses = min(n, max(allowance // 2, allowance - n_calls, 2))
+    left = max(allowance - n_losses, 1)
+    if n_calls <= left:
+        m = size.n_constraints if n_calls else 0
+        return CheckPlan(
+            n_losses=n_losses,
+            n_constraints=m,
+            suspects=NO_INDICES,
+            n_queries=n_losses + n_calls,
+        )
+    n_suspects = min(N_SUSPECTS, left // 4)
+    return CheckPlan(
+        n_losses=n_losses,
+        n_constraints=left - n_suspects,
+        suspects=np.zeros(n_suspects, dtype=np.int64),  # their number; which, later
+        n_queries=n_losses + left,
+    )
+
+
+def _knows_all(problem: Problem) -> bool:
+    """Whether the structure of the constraints tells all about a point."""
+    constraints = problem.constraints
+    return constraints is None or constraints.summary(problem.x0) is not None

@@ -1,0 +1,55 @@
+"""Whether a run was a success, and what to do if it was not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dszog.certificate import Certificate
+from dszog.status import Status
+
+
+def is_success(status: Status, certificate: Certificate, constraint_tol: float) -> bool:
+    """Decide, in this one place, whether a run was a success.
+
+    It was if it ended as planned, fresh values at the returned point are known and
+    finite throughout, and no checked constraint is violated by more than the tolerance.
+    """
+    return bool(
+        status.is_planned
+        and certificate.is_known
+        and np.isfinite(certificate.x).all()
+        and certificate.feasibility.maxcv <= constraint_tol
+    )
+
+
+def advice(
+    status: Status, certificate: Certificate, penalty: float, constraint_tol: float
+) -> list[str]:
+    """Return what to do about a run that was no success."""
+    sentences = []
+    if status == Status.DIVERGED:
+        sentences.append(
+            "Lower step_size by a factor of 4, use more n_directions, or scale the "
+            "variables and functions to order one."
+        )
+    if status == Status.TOO_MANY_FAILURES:
+        sentences.append(
+            "See result.failures for where and why; start where the functions can be "
+            "evaluated, give bounds that keep the run there, or lower step_size."
+        )
+    feasibility = certificate.feasibility
+    if not certificate.is_known:
+        sentences.append(
+            "It is not known whether this point is any good: call dszog.certify, or "
+            "give a larger budget."
+        )
+    elif feasibility.maxcv > constraint_tol:
+        least = max(constraint_tol, 1e-12)
+        factor = min(max(2.0 * feasibility.maxcv / least, 2.0), 100.0)
+        sentences.append(
+            f"The worst violation is above constraint_tol={constraint_tol:g}: raise "
+            f"penalty from {penalty:.3g} to about {factor * penalty:.2g}, or give a "
+            "larger budget. If violations stay whatever the penalty, the constraints "
+            "may contradict each other."
+        )
+    return sentences

@@ -1,0 +1,22 @@
+"""How the tests search: `HYPOTHESIS_PROFILE=thorough pytest` looks much further.
+
+The default profile always tries the same examples, so that a red test means a change
+in the code. The thorough one tries fresh ones and prints how to reproduce a failure.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "thorough",
+    deadline=None,
+    derandomize=False,
+    print_blob=True,
+    max_examples=2_000,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

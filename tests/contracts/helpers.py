@@ -1,0 +1,269 @@
+"""What the contract tests share: small problems, cells, and a run walked by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dszog import DSZOG, EVALUATORS, METHODS, Constraints, Losses, Problem
+from dszog._arrays import FloatArray, IntArray
+from dszog.distribution import DISTRIBUTIONS
+from dszog.gradients import DIRECTIONS
+from dszog.methods import Method
+from dszog.query import Query, Reply
+
+Values: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
+
+# ------------------------------------------------------------------- counted problems
+
+
+@dataclass
+class Tally:
+    """What the user's functions saw, counted by themselves.
+
+    One value, or one gradient, of one index at one point is one query.
+    """
+
+    n_losses: int = 0
+    n_constraints: int = 0
+    n_calls: int = 0
+    points: list[FloatArray] = field(default_factory=list)
+
+    @property
+    def n_queries(self) -> int:
+        return self.n_losses + self.n_constraints
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A small problem by its sizes; the functions are always the same ones.
+
+    The losses are quadratic around the rows of a matrix, bent by a sine; the
+    constraints are half-spaces, bent by a square. About half of the constraints are
+    violated at the start, none is where all variables are 0.2, and the bounds, if there
+    are any, keep the minimiser of the losses out.
+    """
+
+    dim: int = 3
+    n: int = 70
+    m: int = 300
+    gradient: bool = False
+    jacobian: bool = False
+    bounded: bool = False
+
+
+PROBLEMS: dict[str, Kind] = {
+    "black box": Kind(),
+    "gradient known": Kind(gradient=True),
+    "jacobian known": Kind(jacobian=True),
+    "white box": Kind(gradient=True, jacobian=True),
+    "bounded": Kind(bounded=True),
+    "bounded white box": Kind(gradient=True, jacobian=True, bounded=True),
+    "bounds only": Kind(m=0, bounded=True),
+    "one constraint": Kind(m=1),
+    "one variable": Kind(dim=1),
+    "one loss": Kind(n=1),
+    "one of everything": Kind(dim=1, n=1, m=1),
+}
+
+
+def make_problem(kind: Kind) -> tuple[Problem, Tally]:
+    """Return a problem of this kind, and the tally that its functions keep."""
+    rng = np.random.Generator(np.random.Philox(key=11))
+    centres = rng.normal(1.0, 0.3, (kind.n, kind.dim))
+    rows = rng.normal(size=(kind.m, kind.dim))
+    limits = rows @ np.full(kind.dim, 0.2) + 0.05
+    tally = Tally()
+
+    def losses(points: FloatArray, i: IntArray) -> FloatArray:
+        tally.n_calls += 1
+        tally.n_losses += len(points) * len(i)
+        tally.points.append(points)
+        gaps = points[:, np.newaxis, :] - centres[i]
+        return np.asarray((gaps**2 + 0.1 * np.sin(3.0 * gaps)).mean(axis=2))
+
+    def gradient(point: FloatArray, i: IntArray) -> FloatArray:
+        tally.n_calls += 1
+        tally.n_losses += len(i)
+        gaps = point - centres[i]
+        return np.asarray((2.0 * gaps + 0.3 * np.cos(3.0 * gaps)) / kind.dim)
+
+    def values(points: FloatArray, j: IntArray) -> FloatArray:
+        tally.n_calls += 1
+        tally.n_constraints += len(points) * len(j)
+        tally.points.append(points)
+        squares = (points**2).mean(axis=1, keepdims=True)
+        return np.asarray(points @ rows[j].T - limits[j] + 0.1 * squares)
+
+    def jacobian(point: FloatArray, j: IntArray) -> FloatArray:
+        tally.n_calls += 1
+        tally.n_constraints += len(j)
+        return np.asarray(rows[j] + 0.2 * point / kind.dim)
+
+    problem = Problem(
+        Losses(losses, kind.n, gradient=gradient if kind.gradient else None),
+        Constraints(values, kind.m, jacobian=jacobian if kind.jacobian else None)
+        if kind.m
+        else None,
+        kind.dim,
+        bounds=[(-1.0, 0.5)] * kind.dim if kind.bounded else None,
+        x0=np.full(kind.dim, 0.5),
+    )
+    return problem, tally
+
+
+# --------------------------------------------------------------------------- the cells
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One method with one set of hyper-parameters on one problem."""
+
+    method_name: str
+    variant: str
+    problem_name: str
+    method: Method
+
+    def __str__(self) -> str:
+        return f"{self.method_name}-{self.variant}-{self.problem_name}".replace(
+            " ", "_"
+        )
+
+    def problem(self) -> Problem:
+        return self.counted()[0]
+
+    def counted(self) -> tuple[Problem, Tally]:
+        return make_problem(PROBLEMS[self.problem_name])
+
+    def start(self, problem: Problem, seed: int = 0) -> Any:
+        return self.method.init(problem.x0, problem.size, seed)
+
+
+def dszog_variants() -> dict[str, DSZOG]:
+    """Every two settings of different fields meet in one of the first twelve."""
+    variants: dict[str, DSZOG] = {}
+    for i, distribution in enumerate(DISTRIBUTIONS):
+        for j, directions in enumerate(DIRECTIONS):
+            antithetic, adaptive = bool((i + j) % 2), bool((i + j // 2) % 2)
+            settings: dict[str, Any] = {
+                "distribution": distribution,
+                "directions": directions,
+                "antithetic": antithetic,
+                "adaptive": adaptive,
+            }
+            words = [distribution, directions]
+            words += ["antithetic"] if antithetic else []
+            words += [] if adaptive else ["plain"]
+            variants[" ".join(words)] = DSZOG(step_size=0.01, **settings)
+    return variants | {
+        "defaults": DSZOG(),
+        "as published": DSZOG.as_published(),
+        "ones": DSZOG(n_directions=1, loss_batch=1, constraint_batch=1, dual_batch=1),
+        "centred": DSZOG(dual_estimate="centred"),
+        "dense centred": DSZOG(dual_estimate="centred", distribution="dense"),
+        "sampled start": DSZOG(start="sampled"),
+        "decay by the root": DSZOG(step_decay="sqrt"),
+    }
+
+
+def variants_of(method_name: str) -> dict[str, Method]:
+    """Return the hyper-parameters to test a method with; its defaults if none are."""
+    if method_name == "dszog":
+        return dict(dszog_variants())
+    return {"defaults": METHODS[method_name]()}
+
+
+CELLS: list[Cell] = [
+    Cell(method_name, variant, problem_name, method)
+    for method_name in METHODS
+    for variant, method in variants_of(method_name).items()
+    for problem_name in PROBLEMS
+]
+
+
+# ------------------------------------------------------------------- walking by hand
+
+
+def evaluate(problem: Problem, queries: Sequence[Query]) -> tuple[Reply, ...]:
+    """Answer the queries with arrays that can be written to."""
+    evaluator = EVALUATORS["serial"](problem)
+    return tuple(
+        replace(
+            reply,
+            **{
+                item.name: np.array(getattr(reply, item.name)) for item in fields(reply)
+            },
+        )
+        for reply in evaluator(queries)
+    )
+
+
+def walk(method: Method, problem: Problem, state: Any, iterations: int) -> list[Any]:
+    """Return the state and those that follow it."""
+    states = [state]
+    for _ in range(iterations):
+        queries = method.ask(states[-1])
+        states.append(method.tell(states[-1], queries, evaluate(problem, queries))[0])
+    return states
+
+
+@dataclass(frozen=True)
+class Trip:
+    """The first iterations of a cell, made once and looked at by many tests."""
+
+    problem: Problem
+    tally: Tally
+    states: list[Any]
+    queries: list[tuple[Query, ...]]  # of each state
+    replies: list[tuple[Reply, ...]]  # to them
+
+
+@cache
+def trip(cell: Cell) -> Trip:
+    """Return six iterations of a cell, from seed 0."""
+    problem, tally = cell.counted()
+    states = walk(cell.method, problem, cell.start(problem), iterations=6)
+    queries = [cell.method.ask(state) for state in states]
+    replies = [evaluate(problem, asked) for asked in queries]
+    return Trip(problem, tally, states, queries, replies)
+
+
+def advance(method: Method, problem: Problem, state: Any, iterations: int) -> Any:
+    """Return the state that lies this many iterations ahead."""
+    return walk(method, problem, state, iterations)[-1]
+
+
+def digest(value: object) -> object:
+    """Return something equal for equal bits: of arrays, and of all that holds them."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value).__name__, [
+            digest(getattr(value, item.name)) for item in fields(value)
+        ]
+    if isinstance(value, (tuple, list)):
+        return [digest(item) for item in value]
+    return repr(value)
+
+
+def rebuilt(value: Any) -> Any:
+    """Return an equal object, made anew from copies of the fields of the old one."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if is_dataclass(value) and not isinstance(value, type):
+        made = {item.name: rebuilt(getattr(value, item.name)) for item in fields(value)}
+        return type(value)(**made)
+    return value
+
+
+def arrays_in(value: object, path: str = "state") -> Iterator[tuple[str, Any]]:
+    """Yield every array that a state holds, with the way to it."""
+    if isinstance(value, np.ndarray):
+        yield path, value
+    elif is_dataclass(value):
+        for item in fields(value):
+            yield from arrays_in(getattr(value, item.name), f"{path}.{item.name}")

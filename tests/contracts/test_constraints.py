@@ -1,0 +1,570 @@
+"""What every kind of constraint promises; a new kind is tested by being listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+import dszog
+from dszog import Constraints
+from dszog import constraints as kinds_of_constraints
+from dszog._arrays import FloatArray, IntArray
+from dszog.constraints import PairwiseConstraints, Summary
+from dszog.errors import DszogError
+
+DIM = 3
+LARGE_COUNTS = [2**31 - 1, 2**31, 2**31 + 1, 10**12, 2**63 - 1]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Constraints, and all that is true of them, said in the plainest way."""
+
+    constraints: Constraints
+    m: int
+    value: Callable[[FloatArray, int], float]  # f_j(x), by a loop over plain floats
+    dim: int | None
+    has_jacobian: bool
+    has_summary: bool
+
+
+def quarters(*shape: int, seed: int) -> FloatArray:
+    """Return multiples of 1/4, whose sums and products are exact in any order."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(-8, 9, size=shape) / 4.0
+
+
+def dot(row: FloatArray, x: FloatArray) -> float:
+    products = [float(a) * float(b) for a, b in zip(row, x, strict=True)]
+    return sum(products)
+
+
+# ------------------------------------------------------------------ the table of kinds
+
+
+def bowl(x: FloatArray, j: int) -> float:
+    return dot(x, x) - j
+
+
+def bowls(points: FloatArray, indices: IntArray) -> FloatArray:
+    values: FloatArray = np.square(points).sum(axis=1)[:, np.newaxis] - indices
+    return values
+
+
+def bowl_gradients(point: FloatArray, indices: IntArray) -> FloatArray:
+    return np.tile(2.0 * point, (len(indices), 1))
+
+
+def from_values() -> Kind:
+    return Kind(Constraints(bowls, 7), 7, bowl, None, False, False)
+
+
+def from_values_and_jacobian() -> Kind:
+    constraints = Constraints(bowls, 7, jacobian=bowl_gradients)
+    return Kind(constraints, 7, bowl, None, True, False)
+
+
+def from_function() -> Kind:
+    return Kind(Constraints.from_function(bowl, 7), 7, bowl, None, False, False)
+
+
+def linear_dense() -> Kind:
+    A, b = quarters(7, DIM, seed=1), quarters(7, seed=2)
+
+    def value(x: FloatArray, j: int) -> float:
+        return dot(A[j], x) - float(b[j])
+
+    return Kind(Constraints.linear(A, b), 7, value, DIM, True, True)
+
+
+def linear_sparse() -> Kind:
+    A, b = quarters(7, DIM, seed=3), quarters(7, seed=4)
+    A[A < 0.5] = 0.0  # one row or the other may be empty, too
+    A[2] = 0.0
+
+    def value(x: FloatArray, j: int) -> float:
+        return dot(A[j], x) - float(b[j])
+
+    constraints = Constraints.linear(sparse.csr_array(A), b)
+    return Kind(constraints, 7, value, DIM, True, True)
+
+
+def pairwise(margin: float) -> Kind:
+    positives, negatives = quarters(3, DIM, seed=5), quarters(4, DIM, seed=6)
+
+    def value(x: FloatArray, j: int) -> float:
+        a, b = j // 4, j % 4
+        return dot(negatives[b], x) - dot(positives[a], x) + margin
+
+    constraints = Constraints.pairwise(positives, negatives, margin)
+    return Kind(constraints, 12, value, DIM, True, True)
+
+
+def black_box_of(kind: Kind) -> Kind:
+    return Kind(
+        kind.constraints.black_box(),
+        kind.m,
+        kind.value,
+        kind.dim,
+        has_jacobian=False,
+        has_summary=kind.has_summary,
+    )
+
+
+AS_MADE: dict[str, Kind] = {
+    "values": from_values(),
+    "values and jacobian": from_values_and_jacobian(),
+    "function": from_function(),
+    "linear, dense": linear_dense(),
+    "linear, sparse": linear_sparse(),
+    "pairwise": pairwise(0.0),
+    "pairwise, relaxed": pairwise(-1.5),
+    "pairwise, demanding": pairwise(1.5),
+}
+KINDS = AS_MADE | {
+    f"black box of {name}": black_box_of(kind) for name, kind in AS_MADE.items()
+}
+
+WHITE_BOXES = {name: kind for name, kind in KINDS.items() if kind.has_jacobian}
+BLACK_BOXES = {name: kind for name, kind in KINDS.items() if not kind.has_jacobian}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return KINDS[request.param]
+
+
+def test_every_public_kind_is_in_the_table() -> None:
+    public = {
+        member
+        for name in kinds_of_constraints.__all__
+        if isinstance(member := getattr(kinds_of_constraints, name), type)
+        and issubclass(member, Constraints)
+    }
+    assert public <= {type(kind.constraints) for kind in KINDS.values()}
+
+
+# ------------------------------------------------------------------- what all promise
+
+
+def test_len_is_the_number_of_constraints(kind: Kind) -> None:
+    assert len(kind.constraints) == kind.m
+
+
+def test_dim_is_known_exactly_where_the_data_tells_it(kind: Kind) -> None:
+    assert kind.constraints.dim == kind.dim
+
+
+def test_repr_shows_the_number_of_constraints(kind: Kind) -> None:
+    assert f"m={kind.m}" in repr(kind.constraints)
+
+
+def test_repr_groups_the_digits_of_a_large_count() -> None:
+    assert repr(Constraints(bowls, 10**12)) == "Constraints(m=1_000_000_000_000)"
+
+
+@pytest.mark.parametrize("n_points", [1, 2, 5])
+@pytest.mark.parametrize("indices", [[], [0], [6], [4, 1, 1, 0, 4], list(range(7))])
+def test_values_have_a_row_per_point_and_a_column_per_index(
+    kind: Kind, n_points: int, indices: list[int]
+) -> None:
+    points = quarters(n_points, DIM, seed=0)
+    values = np.asarray(kind.constraints.values(points, np.array(indices, np.int64)))
+    assert values.shape == (n_points, len(indices))
+    assert values.dtype == np.float64
+
+
+def test_values_are_those_of_a_plain_loop(kind: Kind) -> None:
+    points = quarters(5, DIM, seed=7)
+    indices = np.array([*range(kind.m), 0, kind.m - 1, 3, 3])
+    expected = [[kind.value(x, j) for j in indices.tolist()] for x in points]
+    np.testing.assert_array_equal(kind.constraints.values(points, indices), expected)
+
+
+def test_points_and_indices_may_be_read_only_and_are_left_as_they_were(
+    kind: Kind,
+) -> None:
+    points, indices = quarters(2, DIM, seed=8), np.array([5, 0, 5])
+    before = points.tobytes(), indices.tobytes()
+    points.flags.writeable = indices.flags.writeable = False
+    kind.constraints.values(points, indices)
+    kind.constraints.summary(points[0])
+    if kind.has_jacobian:
+        kind.constraints.jacobian(points[0], indices)
+    assert (points.tobytes(), indices.tobytes()) == before
+
+
+def test_has_jacobian_tells_a_white_box_from_a_black_one(kind: Kind) -> None:
+    assert kind.constraints.has_jacobian is kind.has_jacobian
+
+
+@pytest.mark.parametrize("kind", WHITE_BOXES.values(), ids=WHITE_BOXES)
+def test_jacobian_equals_central_differences_of_values(kind: Kind) -> None:
+    x, indices, h = quarters(DIM, seed=9), np.array([6, 0, 3, 3]), 2.0**-10
+    steps = h * np.eye(DIM)
+    ahead = np.asarray(kind.constraints.values(x + steps, indices))
+    behind = np.asarray(kind.constraints.values(x - steps, indices))
+    # Exact: the values are at most quadratic, and h and the data are dyadic.
+    np.testing.assert_array_equal(
+        kind.constraints.jacobian(x, indices), (ahead - behind).T / (2 * h)
+    )
+
+
+@pytest.mark.parametrize("kind", WHITE_BOXES.values(), ids=WHITE_BOXES)
+def test_changing_a_returned_jacobian_changes_nothing_else(kind: Kind) -> None:
+    x, indices = quarters(DIM, seed=9), np.arange(kind.m)
+    first = np.array(kind.constraints.jacobian(x, indices))
+    np.asarray(kind.constraints.jacobian(x, indices))[...] = np.nan
+    np.testing.assert_array_equal(kind.constraints.jacobian(x, indices), first)
+
+
+@pytest.mark.parametrize("kind", BLACK_BOXES.values(), ids=BLACK_BOXES)
+def test_a_black_box_says_that_it_has_no_jacobian(kind: Kind) -> None:
+    with pytest.raises((NotImplementedError, DszogError), match="no jacobian"):
+        kind.constraints.jacobian(quarters(DIM, seed=9), np.array([0]))
+
+
+def test_summary_is_none_exactly_where_there_is_no_structure(kind: Kind) -> None:
+    summary = kind.constraints.summary(quarters(DIM, seed=10))
+    assert (summary is not None) is kind.has_summary
+
+
+def test_black_box_differs_in_its_gradients_alone(kind: Kind) -> None:
+    hidden = kind.constraints.black_box()
+    points, indices = quarters(3, DIM, seed=11), np.arange(kind.m)
+    np.testing.assert_array_equal(
+        hidden.values(points, indices), kind.constraints.values(points, indices)
+    )
+    assert not hidden.has_jacobian
+    assert len(hidden) == len(kind.constraints)
+    assert hidden.dim == kind.constraints.dim
+    assert hidden.summary(points[0]) == kind.constraints.summary(points[0])
+
+
+def test_black_box_leaves_the_original_a_white_box() -> None:
+    constraints = linear_dense().constraints
+    constraints.black_box()
+    assert constraints.has_jacobian
+
+
+# --------------------------------------------------------- summaries, by brute force
+
+
+@dataclass(frozen=True)
+class Case:
+    """Constraints with structure, a point, and the value of each constraint there."""
+
+    constraints: Constraints
+    x: FloatArray
+    values: FloatArray  # (m,)
+    scale: float  # the largest size of a number that is added up
+
+    def hidden(self) -> Case:
+        return Case(self.constraints.black_box(), self.x, self.values, self.scale)
+
+
+def brute_force(values: FloatArray, worst_index: int) -> Summary:
+    worst = float(max(values))
+    assert values[worst_index] == worst  # which one of several does not matter
+    return Summary(
+        n_constraints=len(values),
+        n_violated=sum(value > 0.0 for value in values.tolist()),
+        worst_value=worst,
+        worst_index=worst_index,
+        sum_squares=sum(value**2 for value in values.tolist() if value > 0.0),
+    )
+
+
+whole_numbers = st.integers(-3, 3).map(float)  # few of them: many ties, exact sums
+limits = st.integers(-40, 40).map(float)  # wide: all hold, or all are violated
+real_numbers = st.floats(-100, 100, allow_subnormal=False)
+
+
+def matrices(
+    numbers: st.SearchStrategy[float], n_columns: int
+) -> st.SearchStrategy[FloatArray]:
+    row = st.lists(numbers, min_size=n_columns, max_size=n_columns)
+    return st.lists(row, min_size=1, max_size=6).map(np.array)
+
+
+@st.composite
+def linear_cases(
+    draw: st.DrawFn,
+    make: Callable[[FloatArray], Any],
+    numbers: st.SearchStrategy[float],
+    offsets: st.SearchStrategy[float],
+) -> Case:
+    dim = draw(st.integers(1, 3))
+    A = draw(matrices(numbers, dim))
+    b = np.array([draw(offsets) for _ in A])
+    x = np.array([draw(numbers) for _ in range(dim)])
+    values = np.array([dot(row, x) - b[j] for j, row in enumerate(A)])
+    scale = float((np.abs(A) @ np.abs(x) + np.abs(b)).max())
+    return Case(Constraints.linear(make(A), b), x, values, scale)
+
+
+@st.composite
+def pairwise_cases(
+    draw: st.DrawFn,
+    numbers: st.SearchStrategy[float],
+    offsets: st.SearchStrategy[float],
+) -> Case:
+    dim = draw(st.integers(1, 3))
+    positives, negatives = draw(matrices(numbers, dim)), draw(matrices(numbers, dim))
+    margin = draw(offsets)
+    x = np.array([draw(numbers) for _ in range(dim)])
+    values = np.array([dot(n - p, x) + margin for p in positives for n in negatives])
+    largest = max(np.abs(positives).max(), np.abs(negatives).max())
+    scale = float(2 * largest * np.abs(x).sum() + abs(margin))
+    return Case(Constraints.pairwise(positives, negatives, margin), x, values, scale)
+
+
+def structured(
+    numbers: st.SearchStrategy[float], offsets: st.SearchStrategy[float]
+) -> dict[str, st.SearchStrategy[Case]]:
+    plain = {
+        "linear, dense": linear_cases(np.array, numbers, offsets),
+        "linear, sparse": linear_cases(sparse.csr_array, numbers, offsets),
+        "pairwise": pairwise_cases(numbers, offsets),
+    }
+    hidden = {
+        f"black box of {name}": case.map(Case.hidden) for name, case in plain.items()
+    }
+    return plain | hidden
+
+
+EXACT = structured(whole_numbers, limits)
+ROUNDED = structured(real_numbers, real_numbers)
+
+
+@pytest.mark.parametrize("cases", EXACT.values(), ids=EXACT)
+@given(data=st.data())
+def test_summary_equals_brute_force_over_all_values(
+    cases: st.SearchStrategy[Case], data: st.DataObject
+) -> None:
+    case = data.draw(cases)
+    summary = case.constraints.summary(case.x)
+    assert summary is not None
+    assert summary == brute_force(case.values, summary.worst_index)
+
+
+@pytest.mark.parametrize("cases", ROUNDED.values(), ids=ROUNDED)
+@given(data=st.data())
+def test_summary_agrees_with_brute_force_to_the_last_digits(
+    cases: st.SearchStrategy[Case], data: st.DataObject
+) -> None:
+    case = data.draw(cases)
+    summary = case.constraints.summary(case.x)
+    assert summary is not None
+    rounding = 1e-14 * case.scale
+    violations = np.maximum(case.values, 0.0)
+    at_least = np.count_nonzero(case.values > rounding)
+    at_most = np.count_nonzero(case.values > -rounding)
+    assert at_least <= summary.n_violated <= at_most
+    assert summary.worst_value == pytest.approx(max(case.values), abs=rounding)
+    assert case.values[summary.worst_index] >= max(case.values) - rounding
+    assert summary.sum_squares == pytest.approx(
+        np.square(violations).sum(),
+        rel=1e-12,
+        abs=len(violations) * rounding * (violations.max() + case.scale),
+    )
+
+
+@pytest.mark.parametrize("hide", [False, True], ids=["white box", "black box"])
+@pytest.mark.parametrize(
+    ("margin", "n_violated", "sum_squares"),
+    [(-50.0, 0, 0.0), (0.0, 1, 4.0), (50.0, 4, 48.0**2 + 2 * 50.0**2 + 52.0**2)],
+    ids=["all hold", "one is violated", "all are violated"],
+)
+def test_pairwise_summary_by_hand(
+    margin: float, n_violated: int, sum_squares: float, hide: bool
+) -> None:
+    pairs: Constraints = Constraints.pairwise([[1.0], [3.0]], [[3.0], [1.0]], margin)
+    if hide:
+        pairs = pairs.black_box()
+    assert pairs.summary(np.ones(1)) == Summary(
+        n_constraints=4,
+        n_violated=n_violated,
+        worst_value=2.0 + margin,
+        worst_index=0,
+        sum_squares=sum_squares,
+    )
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+@pytest.mark.parametrize(
+    ("limit", "n_violated", "sum_squares"),
+    [(50.0, 0, 0.0), (1.0, 1, 9.0), (-50.0, 3, 51.0**2 + 54.0**2 + 48.0**2)],
+    ids=["all hold", "one is violated", "all are violated"],
+)
+def test_linear_summary_by_hand(
+    limit: float, n_violated: int, sum_squares: float, form: Any
+) -> None:
+    rows = Constraints.linear(form([[1.0], [4.0], [-2.0]]), np.full(3, limit))
+    assert rows.summary(np.ones(1)) == Summary(
+        n_constraints=3,
+        n_violated=n_violated,
+        worst_value=4.0 - limit,
+        worst_index=1,
+        sum_squares=sum_squares,
+    )
+
+
+def test_a_constraint_at_zero_holds() -> None:
+    for constraints in (
+        Constraints.linear(np.eye(2), np.ones(2)),
+        Constraints.linear(sparse.csr_array(np.eye(2)), np.ones(2)),
+        Constraints.pairwise([[1.0, 1.0]], [[0.5, 0.5]], margin=1.0),
+    ):
+        summary = constraints.summary(np.ones(2))
+        assert summary is not None
+        assert (summary.worst_value, summary.n_violated) == (0.0, 0)
+        assert summary.sum_squares == 0.0
+
+
+# ---------------------------------------------------------------------- large indices
+
+
+@pytest.mark.parametrize("m", LARGE_COUNTS)
+def test_a_run_asks_for_64_bit_indices_from_the_whole_range(m: int) -> None:
+    asked: list[IntArray] = []
+
+    def values(points: FloatArray, indices: IntArray) -> FloatArray:
+        asked.append(indices.copy())
+        return points[:, :1] - 1.0 + 0.0 * indices
+
+    constraints = Constraints(values, m)
+    assert len(constraints) == m
+    dszog.minimize(
+        lambda x: float(x @ x), [2.0], constraints, max_queries=25_000, seed=0
+    )
+    assert {indices.dtype for indices in asked} == {np.dtype(np.int64)}
+    drawn = np.concatenate(asked)
+    assert 0 <= drawn.min() <= m // 1000
+    assert m - m // 1000 <= drawn.max() < m
+
+
+@pytest.mark.parametrize("m", LARGE_COUNTS)
+def test_a_function_receives_large_indices_as_exact_plain_ints(m: int) -> None:
+    received: list[int] = []
+
+    def function(x: FloatArray, j: int) -> float:
+        received.append(j)
+        return 0.0
+
+    indices = np.array([0, m - 2, m - 1])
+    Constraints.from_function(function, m).values(np.zeros((1, 2)), indices)
+    assert received == [0, m - 2, m - 1]
+    assert all(type(j) is int for j in received)
+
+
+def test_pairs_beyond_32_bits_are_the_right_pairs() -> None:
+    n_pos, n_neg = 46_342, 46_341
+    m = n_pos * n_neg
+    assert m > 2**31
+    positives = np.arange(n_pos, 0, -1.0)[:, np.newaxis]  # the last is the lowest
+    negatives = np.arange(n_neg, dtype=float)[:, np.newaxis] + 2.0 * n_pos
+    pairs = Constraints.pairwise(positives, negatives)
+    indices = np.array([0, 2**31 - 1, 2**31, 2**31 + 1, m - 1])
+    expected = [divmod(j, n_neg) for j in indices.tolist()]
+
+    assert isinstance(pairs, PairwiseConstraints)
+    np.testing.assert_array_equal(np.transpose(pairs.pair(indices)), expected)
+    np.testing.assert_array_equal(
+        pairs.values(np.ones((1, 1)), indices),
+        [[negatives[b, 0] - positives[a, 0] for a, b in expected]],
+    )
+    summary = pairs.summary(np.ones(1))
+    assert (summary.n_violated, summary.worst_index) == (m, m - 1)
+
+
+def test_a_trillion_pairs_are_summed_up_from_two_million_rows() -> None:
+    n = 10**6
+    scores = np.arange(n, dtype=float)[:, np.newaxis]
+    pairs = Constraints.pairwise(scores[::-1], scores)
+    summary = pairs.summary(np.ones(1))
+    assert summary.n_constraints == len(pairs) == 10**12
+    assert summary.n_violated == n * (n - 1) // 2
+    assert summary.worst_value == n - 1
+    assert summary.worst_index == 10**12 - 1
+    assert summary.sum_squares == pytest.approx(n**2 * (n**2 - 1) / 12, rel=1e-9)
+
+
+# ----------------------------------------------------------------- the caller's arrays
+
+
+def given_dense() -> tuple[list[Any], Constraints]:
+    A, b = quarters(5, DIM, seed=12), quarters(5, seed=13)
+    return [A, b], Constraints.linear(A, b)
+
+
+def given_csr() -> tuple[list[Any], Constraints]:
+    A, b = sparse.csr_array(quarters(5, DIM, seed=12)), quarters(5, seed=13)
+    return [A.data, A.indices, A.indptr, b], Constraints.linear(A, b)
+
+
+def given_coo() -> tuple[list[Any], Constraints]:
+    A, b = sparse.coo_array(quarters(5, DIM, seed=12)), quarters(5, seed=13)
+    return [A.data, A.row, A.col, b], Constraints.linear(A, b)
+
+
+def given_rows() -> tuple[list[Any], Constraints]:
+    positives, negatives = quarters(3, DIM, seed=12), quarters(4, DIM, seed=13)
+    return [positives, negatives], Constraints.pairwise(positives, negatives, 0.5)
+
+
+GIVEN = {
+    "linear, dense": given_dense,
+    "linear, csr": given_csr,
+    "linear, coo": given_coo,
+    "pairwise": given_rows,
+}
+
+
+@pytest.mark.parametrize("give", GIVEN.values(), ids=GIVEN)
+def test_the_callers_arrays_are_neither_modified_nor_kept(
+    give: Callable[[], tuple[list[Any], Constraints]],
+) -> None:
+    arrays, constraints = give()
+    before = [array.tobytes() for array in arrays]
+    points, indices = quarters(2, DIM, seed=14), np.arange(len(constraints))
+    values = np.array(constraints.values(points, indices))
+    jacobian = np.array(constraints.jacobian(points[0], indices))
+    summary = constraints.summary(points[0])
+    assert [array.tobytes() for array in arrays] == before
+
+    for array in arrays:
+        array[...] = 0
+    np.testing.assert_array_equal(constraints.values(points, indices), values)
+    np.testing.assert_array_equal(constraints.jacobian(points[0], indices), jacobian)
+    assert constraints.summary(points[0]) == summary
+    assert np.any(values != 0.0)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
+def test_every_sparse_form_gives_the_values_of_the_dense_matrix(form: str) -> None:
+    A, b = quarters(5, DIM, seed=15), quarters(5, seed=16)
+    A[np.abs(A) < 1.0] = 0.0
+    dense = Constraints.linear(A, b)
+    thin = Constraints.linear(sparse.coo_array(A).asformat(form), b)
+    points, indices = quarters(2, DIM, seed=17), np.array([4, 0, 4, 2])
+    np.testing.assert_array_equal(
+        thin.values(points, indices), dense.values(points, indices)
+    )
+    np.testing.assert_array_equal(
+        thin.jacobian(points[0], indices), dense.jacobian(points[0], indices)
+    )
+    assert thin.summary(points[0]) == dense.summary(points[0])
+
+
+def test_repeated_entries_of_a_sparse_matrix_add_up() -> None:
+    A = sparse.coo_array(([1.0, 2.0, 4.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+    values = Constraints.linear(A, np.zeros(2)).values(np.ones((1, 2)), np.arange(2))
+    np.testing.assert_array_equal(values, [[3.0, 4.0]])

@@ -1,0 +1,820 @@
+"""DSZOG against Algorithm 1, written down once more from the paper, and its settings.
+
+The letters are those of the paper: w, p, u, mu, q, beta, lambda, a, b, c, eta.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+import dszog.methods.start as start
+from dszog import DSZOG, Constraints, InputError, InputTypeError, Losses, Problem
+from dszog._arrays import FloatArray, IntArray
+from dszog.methods import DSZOGState
+from dszog.query import ProblemSize, Query, Reply
+from tests.contracts.helpers import Kind, advance, evaluate, make_problem, walk
+
+# ------------------------------------------------- Algorithm 1, as the paper prints it
+
+
+def simplex(v: FloatArray) -> FloatArray:
+    """Project onto the simplex by bisection on the shift, not by sorting."""
+    low, high = v.max() - 1.0, v.max()
+    for _ in range(70):  # until the interval of length 1 is below rounding
+        middle = 0.5 * (low + high)
+        if np.maximum(v - middle, 0.0).sum() > 1.0:
+            low = middle
+        else:
+            high = middle
+    p = np.maximum(v - high, 0.0)
+    return np.asarray(p / p.sum())
+
+
+@dataclass(kw_only=True)
+class Paper:
+    """Section 3 and 4 of the paper with dense p and one loop per sum."""
+
+    losses: Any  # (points, indices) -> (k, b)
+    constraints: Any
+    m: int
+    eta_w: float
+    eta_p: float
+    beta: float
+    mu: float
+    a: float
+    b: float
+    lam: float = 1e-6
+    c: float = 1e-8
+    adaptive: bool = True
+
+    def phi(self, w: FloatArray, j: int) -> float:
+        value = float(self.constraints(w[np.newaxis], np.array([j]))[0, 0])
+        return max(value, 0.0) ** 2
+
+    def loss(self, w: FloatArray, i: int) -> float:
+        return float(self.losses(w[np.newaxis], np.array([i]))[0, 0])
+
+    def best_p(self, w: FloatArray) -> FloatArray:
+        """Return the maximiser of L(w, .) over the simplex."""
+        phi = np.array([self.phi(w, j) for j in range(self.m)])
+        return simplex(self.beta * phi / self.lam)
+
+    def gradient_w(
+        self, w: FloatArray, us: FloatArray, M1: IntArray, M2: IntArray
+    ) -> FloatArray:
+        q = len(us)
+        G = np.zeros(len(w))
+        for u in us:
+            for i in M1:
+                slope = (self.loss(w + self.mu * u, i) - self.loss(w, i)) / self.mu
+                G += slope * u / (q * len(M1))
+            for j in M2:
+                slope = (self.phi(w + self.mu * u, j) - self.phi(w, j)) / self.mu
+                G += self.beta * slope * u / (q * len(M2))
+        return G
+
+    def gradient_p(self, w: FloatArray, p: FloatArray, M3: IntArray) -> FloatArray:
+        H = -self.lam * p
+        for j in M3:
+            H[j] += self.beta * self.m / len(M3) * self.phi(w, j)
+        return H
+
+    def scale(self, z: FloatArray) -> float:
+        return 1.0 / (math.sqrt(np.linalg.norm(z)) + self.c) if self.adaptive else 1.0
+
+    def step(
+        self, w: FloatArray, p: FloatArray, z_w: FloatArray, z_p: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Lines 5 to 7."""
+        w = w - self.eta_w * self.scale(z_w) * z_w
+        target = simplex(p + self.eta_p * self.scale(z_p) * z_p)
+        return w, (1 - self.a) * p + self.a * target
+
+
+def replay(
+    paper: Paper, method: DSZOG, problem: Problem, seed: int, iterations: int
+) -> tuple[float, float]:
+    """Run both on the draws of the library; return how far w and p ever differ."""
+    state: Any = method.init(problem.x0, problem.size, seed)
+    state = advance(method, problem, state, iterations=1)  # the look at all constraints
+    w = np.array(problem.x0)
+    p = paper.best_p(w)
+    z_w = z_p = np.zeros(0)
+    worst_w, worst_p = 0.0, float(np.abs(state.distribution.dense() - p).max())
+    for t in range(iterations):
+        around, _, dual = queries = method.ask(state)
+        us, M1, M2 = around.steps / paper.mu, around.losses, around.constraints
+        G = paper.gradient_w(w, us, M1, M2)
+        H = paper.gradient_p(w, p, dual.constraints)
+        if t == 0:  # line 3
+            z_w, z_p = G, H
+        else:  # lines 14 and 15
+            z_w = (1 - paper.b) * z_w + paper.b * G
+            z_p = (1 - paper.b) * z_p + paper.b * H
+        w, p = paper.step(w, p, z_w, z_p)
+        state, _ = method.tell(state, queries, evaluate(problem, queries))
+        worst_w = max(worst_w, float(np.abs(state.x - w).max()))
+        worst_p = max(worst_p, float(np.abs(state.distribution.dense() - p).max()))
+    return worst_w, worst_p
+
+
+def _paper_for(problem: Problem, method: DSZOG) -> Paper:
+    assert problem.constraints is not None
+    return Paper(
+        losses=problem.losses.values,
+        constraints=problem.constraints.values,
+        m=len(problem.constraints),
+        eta_w=method.step_size,
+        eta_p=method.dual_step_size,
+        beta=method.penalty,
+        mu=method.radius,
+        a=method.dual_averaging,
+        b=method.averaging,
+        adaptive=method.adaptive,
+    )
+
+
+def _size(m: int, dim: int = 2) -> ProblemSize:
+    no_bound = np.full(dim, np.inf)
+    return ProblemSize(
+        dim=dim, n_losses=1, n_constraints=m, lower=-no_bound, upper=no_bound
+    )
+
+
+SMALL: dict[str, Any] = {
+    "n_directions": 3,
+    "loss_batch": 3,
+    "constraint_batch": 4,
+    "dual_batch": 5,
+}
+
+
+@pytest.mark.parametrize("distribution", ["dense", "sparse"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"penalty": 10.0, "averaging": 0.1, "dual_averaging": 0.5},
+        {"penalty": 0.1, "averaging": 0.5, "dual_averaging": 0.1, "step_size": 0.05},
+        {"averaging": 1.0, "dual_averaging": 1.0},
+    ],
+    ids=["as printed", "stiff and slow", "soft and fast", "no averages"],
+)
+def test_two_hundred_iterations_follow_algorithm_1_to_1e_12(
+    distribution: str, changes: dict[str, Any]
+) -> None:
+    problem, _ = make_problem(Kind(dim=4, n=8, m=12))
+    settings = {"distribution": distribution} | SMALL | changes
+    method = DSZOG.as_published(**settings)
+
+    worst = replay(_paper_for(problem, method), method, problem, 5, iterations=200)
+
+    assert max(worst) < 1e-12
+
+
+@pytest.mark.parametrize("distribution", ["dense", "sparse"])
+def test_without_adaptive_steps_and_averages_it_is_the_plain_method(
+    distribution: str,
+) -> None:
+    problem, _ = make_problem(Kind(dim=4, n=8, m=12))
+    settings = {"distribution": distribution, "adaptive": False} | SMALL
+    method = DSZOG.as_published(averaging=1.0, dual_averaging=1.0, **settings)
+    paper = _paper_for(problem, method)
+
+    assert max(replay(paper, method, problem, 5, iterations=200)) < 1e-12
+    # The plain step is what it says: w - eta_w G.
+    state = advance(method, problem, method.init(problem.x0, problem.size, 5), 9)
+    around, _, _ = queries = method.ask(state)
+    us = around.steps / method.radius
+    G = paper.gradient_w(np.array(state.x), us, around.losses, around.constraints)
+    moved, _ = method.tell(state, queries, evaluate(problem, queries))
+    np.testing.assert_allclose(moved.x, state.x - 0.01 * G, rtol=0, atol=1e-12)
+
+
+def test_the_reference_would_notice_a_missing_penalty() -> None:
+    problem, _ = make_problem(Kind(dim=4, n=8, m=12))
+    method = DSZOG.as_published(**SMALL)
+    paper = replace(_paper_for(problem, method), beta=1.01)
+
+    assert max(replay(paper, method, problem, 5, iterations=20)) > 1e-6
+
+
+# ----------------------------------------------------------------------- the first p
+
+
+def _first_weights(method: DSZOG, problem: Problem, iterations: int) -> FloatArray:
+    state = method.init(problem.x0, problem.size, 0)
+    for looks in walk(method, problem, state, iterations)[:-1]:
+        assert looks.distribution is None
+        np.testing.assert_array_equal(looks.x, problem.x0)
+    state = advance(method, problem, state, iterations)
+    assert state.first_iteration == iterations
+    dense: FloatArray = state.distribution.dense()
+    return dense
+
+
+@pytest.mark.parametrize("distribution", ["dense", "sparse"])
+@pytest.mark.parametrize("block", [1, 7, 12, 2**17])
+@pytest.mark.parametrize(
+    ("ridge", "n_positive"), [(1e-6, 1), (1.0, 2), (2.0, 4), (1e3, 12)]
+)
+def test_the_exact_start_is_the_best_p_at_the_first_point(
+    monkeypatch: pytest.MonkeyPatch,
+    distribution: Any,
+    block: int,
+    ridge: float,
+    n_positive: int,
+) -> None:
+    monkeypatch.setattr(start, "BLOCK", block)
+    problem, _ = make_problem(Kind(dim=4, n=8, m=12))
+    method = DSZOG(
+        start="exact", distribution=distribution, dual_ridge=ridge, penalty=2.0
+    )
+    weights = _first_weights(method, problem, iterations=math.ceil(12 / block))
+    paper = replace(_paper_for(problem, method), lam=ridge)
+
+    np.testing.assert_allclose(weights, paper.best_p(problem.x0), rtol=0, atol=1e-12)
+    assert np.count_nonzero(weights) == n_positive
+
+
+@pytest.mark.parametrize("distribution", ["dense", "sparse"])
+@pytest.mark.parametrize("block", [4, 2**17])
+@pytest.mark.parametrize("value", [-1.0, 0.0, 0.5, 1e5])
+def test_the_exact_start_is_uniform_where_all_penalties_are_equal(
+    monkeypatch: pytest.MonkeyPatch, distribution: Any, block: int, value: float
+) -> None:
+    monkeypatch.setattr(start, "BLOCK", block)
+    problem = Problem(
+        lambda x: 0.0,
+        Constraints(lambda points, j: np.full((len(points), len(j)), value), 10),
+        2,
+    )
+    method = DSZOG(start="exact", distribution=distribution)
+    weights = _first_weights(method, problem, iterations=3 if block == 4 else 1)
+
+    np.testing.assert_allclose(weights, np.full(10, 0.1), rtol=1e-14)
+
+
+def test_each_constraint_is_looked_at_once_in_the_exact_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(start, "BLOCK", 5)
+    problem, tally = make_problem(Kind(m=12))
+    method = DSZOG(start="exact")
+    states = walk(method, problem, method.init(problem.x0, problem.size, 0), 3)
+    asked = [method.ask(state)[0].constraints.tolist() for state in states[:3]]
+
+    assert asked == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
+    assert (tally.n_losses, tally.n_constraints) == (0, 12)
+
+
+@pytest.mark.parametrize("distribution", ["dense", "sparse"])
+def test_the_sampled_start_is_the_best_p_of_the_drawn_constraints(
+    monkeypatch: pytest.MonkeyPatch, distribution: Any
+) -> None:
+    monkeypatch.setattr(start, "SAMPLE", 6)
+    problem, _ = make_problem(Kind(m=40))
+    method = DSZOG(
+        start="sampled", distribution=distribution, dual_ridge=0.05, penalty=1.0
+    )
+    (query,) = method.ask(method.init(problem.x0, problem.size, 0))
+    weights = _first_weights(method, problem, iterations=1)
+
+    paper = replace(_paper_for(problem, method), lam=0.05)
+    drawn = set(query.constraints.tolist())
+    phi = [paper.phi(problem.x0, j) if j in drawn else 0.0 for j in range(40)]
+    expected = simplex(np.array(phi) / 0.05)
+    np.testing.assert_allclose(weights, expected, rtol=0, atol=1e-12)
+    assert len(drawn) == 6
+    assert np.ptp(weights) > 0.1
+
+
+def test_the_automatic_start_draws_only_where_looking_at_all_is_too_dear() -> None:
+    def looks_at(m: int, queries: int | None = None) -> int:
+        size = _size(m)
+        method = DSZOG().planned(size, None, queries)
+        (query,) = method.ask(method.init(np.zeros(2), size, 0))
+        return len(query.constraints)
+
+    assert looks_at(100_000) == 100_000
+    assert looks_at(10**7) == 2**17  # the first of many blocks
+    assert looks_at(10**7 + 1) == 2**14
+    assert looks_at(10**12) == 2**14
+    assert looks_at(100_000, queries=1_000_000) == 100_000
+    assert looks_at(100_000, queries=999_999) == 2**14
+
+
+def test_weights_of_an_earlier_run_replace_the_first_look() -> None:
+    method = DSZOG()
+    indices, weights = np.array([3, 70]), np.array([0.25, 0.5])
+    state = method.init(np.zeros(2), _size(100), 0, weights=(indices, weights))
+
+    assert state.start is None
+    assert state.distribution is not None
+    expected = np.full(100, 0.25 / 98)
+    expected[[3, 70]] = 0.25, 0.5
+    np.testing.assert_allclose(state.distribution.dense(), expected, rtol=1e-14)
+    assert len(method.ask(state)) == 3
+
+
+@pytest.mark.parametrize("distribution", ["dense", "sparse"])
+def test_weights_of_an_earlier_run_stay_the_callers(distribution: Any) -> None:
+    indices, weights = np.array([3, 70]), np.array([0.25, 0.5])
+    method = DSZOG(distribution=distribution)
+    state = method.init(np.zeros(2), _size(100), 0, weights=(indices, weights))
+    assert state.distribution is not None
+    before = state.distribution.dense().copy()
+    weights[:] = 9.0
+    indices[:] = 1
+
+    np.testing.assert_array_equal(state.distribution.dense(), before)
+
+
+@pytest.mark.parametrize(
+    ("indices", "weights"),
+    [
+        ([3, 3], [0.25, 0.5]),
+        ([-1, 3], [0.25, 0.5]),
+        ([3, 100], [0.25, 0.5]),
+        ([3], [0.25, 0.5]),
+        ([3, 70], [-0.25, 0.5]),
+        ([3, 70], [np.nan, 0.5]),
+        ([3, 70], [0.75, 0.5]),
+    ],
+    ids=[
+        "a repeated index",
+        "a negative index",
+        "an index too large",
+        "an index missing",
+        "a negative weight",
+        "nan",
+        "more than 1 in all",
+    ],
+)
+def test_weights_that_are_no_part_of_a_distribution_are_refused(
+    indices: list[int], weights: list[float]
+) -> None:
+    given = (np.array(indices), np.array(weights))
+    with pytest.raises(InputError, match=r"weights.*, got .*\. "):
+        DSZOG().init(np.zeros(2), _size(100), 0, weights=given)
+
+
+def test_weights_may_be_given_in_any_order() -> None:
+    given = (np.array([70, 3]), np.array([0.5, 0.25]))
+    state = DSZOG().init(np.zeros(2), _size(100), 0, weights=given)
+
+    indices, weights = DSZOG().weights(state)
+    assert (indices.tolist(), weights.tolist()) == ([3, 70], [0.25, 0.5])
+
+
+# ---------------------------------------------------------------------- the gradient
+
+
+def _penalised(problem: Problem, query: Query, penalty: float, x: FloatArray) -> float:
+    """Return the mean loss and the penalised mean of a query's batch at a point."""
+    assert problem.constraints is not None
+    losses = problem.losses.values(x[np.newaxis], query.losses)[0]
+    values = problem.constraints.values(x[np.newaxis], query.constraints)[0]
+    return float(losses.mean() + penalty * np.square(np.maximum(values, 0.0)).mean())
+
+
+def _by_differences(problem: Problem, batch: Query, penalty: float) -> FloatArray:
+    """Return the gradient of the penalised batch; the error, f''' h^2 / 6, is small."""
+    h = 1e-5
+    around = [(batch.x + e, batch.x - e) for e in h * np.eye(len(batch.x))]
+    return np.array(
+        [
+            (
+                _penalised(problem, batch, penalty, forward)
+                - _penalised(problem, batch, penalty, backward)
+            )
+            / (2 * h)
+            for forward, backward in around
+        ]
+    )
+
+
+def test_a_white_box_gives_the_exact_gradient_of_the_penalised_batch() -> None:
+    kind = Kind(dim=4, n=8, m=12, gradient=True, jacobian=True)
+    problem, _ = make_problem(kind)
+    assert problem.constraints is not None
+    settings = SMALL | {"constraint_batch": 9}
+    method = DSZOG(averaging=1.0, penalty=3.0, dual_ridge=10.0, **settings)
+    state = advance(method, problem, method.init(problem.x0, problem.size, 1), 4)
+    around, at, _ = queries = method.ask(state)
+    moved, _ = method.tell(state, queries, evaluate(problem, queries))
+
+    values = problem.constraints.values(at.x[np.newaxis], at.constraints)[0]
+    slopes = 2.0 * np.maximum(values, 0.0)
+    rows = problem.constraints.jacobian(at.x, at.constraints)
+    expected = problem.losses.gradient(at.x, at.losses).mean(axis=0)
+    expected = expected + 3.0 * (slopes[:, np.newaxis] * rows).mean(axis=0)
+    np.testing.assert_allclose(moved.velocity, expected, rtol=1e-13)
+    np.testing.assert_allclose(
+        moved.velocity, _by_differences(problem, at, 3.0), rtol=0, atol=1e-8
+    )
+    n_different = len(set(at.constraints.tolist()))
+    assert 1 < n_different < 9  # a repeat counts double
+    assert len(around.steps) == len(around.losses) == len(around.constraints) == 0
+
+
+@pytest.mark.parametrize("known", ["nothing", "gradient", "jacobian"])
+@pytest.mark.parametrize("distribution", ["sparse", "uniform"])
+def test_central_differences_along_all_coordinates_give_the_same_gradient(
+    known: str, distribution: Any
+) -> None:
+    kind = Kind(
+        dim=4, n=8, m=12, gradient=known == "gradient", jacobian=known == "jacobian"
+    )
+    problem, _ = make_problem(kind)
+    settings = SMALL | {"n_directions": 4, "directions": "coordinate"}
+    method = DSZOG(
+        averaging=1.0, antithetic=True, distribution=distribution, **settings
+    )
+    state = advance(method, problem, method.init(problem.x0, problem.size, 1), 4)
+    around, at, _ = queries = method.ask(state)
+    moved, _ = method.tell(state, queries, evaluate(problem, queries))
+
+    batch = Query.at(
+        state.x,
+        iteration=0,
+        losses=at.losses if known == "gradient" else around.losses,
+        constraints=at.constraints if known == "jacobian" else around.constraints,
+    )
+    expected = _by_differences(problem, batch, method.penalty)
+    # The library's own differences reach 2e-4 far: their error is f''' 4e-8 / 6.
+    np.testing.assert_allclose(moved.velocity, expected, rtol=0, atol=1e-6)
+
+
+def test_with_exact_gradients_every_iteration_decreases_g() -> None:
+    # min |x - t|^2 / 2 over half-planes; g is convex, and smooth thanks to the ridge.
+    rng = np.random.Generator(np.random.Philox(key=3))
+    rows, target = rng.normal(size=(6, 3)), np.array([2.0, -1.0, 1.5])
+    beta, ridge = 2.0, 2.0
+    method = DSZOG(
+        step_size=0.02,
+        dual_step_size=0.5,
+        penalty=beta,
+        dual_ridge=ridge,
+        averaging=1.0,
+        dual_averaging=1.0,
+        step_decay="constant",
+        dual_batch=6,
+        start="exact",
+    )
+    size = replace(_size(6, dim=3), has_gradient=True, has_jacobian=True)
+
+    def values(x: FloatArray) -> FloatArray:
+        return np.asarray(rows @ x - 0.5)
+
+    def g(x: FloatArray) -> float:
+        phi = np.maximum(values(x), 0.0) ** 2
+        p = simplex(beta * phi / ridge)
+        inner = beta * p @ phi - 0.5 * ridge * p @ p
+        return float(0.5 * np.square(x - target).sum() + inner)
+
+    def exact(state: DSZOGState, query: Query) -> Reply:
+        """Answer as if every constraint drawn were the weighted sum of all."""
+        k = len(query.constraints)
+        if query.want == "values":
+            found = values(query.x)[query.constraints][np.newaxis]
+            return Reply(losses=np.empty((len(query.steps) + 1, 0)), constraints=found)
+        assert state.distribution is not None
+        pull = state.distribution.dense() * np.maximum(values(query.x), 0.0) @ rows
+        return Reply(
+            losses=np.zeros((1, 1)),
+            constraints=np.ones((1, k)),  # 2 max(f, 0) grad f is then 2 pull
+            loss_gradients=(query.x - target)[np.newaxis],
+            jacobian=np.tile(pull, (k, 1)),
+        )
+
+    state = method.init(np.zeros(3), size, 0)
+    trace = []
+    for _ in range(400):
+        trace.append(g(state.x))
+        queries = method.ask(state)
+        replies = [exact(state, query) for query in queries]
+        state, _ = method.tell(state, queries, replies)
+
+    # A step of eta sqrt(|z|) overshoots once |z| < (eta L / 2)^2, with a curvature L of
+    # about 10 here; g is then within (0.1)^4 / 2 of its least value.
+    gaps = np.array(trace) - optimize.minimize(g, state.x, tol=1e-10).fun
+    downhill = int(np.argmax(gaps < 1e-4))
+    assert gaps[0] == gaps[1] > 1.0  # the look at the constraints moves nothing
+    assert downhill > 20
+    assert (np.diff(gaps[1 : downhill + 1]) < 0.0).all()
+    assert (gaps[downhill:] < 1e-4).all()
+
+
+def test_where_nothing_pulls_the_iterate_stays() -> None:
+    problem = Problem(
+        lambda x: 7.0,
+        Constraints(lambda points, j: np.full((len(points), len(j)), -1.0), 10),
+        3,
+        x0=[1.0, 2.0, 3.0],
+    )
+    for adaptive in (True, False):
+        method = DSZOG(adaptive=adaptive)
+        state = method.init(problem.x0, problem.size, 0)
+        state = advance(method, problem, state, iterations=5)
+
+        np.testing.assert_array_equal(state.x, [1.0, 2.0, 3.0])
+        np.testing.assert_array_equal(state.velocity, np.zeros(3))
+
+
+# ------------------------------------------------------------------- the step's decay
+
+
+def _steps(method: DSZOG, iterations: int) -> FloatArray:
+    """Return the lengths of the steps down a slope of 1, in units of the step size."""
+    problem = Problem(
+        Losses(
+            lambda points, i: points[:, :1] * np.ones(len(i)),
+            1,
+            gradient=lambda point, i: np.ones((len(i), 1)),
+        ),
+        None,
+        1,
+        bounds=[(-1e6, 1e6)],
+    )
+    states = walk(
+        method, problem, method.init(np.zeros(1), problem.size, 0), iterations
+    )
+    steps = -np.diff([float(state.x[0]) for state in states])
+    return np.asarray(steps / method.step_size)
+
+
+def _plain(**settings: Any) -> DSZOG:
+    return DSZOG(adaptive=False, averaging=1.0, step_size=0.5, **settings)
+
+
+def test_a_constant_step_does_not_shrink() -> None:
+    np.testing.assert_allclose(_steps(_plain(step_decay="constant"), 50), 1.0)
+
+
+def test_a_linear_step_shrinks_to_nothing_over_the_horizon_and_creeps_on() -> None:
+    steps = _steps(_plain(step_decay="linear", horizon=40), 50)
+
+    np.testing.assert_allclose(steps[:40], 1.0 - np.arange(40) / 40, rtol=1e-9)
+    np.testing.assert_allclose(steps[40:], 1e-3, rtol=1e-9)
+
+
+def test_a_linear_step_without_a_horizon_takes_two_thousand_iterations() -> None:
+    steps = _steps(_plain(step_decay="linear"), 20)
+
+    np.testing.assert_allclose(steps, 1.0 - np.arange(20) / 2000, rtol=1e-9)
+
+
+def test_a_linear_step_follows_the_queries_where_these_are_limited() -> None:
+    # Two queries an iteration: a value and a gradient of the one loss.
+    steps = _steps(_plain(step_decay="linear", horizon_queries=80), 50)
+
+    np.testing.assert_allclose(steps[:40], 1.0 - np.arange(40) / 40, rtol=1e-9)
+
+
+def test_of_two_horizons_the_nearer_counts() -> None:
+    by_iterations = _plain(step_decay="linear", horizon_queries=80, horizon=20)
+    by_queries = _plain(step_decay="linear", horizon_queries=40, horizon=50)
+
+    for method in (by_iterations, by_queries):
+        np.testing.assert_allclose(
+            _steps(method, 20), 1.0 - np.arange(20) / 20, rtol=1e-9
+        )
+
+
+def test_the_root_decay_is_one_over_the_root_of_one_plus_a_hundredth() -> None:
+    steps = _steps(_plain(step_decay="sqrt"), 301)
+
+    assert steps[0] == 1.0
+    np.testing.assert_allclose(steps[100], math.sqrt(1 / 2), rtol=1e-9)
+    np.testing.assert_allclose(steps[300], 1 / 2, rtol=1e-9)
+
+
+def test_a_plan_fits_the_horizon_to_the_run() -> None:
+    size = _size(1000)
+
+    assert DSZOG().planned(size, 50, None).horizon == 50
+    assert DSZOG().planned(size, 50, None).horizon_queries is None
+    assert DSZOG().planned(size, None, 90_000).horizon_queries == 90_000
+    assert DSZOG(horizon=7).planned(size, 50, 90_000).horizon == 7
+    assert DSZOG(horizon=7).planned(size, 50, 90_000).horizon_queries is None
+    assert DSZOG().planned(size, None, None).step_decay == "sqrt"
+    assert DSZOG().planned(size, 50, None).step_decay == "linear"
+    assert DSZOG(horizon=7).planned(size, None, None).step_decay == "linear"
+
+
+@pytest.mark.parametrize("limit", [{"horizon": 5}, {"horizon_queries": 3000}], ids=str)
+def test_a_new_round_keeps_the_iterate_and_forgets_averages_and_decay(
+    limit: dict[str, Any],
+) -> None:
+    problem, _ = make_problem(Kind())
+    method = DSZOG(step_decay="linear", averaging=0.1, **limit)
+    state = advance(method, problem, method.init(problem.x0, problem.size, 0), 6)
+    anew = method.new_round(state)
+
+    np.testing.assert_array_equal(anew.x, state.x)
+    assert anew.distribution is state.distribution
+    queries = method.ask(anew)
+    replies = evaluate(problem, queries)
+    first, _ = replace(method, averaging=1.0).tell(anew, queries, replies)
+    again, _ = method.tell(anew, queries, replies)
+    np.testing.assert_array_equal(again.velocity, first.velocity)
+    z = np.sqrt(np.square(again.velocity).sum())
+    step = 0.02 * again.velocity / (np.sqrt(z) + 1e-8)
+    np.testing.assert_allclose(again.x, state.x - step, rtol=0, atol=1e-15)
+    late, _ = method.tell(state, queries, replies)
+    assert np.abs(late.x - state.x).max() < 0.3 * np.abs(again.x - state.x).max()
+
+
+# ----------------------------------------------------------------- what a person sees
+
+
+@pytest.mark.parametrize("white", [False, True])
+@pytest.mark.parametrize("distribution", ["sparse", "dense", "uniform"])
+def test_the_info_is_that_of_the_sampled_batch(white: bool, distribution: Any) -> None:
+    problem, _ = make_problem(Kind(gradient=white, jacobian=white))
+    method = DSZOG(distribution=distribution)
+    state = advance(method, problem, method.init(problem.x0, problem.size, 0), 3)
+    queries = method.ask(state)
+    replies = evaluate(problem, queries)
+    moved, info = method.tell(state, queries, replies)
+
+    batch, dual = replies[1 if white else 0], replies[2].constraints[0]
+    drawn = batch.constraints[0]
+    uniform = drawn if distribution == "uniform" else dual
+    assert info.sampled_objective == batch.losses[0].mean()
+    assert info.sampled_violation == max(drawn.max(), dual.max(initial=0.0))
+    assert info.sampled_share == (uniform > 0.0).mean()
+    assert info.weighted_violation == np.maximum(drawn, 0.0).mean()
+    assert info.n_touched == len(method.weights(moved)[0])
+    assert info.sampled_violation > 0.0
+
+
+def test_the_first_look_reports_what_it_saw() -> None:
+    problem, _ = make_problem(Kind())
+    assert problem.constraints is not None
+    method = DSZOG()
+    state = method.init(problem.x0, problem.size, 0)
+    queries = method.ask(state)
+    _, info = method.tell(state, queries, evaluate(problem, queries))
+    values = problem.constraints.values(problem.x0[np.newaxis], np.arange(300))[0]
+
+    assert math.isnan(info.sampled_objective)
+    assert info.sampled_violation == pytest.approx(values.max(), rel=1e-12)
+    assert info.sampled_share == (values > 0).mean()
+    assert 0.3 < info.sampled_share < 0.7
+
+
+# --------------------------------------------------------------------------- settings
+
+
+def test_as_published_are_the_settings_of_the_paper() -> None:
+    method = DSZOG.as_published(step_size=0.001)
+
+    assert (method.step_size, method.dual_step_size, method.penalty) == (0.001, 0.01, 1)
+    assert (method.radius, method.n_directions) == (1e-3, 10)
+    assert (method.averaging, method.dual_averaging) == (0.9, 0.9)
+    assert (method.dual_ridge, method.step_eps) == (1e-6, 1e-8)
+    assert (method.step_decay, method.directions) == ("constant", "gaussian")
+    assert (method.antithetic, method.adaptive) == (False, True)
+    assert (method.dual_estimate, method.start) == ("plain", "exact")
+
+
+POSITIVE = (
+    "step_size",
+    "dual_step_size",
+    "penalty",
+    "radius",
+    "dual_ridge",
+    "step_eps",
+)
+SHARES = ("averaging", "dual_averaging")
+COUNTS = ("loss_batch", "constraint_batch", "dual_batch", "horizon", "horizon_queries")
+CHOICES = ("step_decay", "directions", "dual_estimate", "distribution", "start")
+SWITCHES = ("antithetic", "adaptive")
+
+
+def _with(name: str, value: Any) -> DSZOG:
+    settings: dict[str, Any] = {name: value}
+    return DSZOG(**settings)
+
+
+@pytest.mark.parametrize("name", POSITIVE)
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, -math.inf, 0])
+def test_what_must_be_positive_is_refused_otherwise(name: str, value: float) -> None:
+    match = (
+        rf"^DSZOG: `{name}` must be positive and finite, got {float(value)}. "
+        r"(Try [\de.-]+|The paper uses 1e-\d)"
+    )
+    with pytest.raises(InputError, match=match):
+        _with(name, value)
+
+
+@pytest.mark.parametrize("name", SHARES)
+@pytest.mark.parametrize("value", [0.0, -0.1, 1.0000001, math.nan, math.inf])
+def test_a_share_outside_of_0_and_1_is_refused(name: str, value: float) -> None:
+    match = rf"^DSZOG: `{name}` must lie in \(0, 1\], got {value}. The paper uses .*0.9"
+    with pytest.raises(InputError, match=match):
+        _with(name, value)
+
+
+@pytest.mark.parametrize("name", [*POSITIVE, *SHARES])
+@pytest.mark.parametrize(
+    "value", ["0.1", None, [0.1], True, 1j, np.complex128(1), np.array([1.0])], ids=repr
+)
+def test_what_must_be_a_number_is_refused_otherwise(name: str, value: Any) -> None:
+    match = rf"^DSZOG: `{name}` must be a number, got .*. Pass an int or a float"
+    with pytest.raises(InputTypeError, match=match):
+        _with(name, value)
+
+
+@pytest.mark.parametrize("name", ["n_directions", *COUNTS])
+@pytest.mark.parametrize("value", [0, -3])
+def test_a_count_below_one_is_refused(name: str, value: int) -> None:
+    match = rf"^DSZOG: `{name}` must be at least 1, got {value}. (Try 5|Pass a larger)"
+    with pytest.raises(InputError, match=match):
+        _with(name, value)
+
+
+@pytest.mark.parametrize("name", ["n_directions", *COUNTS])
+@pytest.mark.parametrize("value", [2.0, "2", True, np.array([2, 3])], ids=repr)
+def test_a_count_that_is_not_whole_is_refused(name: str, value: Any) -> None:
+    match = rf"^DSZOG: `{name}` must be a whole number, got .*. (Try 5|Pass an int)"
+    with pytest.raises(InputTypeError, match=match):
+        _with(name, value)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("value", ["", "gaussain", 3, None])
+def test_a_name_that_is_not_on_offer_is_refused(name: str, value: Any) -> None:
+    match = rf"^DSZOG: `{name}` must be one of '.*', got {value!r}\."
+    with pytest.raises(InputError, match=match):
+        _with(name, value)
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(InputError, match=r"got 'gaussain'. Did you mean 'gaussian'\?"):
+        _with("directions", "gaussain")
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+@pytest.mark.parametrize("value", ["no", None], ids=repr)
+def test_a_switch_that_is_neither_true_nor_false_is_refused(
+    name: str, value: Any
+) -> None:
+    with pytest.raises(InputTypeError, match=rf"^DSZOG: `{name}` must be .*, got "):
+        _with(name, value)
+
+
+def test_every_field_is_checked() -> None:
+    checked = {*POSITIVE, *SHARES, *COUNTS, *CHOICES, *SWITCHES, "n_directions"}
+
+    assert checked == {item.name for item in fields(DSZOG)}
+
+
+@pytest.mark.parametrize(("name", "most"), [("loss_batch", 70), ("dual_batch", 300)])
+def test_a_batch_without_repeats_can_not_be_larger_than_what_there_is(
+    name: str, most: int
+) -> None:
+    problem, _ = make_problem(Kind())
+    _with(name, most).init(problem.x0, problem.size, 0)
+
+    match = (
+        rf"`{name}` is drawn .*, got {most + 1} of {most}. Set {name}={most} or less"
+    )
+    with pytest.raises(InputError, match=match):
+        _with(name, most + 1).init(problem.x0, problem.size, 0)
+
+
+def test_a_batch_with_repeats_may_be_larger_than_what_there_is() -> None:
+    problem, _ = make_problem(Kind(m=3))
+    method = DSZOG(constraint_batch=50)
+    state = advance(method, problem, method.init(problem.x0, problem.size, 0), 2)
+
+    assert len(method.ask(state)[0].constraints) == 50
+
+
+def test_a_dense_distribution_over_a_billion_constraints_is_refused() -> None:
+    method = DSZOG(distribution="dense")
+    match = (
+        r"got 1000000000 constraints, which needs 48.0 GB. Use distribution='sparse'"
+    )
+    with pytest.raises(InputError, match=match):
+        method.init(np.zeros(2), _size(10**9), 0)
+
+
+def test_a_start_of_another_dimension_is_refused() -> None:
+    with pytest.raises(InputError, match=r"x0.*3.*2"):
+        DSZOG().init(np.zeros(3), _size(10), 0)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_a_seed_that_can_not_be_a_key_is_refused(seed: int) -> None:
+    with pytest.raises(InputError, match=rf"seed.*got {seed}"):
+        DSZOG().init(np.zeros(2), _size(10), seed)

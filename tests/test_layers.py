@@ -1,0 +1,391 @@
+"""Imports point one way, and some things are not done at all: read from the source.
+
+The order is that of ``CONTRIBUTING.md``: `query` <- `gradients`, `penalties`,
+`distribution`, `subproblems` <- `methods`, `certificate` <- `run` <- front doors, and
+`query` <- `constraints` <- `problem` <- `evaluators` <- front doors.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import dszog
+
+SOURCE = Path(dszog.__file__).parent
+
+# ------------------------------------------------------------------------- the layers
+
+HELPERS = {"_arrays", "_random", "_validation", "errors", "status"}
+PARTS = {"gradients", "penalties", "distribution", "subproblems"}
+BELOW_RUN = HELPERS | PARTS | {"query", "sampling", "methods", "certificate"}
+BELOW_RUN |= {"stationarity", "failures"}
+BELOW_DOORS = BELOW_RUN | {"run", "io", "constraints", "problem", "evaluators"}
+CHECKING = {"checker", "verdict"}
+DOORS = CHECKING | {"solver", "progress", "minimize", "certify"}
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "_arrays": set(),
+    "errors": set(),
+    "status": set(),
+    "_random": {"_arrays", "errors"},
+    "_validation": {"_arrays", "errors"},
+    "query": {"_arrays", "errors"},
+    **{part: HELPERS | {"query"} for part in PARTS},
+    "sampling": HELPERS | {"query"},
+    "methods": HELPERS | PARTS | {"query", "sampling"},
+    "stationarity": HELPERS | PARTS | {"query"},
+    "certificate": HELPERS | PARTS | {"query", "sampling", "stationarity"},
+    "failures": HELPERS | {"query"},
+    "run": BELOW_RUN,
+    "io": BELOW_RUN,
+    "calls": HELPERS,
+    "constraints": HELPERS | {"query", "calls"},
+    "problem": HELPERS | {"query", "calls", "constraints"},
+    "evaluators": HELPERS | {"query", "calls", "constraints", "problem"},
+    # The front doors, and what only they are built of.
+    "progress": HELPERS | {"run"},
+    "checker": BELOW_DOORS,
+    "verdict": BELOW_RUN,
+    "solver": BELOW_DOORS | CHECKING,
+    "certify": BELOW_DOORS | CHECKING,
+    "minimize": BELOW_DOORS | {"solver", "progress"},
+    "learn": BELOW_DOORS | DOORS,
+    "__init__": BELOW_DOORS | DOORS,
+    "cli": BELOW_DOORS | DOORS | {"learn", "__init__"},
+}
+
+HARD_DEPENDENCIES = {"numpy", "scipy"}
+OPTIONAL = {  # extras: at the top of a module where True, else inside a function
+    "cli": ({"cyclopts", "rich", "matplotlib", "sklearn"}, True),
+    "learn": ({"sklearn"}, True),
+    "progress": ({"rich"}, False),
+    "distribution": ({"numba"}, False),
+    "subproblems": ({"daqp", "piqp", "highspy"}, False),
+    "evaluators": ({"dask", "distributed", "ray"}, False),
+}
+PURE = PARTS | {"query", "methods", "certificate", "_arrays", "_validation", "_random"}
+CLOCKS = {"time", "datetime"}
+UNSAFE = {"pickle", "marshal", "shelve", "joblib", "dill", "cloudpickle", "random"}
+UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
+RANDOM_TYPES = {"Generator", "Philox", "SeedSequence", "BitGenerator"}
+
+
+# ----------------------------------------------------------------- reading the source
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement of one name."""
+
+    importer: str  # "dszog.methods.base"
+    imported: str  # "dszog.query", "numpy"
+    line: int
+    at_import: bool  # neither inside a function nor under TYPE_CHECKING
+
+
+@dataclass(frozen=True)
+class Module:
+    name: str  # "dszog.methods.base"
+    is_package: bool
+    tree: ast.Module
+
+    @property
+    def part(self) -> str:
+        return part_of(self.name)
+
+
+def part_of(name: str) -> str:
+    """Return the place of a module in the table: the name below ``dszog``."""
+    return name.split(".")[1] if "." in name else "__init__"
+
+
+def modules_under(root: Path) -> list[Module]:
+    modules = []
+    for path in sorted(root.rglob("*.py")):
+        parts = ("dszog", *path.relative_to(root).with_suffix("").parts)
+        is_package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if is_package else parts)
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        modules.append(Module(name, is_package, tree))
+    return modules
+
+
+def imports_of(module: Module, known: set[str]) -> Iterator[Import]:
+    def visit(node: ast.AST, at_import: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            inside = at_import
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                inside = False
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                inside = False
+            if isinstance(child, ast.Import):
+                for alias in child.names:
+                    yield Import(module.name, alias.name, child.lineno, inside)
+            elif isinstance(child, ast.ImportFrom):
+                base = _absolute(module, child)
+                for alias in child.names:
+                    full = f"{base}.{alias.name}"
+                    name = full if full in known else base
+                    yield Import(module.name, name, child.lineno, inside)
+            yield from visit(child, inside)
+
+    yield from visit(module.tree, at_import=True)
+
+
+def _absolute(module: Module, statement: ast.ImportFrom) -> str:
+    if not statement.level:
+        return statement.module or ""
+    above = statement.level - (1 if module.is_package else 0)
+    package = module.name.split(".")[: -above or None]
+    return ".".join([*package, *([statement.module] if statement.module else [])])
+
+
+# -------------------------------------------------------------------------- the rules
+
+
+def complaints(root: Path) -> list[str]:
+    """Return what is wrong with the source under a folder, one line for each."""
+    modules = modules_under(root)
+    known = {module.name for module in modules}
+    found = [item for module in modules for item in imports_of(module, known)]
+    return [
+        *(text for module in modules for text in _wrong_place(module)),
+        *(text for item in found for text in _wrong_import(item)),
+        *(text for module in modules for text in _wrong_deeds(module)),
+        *_cycles(found, known),
+    ]
+
+
+def _wrong_place(module: Module) -> Iterator[str]:
+    if module.part not in MAY_IMPORT:
+        yield f"{module.name} has no place in the layers: give it one in MAY_IMPORT"
+
+
+def _wrong_import(item: Import) -> Iterator[str]:
+    where = f"{item.importer}, line {item.line}"
+    part, top = part_of(item.importer), item.imported.split(".")[0]
+    if top == "dszog":
+        target = part_of(item.imported)
+        if target != part and target not in MAY_IMPORT.get(part, set()):
+            yield f"{where}: {part} must not import {target}"
+    elif top == "dszog_paper":
+        if part != "cli":
+            yield f"{where}: only the command line may import dszog_paper"
+    elif top in UNSAFE or (top == "importlib" and part != "cli"):
+        yield f"{where}: {top} must not be imported"
+    elif top in CLOCKS and part in PURE:
+        yield f"{where}: {part} must not read a clock ({top})"
+    elif top not in sys.stdlib_module_names | HARD_DEPENDENCIES:
+        extras, at_the_top = OPTIONAL.get(part, (set(), False))
+        if top not in extras:
+            yield f"{where}: {part} must not need {top}"
+        elif item.at_import and not at_the_top:
+            yield f"{where}: {top} is optional: import it where it is used"
+
+
+def _wrong_deeds(module: Module) -> Iterator[str]:
+    for node in ast.walk(module.tree):
+        where = f"{module.name}, line {getattr(node, 'lineno', 0)}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id in UNSAFE_CALLS:
+                yield f"{where}: {node.func.id}() must not be called"
+            if node.func.id == "print" and module.part != "cli":
+                yield f"{where}: print() belongs to the command line"
+        if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            yield f"{where}: allow_pickle must not be used"
+        if isinstance(node, ast.Assert):
+            yield f"{where}: a bare assert is no check"
+        if isinstance(node, ast.Attribute) and node.attr not in RANDOM_TYPES:
+            owner = ast.unparse(node.value)
+            if owner in ("np.random", "numpy.random") and module.part != "cli":
+                yield f"{where}: {owner}.{node.attr} is not stream(seed, iteration)"
+        if isinstance(node, ast.ImportFrom) and node.module == "numpy.random":
+            for alias in node.names:
+                if alias.name not in RANDOM_TYPES:
+                    yield f"{where}: numpy.random.{alias.name} must not be imported"
+
+
+def _cycles(found: list[Import], known: set[str]) -> Iterator[str]:
+    """Complain about modules that need each other in order to be imported."""
+    needs: dict[str, set[str]] = {name: set() for name in known}
+    for item in found:
+        if item.at_import and item.imported in known:
+            needs[item.importer].add(item.imported)
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> Iterator[str]:
+        if name in path:
+            circle = [*path[path.index(name) :], name]
+            yield f"imports go in a circle: {' -> '.join(circle)}"
+        elif name not in done:
+            for needed in sorted(needs[name]):
+                yield from visit(needed, (*path, name))
+            done.add(name)
+
+    for name in sorted(known):
+        yield from visit(name, ())
+
+
+# -------------------------------------------------------------------------- the tests
+
+
+def test_the_source_keeps_to_the_layers() -> None:
+    assert complaints(SOURCE) == []
+
+
+def test_every_module_is_read() -> None:
+    names = {module.name for module in modules_under(SOURCE)}
+
+    assert len(names) == len(list(SOURCE.rglob("*.py"))) > 25
+    assert {"dszog", "dszog.query", "dszog.methods.dszog", "dszog.run"} <= names
+
+
+def test_methods_reach_no_problem_and_no_evaluator_even_by_detours() -> None:
+    modules = modules_under(SOURCE)
+    known = {module.name for module in modules}
+    needs: dict[str, set[str]] = {name: set() for name in known}
+    for module in modules:
+        needs[module.name] = {item.imported for item in imports_of(module, known)}
+    reached: set[str] = set()
+    ahead = {name for name in known if part_of(name) in ("methods", "certificate")}
+    while ahead:
+        reached |= ahead
+        ahead = {far for name in ahead for far in needs[name] & known} - reached
+
+    parts = {part_of(name) for name in reached}
+    assert {"query", "gradients", "penalties", "distribution"} <= parts
+    assert not parts & {"problem", "evaluators", "constraints", "run", "__init__"}
+
+
+def test_the_library_imports_with_numpy_and_scipy_alone() -> None:
+    extras = {name for names, _ in OPTIONAL.values() for name in names}
+    script = f"""
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {sorted(extras)}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Refuse())
+sys.path.insert(0, {str(SOURCE.parent)!r})
+import dszog, dszog.cli, dszog.progress
+ours = {{"dszog", "numpy", "scipy"}} | set(sys.stdlib_module_names)
+loaded = {{n.split(".")[0] for n, m in sys.modules.items() if hasattr(m, "__file__")}}
+print(sorted(n for n in loaded - ours if not n.startswith("_")))
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.strip() == "[]"
+
+
+# ----------------------------------------------------------------- does it see things?
+
+CLEAN = {
+    "__init__.py": "from dszog.minimize import minimize\n",
+    "_arrays.py": "import numpy as np\n",
+    "errors.py": "class DszogError(Exception): ...\n",
+    "query.py": "from dszog._arrays import np\nfrom dszog.errors import DszogError\n",
+    "methods/__init__.py": "from dszog.methods.one import One\n",
+    "methods/one.py": "from ..query import np\nfrom .base import State\n",
+    "methods/base.py": "from __future__ import annotations\nimport math\n",
+    "constraints/__init__.py": "",
+    "constraints/base.py": (
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    from dszog.constraints.linear import Linear\n"
+        "def linear():\n    from dszog.constraints.linear import Linear\n"
+    ),
+    "constraints/linear.py": "from dszog.constraints import base\nimport scipy\n",
+    "problem.py": "from dszog import constraints\n",
+    "run.py": "import time\nfrom dszog.methods import One\n",
+    "progress.py": "def show():\n    import rich\n",
+    "minimize.py": "from dszog.run import One\nfrom dszog.problem import constraints\n",
+    "cli/__init__.py": "import cyclopts\nimport dszog\nprint('hello')\n",
+}
+
+
+def _tree(root: Path, **changes: str) -> Path:
+    for name, text in (CLEAN | changes).items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def test_a_clean_tree_gives_no_complaint(tmp_path: Path) -> None:
+    assert complaints(_tree(tmp_path)) == []
+
+
+VIOLATIONS = [
+    ("methods/one.py", "import dszog.problem", "methods must not import problem"),
+    ("methods/one.py", "from dszog import problem", "methods must not import problem"),
+    ("methods/one.py", "from .. import problem", "methods must not import problem"),
+    ("methods/one.py", "from ..problem import x", "methods must not import problem"),
+    ("methods/__init__.py", "from ..run import x", "methods must not import run"),
+    ("methods/one.py", "import dszog", "methods must not import __init__"),
+    (
+        "methods/one.py",
+        "def f():\n    from dszog.constraints.base import x",
+        "methods must not import constraints",
+    ),
+    (
+        "methods/one.py",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import dszog.problem",
+        "methods must not import problem",
+    ),
+    ("query.py", "from dszog.methods import One", "query must not import methods"),
+    ("query.py", "import dszog._random", "query must not import _random"),
+    ("constraints/base.py", "import dszog.problem", "constraints must not import prob"),
+    ("problem.py", "import dszog.evaluators", "problem must not import evaluators"),
+    ("run.py", "import dszog.problem", "run must not import problem"),
+    ("run.py", "import dszog.minimize", "run must not import minimize"),
+    ("minimize.py", "import dszog.cli", "minimize must not import cli"),
+    ("utils.py", "", "dszog.utils has no place in the layers"),
+    ("minimize.py", "import dszog_paper", "only the command line may import"),
+    (
+        "methods/base.py",
+        "from .one import x",
+        "dszog.methods.base -> dszog.methods.one",
+    ),
+    ("query.py", "import pandas", "query must not need pandas"),
+    ("methods/one.py", "def f():\n    import numba", "methods must not need numba"),
+    ("progress.py", "from rich import x", "rich is optional: import it where"),
+    ("distribution.py", "import numba", "numba is optional: import it where"),
+    ("run.py", "import pickle", "pickle must not be imported"),
+    ("run.py", "def f():\n    from joblib import load", "joblib must not be imported"),
+    ("run.py", "import importlib.util", "importlib must not be imported"),
+    ("run.py", "import random", "random must not be imported"),
+    ("run.py", "eval('1')", "eval() must not be called"),
+    ("run.py", "def f():\n    exec('1')", "exec() must not be called"),
+    ("run.py", "__import__('os')", "__import__() must not be called"),
+    ("run.py", "print(1)", "print() belongs to the command line"),
+    ("run.py", "assert True", "a bare assert is no check"),
+    ("run.py", "np.load(1, allow_pickle=True)", "allow_pickle must not be used"),
+    ("methods/one.py", "np.random.seed(0)", "np.random.seed is not stream"),
+    ("methods/one.py", "x = np.random.rand", "np.random.rand is not stream"),
+    ("run.py", "np.random.default_rng()", "np.random.default_rng is not stream"),
+    ("run.py", "from numpy.random import rand", "numpy.random.rand must not be"),
+    ("methods/base.py", "import time", "methods must not read a clock (time)"),
+    ("gradients.py", "from time import time", "gradients must not read a clock"),
+    ("distribution.py", "import datetime", "distribution must not read a clock"),
+]
+
+
+@pytest.mark.parametrize(("name", "added", "complaint"), VIOLATIONS)
+def test_a_violation_is_seen(
+    tmp_path: Path, name: str, added: str, complaint: str
+) -> None:
+    text = f"{CLEAN.get(name, '')}\n{added}\n"
+    found = complaints(_tree(tmp_path, **{name: text}))
+
+    assert any(complaint in text for text in found)
+    assert all(complaint in text or "in a circle" in text for text in found)

@@ -1,0 +1,1024 @@
+"""`minimize`: budgets, honesty, interrupts, determinism, and whether it solves."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import fields
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy.optimize import Bounds, OptimizeResult
+
+import dszog.run as run_module
+from dszog import (
+    DSZOG,
+    Constraints,
+    DszogError,
+    EvaluationError,
+    InputError,
+    InputTypeError,
+    Losses,
+    Problem,
+    Progress,
+    Status,
+    minimize,
+)
+from dszog._arrays import FloatArray, IntArray
+from dszog.run import Callback
+from tests.contracts.helpers import PROBLEMS, Kind, Tally, digest, make_problem
+
+# ----------------------------------------------------------------------------- helpers
+
+
+def exact_fun(problem: Problem, x: FloatArray) -> float:
+    every = np.arange(problem.size.n_losses)
+    return float(problem.losses.values(x[np.newaxis], every).mean())
+
+
+def exact_maxcv(problem: Problem, x: FloatArray) -> float:
+    if problem.constraints is None:
+        return 0.0
+    every = np.arange(problem.size.n_constraints)
+    return max(float(problem.constraints.values(x[np.newaxis], every).max()), 0.0)
+
+
+def exact_merit(problem: Problem, x: FloatArray, result: OptimizeResult) -> float:
+    penalty = float(result.method.penalty)
+    return exact_fun(problem, x) + penalty * exact_maxcv(problem, x) ** 2
+
+
+def bits(result: OptimizeResult) -> object:
+    """Return everything that the seed decides; elapsed seconds it does not."""
+    history = {k: v for k, v in result.history.items() if k != "elapsed"}
+    names = ("x", "fun", "maxcv", "success", "nit", "nfev", "ncev", "seed", "message")
+    return (
+        [digest(result[name]) for name in names],
+        [digest(result.weights), digest(result.method), digest(result.certificate)],
+        [(name, digest(column)) for name, column in history.items()],
+    )
+
+
+# ------------------------------------------------------------------------- the queries
+
+kinds = st.builds(
+    Kind,
+    dim=st.integers(1, 4),
+    n=st.sampled_from([1, 2, 5, 70]),
+    m=st.sampled_from([0, 1, 2, 17, 300]),
+    gradient=st.booleans(),
+    jacobian=st.booleans(),
+    bounded=st.just(True),
+)
+
+
+@st.composite
+def small_options(draw: st.DrawFn, kind: Kind) -> dict[str, Any]:
+    most = {"loss_batch": kind.n, "constraint_batch": 40, "dual_batch": kind.m or 1}
+    options: dict[str, Any] = {
+        name: draw(st.none() | st.integers(1, top)) for name, top in most.items()
+    }
+    return options | {
+        "n_directions": draw(st.integers(1, 5)),
+        "antithetic": draw(st.booleans()),
+        "distribution": draw(st.sampled_from(["sparse", "dense", "uniform"])),
+        "start": draw(st.sampled_from(["auto", "exact", "sampled"])),
+    }
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> tuple[Kind, dict[str, Any]]:
+    kind = draw(kinds)
+    return kind, draw(small_options(kind))
+
+
+ONES = {"loss_batch": 1, "constraint_batch": 1, "dual_batch": 1, "n_directions": 1}
+
+
+@given(call=calls(), max_queries=st.integers(1, 2000), seed=st.integers(0, 9))
+@example(
+    call=(Kind(n=70, m=300), ONES | {"distribution": "uniform"}), max_queries=80, seed=0
+)
+@example(call=(Kind(n=1, m=1), ONES), max_queries=2000, seed=0)
+def test_a_query_budget_is_never_exceeded_by_the_count_of_the_black_box(
+    call: tuple[Kind, dict[str, Any]], max_queries: int, seed: int
+) -> None:
+    kind, options = call
+    problem, tally = make_problem(kind)
+    try:
+        result = minimize(problem, max_queries=max_queries, options=options, seed=seed)
+    except InputError as refused:
+        match = re.search(r"need (\d+) queries, got max_queries=(\d+)", str(refused))
+        assert match is not None
+        assert int(match[2]) == max_queries < int(match[1])
+        assert tally.n_calls == 0
+        return
+
+    assert tally.n_queries <= max_queries
+    assert (result.nfev, result.ncev) == (tally.n_losses, tally.n_constraints)
+    assert result.status == Status.MAX_QUERIES
+    assert math.isfinite(result.certificate.objective_error)
+
+
+@given(call=calls(), max_queries=st.integers(1, 2000))
+@example(call=(Kind(n=1, m=300), {}), max_queries=300)
+def test_the_number_that_a_refusal_names_is_enough(
+    call: tuple[Kind, dict[str, Any]], max_queries: int
+) -> None:
+    kind, options = call
+    problem, tally = make_problem(kind)
+    try:
+        minimize(problem, max_queries=max_queries, options=options, seed=0)
+    except InputError as refused:
+        needed = int(re.findall(r"need (\d+) queries", str(refused))[0])
+        tally.n_losses = tally.n_constraints = 0
+        result = minimize(problem, max_queries=needed, options=options, seed=0)
+        assert 0 < result.nfev + result.ncev == tally.n_queries <= needed
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_counts_of_the_result_are_those_of_the_black_box(name: str) -> None:
+    problem, tally = make_problem(PROBLEMS[name])
+    result = minimize(problem, max_iterations=12, seed=0)
+
+    assert result.nfev == tally.n_losses > 0
+    assert result.ncev == tally.n_constraints
+    assert (result.ncev > 0) == (problem.constraints is not None)
+
+
+def test_most_of_a_query_budget_is_spent() -> None:
+    problem, tally = make_problem(Kind())
+    result = minimize(problem, max_queries=60_000, seed=0)
+
+    # What remains: part of one iteration, and checks that need not have been made.
+    one_iteration = 6 * (64 + 32) + 256
+    assert 60_000 - one_iteration - 3 * 370 <= tally.n_queries <= 60_000
+    assert result.status == Status.MAX_QUERIES
+
+
+@pytest.mark.parametrize("max_iterations", [1, 2, 3, 4, 10, 33])
+@pytest.mark.parametrize("options", [{}, {"penalty": 30.0}])
+def test_as_many_iterations_are_made_as_are_allowed(
+    max_iterations: int, options: dict[str, Any]
+) -> None:
+    problem, _ = make_problem(Kind())
+    seen: list[int] = []
+    result = minimize(
+        problem,
+        max_iterations=max_iterations,
+        options=options,
+        seed=0,
+        callback=lambda progress: seen.append(progress.iteration),
+    )
+
+    assert seen == list(range(1, max_iterations + 1))
+    assert result.nit == max_iterations
+    assert result.status == Status.MAX_ITERATIONS
+
+
+def test_without_a_budget_two_thousand_iterations_are_made() -> None:
+    problem, _ = make_problem(Kind(dim=1, n=1, m=1, gradient=True, jacobian=True))
+    result = minimize(problem, seed=0)
+
+    assert (result.nit, result.status) == (2000, Status.MAX_ITERATIONS)
+    assert 900 <= len(result.history["iteration"]) <= 2000
+
+
+# ---------------------------------------------------------------------------- the time
+
+
+class Clock:
+    """A clock that only the user's functions move, by so much for each value."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tally: Tally, each: float):
+        self._tally = tally
+        self._each = each
+        monkeypatch.setattr(
+            run_module, "time", SimpleNamespace(perf_counter=lambda: self.now)
+        )
+
+    @property
+    def now(self) -> float:
+        return self._each * self._tally.n_queries
+
+
+@pytest.mark.parametrize("max_time", [3.0, 7.0, 20.0])
+@pytest.mark.parametrize("name", ["black box", "white box", "bounds only"])
+def test_the_time_includes_the_check_of_the_result(
+    monkeypatch: pytest.MonkeyPatch, max_time: float, name: str
+) -> None:
+    problem, tally = make_problem(PROBLEMS[name])
+    clock = Clock(monkeypatch, tally, each=1e-3)
+    result = minimize(problem, max_time=max_time, seed=0)
+
+    assert result.status == Status.MAX_TIME
+    assert result.nit > 1
+    assert 0.5 * max_time < clock.now <= max_time
+
+
+@pytest.mark.parametrize("m", [300, 3000, 200_000])
+def test_time_too_short_for_a_look_at_all_constraints_is_not_overdrawn(
+    monkeypatch: pytest.MonkeyPatch, m: int
+) -> None:
+    problem, tally = make_problem(Kind(n=1, m=m))
+    clock = Clock(monkeypatch, tally, each=1e-2)
+    minimize(problem, max_time=1.0, seed=0)
+
+    # One iteration of the defaults, which asks for 454 values, may be under way.
+    assert clock.now <= 1.0 + 4.54
+
+
+# ------------------------------------------------------------------------ the callback
+
+
+def test_the_callback_sees_every_iteration_in_order_with_growing_counts() -> None:
+    problem, tally = make_problem(Kind())
+    seen: list[tuple[Progress, int]] = []
+    result = minimize(
+        problem,
+        max_iterations=15,
+        seed=0,
+        callback=lambda progress: seen.append((progress, tally.n_queries)),
+    )
+
+    assert [progress.iteration for progress, _ in seen] == list(range(1, 16))
+    assert all(progress.n_queries == counted for progress, counted in seen)
+    assert all(not progress.x.flags.writeable for progress, _ in seen)
+    elapsed = [progress.elapsed for progress, _ in seen]
+    assert elapsed == sorted(elapsed)
+    for name, column in result.history.items():
+        expected = [getattr(progress, name) for progress, _ in seen]
+        np.testing.assert_array_equal(column, expected)
+
+
+def test_a_callback_may_end_the_run_and_the_result_is_checked_as_ever() -> None:
+    problem, _ = make_problem(Kind())
+
+    def stop(progress: Progress) -> None:
+        if progress.iteration == 40:
+            raise StopIteration
+
+    result = minimize(problem, seed=0, callback=stop)
+
+    assert result.status == Status.STOPPED_BY_CALLBACK
+    assert result.nit == 40
+    assert "The callback ended the run." in result.message
+    assert result.fun == pytest.approx(exact_fun(problem, result.x), rel=1e-12)
+    assert result.success == (result.maxcv <= 0.01)
+
+
+def test_an_exception_of_the_callback_passes_as_it_is() -> None:
+    problem, _ = make_problem(Kind())
+
+    def fail(progress: Progress) -> None:
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match=r"^mine$"):
+        minimize(problem, max_iterations=5, seed=0, callback=fail)
+
+
+def test_a_run_within_a_callback_changes_neither() -> None:
+    problem, _ = make_problem(Kind())
+    inner: list[object] = []
+
+    def nested(progress: Progress) -> None:
+        other, _ = make_problem(Kind(dim=1))
+        inner.append(bits(minimize(other, max_iterations=3, seed=1)))
+
+    plain = minimize(problem, max_iterations=6, seed=0)
+    result = minimize(problem, max_iterations=6, seed=0, callback=nested)
+    other, _ = make_problem(Kind(dim=1))
+
+    assert bits(result) == bits(plain)
+    assert inner == [bits(minimize(other, max_iterations=3, seed=1))] * 6
+
+
+# -------------------------------------------------------------------------- interrupts
+
+
+class Interrupting:
+    """A disc of half-planes whose functions raise at their k-th call."""
+
+    def __init__(self, error: BaseException, at_call: int | None) -> None:
+        self.error, self.at_call, self.n_calls = error, at_call, 0
+
+    def _called(self) -> None:
+        self.n_calls += 1
+        if self.n_calls == self.at_call:
+            raise self.error
+
+    def losses(self, points: FloatArray, i: IntArray) -> FloatArray:
+        self._called()
+        return np.asarray(np.square(points - 2.0).sum(axis=1, keepdims=True))
+
+    def constraints(self, points: FloatArray, j: IntArray) -> FloatArray:
+        self._called()
+        angles = 2 * np.pi * j / 50
+        return np.asarray(points @ np.array([np.cos(angles), np.sin(angles)]) - 1.0)
+
+    def minimize(self, callback: Callback | None = None) -> OptimizeResult:
+        try:
+            return minimize(
+                Losses(self.losses, 1),
+                np.zeros(2),
+                Constraints(self.constraints, 50),
+                max_iterations=10,
+                seed=0,
+                callback=callback,
+            )
+        except KeyboardInterrupt:  # which would end the tests, too
+            pytest.fail("the interrupt was passed on and the result is lost")
+
+
+# A first look, nine iterations of three calls, and the checks of the candidates.
+ITERATIONS_OVER = 1 + 9 * 3
+RUN_OVER = ITERATIONS_OVER + 4
+
+
+def test_the_calls_that_are_interrupted_below_are_all_calls_of_a_run() -> None:
+    calm = Interrupting(KeyboardInterrupt(), None)
+    last: list[int] = []
+    calm.minimize(callback=lambda progress: last.append(calm.n_calls))
+
+    assert (last[-1], calm.n_calls) == (ITERATIONS_OVER, RUN_OVER)
+
+
+@pytest.mark.parametrize("at_call", range(1, ITERATIONS_OVER + 1))
+def test_an_interrupt_in_any_call_of_an_iteration_returns_the_best_so_far(
+    at_call: int,
+) -> None:
+    box = Interrupting(KeyboardInterrupt(), at_call)
+    result = box.minimize()
+
+    assert result.status == Status.INTERRUPTED
+    assert not result.success
+    assert "interrupted" in result.message
+    whole = (at_call - 2) // 3 + 1 if at_call > 1 else 0
+    assert result.nit == whole
+    calm = Interrupting(KeyboardInterrupt(), None)
+    fun = calm.losses(result.x[np.newaxis], np.array([0])).item()
+    assert result.fun == pytest.approx(fun, rel=1e-12)
+    assert result.fun <= 8.0
+
+
+@pytest.mark.parametrize("at_call", range(ITERATIONS_OVER + 1, RUN_OVER + 1))
+def test_an_interrupt_in_the_check_of_the_result_returns_a_result_too(
+    at_call: int,
+) -> None:
+    result = Interrupting(KeyboardInterrupt(), at_call).minimize()
+
+    assert result.status == Status.INTERRUPTED
+    assert not result.success
+    assert result.nit == 10
+
+
+def test_an_interrupt_in_the_callback_returns_the_best_so_far() -> None:
+    def interrupt(progress: Progress) -> None:
+        if progress.iteration == 7:
+            raise KeyboardInterrupt
+
+    result = Interrupting(KeyboardInterrupt(), None).minimize(interrupt)
+
+    assert (result.status, result.success, result.nit) == (Status.INTERRUPTED, False, 7)
+
+
+@pytest.mark.parametrize("at_call", [1, 2, 3, ITERATIONS_OVER, RUN_OVER])
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("mine"), RuntimeError("mine"), OSError("mine"), StopIteration("mine")],
+    ids=lambda error: type(error).__name__,
+)
+def test_any_other_exception_of_user_code_comes_out_wrapped(
+    error: Exception, at_call: int
+) -> None:
+    with pytest.raises(
+        EvaluationError, match=rf"raised {type(error).__name__}: .*mine"
+    ):
+        Interrupting(error, at_call).minimize()
+
+
+# ---------------------------------------------------------------------- honest results
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_fun_and_maxcv_are_fresh_and_full_values_at_the_returned_point(
+    name: str, seed: int
+) -> None:
+    problem, _ = make_problem(PROBLEMS[name])
+    result = minimize(problem, max_iterations=60, seed=seed)
+
+    assert result.fun == pytest.approx(exact_fun(problem, result.x), rel=1e-12)
+    assert result.maxcv == pytest.approx(
+        exact_maxcv(problem, result.x), rel=1e-10, abs=1e-13
+    )
+    assert result.certificate.feasibility.is_exact
+    assert result.success == (result.maxcv <= 0.01)
+    assert (result.x >= problem.lower).all()
+    assert (result.x <= problem.upper).all()
+    result.x += 1.0  # it is the caller's
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"max_iterations": 1},
+        {"max_iterations": 2},
+        {"max_iterations": 20},
+        {"max_iterations": 8, "options": {"step_size": 3.0}},
+        {"max_iterations": 8, "options": {"step_size": 3.0, "penalty": 500.0}},
+    ],
+    ids=lambda call: str(call).replace(" ", ""),
+)
+def test_the_returned_point_has_no_worse_merit_than_the_start(
+    name: str, call: dict[str, Any]
+) -> None:
+    problem, _ = make_problem(PROBLEMS[name])
+    result = minimize(problem, seed=0, **call)
+
+    best = exact_merit(problem, problem.x0, result)
+    assert exact_merit(problem, result.x, result) <= best + 1e-12 * abs(best)
+
+
+def test_an_optimal_start_is_returned_as_it_is() -> None:
+    # Any step leads away from (1, 1): the objective rises and nothing is violated.
+    constraints = Constraints(lambda points, j: points[:, j] - 1.0, 2)
+    result = minimize(
+        lambda x: float(np.abs(x - 1.0).sum()),
+        np.ones(2),
+        constraints,
+        max_iterations=20,
+        seed=0,
+    )
+
+    np.testing.assert_array_equal(result.x, [1.0, 1.0])
+    assert result.fun == result.maxcv == 0.0
+    assert result.success
+
+
+def test_a_violation_above_the_tolerance_is_no_success() -> None:
+    problem, _ = make_problem(Kind(n=1))
+    call: dict[str, Any] = {
+        "max_iterations": 60,
+        "seed": 0,
+        "options": {"penalty": 1.0},
+    }
+    loose = minimize(problem, constraint_tol=10.0, **call)
+    tight = minimize(problem, constraint_tol=1e-3, **call)
+
+    assert loose.success
+    assert not tight.success
+    assert tight.maxcv > 1e-3
+    assert re.search(
+        r"The worst violation is above constraint_tol=0.001: raise penalty from 1 to "
+        r"about [\d.e+]+, or give a larger budget",
+        tight.message,
+    )
+    exactly = minimize(problem, constraint_tol=loose.maxcv, **call)
+    assert exactly.success
+    assert not minimize(
+        problem, constraint_tol=math.nextafter(loose.maxcv, 0.0), **call
+    ).success
+
+
+def test_a_tolerance_of_zero_asks_for_no_violation_at_all() -> None:
+    feasible = Constraints(lambda points, j: points[:, :1] - 9.0 - j, 5)
+    result = minimize(
+        lambda x: float(x @ x),
+        np.ones(2),
+        feasible,
+        max_iterations=20,
+        seed=0,
+        constraint_tol=0.0,
+    )
+    assert result.success
+    problem, _ = make_problem(Kind())
+    violated = minimize(problem, max_iterations=20, seed=0, constraint_tol=0.0)
+    assert violated.maxcv > 0.0
+    assert not violated.success
+    assert "constraint_tol=0" in violated.message
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_constraint_of_unknown_value_never_counts_as_satisfied(
+    bad: float, seed: int
+) -> None:
+    # Feasible where x0 >= 1; below 0.5 the constraint fails, and the minimum is there.
+    def values(points: FloatArray, j: IntArray) -> FloatArray:
+        first = points[:, :1] + 0.0 * j
+        return np.where(first < 0.5, bad, 1.0 - first)
+
+    constraints = Constraints(values, 3)
+    with pytest.raises(EvaluationError, match=r"Constraint \d returned .* must be fin"):
+        minimize(
+            lambda x: float(x @ x),
+            np.array([2.0, 2.0]),
+            constraints,
+            seed=seed,
+            max_iterations=300,
+            options={"penalty": 1e-3, "step_size": 0.3},
+        )
+
+
+def test_a_sampled_check_says_so_and_looks_where_violations_were_found() -> None:
+    # One constraint of 300,000 is violated; a draw of a sixth of them misses it.
+    def values(points: FloatArray, j: IntArray) -> FloatArray:
+        return np.asarray(np.where(j == 77_777, 0.3, -1.0) + 0.0 * points[:, :1])
+
+    result = minimize(
+        lambda x: float(x @ x),
+        np.ones(2),
+        Constraints(values, 300_000),
+        max_queries=1_500_000,
+        max_iterations=6,
+        seed=0,
+        options={"start": "exact"},
+    )
+
+    known = result.certificate.feasibility
+    assert (known.kind, known.is_exact, known.n_violated) == ("sampled", False, 0)
+    assert (known.worst_index, known.maxcv, result.maxcv) == (77_777, 0.3, 0.3)
+    assert known.n_suspects >= 1
+    assert 40_000 < known.n_checked < 60_000
+    # None of k is violated: 1 - 0.05^(1/k), the exact bound, is about 3/k.
+    assert known.share_bound == pytest.approx(1 - 0.05 ** (1 / known.n_checked))
+    assert f"{known.n_checked:,} of 300,000 constraints drawn" in result.message
+    assert not result.success
+
+
+def test_divergence_is_reported_with_advice_and_costs_nothing() -> None:
+    problem, _ = make_problem(Kind())
+    result = minimize(
+        problem,
+        max_iterations=200,
+        seed=0,
+        options={"step_size": 500.0, "penalty": 1e3},
+    )
+
+    assert result.status == Status.DIVERGED
+    assert not result.success
+    assert "ran away" in result.message
+    assert "Lower step_size by a factor of 4" in result.message
+    assert result.nit < 200
+    merit = exact_merit(problem, result.x, result)
+    assert merit <= exact_merit(problem, problem.x0, result)
+    assert result.method.step_size == 500.0
+    assert result.method.penalty == 1e3
+
+
+def test_the_paper_s_penalty_with_a_large_step_diverges_visibly() -> None:
+    angles = np.linspace(0, 2 * np.pi, 1000)
+    constraints = Constraints(
+        lambda points, j: points @ np.array([np.cos(angles[j]), np.sin(angles[j])]) - 1,
+        1000,
+    )
+    result = minimize(
+        lambda x: float(np.sum((x - 2.0) ** 2)),
+        np.zeros(2),
+        constraints,
+        seed=0,
+        options={"step_size": 5.0, "penalty": 1e3},
+    )
+
+    assert (result.status, result.success) == (Status.DIVERGED, False)
+    assert result.fun + 1e3 * result.maxcv**2 <= 8.0
+
+
+def test_a_default_step_that_diverges_is_shrunk_and_said_so() -> None:
+    # A step of eta sqrt(|4 L x^3|) leads away from 0 where x > 1 / (eta^2 L): at 0.9
+    # the default of 0.02 does (0.25), a quarter of it does not (4).
+    seen: list[Progress] = []
+    result = minimize(
+        lambda x: float(1e4 * x[0] ** 4),
+        np.array([0.9]),
+        Constraints(lambda points, j: points - 5.0, 1),
+        max_iterations=100,
+        seed=0,
+        callback=seen.append,
+    )
+
+    assert result.status == Status.MAX_ITERATIONS
+    assert result.success
+    assert result.method.step_size == 0.02 / 4
+    assert (
+        "The iterates ran away with step_size=0.02; the run was started again with "
+        "0.005." in result.message
+    )
+    assert abs(result.x.item()) < 0.1
+    assert len(seen) == 100  # the budget is that of both attempts together
+
+
+def test_a_step_size_that_was_given_is_not_shrunk() -> None:
+    result = minimize(
+        lambda x: float(1e4 * x[0] ** 4),
+        np.array([0.9]),
+        Constraints(lambda points, j: points - 5.0, 1),
+        max_iterations=100,
+        seed=0,
+        options={"step_size": 0.02},
+    )
+
+    assert result.status == Status.DIVERGED
+    assert result.method.step_size == 0.02
+    assert "started again" not in result.message
+    np.testing.assert_array_equal(result.x, [0.9])
+
+
+@pytest.mark.parametrize("offset", [1e5, -1e7])
+def test_a_large_constant_in_the_objective_is_no_divergence(offset: float) -> None:
+    problem, _ = make_problem(Kind())
+    shifted = Problem(
+        Losses(lambda points, i: problem.losses.values(points, i) + offset, 70),
+        problem.constraints,
+        3,
+        x0=problem.x0,
+    )
+    plain = minimize(problem, max_iterations=30, seed=0)
+    result = minimize(shifted, max_iterations=30, seed=0)
+
+    assert (plain.status, result.status) == (Status.MAX_ITERATIONS,) * 2
+    assert result.nit == 30
+    np.testing.assert_allclose(result.x, plain.x, rtol=0, atol=0.05)
+
+
+# ----------------------------------------------------------------- the penalty's raise
+
+
+def test_the_penalty_is_raised_until_the_violation_fits_the_tolerance() -> None:
+    problem, _ = make_problem(Kind(n=1))
+    result = minimize(problem, max_iterations=300, seed=0)
+
+    assert result.method.penalty > 30.0
+    assert "The penalty was raised from 30 to" in result.message
+    assert result.method.step_size < 0.02
+    assert result.success
+
+
+@pytest.mark.parametrize("given_as", ["option", "instance"])
+def test_a_penalty_that_was_given_is_not_raised(given_as: str) -> None:
+    problem, _ = make_problem(Kind(n=1))
+    call: dict[str, Any] = (
+        {"options": {"penalty": 2.0}}
+        if given_as == "option"
+        else {"method": DSZOG(penalty=2.0)}
+    )
+    result = minimize(problem, max_iterations=100, seed=0, **call)
+
+    assert result.maxcv > 0.01  # there was reason to raise it
+    assert result.method.penalty == 2.0
+    assert result.method.step_size == 0.02
+    assert "penalty was raised" not in result.message
+
+
+def test_a_step_size_that_was_given_stays_while_the_penalty_is_raised() -> None:
+    problem, _ = make_problem(Kind(n=1))
+    options = {"step_size": 0.011}
+    result = minimize(problem, max_iterations=100, seed=0, options=options)
+
+    assert result.method.penalty > 30.0
+    assert result.method.step_size == 0.011
+
+
+def test_the_penalty_stays_where_the_violation_already_fits() -> None:
+    problem, _ = make_problem(Kind(n=1))
+    result = minimize(problem, max_iterations=60, seed=0, constraint_tol=5.0)
+
+    assert result.method.penalty == 30.0
+    assert "raised" not in result.message
+
+
+# ------------------------------------------------------------------------- determinism
+
+
+@pytest.mark.parametrize(
+    "name", ["black box", "bounded white box", "one of everything"]
+)
+@pytest.mark.parametrize(
+    "budget", [{"max_iterations": 20}, {"max_queries": 4_000}], ids=str
+)
+def test_the_same_seed_gives_the_same_result_bit_for_bit(
+    name: str, budget: dict[str, Any]
+) -> None:
+    problem, _ = make_problem(PROBLEMS[name])
+    one = minimize(problem, seed=5, **budget)
+    other = minimize(problem, seed=5, callback=lambda progress: None, **budget)
+
+    assert bits(one) == bits(other)
+
+
+def test_another_seed_gives_another_result() -> None:
+    problem, _ = make_problem(Kind())
+    one = minimize(problem, max_iterations=10, seed=1)
+    other = minimize(problem, max_iterations=10, seed=2)
+
+    assert bits(one) != bits(other)
+    assert one.x.tolist() != other.x.tolist()
+
+
+def test_a_run_without_a_seed_reports_one_that_repeats_it() -> None:
+    problem, _ = make_problem(Kind())
+    drawn = [minimize(problem, max_iterations=10) for _ in range(2)]
+
+    assert drawn[0].seed != drawn[1].seed
+    for result in drawn:
+        again = minimize(problem, max_iterations=10, seed=result.seed)
+        assert bits(again) == bits(result)
+
+
+def test_the_global_generator_is_neither_read_nor_changed() -> None:
+    problem, _ = make_problem(Kind())
+    results = []
+    for global_seed in (1, 2):
+        np.random.seed(global_seed)  # noqa: NPY002 - the very thing to watch
+        before = digest(np.random.get_state())  # noqa: NPY002
+        results.append(minimize(problem, max_iterations=10, seed=0))
+        assert digest(np.random.get_state()) == before  # noqa: NPY002
+
+    assert bits(results[0]) == bits(results[1])
+
+
+def test_the_form_of_the_input_changes_no_bit() -> None:
+    start = [0.5, 0.25, 1.0]
+    problem, _ = make_problem(Kind())
+    reference = bits(minimize(problem, start, max_iterations=6, seed=0))
+    strided = np.repeat(start, 3)[::3]
+    read_only = np.array(start)
+    read_only.flags.writeable = False
+    forms: list[Any] = [
+        tuple(start),
+        np.array(start, dtype=np.float32),
+        np.array(start, dtype=">f8"),
+        strided,
+        read_only,
+    ]
+
+    for x0 in forms:
+        assert bits(minimize(problem, x0, max_iterations=6, seed=0)) == reference
+
+
+def test_what_the_caller_passes_stays_as_it_was() -> None:
+    x0, low, options = np.array([2, 2]), np.array([0.0, 0.0]), {"penalty": 5.0}
+    before = digest([x0, low]), dict(options)
+    minimize(
+        lambda x: float(x @ x),
+        x0,
+        Constraints(lambda points, j: 1.0 - points[:, :1] - 0.1 * j, 4),
+        bounds=Bounds(low, np.array([3.0, 3.0])),
+        options=options,
+        max_iterations=20,
+        seed=0,
+    )
+
+    assert (digest([x0, low]), options) == before
+
+
+# ---------------------------------------------------------------------- does it solve?
+
+
+def _disc(m: int) -> Constraints:
+    angles = 2 * np.pi * np.arange(m) / m
+    return Constraints(
+        lambda points, j: points @ np.array([np.cos(angles[j]), np.sin(angles[j])]) - 1,
+        m,
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_nearest_point_of_a_disc_of_half_planes_is_found(seed: int) -> None:
+    result = minimize(
+        lambda x: float(np.sum((x - 2.0) ** 2)),
+        np.zeros(2),
+        _disc(1000),
+        max_iterations=1000,
+        seed=seed,
+    )
+
+    # f* = (2 sqrt 2 - 1)^2, with multiplier 2 (2 sqrt 2 - 1) = 3.66 (the polygon
+    # differs from the disc by 5e-6). A violation of v gains at most 3.66 v; within the
+    # tolerance of 0.01 the objective is thus above f* - 0.037, and near it from above.
+    least = (2 * math.sqrt(2) - 1) ** 2
+    assert result.success
+    assert least - 3.66 * result.maxcv - 1e-4 <= result.fun <= least + 0.02
+    # f - f* >= 3.66 (|x - x*|^2 / 2 - v) + |x - x*|^2 on the disc grown by v.
+    np.testing.assert_allclose(result.x, math.sqrt(0.5), rtol=0, atol=0.05)
+
+
+@pytest.mark.parametrize("white", [False, True])
+def test_the_projection_of_a_mean_onto_a_box_of_rows_is_found(white: bool) -> None:
+    rng = np.random.Generator(np.random.Philox(key=7))
+    data = rng.normal(0.0, 0.5, (200, 5)) + np.array([1.0, 1.0, 0.0, -1.0, -1.0])
+    rows = np.vstack([np.eye(5), -np.eye(5)] * 30)  # 300 rows, |x_k| <= 1/2
+    losses = Losses(
+        lambda points, i: np.square(points[:, np.newaxis] - data[i]).sum(axis=2),
+        200,
+        gradient=(lambda x, i: 2.0 * (x - data[i])) if white else None,
+    )
+    linear = Constraints.linear(rows, np.full(300, 0.5))
+    result = minimize(
+        losses,
+        np.zeros(5),
+        linear if white else linear.black_box(),
+        max_iterations=600,
+        seed=0,
+    )
+
+    # The losses are drawn 64 of 200: the last steps are of 1e-3 of 0.02 and average
+    # the noise out. The free coordinate is the mean of the data, the others +-1/2.
+    expected = np.clip(data.mean(axis=0), -0.5, 0.5)
+    assert result.success
+    np.testing.assert_allclose(result.x, expected, rtol=0, atol=0.02)
+    assert result.certificate.feasibility.kind == "structure"
+
+
+def test_a_nonconvex_problem_is_solved_from_an_infeasible_start() -> None:
+    # Out of the unit ball (a constraint that is not convex), in the half-plane x >= 0:
+    # nearest to (0.5, 0.2) is the point of the circle in that direction.
+    target = np.array([0.5, 0.2])
+    constraints = Constraints.from_function(
+        lambda x, j: 1.0 - float(x @ x) if j == 0 else -float(x[0]), 2
+    )
+    result = minimize(
+        lambda x: float(np.sum((x - target) ** 2)),
+        np.array([0.3, -0.3]),
+        constraints,
+        max_iterations=800,
+        seed=0,
+    )
+
+    length = float(np.hypot(*target))
+    assert result.success
+    # The multiplier of 1 - |x|^2 is 1 - |target|; 0.01 of violation is 0.005 of |x|.
+    np.testing.assert_allclose(result.x, target / length, rtol=0, atol=0.03)
+    assert result.fun == pytest.approx((1.0 - length) ** 2, abs=0.006)
+
+
+def test_bounds_alone_are_kept_and_reached() -> None:
+    low, high = np.array([-1.0, 0.25, -1.0]), np.array([0.5, 1.0, 1.0])
+    target = np.array([2.0, -3.0, 0.3])
+    result = minimize(
+        lambda x: float(np.sum((x - target) ** 2)),
+        np.zeros(3),
+        bounds=list(zip(low, high, strict=True)),
+        max_iterations=500,
+        seed=0,
+    )
+
+    assert result.success
+    assert (low <= result.x).all()
+    assert (result.x <= high).all()
+    np.testing.assert_allclose(result.x, [0.5, 0.25, 0.3], rtol=0, atol=0.01)
+
+
+@pytest.mark.parametrize("given_as", ["function", "losses"])
+def test_one_variable_one_constraint_and_one_loss_are_enough(given_as: str) -> None:
+    fun: Any = (
+        (lambda x: float((x[0] - 3.0) ** 2))
+        if given_as == "function"
+        else Losses(lambda points, i: (points - 3.0) ** 2, 1)
+    )
+    constraints = Constraints.from_function(lambda x, j: x[0] - 1.0, 1)
+    result = minimize(fun, [0.0], constraints, max_iterations=600, seed=0)
+
+    assert result.success
+    assert result.x.shape == (1,)
+    assert result.x.item() == pytest.approx(1.0, abs=0.02)
+    assert result.weights[1].sum() <= 1.0 + 1e-12
+
+
+def test_a_white_box_is_asked_for_gradients_and_needs_fewer_queries() -> None:
+    black, _ = make_problem(Kind())
+    white, _ = make_problem(Kind(gradient=True, jacobian=True))
+    call: dict[str, Any] = {"max_iterations": 40, "seed": 0}
+    one, other = minimize(black, **call), minimize(white, **call)
+
+    assert other.nfev < one.nfev / 2
+    assert other.fun + 30 * other.maxcv**2 == pytest.approx(
+        one.fun + 30 * one.maxcv**2, abs=0.1
+    )
+
+
+# ---------------------------------------------------------------------- the front door
+
+
+def test_the_result_is_scipys_with_what_the_documentation_lists() -> None:
+    problem, _ = make_problem(Kind())
+    result = minimize(problem, max_iterations=5, seed=3)
+
+    assert isinstance(result, OptimizeResult)
+    assert set(result) == {
+        "x",
+        "fun",
+        "maxcv",
+        "success",
+        "status",
+        "message",
+        "nit",
+        "nfev",
+        "ncev",
+        "seed",
+        "history",
+        "weights",
+        "certificate",
+        "failures",
+        "multipliers",
+        "method",
+    }
+    assert result.x.flags.writeable
+    assert isinstance(result.success, bool)
+    assert (result.seed, result.nit) == (3, 5)
+    assert isinstance(result.method, DSZOG)
+
+
+def test_the_ways_to_call_are_one_call() -> None:
+    def fun(x: FloatArray) -> float:
+        return float(np.sum((x - 1.0) ** 2))
+
+    limits = [(-0.5, 2.0), (None, 0.5)]
+    disc = _disc(30)
+    call: dict[str, Any] = {"max_iterations": 15, "seed": 0}
+    reference = bits(minimize(fun, [0.1, 0.2], disc, bounds=limits, **call))
+
+    bounds = Bounds([-0.5, -np.inf], [2.0, 0.5])
+    problem = Problem(fun, disc, 2, bounds=bounds, x0=[0.1, 0.2])
+    elsewhere = Problem(fun, disc, 2, bounds=bounds, x0=[9.0, 9.0])
+    losses = Losses(lambda points, i: np.array([[fun(x)] for x in points]), 1)
+    for result in (
+        minimize(fun=fun, x0=[0.1, 0.2], constraints=disc, bounds=bounds, **call),
+        minimize(fun, [0.1, 0.2], [disc], bounds=bounds, **call),
+        minimize(losses, [0.1, 0.2], (disc,), bounds=bounds, **call),
+        minimize(problem, **call),
+        minimize(elsewhere, [0.1, 0.2], **call),
+        minimize(problem, method="dszog", options={}, evaluator="serial", **call),
+    ):
+        assert bits(result) == reference
+
+
+def test_options_are_the_fields_of_the_method() -> None:
+    problem, _ = make_problem(Kind())
+    every = {item.name: getattr(DSZOG(), item.name) for item in fields(DSZOG)}
+    options = every | {"penalty": 7.0, "n_directions": 2}
+    by_name = minimize(problem, max_iterations=5, seed=0, options=options)
+    method = DSZOG(penalty=7.0, n_directions=2)
+    by_instance = minimize(problem, max_iterations=5, seed=0, method=method)
+
+    assert by_name.method == by_instance.method == method
+    assert bits(by_name) == bits(by_instance)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "match"),
+    [
+        (
+            {"max_queries": 30},
+            InputError,
+            r"need \d+ queries, got max_queries=30. Raise max_queries, or lower the",
+        ),
+        (
+            {"options": {"dual_batch": 31}},
+            InputError,
+            r"`dual_batch` is drawn without repeats, got 31 of 30. Set dual_batch=30",
+        ),
+        (
+            {"options": {"step_size": -1.0}},
+            InputError,
+            r"`step_size` must be positive and finite, got -1.0. Try 0.02",
+        ),
+        (
+            {"method": DSZOG},
+            InputTypeError,
+            r"`method` must be .*, got <class .*instance",
+        ),
+    ],
+    ids=["too few queries", "batch too large", "bad option", "a class for a method"],
+)
+def test_what_can_not_work_is_refused_before_any_user_code_is_called(
+    changes: dict[str, Any], error: type[DszogError], match: str
+) -> None:
+    called: list[str] = []
+
+    def fun(x: FloatArray) -> float:
+        called.append("fun")
+        return 0.0
+
+    def values(points: FloatArray, j: IntArray) -> FloatArray:
+        called.append("constraints")
+        return np.zeros((len(points), len(j)))
+
+    call: dict[str, Any] = {"constraints": Constraints(values, 30), "seed": 0}
+    with pytest.raises(error, match=match):
+        minimize(fun, np.zeros(2), **(call | changes))
+    assert called == []
+
+
+def test_a_problem_brings_its_own_constraints_and_bounds() -> None:
+    problem, tally = make_problem(Kind())
+    for beside in ({"constraints": _disc(3)}, {"bounds": [(0, 1)] * 3}):
+        with pytest.raises(InputError, match=r"brings its own .*, got others beside"):
+            minimize(problem, seed=0, **beside)
+    assert tally.n_calls == 0

@@ -1,0 +1,137 @@
+"""What the README shows, runs; what it claims, holds."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dszog
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+PROSE = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def names() -> dict[str, Any]:
+    """Return what the blocks leave behind, run one after the other."""
+    namespace: dict[str, Any] = {}
+    for block in BLOCKS:
+        exec(compile(block, "README.md", "exec"), namespace)
+    return namespace
+
+
+def test_there_is_an_example_to_run() -> None:
+    assert BLOCKS
+    assert "dszog.minimize(" in BLOCKS[0]
+
+
+def test_the_example_has_the_result_that_its_comment_claims(
+    names: dict[str, Any],
+) -> None:
+    claim = re.search(
+        r"print\(result\.x, result\.maxcv, result\.success\)  "
+        r"# close to \(([\d.]+), ([\d.]+)\), <= ([\d.]+), (True|False)",
+        BLOCKS[0],
+    )
+    assert claim is not None, "the README makes other claims: check those"
+    first, second, tolerance, success = claim.groups()
+    result = names["result"]
+    np.testing.assert_allclose(result.x, [float(first), float(second)], atol=0.01)
+    assert result.maxcv <= float(tolerance)
+    assert str(result.success) == success
+
+
+def test_the_example_looks_at_as_many_constraints_as_the_text_says(
+    names: dict[str, Any],
+) -> None:
+    assert "a million half-planes" in " ".join(README.split())
+    assert len(names["constraints"]) == 1_000_000
+    # All of them, at any point of the unit circle, hold to within rounding.
+    on_circle = np.array([[np.sqrt(0.5), np.sqrt(0.5)]])
+    values = names["constraints"].values(on_circle, np.arange(0, 1_000_000, 997))
+    assert values.shape == (1, 1004)
+    assert values.max() == pytest.approx(0.0, abs=1e-5)
+
+
+def test_the_example_is_about_ten_lines() -> None:
+    assert "## Ten lines" in README
+    code = [text for text in BLOCKS[0].splitlines() if text.strip()]
+    assert len(code) <= 10
+
+
+def test_the_result_is_fresh_and_says_on_how_many_constraints_it_rests(
+    names: dict[str, Any],
+) -> None:
+    result = names["result"]
+    assert result.fun == pytest.approx(np.sum((result.x - 2) ** 2), rel=1e-12)
+    assert str(result.certificate.feasibility) in result.message
+    assert result.certificate.feasibility.n_constraints == 1_000_000
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(re.findall(r"\bdszog\.(\w+(?:\.\w+)*)", PROSE)))
+)
+def test_the_name_that_the_text_uses_exists(name: str) -> None:
+    thing: Any = dszog
+    for part in name.split("."):
+        assert hasattr(thing, part), f"dszog.{name}"
+        thing = getattr(thing, part)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(re.findall(r"`Constraints\.(\w+)\(", PROSE)))
+)
+def test_the_ready_kind_that_the_text_names_exists(name: str) -> None:
+    assert callable(getattr(dszog.Constraints, name))
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(re.findall(r"`result\.(\w+)`", PROSE)) | {"x", "maxcv"})
+)
+def test_the_result_has_what_the_text_names(name: str, names: dict[str, Any]) -> None:
+    assert name in names["result"]
+
+
+def test_the_arguments_that_the_text_names_are_those_of_minimize() -> None:
+    arguments = inspect.signature(dszog.minimize).parameters
+    named = {"max_queries", "max_iterations", "max_time", "constraint_tol", "options"}
+    for name in named:
+        assert f"`{name}" in PROSE
+        assert name in arguments
+
+
+def test_the_options_that_the_text_names_are_fields_of_the_method() -> None:
+    examples = re.findall(r"options=\{([^}]*)\}", PROSE)
+    named = {name for text in examples for name in re.findall(r'"(\w+)":', text)}
+    assert named
+    assert named <= set(inspect.signature(dszog.DSZOG).parameters)
+
+
+def test_the_make_targets_that_the_text_names_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, flags=re.MULTILINE))
+    named = set(re.findall(r"^make ([a-z-]+)", README, flags=re.MULTILINE))
+    named |= set(re.findall(r"`make ([a-z-]+)", README))
+    assert {"demo", "test"} <= named
+    assert named <= targets
+
+
+def test_the_python_and_the_extras_that_the_text_names_are_those_of_the_project() -> (
+    None
+):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    least = re.search(r"Python (\d\.\d+) or newer", README)
+    assert least is not None
+    assert project["requires-python"] == f">={least[1]}"
+    extras = re.findall(r'pip install "\.\[([\w,]+)\]"', README)
+    assert extras
+    for names in extras:
+        assert set(names.split(",")) <= set(project["optional-dependencies"])
