@@ -268,24 +268,43 @@ def cost(queries: Sequence[Query], size: ProblemSize) -> Cost:
                 q.n_evaluations * len(q.distinct_constraints[0]) for q in queries
             ),
         )
-    calls = size.calls
-    n_plain = 0
-    for_losses: set[tuple[bytes, str, int]] = set()
-    for_constraints: set[tuple[bytes, str, int]] = set()
-    for query in queries:
-        losses = query.distinct_losses[0]
-        shared = losses[losses < calls.n_shared]
-        n_plain += query.n_evaluations * (len(losses) - len(shared))
-        numbers = np.unique(calls.of(query.distinct_constraints[0]))
-        points = [(point.tobytes(), "values") for point in query.points(size)]
-        if query.want == "gradients":
-            points.append((points[0][0], "gradients"))
-        for_losses.update((*point, i) for point in points for i in shared.tolist())
-        for_constraints.update(
-            (*point, number) for point in points for number in numbers.tolist()
-        )
-    for_constraints -= {key for key in for_losses if key[2] < calls.n_shared}
-    return Cost(losses=n_plain + len(for_losses), constraints=len(for_constraints))
+    parts = [_calls_needed(query, size, size.calls) for query in queries]
+    for_losses = set().union(*(losses for _, losses, _ in parts))
+    for_constraints = set().union(*(constraints for *_, constraints in parts))
+    n_plain = sum(n for n, *_ in parts)
+    return Cost(
+        losses=n_plain + len(for_losses),
+        constraints=len(for_constraints - for_losses),
+    )
+
+
+_Call: TypeAlias = tuple[bytes, bool, int]  # a point, whether a gradient, its number
+
+
+def _calls_needed(
+    query: Query, size: ProblemSize, calls: Calls
+) -> tuple[int, set[_Call], set[_Call]]:
+    """Return the calls for losses alone, and those that losses and constraints need.
+
+    Remembered with the query: what it costs is asked before, at and after its answer.
+    """
+    known: tuple[int, set[_Call], set[_Call]] | None = query.__dict__.get("_calls")
+    if known is not None:
+        return known
+    losses = query.distinct_losses[0]
+    shared = losses[losses < calls.n_shared].tolist()
+    n_plain = query.n_evaluations * (len(losses) - len(shared))
+    numbers = np.unique(calls.of(query.distinct_constraints[0])).tolist()
+    points = [(point.tobytes(), False) for point in query.points(size)]
+    if query.want == "gradients":
+        points.append((points[0][0], True))
+    needed = (
+        n_plain,
+        {(*point, i) for point in points for i in shared},
+        {(*point, number) for point in points for number in numbers},
+    )
+    query.__dict__["_calls"] = needed
+    return needed
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -361,5 +380,7 @@ def _check_array(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:
 
 
 def _distinct(indices: IntArray) -> tuple[IntArray, IntArray]:
+    if len(indices) < 2:
+        return indices, np.zeros(len(indices), dtype=np.int64)
     distinct, place = np.unique(indices, return_inverse=True)
     return distinct, place
