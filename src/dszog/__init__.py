@@ -9,6 +9,7 @@ from dszog.errors import (
     InputError,
     InputTypeError,
     MissingExtraError,
+    PrecisionWarning,
 )
 from dszog.evaluators import EVALUATORS
 from dszog.methods import DSZOG, METHODS
@@ -32,6 +33,7 @@ __all__ = [
     "InputTypeError",
     "Losses",
     "MissingExtraError",
+    "PrecisionWarning",
     "Problem",
     "ProblemSize",
     "Progress",

@@ -22,5 +22,9 @@ class EvaluationError(DszogError, RuntimeError):
     """A user function failed, or returned something that is not usable values."""
 
 
+class PrecisionWarning(UserWarning):
+    """Differences of values are too coarse to estimate gradients from."""
+
+
 class MissingExtraError(DszogError, ImportError):
     """An optional dependency is needed and not installed."""

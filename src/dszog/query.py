@@ -158,6 +158,19 @@ class ProblemSize:
         clipped: FloatArray = np.clip(points, self.lower, self.upper)
         return clipped
 
+    def inside(self, x: FloatArray, reach: FloatArray) -> FloatArray:
+        """Return the point moved so that `reach` on either side is within the bounds.
+
+        To the middle, where the bounds leave less room than that.
+        """
+        if not self.has_bounds:
+            return x
+        lower, upper = self.lower + reach, self.upper - reach
+        with np.errstate(invalid="ignore"):
+            middle = (self.lower + self.upper) / 2
+        moved: FloatArray = np.clip(x, lower, np.maximum(lower, upper))
+        return np.where(lower <= upper, moved, middle)
+
     @cached_property
     def has_bounds(self) -> bool:
         """Whether any variable is bounded."""

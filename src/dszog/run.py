@@ -21,6 +21,7 @@ Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
 
 RUNAWAY = 1e4  # sampled values this many times the scale of the start have run away
 MAX_REJECTED = 5  # steps taken back one after the other
+RECENT_POWER = 50  # likewise for what is wanted of the last iterates alone
 AVERAGE_POWER = 8  # the average gives iterate t a weight that grows as t^8
 
 
@@ -196,7 +197,7 @@ class Outcome:
     state: State
     status: Status
     average: FloatArray  # (dim,), of the iterates, the later ones weighing more
-    weighted_violation: float  # sum_j p_j max(f_j, 0), averaged likewise
+    weighted_violation: float  # sum_j p_j max(f_j, 0), averaged over the last iterates
 
 
 def run(
@@ -267,6 +268,7 @@ def run(
             # Polynomial-decay averaging: no horizon needed, early iterates forgotten.
             share = (AVERAGE_POWER + 1) / (n_done + AVERAGE_POWER)
             average = frozen_floats(average + share * (state.x - average))
+            share = (RECENT_POWER + 1) / (n_done + RECENT_POWER)
             weighted_violation += share * (info.weighted_violation - weighted_violation)
             progress = _progress(state, info, meter)
             if history is not None:

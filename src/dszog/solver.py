@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from scipy.optimize import OptimizeResult
 from dszog._arrays import FloatArray, IntArray
 from dszog.certificate import Certificate
 from dszog.checker import Checker, OutOfTimeError, certificate_merit, heaviest_first
-from dszog.errors import InputError
+from dszog.errors import InputError, PrecisionWarning
 from dszog.evaluators import Evaluator
 from dszog.failures import FailureHandler, Policy
 from dszog.problem import Problem
@@ -29,7 +30,7 @@ GRACE = 1.0  # seconds for looking at the result after an interrupt
 ROUNDS = (0.2, 0.4, 1.0)  # parts of the budget after which the penalty may be raised
 ROUND_OVER = (Status.MAX_ITERATIONS, Status.MAX_QUERIES, Status.MAX_TIME)
 VIOLATION_AIM = 0.25  # of the tolerance: the weighted violation that is aimed at
-MAX_RAISE = 30.0  # the largest factor by which a penalty is raised at once
+MAX_RAISE = 100.0  # the largest factor by which a penalty is raised at once
 SMALLER_STEP = 0.25  # after iterates ran away, if the step size was not given
 MAX_RESTARTS = 3
 MERIT_PENALTY = 30.0  # compares points for methods that have no penalty
@@ -72,6 +73,7 @@ class Solver:
 
     def solve(self) -> OptimizeResult:
         """Run, again with a smaller step if need be; check and report."""
+        self._warn_if_radius_is_lost()
         outcome = self._attempt()
         for _ in range(MAX_RESTARTS):
             if outcome.status != Status.DIVERGED or not self._may_change("step_size"):
@@ -80,6 +82,20 @@ class Solver:
             outcome = self._attempt()
         status, certificate = self._best(outcome)
         return self._result(status, outcome, certificate)
+
+    def _warn_if_radius_is_lost(self) -> None:
+        radius = getattr(self._method, "radius", None)
+        if radius is None:
+            return
+        x = self._problem.scaled(self._problem.x0)
+        least = 1e4 * float(np.spacing(np.abs(x).max()))
+        if radius < least:
+            warnings.warn(
+                f"radius={radius:g} is lost in the rounding of x0: points around it "
+                f"would hardly differ from it. Use at least {least:.1g}, or x_scale.",
+                PrecisionWarning,
+                stacklevel=4,
+            )
 
     # ----------------------------------------------------------------------- running
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -10,7 +11,7 @@ import numpy as np
 from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog._validation import shown
 from dszog.calls import Session, session
-from dszog.errors import EvaluationError
+from dszog.errors import EvaluationError, PrecisionWarning
 from dszog.problem import Problem
 from dszog.query import NO_GRADIENTS, Failure, Query, Reply
 
@@ -142,6 +143,8 @@ class _Asker:
             happened = f"returned shape {array.shape}"
             self._note("wrong shape", what, indices, 0, happened, cure)
             return unknown
+        if array.dtype in (np.float16, np.float32) and len(self._query.steps):
+            _warn_if_coarse(what, array)
         return np.array(array, dtype=np.float64)
 
     def _note_value(self, what: str, index: int, row: int, value: float) -> None:
@@ -194,6 +197,22 @@ class _Asker:
                 message=message.rstrip(),
                 error=error,
             )
+        )
+
+
+def _warn_if_coarse(what: str, table: Any) -> None:
+    """Warn where single precision drowns the differences between points."""
+    values = np.array(table, dtype=np.float64)
+    spread = np.abs(values[1:] - values[0])
+    unit = float(np.finfo(table.dtype).eps) * np.abs(values).max()
+    if (spread == 0.0).mean() > 0.01 or unit > 0.1 * np.median(spread):
+        factor = 10.0 * unit / max(float(np.median(spread)), 1e-3 * unit)
+        warnings.warn(
+            f"Values of each {what} come in {table.dtype}: their differences at this "
+            f"radius are rounding, so the gradient is noise. Return float64, or use a "
+            f"radius some {factor:.0f} times as large.",
+            PrecisionWarning,
+            stacklevel=2,
         )
 
 

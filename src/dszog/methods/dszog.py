@@ -99,7 +99,8 @@ class DSZOG:
     radius : float
         :math:`\mu`, how far from the iterate the perturbed points lie.
     n_directions : int
-        :math:`q`, directions per iteration.
+        :math:`q`, directions per iteration; orthogonal ones, and coordinates, are at
+        most as many as there are variables.
     dual_ridge : float
         :math:`\lambda`, which spreads the weights over nearly equal violations.
     averaging : float
@@ -311,9 +312,11 @@ class DSZOG:
         steps = self.radius * directions
         if self.antithetic:
             steps = np.concatenate([steps, -steps])
+        # Seen from a little inside the bounds, no direction has to be cut short.
+        reach = np.abs(steps).max(axis=0, initial=0.0)
         around = Query(
             iteration=state.iteration,
-            x=state.x,
+            x=size.inside(state.x, reach),
             steps=steps,
             losses=NO_INDICES if size.has_gradient else losses,
             constraints=NO_INDICES if size.has_jacobian else constraints,
@@ -411,7 +414,10 @@ class DSZOG:
         size = state.size
         if size.has_gradient and (size.has_jacobian or not size.n_constraints):
             return np.empty((0, size.dim))  # a white box throughout needs no directions
-        return draw_directions(rng, self.directions, self.n_directions, size.dim)
+        n_directions = self.n_directions
+        if self.directions in ("orthogonal", "coordinate"):
+            n_directions = min(n_directions, size.dim)  # a basis: nothing is left out
+        return draw_directions(rng, self.directions, n_directions, size.dim)
 
     def _gradient(
         self, query: Query, replies: Sequence[Reply], size: ProblemSize
