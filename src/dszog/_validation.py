@@ -98,7 +98,10 @@ def check_weights(
             f"{shown(weights)}. Pass result.weights of an earlier run."
         ) from None
     values = check_floats(owner, "weights", values)
-    indices = np.asarray(indices)
+    try:
+        indices = np.asarray(indices)
+    except ValueError:  # ragged
+        indices = np.asarray(None)
     fits = (
         indices.dtype.kind in "iu"
         and indices.ndim == values.ndim == 1

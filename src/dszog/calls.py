@@ -26,8 +26,10 @@ from dszog.errors import EvaluationError
 class Session:
     """What is remembered while the queries of one iteration are answered."""
 
-    results: dict[Hashable, FloatArray] = field(default_factory=dict)
-    errors: list[BaseException] = field(default_factory=list)
+    results: dict[Hashable, tuple[FloatArray, list[BaseException]]] = field(
+        default_factory=dict
+    )
+    errors: list[BaseException] = field(default_factory=list)  # of the latest function
 
 
 _session: ContextVar[Session | None] = ContextVar("dszog_session", default=None)
@@ -60,9 +62,14 @@ def call_vector(
     if current is None:
         return _vector(function, x, index, width)
     key = (id(owner), x.tobytes(), index)
-    if key not in current.results:
-        current.results[key] = _vector(function, x, index, width)
-    return current.results[key]
+    if key in current.results:
+        vector, errors = current.results[key]
+        current.errors += errors
+        return vector
+    n_before = len(current.errors)
+    vector = _vector(function, x, index, width)
+    current.results[key] = vector, current.errors[n_before:]
+    return vector
 
 
 def _vector(
@@ -84,6 +91,8 @@ def as_vector(values: Any, width: int, index: tuple[int, ...] = ()) -> FloatArra
         array = np.asarray(values)
     except ValueError:  # ragged
         array = np.asarray(None)
+    if np.ma.isMaskedArray(values):
+        array = np.asarray(None)  # what is masked is not known
     if array.dtype.kind not in "fiub" or array.size != width:
         wanted = "a real number" if width == 1 else f"{width} real numbers"
         for_index = f" for index {index[0]}" if index else ""

@@ -27,7 +27,7 @@ CONFIDENCE = 0.95
 N_WORST = 100  # constraints of largest value that are kept by name
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CheckPlan:
     """How closely a point is looked at.
 
@@ -41,15 +41,18 @@ class CheckPlan:
         Constraints looked at beside a uniform draw: those found violated before.
     n_queries : int
         What the check costs at most.
+    block : int
+        Values asked for at a time.
     """
 
     n_losses: int
     n_constraints: int
     suspects: IntArray
     n_queries: int
+    block: int = BLOCK
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Feasibility:
     """What is known about the constraints at a point, and from how many of them.
 
@@ -99,13 +102,13 @@ class Feasibility:
         if self.kind != "sampled":
             return (
                 f"all {self.n_constraints:,} constraints checked: {self.n_violated:,} "
-                f"violated, {worst}{unknown}"
+                f"above 0, {worst}{unknown}"
             )
         return (
             f"{self.n_checked:,} of {self.n_constraints:,} constraints drawn and "
             f"{self.n_suspects:,} suspects checked: {self.n_violated:,} of the draw "
-            f"violated, so at most {_rounded_up(self.share_bound)} of all with 95 % "
-            f"confidence; among those checked, {worst}{unknown}"
+            f"above 0, so at most {_rounded_up(100 * self.share_bound)} % of all with "
+            f"95 % confidence; among those checked, {worst}{unknown}"
         )
 
 
@@ -114,10 +117,10 @@ def _rounded_up(share: float) -> str:
     if share <= 0.0:
         return "0"
     step = 10.0 ** (math.floor(math.log10(share)) - 1)
-    return f"{min(math.ceil(share / step - 1e-9) * step, 1.0):.2g}"
+    return f"{math.ceil(share / step - 1e-9) * step:.3g}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Certificate:
     """The evidence for a point: fresh values, feasibility, and stationarity."""
 
@@ -137,9 +140,10 @@ class Certificate:
     def __str__(self) -> str:
         feasibility = str(self.feasibility)
         error = f" +- {self.objective_error:.2g}" if self.objective_error else ""
+        losses = "loss" if self.n_losses_checked == 1 else "losses"
         lines = [
             f"objective     {self.objective:.6g}{error} "
-            f"(mean of {self.n_losses_checked:,} losses)",
+            f"({self.n_losses_checked:,} {losses} evaluated)",
             f"constraints   {feasibility}",
             f"stationarity  {self.stationarity or self.note or 'not computed'}",
         ]
@@ -154,17 +158,19 @@ def check_objective(
     values = np.concatenate(
         [
             answer((Query.at(x, iteration=-1, losses=block),))[0].losses[0]
-            for block in _cut(drawn)
+            for block in _cut(drawn, plan.block)
         ]
     )
     error = 0.0
     if plan.n_losses < size.n_losses:
-        error = float(values.std(ddof=1) / np.sqrt(len(values)))
+        error = math.nan  # of one loss it is not known
+        if len(values) > 1:
+            error = float(values.std(ddof=1) / np.sqrt(len(values)))
     return float(values.mean()), error
 
 
 def check_together(
-    x: FloatArray, size: ProblemSize, answer: Answer
+    x: FloatArray, size: ProblemSize, plan: CheckPlan, answer: Answer
 ) -> tuple[float, Feasibility]:
     """Return the objective and the feasibility where one call serves both.
 
@@ -174,7 +180,7 @@ def check_together(
 
     def blocks() -> Iterator[tuple[IntArray, FloatArray]]:
         n_losses = 0
-        for block in _all_blocks(size):
+        for block in _all_blocks(size, plan.block):
             n_served = size.n_losses
             if size.calls is not None and block[-1] + 1 < size.n_constraints:
                 last_call = int(size.calls.of(block[-1:])[0])
@@ -198,10 +204,12 @@ def check_constraints(
     if not m:
         return _feasibility("none", m, [], 0)
     if plan.n_constraints == m:
-        return _feasibility("all", m, _each(x, _all_blocks(size), answer), 0)
+        return _feasibility(
+            "all", m, _each(x, _all_blocks(size, plan.block), answer), 0
+        )
     drawn = _drawn(m, plan.n_constraints, seed, 1)
     suspects = np.setdiff1d(plan.suspects, drawn)
-    blocks = [*_cut(suspects), *_cut(drawn)]
+    blocks = [*_cut(suspects, plan.block), *_cut(drawn, plan.block)]
     return _feasibility("sampled", m, _each(x, blocks, answer), len(suspects))
 
 
@@ -320,15 +328,15 @@ def _drawn(n: int, size: int, seed: int, iteration: int) -> IntArray:
     return distinct_indices(stream(seed, iteration, CHECK), n, size)
 
 
-def _cut(indices: IntArray) -> list[IntArray]:
-    return [indices[i : i + BLOCK] for i in range(0, len(indices), BLOCK)]
+def _cut(indices: IntArray, block: int) -> list[IntArray]:
+    return [indices[i : i + block] for i in range(0, len(indices), block)]
 
 
-def _all_blocks(size: ProblemSize) -> Iterator[IntArray]:
+def _all_blocks(size: ProblemSize, n_wanted: int) -> Iterator[IntArray]:
     """Yield all constraints in blocks that cut no call in two."""
     first = 0
     while first < size.n_constraints:
-        block = constraint_block(first, BLOCK, size)
+        block = constraint_block(first, n_wanted, size)
         yield block
         first = int(block[-1]) + 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from dszog._validation import (
     check_seed,
     check_vector,
     check_weights,
+    shown,
 )
 from dszog.certificate import Certificate
 from dszog.checker import Checker, heaviest_first
@@ -90,6 +92,11 @@ def certify(
             f"certify: `x` has {len(point)} entries for {problem.dim} variables. Give "
             "one entry per variable."
         )
+    if not ((problem.lower <= point) & (point <= problem.upper)).all():
+        raise InputError(
+            f"certify: `x` must lie within the bounds, got {shown(x)}. Move it there: "
+            "numpy.clip(x, problem.lower, problem.upper)."
+        )
     size = problem.size
     if weights is not None:
         weights = check_weights("certify", weights, size.n_constraints)
@@ -109,6 +116,8 @@ def certify(
         certificate = checker.check(problem.scaled(point), suspects)
         if certificate is None:
             raise DszogError("certify: the point could not be checked.")
+        if not certificate.is_known:
+            return replace(certificate, note="not known: a gradient gave no value")
         if not meter.affords(checker.stationarity_cost()):
             return certificate
         if weights is None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog.certificate import (
+    BLOCK,
     Certificate,
     CheckPlan,
     Feasibility,
@@ -26,6 +27,7 @@ from dszog.run import Meter
 from dszog.stationarity import stationarity, stationarity_cost
 
 N_SUSPECTS = 1000  # touched constraints in a sampled check, those of largest weight
+BETWEEN_LOOKS = 0.1  # seconds between looks at the clock
 N_EXAMINED = 200  # constraints whose gradients are looked at
 
 
@@ -63,6 +65,9 @@ class Checker:
         self._seed = seed
         self._until = until
         self.plan = plan_check(problem, allowance)
+        if until is not None:
+            in_time = int(BETWEEN_LOOKS / max(meter.time_for(1), 1e-9))
+            self.plan = replace(self.plan, block=min(max(in_time, 1), BLOCK))
 
     def check(
         self,
@@ -90,7 +95,7 @@ class Checker:
         feasibility: Feasibility | None = None
         if self._shares_calls:
             error = 0.0
-            objective, feasibility = check_together(x, self._size, self._ask)
+            objective, feasibility = check_together(x, self._size, plan, self._ask)
         else:
             objective, error = check_objective(
                 x, self._size, plan, self._seed, self._ask
@@ -154,7 +159,7 @@ class Checker:
             x_scale=self._problem.x_scale,
             answer=self._ask,
         )
-        if not np.isfinite(found.lagrangian):
+        if found is None:
             return replace(certificate, note="not known: a gradient gave no value")
         return replace(certificate, stationarity=found)
 
@@ -198,10 +203,19 @@ def plan_check(problem: Problem, allowance: int) -> CheckPlan:
     """
     size = problem.size
     n, n_calls = size.n_losses, size.n_constraint_calls
-    allowance = max(allowance, 4)
+    allowance = max(allowance, 2)
     if _knows_all(problem):
         n_calls = 0
-    n_losses = min(n, max(allowance // 2, allowance - n_calls, 2))
+    shares_calls = size.calls is not None and size.calls.n_shared == n
+    if shares_calls and n_calls <= allowance:  # one look gives losses and constraints
+        return CheckPlan(
+            n_losses=n,
+            n_constraints=size.n_constraints,
+            suspects=NO_INDICES,
+            n_queries=n_calls,
+        )
+    least = 2 if allowance > 2 else 1  # from two on there is a standard error
+    n_losses = min(n, max(allowance // 2, allowance - n_calls, least))
     left = max(allowance - n_losses, 1)
     if n_calls <= left:
         m = size.n_constraints if n_calls else 0

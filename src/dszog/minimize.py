@@ -25,6 +25,7 @@ from dszog._validation import (
     did_you_mean,
     shown,
 )
+from dszog.constraints import Simulator
 from dszog.errors import InputError, InputTypeError
 from dszog.evaluators import EVALUATORS
 from dszog.failures import POLICIES, Policy
@@ -35,10 +36,18 @@ from dszog.run import Callback, Limits
 from dszog.solver import Solver
 
 DEFAULT_ITERATIONS = 2000
+ELSEWHERE = {  # what some arguments are called in SciPy
+    "maxiter": "max_iterations",
+    "max_iter": "max_iterations",
+    "maxfev": "max_queries",
+    "maxfun": "max_queries",
+    "disp": "progress",
+    "tol": "constraint_tol",
+}
 
 
 def minimize(
-    fun: Problem | Losses | Callable[[FloatArray], float],
+    fun: Problem | Losses | Simulator | Callable[[FloatArray], float],
     x0: Any = None,
     constraints: Any = (),
     *,
@@ -108,6 +117,10 @@ def minimize(
     Returns
     -------
     scipy.optimize.OptimizeResult
+        ``success`` means: the run went as planned and no checked constraint is
+        violated by more than `constraint_tol`. It does not mean that `x` is optimal:
+        ``certificate`` says how stationary it is.
+
         ``x``, the best of the checked candidates (last iterate, average of the
         iterates, start) by ``fun + penalty * maxcv**2``; ``fun`` and ``maxcv``, its
         freshly evaluated objective and largest violation; ``success``, ``status`` and
@@ -175,15 +188,12 @@ def minimize(
 
 
 def _refuse_unknown(unknown: dict[str, Any]) -> None:
+    known = [
+        name for name in inspect.signature(minimize).parameters if name != "unknown"
+    ]
     for name in unknown:
-        known = [
-            parameter.name
-            for parameter in inspect.signature(minimize).parameters.values()
-            if parameter.kind != inspect.Parameter.VAR_KEYWORD
-        ]
-        fields_of = [field.name for field in fields(DSZOG)]
-        hint = did_you_mean(name, known)
-        if not hint and name in fields_of:
+        hint = did_you_mean(ELSEWHERE.get(name, name), known)
+        if name in (field.name for field in fields(DSZOG)):
             hint = f" It is a field of the method: options={{{name!r}: ...}}."
         raise InputTypeError(
             f"minimize: there is no argument {name!r}.{hint or ' See help(minimize).'}"
@@ -240,6 +250,7 @@ def _as_method(method: Any, options: Any) -> tuple[Method, frozenset[str]]:
                 f"{shown(options)} beside {type(method).__name__}. Set them there."
             )
         return method, frozenset(field.name for field in fields(method))
+    method = method.lower()
     check_choice("minimize", "method", method, METHODS)
     kind: Any = METHODS[method]
     names = [field.name for field in fields(kind)]

@@ -223,12 +223,18 @@ class Problem:
         return frozen_floats(x / self.x_scale)
 
     def unscaled(self, points: FloatArray) -> FloatArray:
-        """Return points as the user's functions see them, within the bounds."""
-        return frozen_floats(
-            np.clip(points * self.x_scale, self.lower, self.upper)
-            if self.size.has_bounds
-            else points * self.x_scale
+        """Return points as the user's functions see them, within the bounds.
+
+        The start comes back to the bit, which multiplication would not grant.
+        """
+        if (self.x_scale == 1.0).all():
+            return frozen_floats(points)
+        there = np.where(
+            (points == self.scaled(self.x0)).all(axis=-1, keepdims=True),
+            self.x0,
+            points * self.x_scale,
         )
+        return frozen_floats(np.clip(there, self.lower, self.upper))
 
 
 def _check_scale(x_scale: Any, dim: int) -> FloatArray:

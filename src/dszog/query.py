@@ -10,11 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog._arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    frozen_floats,
+    frozen_ints,
+)
 from dszog.errors import DszogError
 
 Want: TypeAlias = Literal["values", "gradients"]
@@ -38,6 +44,8 @@ class Calls:
         How many constraints a call serves there.
     first_calls : ndarray of int64
         The number of the first call of each segment.
+    remembered : ndarray of bool
+        Whether a call is made only once at a point, whatever asks for it.
     n_calls : int
         How many calls serve all constraints.
     n_shared : int
@@ -47,45 +55,65 @@ class Calls:
     starts: IntArray
     widths: IntArray
     first_calls: IntArray
+    remembered: BoolArray
     n_calls: int
     n_shared: int = 0
 
     @classmethod
     def of_width(cls, width: int, n_constraints: int) -> Calls:
-        """Return calls that serve `width` consecutive constraints each."""
-        return cls.concat([(None, n_constraints, width)])
+        """Return remembered calls that serve `width` consecutive constraints each."""
+        return cls(
+            starts=np.zeros(1, np.int64),
+            widths=np.array([width]),
+            first_calls=np.zeros(1, np.int64),
+            remembered=np.array([True]),
+            n_calls=n_constraints // width,
+        )
 
     @classmethod
-    def concat(cls, parts: Sequence[tuple[Calls | None, int, int]]) -> Calls:
+    def of_each(cls, n_constraints: int) -> Calls:
+        """Return a call for each constraint, made whenever it is asked for."""
+        return cls(
+            starts=np.zeros(1, np.int64),
+            widths=np.ones(1, np.int64),
+            first_calls=np.zeros(1, np.int64),
+            remembered=np.array([False]),
+            n_calls=n_constraints,
+        )
+
+    @classmethod
+    def concat(cls, parts: Sequence[tuple[Calls | None, int]]) -> Calls:
         """Return the calls of several families of constraints, one after the other.
 
         Parameters
         ----------
-        parts : sequence of (calls, number of constraints, width)
-            Where calls are `None`, each serves `width` constraints.
+        parts : sequence of (calls, number of constraints)
+            `None` where each constraint has a call of its own.
         """
-        starts: list[IntArray] = []
-        widths: list[IntArray] = []
-        first_calls: list[IntArray] = []
-        n_constraints = n_calls = 0
-        for calls, size, width in parts:
-            starts.append(
-                n_constraints
-                + (np.zeros(1, np.int64) if calls is None else calls.starts)
-            )
-            widths.append(np.array([width]) if calls is None else calls.widths)
-            first_calls.append(
-                n_calls
-                + (np.zeros(1, np.int64) if calls is None else calls.first_calls)
-            )
-            n_constraints += size
-            n_calls += size // width if calls is None else calls.n_calls
+        all_calls = [cls.of_each(n) if calls is None else calls for calls, n in parts]
+        sizes = [n for _, n in parts]
+        n_before = np.cumsum([0, *sizes])[:-1]
+        calls_before = np.cumsum([0, *(calls.n_calls for calls in all_calls)])
         return cls(
-            starts=np.concatenate(starts),
-            widths=np.concatenate(widths),
-            first_calls=np.concatenate(first_calls),
-            n_calls=n_calls,
+            starts=np.concatenate(
+                [n + c.starts for n, c in zip(n_before, all_calls, strict=True)]
+            ),
+            widths=np.concatenate([calls.widths for calls in all_calls]),
+            first_calls=np.concatenate(
+                [
+                    n + calls.first_calls
+                    for n, calls in zip(calls_before[:-1], all_calls, strict=True)
+                ]
+            ),
+            remembered=np.concatenate([calls.remembered for calls in all_calls]),
+            n_calls=int(calls_before[-1]),
         )
+
+    def are_remembered(self, constraints: IntArray) -> BoolArray:
+        """Return which constraints are served by a call that is not made twice."""
+        segment = np.searchsorted(self.starts, constraints, side="right") - 1
+        found: BoolArray = self.remembered[segment]
+        return found
 
     def of(self, constraints: IntArray) -> IntArray:
         """Return the number of the call that serves each constraint."""
@@ -282,37 +310,45 @@ def cost(queries: Sequence[Query], size: ProblemSize) -> Cost:
             ),
         )
     parts = [_calls_needed(query, size, size.calls) for query in queries]
-    for_losses = set().union(*(losses for _, losses, _ in parts))
-    for_constraints = set().union(*(constraints for *_, constraints in parts))
-    n_plain = sum(n for n, *_ in parts)
+    for_losses = set().union(*(part.for_losses for part in parts))
+    for_constraints = set().union(*(part.for_constraints for part in parts))
     return Cost(
-        losses=n_plain + len(for_losses),
-        constraints=len(for_constraints - for_losses),
+        losses=sum(part.plain_losses for part in parts) + len(for_losses),
+        constraints=sum(part.plain_constraints for part in parts)
+        + len(for_constraints - for_losses),
     )
 
 
 _Call: TypeAlias = tuple[bytes, bool, int]  # a point, whether a gradient, its number
 
 
-def _calls_needed(
-    query: Query, size: ProblemSize, calls: Calls
-) -> tuple[int, set[_Call], set[_Call]]:
-    """Return the calls for losses alone, and those that losses and constraints need.
+class _CallsNeeded(NamedTuple):
+    """The calls that a query needs: how many plain ones, and which remembered ones."""
 
-    Remembered with the query: what it costs is asked before, at and after its answer.
+    plain_losses: int
+    plain_constraints: int
+    for_losses: set[_Call]
+    for_constraints: set[_Call]
+
+
+def _calls_needed(query: Query, size: ProblemSize, calls: Calls) -> _CallsNeeded:
+    """Return the calls that a query needs.
+
+    Kept with the query: what it costs is asked before, at and after its answer.
     """
-    known: tuple[int, set[_Call], set[_Call]] | None = query.__dict__.get("_calls")
+    known: _CallsNeeded | None = query.__dict__.get("_calls")
     if known is not None:
         return known
-    losses = query.distinct_losses[0]
+    losses, constraints = query.distinct_losses[0], query.distinct_constraints[0]
     shared = losses[losses < calls.n_shared].tolist()
-    n_plain = query.n_evaluations * (len(losses) - len(shared))
-    numbers = np.unique(calls.of(query.distinct_constraints[0])).tolist()
+    remembered = constraints[calls.are_remembered(constraints)]
+    numbers = np.unique(calls.of(remembered)).tolist()
     points = [(point.tobytes(), False) for point in query.points(size)]
     if query.want == "gradients":
         points.append((points[0][0], True))
-    needed = (
-        n_plain,
+    needed = _CallsNeeded(
+        query.n_evaluations * (len(losses) - len(shared)),
+        query.n_evaluations * (len(constraints) - len(remembered)),
         {(*point, i) for point in points for i in shared},
         {(*point, number) for point in points for number in numbers},
     )

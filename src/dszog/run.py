@@ -176,8 +176,8 @@ class History:
         self._rows: list[tuple[float, ...]] = []
 
     def record(self, progress: Progress) -> None:
-        """Keep this row if its turn has come."""
-        if progress.iteration % self._stride:
+        """Keep this row if its turn has come; looks before the first step have none."""
+        if not progress.iteration or progress.iteration % self._stride:
             return
         self._rows.append(tuple(getattr(progress, name) for name in self.COLUMNS))
         if len(self._rows) >= self._capacity:
@@ -197,6 +197,7 @@ class Outcome:
     state: State
     status: Status
     average: FloatArray  # (dim,), of the iterates, the later ones weighing more
+    last_good: State | None  # the one before, which could be evaluated
     weighted_violation: float  # sum_j p_j max(f_j, 0), averaged over the last iterates
 
 
@@ -206,6 +207,7 @@ def run(
     meter: Meter,
     *,
     end: Limits,
+    last_good: State | None = None,
     history: History | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> Outcome:
@@ -220,6 +222,8 @@ def run(
         Answers the queries and counts.
     end : Limits
         Where to stop, on the meter's counts.
+    last_good : State, optional
+        Where to step back to if the very first point cannot be evaluated.
     history : History, optional
     callbacks : sequence of callable
         Each called with a :class:`Progress`; one that raises ``StopIteration`` ends the
@@ -231,7 +235,6 @@ def run(
         After Ctrl-C too; any other exception of user code is passed on.
     """
     average, weighted_violation, n_done = state.x, 0.0, 0
-    last_good: State | None = None
     n_rejected = 0
     watch = _Watch()
 
@@ -240,6 +243,7 @@ def run(
             state=state,
             status=status,
             average=average,
+            last_good=last_good,
             weighted_violation=weighted_violation,
         )
 
@@ -285,7 +289,7 @@ def run(
 
 def _step_back(last_good: State | None, state: State, error: Exception) -> State:
     """Return the state with half of its last step taken back."""
-    if last_good is None:
+    if last_good is None or np.array_equal(last_good.x, state.x):
         raise EvaluationError(
             f"The start cannot be evaluated: {error} Start from another x0."
         ) from error

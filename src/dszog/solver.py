@@ -106,14 +106,15 @@ class Solver:
         start = self._problem.scaled(self._problem.x0)
         more = {} if self._weights is None else {"weights": self._weights}
         state = method.init(start, self._size, self._seed, **more)
-        self._check_affordable(self._meter.cost(method.ask(state)))
+        self._check_affordable()
         outcome = self._run(method, state, ends[0])
         for end in ends[1:]:
             if outcome.status not in ROUND_OVER:
                 break
             self._raise_penalty(outcome.weighted_violation)
             method = self._planned(end)
-            outcome = self._run(method, method.new_round(outcome.state), end)
+            state = method.new_round(outcome.state)
+            outcome = self._run(method, state, end, outcome.last_good)
         return outcome
 
     def _round_ends(self) -> list[Limits]:
@@ -136,30 +137,43 @@ class Solver:
             None if end.queries is None else end.queries - meter.n_queries,
         )
 
-    def _run(self, method: Any, state: Any, end: Limits) -> Outcome:
+    def _run(
+        self, method: Any, state: Any, end: Limits, last_good: Any = None
+    ) -> Outcome:
         return run(
             method,
             state,
             self._meter,
             end=end,
+            last_good=last_good,
             history=self._history,
             callbacks=self._callbacks,
         )
 
-    def _check_affordable(self, first_cost: int) -> None:
-        """Refuse a number of queries that is not enough to begin with."""
+    def _check_affordable(self) -> None:
+        """Refuse a number of queries that is not enough for one step and the check."""
         if self._meter.n_iterations or self._limits.queries is None:
             return
-        needed = first_cost + self._reserve + self._meter.n_queries
+        needed = self._needed(self._limits.queries)
         if needed <= self._limits.queries:
             return
-        while (more := first_cost + self._reserved(needed)) > needed:
-            needed = more  # the check grows with the budget
+        while (more := self._needed(needed)) > needed:
+            needed = more  # the check and the first look grow with the budget
         raise InputError(
             f"minimize: one iteration and the check of the result need {needed} "
             f"queries, got max_queries={self._limits.queries}. Raise max_queries, "
             "or lower the batch sizes and n_directions."
         )
+
+    def _needed(self, max_queries: int) -> int:
+        """Return what one step and the check need if so many queries are allowed."""
+        reserve = self._reserved(max_queries)
+        n_first = max(max_queries - reserve, 1)
+        if self._may_change("penalty"):
+            n_first = max(round(ROUNDS[0] * n_first), 1)
+        method = self._method.planned(self._size, self._limits.iterations, n_first)
+        made: int = self._problem.n_calls_made
+        return made + reserve + int(method.least_queries(self._size))
 
     def _may_change(self, name: str) -> bool:
         """Whether the method has such a field and the user left it to us."""
@@ -211,7 +225,7 @@ class Solver:
         return min(allowance, int(left / max(self._meter.time_for(1), 1e-9)))
 
     def _checker(self, allowance: int, until: float | None = None) -> Checker:
-        each = allowance // N_CANDIDATES
+        each = max(allowance // N_CANDIDATES, 3)
         return Checker(self._problem, self._meter, self._seed, each, until)
 
     def _reserved(self, max_queries: int) -> int:
@@ -275,7 +289,10 @@ class Solver:
     def _where(self, certificate: Certificate) -> list[str]:
         if not np.array_equal(certificate.x, self._problem.x0):
             return []
-        return ["No point better than the start was found: this is the start."]
+        return [
+            "Neither the last iterate nor the average was better than where the run "
+            "began: this is the start. Give a larger budget."
+        ]
 
     def _result(
         self, status: Status, outcome: Outcome, certificate: Certificate

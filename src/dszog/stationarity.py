@@ -23,7 +23,7 @@ Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
 RADIUS = 1e-5  # of the central differences, times the size of each variable
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Stationarity:
     r"""The residuals of the paper's definitions at a point.
 
@@ -77,14 +77,16 @@ class Stationarity:
     gradients: str
 
     def __str__(self) -> str:
+        indices, values = self.multipliers
         return (
-            f"|grad f0| = {self.gradient_norm:.3g}, with the best multipliers "
-            f"{self.best_lagrangian:.3g} remain ({len(self.multipliers[0])} positive, "
-            f"sum {self.multipliers[1].sum():.3g}); Definition 2: "
-            f"{self.lagrangian:.3g}, {self.violation:.3g}, {self.complementarity:.3g}; "
-            f"Definition 3: {self.lagrangian:.3g}, {self.dual_gradient:.3g} "
-            f"(projected {self.projected_dual_gradient:.3g}); "
-            f"Definition 4: {self.outer_gradient:.3g}; from {self.gradients}"
+            f"of a gradient of length {self.gradient_norm:.3g} the best multipliers "
+            f"({len(indices)} positive, sum {values.sum():.3g}) leave "
+            f"{self.best_lagrangian:.2g}; from {self.gradients}\n"
+            f"Definition 2  gradient {self.lagrangian:.2g}, violation "
+            f"{self.violation:.2g}, complementarity {self.complementarity:.2g}\n"
+            f"Definition 3  gradient in w {self.lagrangian:.2g}, in p "
+            f"{self.dual_gradient:.2g} (projected {self.projected_dual_gradient:.2g})\n"
+            f"Definition 4  gradient of the outer function {self.outer_gradient:.2g}"
         )
 
 
@@ -108,8 +110,8 @@ def stationarity(
     active_tol: float,
     x_scale: FloatArray,
     answer: Answer,
-) -> Stationarity:
-    """Compute the residuals at `x`.
+) -> Stationarity | None:
+    """Compute the residuals at `x`; None if a value or a gradient is not known.
 
     Parameters
     ----------
@@ -137,6 +139,8 @@ def stationarity(
         x, size, steps, "constraints", examined, size.has_jacobian, answer
     )
     gradients = gradients / x_scale
+    if not all(np.isfinite(a).all() for a in (objective_gradient, values, gradients)):
+        return None
     p = _weights_of(examined, weights)
     violations = np.maximum(values, 0.0)
     penalties = squared_violation(values)
@@ -234,6 +238,7 @@ def _gradients(
         query = Query(iteration=-1, x=x, steps=steps, **block)  # type: ignore[arg-type]
         table = getattr(answer((query,))[0], kind)
         lengths = np.diag(steps[:dim]) - np.diag(steps[dim:])
+        lengths = np.where(lengths > 0.0, lengths, np.inf)  # a fixed variable: slope 0
         slopes = (table[1 : dim + 1] - table[dim + 1 :]) / lengths[:, np.newaxis]
         values.append(table[0])
         gradients.append(slopes.T)

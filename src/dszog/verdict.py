@@ -7,6 +7,8 @@ import numpy as np
 from dszog.certificate import Certificate
 from dszog.status import Status
 
+STATIONARY_SHARE = 0.5  # of the gradient may be left over before it is worth a word
+
 
 def is_success(status: Status, certificate: Certificate, constraint_tol: float) -> bool:
     """Decide, in this one place, whether a run was a success.
@@ -43,13 +45,28 @@ def advice(
             "It is not known whether this point is any good: call dszog.certify, or "
             "give a larger budget."
         )
+    elif status == Status.INTERRUPTED:
+        pass  # unfinished: nothing to be learnt from what is left
     elif feasibility.maxcv > constraint_tol:
         least = max(constraint_tol, 1e-12)
         factor = min(max(2.0 * feasibility.maxcv / least, 2.0), 100.0)
         sentences.append(
-            f"The worst violation is above constraint_tol={constraint_tol:g}: raise "
-            f"penalty from {penalty:.3g} to about {factor * penalty:.2g}, or give a "
-            "larger budget. If violations stay whatever the penalty, the constraints "
-            "may contradict each other."
+            f"The worst violation is above constraint_tol={constraint_tol:g}: give a "
+            f"larger budget, or set the penalty (it ended at {penalty:.0f}) to about "
+            f"{float(f'{factor * penalty:.1g}'):.0f}. If violations stay whatever the "
+            "penalty, the constraints may contradict each other."
+        )
+    elif _is_far_from_stationary(certificate):
+        sentences.append(
+            "The point is feasible but far from stationary: give a larger budget, or "
+            "set x_scale to the size of the variables."
         )
     return sentences
+
+
+def _is_far_from_stationary(certificate: Certificate) -> bool:
+    """Whether most of the objective's gradient is left over by all multipliers."""
+    found = certificate.stationarity
+    return found is not None and found.best_lagrangian > max(
+        STATIONARY_SHARE * found.gradient_norm, 1e-3
+    )

@@ -47,8 +47,8 @@ def demo(
     """
     console = Console()
     try:
-        success = run_demo(console, output, seed, max_queries)
+        code = run_demo(console, output, seed, max_queries)
     except DszogError as error:
         console.print(str(error), style="red", markup=False)
         sys.exit(1)
-    sys.exit(0 if success else 3)
+    sys.exit(code)

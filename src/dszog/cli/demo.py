@@ -123,15 +123,21 @@ class Track:
         self.violation.append(max(worst, 0.0))
 
 
-def run_demo(console: Console, output: Path, seed: int, max_queries: int) -> bool:
-    """Solve, show and save; return whether the result is a success."""
+def run_demo(console: Console, output: Path, seed: int, max_queries: int) -> int:
+    """Solve, show and save; return the exit code: 0 if the run did what it should."""
     if not 0 <= seed < 2**32:
         raise InputError(
             f"dszog demo: `seed` must lie between 0 and 2**32 - 1, got {seed}. Try 0."
         )
     demo = demo_problem(seed)
     size = demo.problem.size
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"dszog demo: the folder {output} cannot be made, got: {error}. Give "
+            "another one with --output."
+        ) from error
     console.print(
         f"[bold]dszog demo[/bold]: train a classifier on {N_ROWS} rows so that no "
         f"positive row scores more than {-MARGIN} below any negative one.\n"
@@ -152,10 +158,15 @@ def run_demo(console: Console, output: Path, seed: int, max_queries: int) -> boo
     figures = _figures(demo, result, seconds)
     console.print(_table(figures))
     console.print(_verdict(figures))
+    if not result.success:
+        console.print(result.message, markup=False)
     (output / "demo.json").write_text(json.dumps(figures, indent=2) + "\n")
     console.print(f"Figures: {output / 'demo.json'}", markup=False)
     console.print(_draw(track, result, output / "demo.png"), markup=False)
-    return bool(result.success)
+    if result.status == dszog.Status.INTERRUPTED:
+        return 130
+    moved = figures["objective"] != figures["objective_at_start"]
+    return 0 if result.success and moved else 3
 
 
 def _figures(
@@ -235,12 +246,13 @@ def _draw(track: Track, result: OptimizeResult, path: Path) -> str:
     )
     millions = np.array(track.queries) / 1e6
     top.plot(millions, track.objective, color="C0")
-    top.axhline(result.fun, color="0.6", linewidth=0.8)
+    top.axhline(result.fun, color="0.6", linewidth=0.8, label="returned point")
+    top.legend(loc="upper right")
     top.set_ylabel("objective")
-    top.set_title("62,000 constraints, a few looked at in each iteration", fontsize=11)
+    top.set_title("Each iteration looks at a few hundred of the constraints")
     bottom.semilogy(millions, np.maximum(track.violation, 1e-4), color="C3")
     bottom.axhline(1e-2, color="0.6", linestyle="--", linewidth=0.8, label="tolerance")
-    bottom.set_ylabel("worst violation of all")
+    bottom.set_ylabel("worst violation of all (none: 1e-4)")
     bottom.set_xlabel("queries (millions of values of losses and constraints)")
     bottom.legend(loc="upper right")
     figure.savefig(path, dpi=120)

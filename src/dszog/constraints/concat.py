@@ -55,8 +55,8 @@ class ConcatConstraints(Constraints):
     @property
     def calls(self) -> Calls | None:
         """As in the parts."""
-        each = [(part.calls, len(part), 1) for part in self._parts]
-        if all(calls is None for calls, *_ in each):
+        each = [(part.calls, len(part)) for part in self._parts]
+        if all(calls is None for calls, _ in each):
             return None
         return Calls.concat(each)
 

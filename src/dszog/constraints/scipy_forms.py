@@ -19,9 +19,10 @@ from dszog._validation import as_numbers, check_callable, check_choice, shown
 from dszog.constraints.base import Constraints
 from dszog.constraints.linear import LinearConstraints
 from dszog.constraints.vector import VectorConstraints, one_sided
-from dszog.errors import InputError, InputTypeError
+from dszog.errors import EvaluationError, InputError, InputTypeError
 
 DICT_KEYS = ("type", "fun", "jac", "args")
+DIFFERENCES = ("2-point", "3-point", "cs")  # SciPy's words for "there is no jac"
 
 
 def is_scipy_form(constraint: Any) -> bool:
@@ -62,11 +63,13 @@ def _nonlinear(
     _refuse_keep_feasible(constraint)
     name = "NonlinearConstraint"
     check_callable(name, "fun", constraint.fun, "fun(x) -> array", n_arguments=1)
-    jacobian = constraint.jac if callable(constraint.jac) else None
-    width = np.broadcast(constraint.lb, constraint.ub).size
-    if np.ndim(constraint.lb) or np.ndim(constraint.ub):
-        n_calls = 0
-    else:
+    jacobian = None
+    if constraint.jac not in DIFFERENCES:
+        jacobian = constraint.jac
+        check_callable(name, "jac", jacobian, "jac(x) -> array", n_arguments=1)
+    width = max(np.size(constraint.lb), np.size(constraint.ub))
+    n_calls = 0
+    if not np.ndim(constraint.lb) and not np.ndim(constraint.ub):
         width, n_calls = _width(constraint.fun, x0), 1
     lower, upper = _limits(constraint, width)
     return VectorConstraints(constraint.fun, lower, upper, jacobian), n_calls
@@ -83,12 +86,20 @@ def _dictionary(constraint: Any, x0: FloatArray) -> tuple[Constraints, int]:
         )
     check_choice(name, "type", constraint["type"], ("ineq", "eq"))
     arguments = constraint.get("args", ())
-    function = _with_arguments(constraint["fun"], arguments)
-    check_callable(name, "fun", function, "fun(x) -> float or array", n_arguments=1)
-    jacobian = constraint.get("jac")
+    if not isinstance(arguments, (tuple, list)):
+        raise InputTypeError(
+            f"{name}: `args` must be a tuple, got {shown(arguments)}. For one more "
+            "argument pass (value,)."
+        )
+    n_arguments = 1 + len(arguments)
+    function, jacobian = constraint["fun"], constraint.get("jac")
+    taken = "x, *args" if arguments else "x"
+    signature = f"fun({taken}) -> float or array"
+    check_callable(name, "fun", function, signature, n_arguments)
+    function = _with_arguments(function, arguments)
     if jacobian is not None:
+        check_callable(name, "jac", jacobian, f"jac({taken}) -> array", n_arguments)
         jacobian = _with_arguments(jacobian, arguments)
-        check_callable(name, "jac", jacobian, "jac(x) -> array", n_arguments=1)
     width = _width(function, x0)
     above = 0.0 if constraint["type"] == "eq" else np.inf
     lower, upper = np.zeros(width), np.full(width, above)
@@ -96,8 +107,6 @@ def _dictionary(constraint: Any, x0: FloatArray) -> tuple[Constraints, int]:
 
 
 def _with_arguments(function: Any, arguments: Any) -> Any:
-    if not callable(function):
-        return function
     return partial(_call_with, function, tuple(arguments)) if arguments else function
 
 
@@ -106,8 +115,20 @@ def _call_with(function: Callable[..., Any], arguments: tuple[Any, ...], x: Any)
 
 
 def _width(function: Callable[[FloatArray], Any], x0: FloatArray) -> int:
-    returned = function(frozen_floats(x0))
-    array = np.asarray(returned)
+    try:
+        returned = function(frozen_floats(x0))
+    except Exception as error:
+        raise EvaluationError(
+            f"A constraint function raised {type(error).__name__}: {error} at x0, "
+            "where it is called once to learn how many values it returns. Start where "
+            "it can be evaluated."
+        ) from error
+    try:
+        array = np.asarray(returned)
+    except ValueError:  # ragged
+        array = np.asarray(None)
+    if np.ma.isMaskedArray(returned):
+        array = np.asarray(None)
     if array.dtype.kind not in "fiub" or not array.size:
         raise InputTypeError(
             f"constraints: a constraint function must return numbers, got "
@@ -127,10 +148,11 @@ def _limits(constraint: Any, width: int) -> tuple[FloatArray, FloatArray]:
             f"{name}: `lb` and `ub` must fit {width} values, got shapes {lower.shape} "
             f"and {upper.shape}. Give one limit, or one for each value."
         ) from None
-    if np.isnan(lower).any() or np.isnan(upper).any() or (lower > upper).any():
+    impossible = ~(lower <= upper) | (lower == np.inf) | (upper == -np.inf)
+    if impossible.any():
         raise InputError(
-            f"{name}: the limits must satisfy lb <= ub, got lb = {shown(lower)}, ub = "
-            f"{shown(upper)}. Correct them; use inf for no limit."
+            f"{name}: the limits must satisfy lb <= ub and leave room, got lb = "
+            f"{shown(lower)}, ub = {shown(upper)}. Correct them; use inf for no limit."
         )
     return lower, upper
 

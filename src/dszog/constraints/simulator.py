@@ -9,7 +9,7 @@ import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
 from dszog._validation import check_callable, check_count
-from dszog.calls import call_vector
+from dszog.calls import as_vector, call_vector
 from dszog.constraints.base import Constraints, check_constraint_count
 from dszog.query import Calls
 
@@ -85,7 +85,9 @@ class Simulator:
 
     def _flat(self, x: FloatArray, scenario: int) -> FloatArray:
         loss, limits = self._run(x, scenario)
-        return np.append(loss, limits)
+        return np.append(
+            as_vector(loss, 1, (scenario,)), as_vector(limits, self.width, (scenario,))
+        )
 
 
 class SimulatorConstraints(Constraints):

@@ -54,9 +54,10 @@ def _answer(problem: Problem, query: Query, calls: Session) -> Reply:
     points = problem.unscaled(query.points(problem.size))
     one = _Asker(query, points, problem.x_scale, calls)
     if len(losses):
-        loss_values = one.values("loss", problem.losses.values, losses)
+        loss = "loss" if problem.size.n_losses > 1 else "objective"
+        loss_values = one.values(loss, problem.losses.values, losses)
         if query.want == "gradients":
-            loss_gradients = one.gradients("loss", problem.losses.gradient, losses)
+            loss_gradients = one.gradients(loss, problem.losses.gradient, losses)
     if len(constraints) and problem.constraints is not None:
         family = problem.constraints
         constraint_values = one.values("constraint", family.values, constraints)
@@ -117,6 +118,7 @@ class _Asker:
     ) -> FloatArray:
         indices.flags.writeable = False
         unknown = np.full(shape, np.nan)
+        self._calls.errors.clear()
         try:
             returned = function(where, indices)
         except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
@@ -148,11 +150,11 @@ class _Asker:
         return np.array(array, dtype=np.float64)
 
     def _note_value(self, what: str, index: int, row: int, value: float) -> None:
-        if self.failures:
+        if any(failure.what == what for failure in self.failures):
             return  # an exception or a wrong shape is the better explanation
         indices = np.array([index])
         if self._calls.errors:
-            self._note_error(what, indices, row, self._calls.errors[-1])
+            self._note_error(what, indices, row, self._calls.errors[0])
             return
         cure = (
             "Values must be finite: clip the function, or lower `step_size` if the "
@@ -217,7 +219,9 @@ def _warn_if_coarse(what: str, table: Any) -> None:
 
 
 def _named(what: str, indices: IntArray) -> str:
-    """Return "Loss 7", or "Losses [7, 8, 9, ...]"."""
+    """Return "Loss 7", or "Losses [7, 8, 9, ...]", or "Objective" if there is one."""
+    if what.endswith("objective"):
+        return what.capitalize()
     if len(indices) == 1:
         return f"{what.capitalize()} {indices[0]}"
     plural = what.capitalize() + ("es" if what.endswith("s") else "s")

@@ -67,6 +67,10 @@ class Method(Protocol):
         """
         ...
 
+    def least_queries(self, size: ProblemSize) -> int:
+        """Return what the first step, and what precedes it, costs at most."""
+        ...
+
     def new_round(self, state: Any) -> Any:
         """Return the state from which a run with other settings goes on.
 

@@ -34,9 +34,10 @@ from dszog._validation import (
     check_share,
     check_vector,
     check_weights,
+    shown,
 )
 from dszog.distribution import DISTRIBUTIONS, Distribution, DualStep
-from dszog.errors import InputError
+from dszog.errors import InputError, InputTypeError
 from dszog.gradients import (
     DIRECTIONS,
     Directions,
@@ -130,8 +131,8 @@ class DSZOG:
         first costs nothing per constraint. ``"uniform"`` keeps them equal and makes no
         use of what is said about the dual.
     start : {"auto", "exact", "sampled"}
-        First weights from all constraints, or from a uniform draw; ``"auto"`` looks at
-        all of them up to ten million.
+        First weights from all constraints, or from a uniform draw of up to 16,384;
+        ``"auto"`` looks at all of them up to ten million.
     horizon, horizon_queries : int, optional
         Iterations or queries over which the linear decay runs; 2000 iterations if
         neither is given. `minimize` sets them from its budget.
@@ -237,6 +238,11 @@ class DSZOG:
         >>> DSZOG.from_theorem(constants).horizon > 1000
         True
         """
+        if not isinstance(constants, TheoremConstants):
+            raise InputTypeError(
+                f"DSZOG.from_theorem: `constants` must be TheoremConstants, got "
+                f"{shown(constants)}. Make them: TheoremConstants(accuracy=..., ...)."
+            )
         return cls.as_published(**(theorem_parameters(constants) | changes))
 
     # ------------------------------------------------------------------- the contract
@@ -296,7 +302,7 @@ class DSZOG:
         """
         if state.start is not None:
             exact = self._starts_exactly(state.size)
-            indices = state.start.next_indices(state, exact)
+            indices = state.start.next_indices(state, exact, self.horizon_queries)
             return (Query.at(state.x, iteration=state.iteration, constraints=indices),)
         size = state.size
         rng = stream(state.seed, state.iteration)
@@ -388,10 +394,21 @@ class DSZOG:
                     horizon=None if iterations is None else max(iterations, 1),
                     horizon_queries=None if queries is None else max(queries, 1),
                 )
-        too_dear = queries is not None and size.n_constraints > queries / 10
+        too_dear = queries is not None and size.n_constraint_calls > queries / 10
         if self.start == "auto" and too_dear:
             changes["start"] = "sampled"
         return replace(self, **changes)
+
+    def least_queries(self, size: ProblemSize) -> int:
+        """Return what the look at the constraints and one step cost at most."""
+        start = 0
+        if size.n_constraints and self.distribution != "uniform":
+            start = size.n_constraints
+            if not self._starts_exactly(size):
+                start = StartPass.sample_size(size, self.horizon_queries)
+        n_points = 2 + (1 + self.antithetic) * self.n_directions
+        step = n_points * (self._loss_batch(size) + self._constraint_batch(size))
+        return start + step + self._dual_batch(size)
 
     def new_round(self, state: DSZOGState) -> DSZOGState:
         """Return the state from which a run with other settings goes on.
@@ -499,7 +516,7 @@ class DSZOG:
         """Take in one block of the look at the constraints (Alg. 1, line 2)."""
         values = reply.constraints[0]
         exact = self._starts_exactly(state.size)
-        asked = start.next_indices(state, exact)
+        asked = start.next_indices(state, exact, self.horizon_queries)
         start = start.seen(asked, query, values, self.dual_ridge / self.penalty)
         info = Info(
             sampled_violation=float(np.maximum(values, 0.0).max()),

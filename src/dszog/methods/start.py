@@ -35,15 +35,28 @@ class StartPass:
         object.__setattr__(self, "indices", frozen_ints(self.indices))
         object.__setattr__(self, "penalties", frozen_floats(self.penalties))
 
-    def next_indices(self, state: State, exact: bool) -> IntArray:
-        """Return the constraints to look at next."""
+    def next_indices(
+        self, state: State, exact: bool, n_queries: int | None
+    ) -> IntArray:
+        """Return the constraints to look at next.
+
+        A draw takes at most a tenth of the queries of the run, where these are limited.
+        """
         size = state.size
         if exact:
             # Doubling: after a few, one knows how long they take.
             n_wanted = min(max(self.n_seen, FIRST_BLOCK), BLOCK)
             return constraint_block(self.n_seen, n_wanted, size)
         rng = stream(state.seed, state.iteration)
-        return uniform_constraints(rng, size, min(SAMPLE, size.n_constraints))
+        return uniform_constraints(rng, size, self.sample_size(size, n_queries))
+
+    @staticmethod
+    def sample_size(size: ProblemSize, n_queries: int | None) -> int:
+        """Return how many constraints a draw takes."""
+        n_wanted = min(SAMPLE, size.n_constraints)
+        if n_queries is None:
+            return n_wanted
+        return min(n_wanted, max(n_queries // 10, 1))
 
     def seen(
         self, asked: IntArray, query: Query, values: FloatArray, margin: float

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dszog._validation import check_count, check_positive
+from dszog._validation import check_count, check_positive, check_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +66,7 @@ class TheoremConstants:
         ]
         check_positive(self, **dict.fromkeys(names, advice))
         check_count(self, "dim", self.dim)
+        check_share(self, dual_averaging="The theorem allows up to 1.")
 
 
 def theorem_parameters(constants: TheoremConstants) -> dict[str, Any]:
