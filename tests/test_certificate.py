@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -16,16 +17,23 @@ from dszog import Constraints, Losses, Problem, ProblemSize, Query, Reply, Statu
 from dszog._arrays import FloatArray, IntArray
 from dszog.certificate import (
     BLOCK,
+    N_WORST,
+    Certificate,
     CheckPlan,
-    Evidence,
     Feasibility,
     check_constraints,
     check_objective,
+    check_together,
     known_feasibility,
+    unchecked,
     violated_share_bound,
 )
+from dszog.checker import Checker, certificate_merit, plan_check
 from dszog.constraints import Summary
-from dszog.solver import is_success
+from dszog.evaluators import Serial
+from dszog.query import NO_INDICES, Calls, cost
+from dszog.run import Meter
+from dszog.verdict import advice, is_success
 
 NOBODY = np.empty(0, dtype=np.int64)
 X = np.array([0.25, -1.0])
@@ -62,20 +70,33 @@ class Answers:
         return np.concatenate([query.constraints for query in self.queries])
 
 
-def size(n: int = 1, m: int = 0) -> ProblemSize:
+def size(n: int = 1, m: int = 0, calls: Calls | None = None) -> ProblemSize:
     return ProblemSize(
         dim=2,
         n_losses=n,
         n_constraints=m,
         lower=np.full(2, -np.inf),
         upper=np.full(2, np.inf),
+        calls=calls,
     )
 
 
 def plan(n: int = 1, m: int = 0, suspects: Sequence[int] = ()) -> CheckPlan:
     return CheckPlan(
-        n_losses=n, n_constraints=m, suspects=np.array(suspects, dtype=np.int64)
+        n_losses=n,
+        n_constraints=m,
+        suspects=np.array(suspects, dtype=np.int64),
+        n_queries=n + m + len(suspects),
     )
+
+
+def numbers(feasibility: Feasibility) -> dict[str, Any]:
+    """Return every field but the list of the worst, which is an array."""
+    return {
+        item.name: getattr(feasibility, item.name)
+        for item in fields(feasibility)
+        if item.name != "worst_indices"
+    }
 
 
 # ----------------------------------------------------------------------- the objective
@@ -141,7 +162,7 @@ def test_a_check_asks_at_the_point_alone_and_in_blocks() -> None:
     for query in answers.queries:
         np.testing.assert_array_equal(query.x, X)
         assert len(query.steps) == 0
-    assert sum(query.n_queries for query in answers.queries) == 2 * n
+    assert cost(answers.queries, size(n=n, m=n)).total == 2 * n
 
 
 # --------------------------------------------------------------------- the constraints
@@ -159,18 +180,21 @@ def test_no_constraints_cost_nothing_and_are_no_violation() -> None:
 def test_a_check_of_all_constraints_is_exact() -> None:
     answers = Answers(constraints=lambda j: 3.0 - np.abs(j - 6.0))
     found = check_constraints(X, size(m=10), plan(m=10), 0, answers)
-    assert found == Feasibility(
-        kind="all",
-        n_constraints=10,
-        n_checked=10,
-        n_violated=5,
-        n_suspects=0,
-        worst_value=3.0,
-        worst_index=6,
-        sum_squares=1.0 + 4.0 + 9.0 + 4.0 + 1.0,
-        share_bound=0.5,
-    )
+    assert numbers(found) == {
+        "kind": "all",
+        "n_constraints": 10,
+        "n_checked": 10,
+        "n_violated": 5,
+        "n_suspects": 0,
+        "n_unknown": 0,
+        "worst_value": 3.0,
+        "worst_index": 6,
+        "sum_squares": 1.0 + 4.0 + 9.0 + 4.0 + 1.0,
+        "share_bound": 0.5,
+    }
     assert found.is_exact
+    assert found.is_known
+    assert found.worst_indices.tolist() == [6, 5, 7, 4, 8, 3, 9, 2, 1, 0]
     np.testing.assert_array_equal(answers.constraints, np.arange(10))
 
 
@@ -194,19 +218,21 @@ def test_a_sampled_check_counts_its_draw_and_bounds_the_share() -> None:
     assert 0 <= drawn.min() <= drawn.max() < 10**12
     n_odd = int((drawn % 2).sum())
     assert 0 < n_odd < 100
-    assert found == Feasibility(
-        kind="sampled",
-        n_constraints=10**12,
-        n_checked=100,
-        n_violated=n_odd,
-        n_suspects=0,
-        worst_value=0.5,
-        worst_index=found.worst_index,
-        sum_squares=0.25 * n_odd,
-        share_bound=violated_share_bound(n_odd, 100),
-    )
+    assert numbers(found) == {
+        "kind": "sampled",
+        "n_constraints": 10**12,
+        "n_checked": 100,
+        "n_violated": n_odd,
+        "n_suspects": 0,
+        "n_unknown": 0,
+        "worst_value": 0.5,
+        "worst_index": found.worst_index,
+        "sum_squares": 0.25 * n_odd,
+        "share_bound": violated_share_bound(n_odd, 100),
+    }
     assert found.worst_index in drawn[drawn % 2 == 1]
     assert not found.is_exact
+    assert found.is_known
 
 
 def test_suspects_show_in_the_worst_value_and_never_in_the_share() -> None:
@@ -233,35 +259,180 @@ def test_a_suspect_that_was_drawn_anyway_or_is_named_twice_is_looked_at_once() -
     found = check_constraints(
         X, size(m=1000), plan(m=50, suspects=suspects), 0, answers
     )
-    np.testing.assert_array_equal(answers.constraints[:50], drawn)
-    np.testing.assert_array_equal(np.sort(answers.constraints[50:]), outside)
+    np.testing.assert_array_equal(answers.constraints[:3], outside)
+    np.testing.assert_array_equal(answers.constraints[3:], drawn)
     assert (found.n_checked, found.n_violated, found.n_suspects) == (50, 50, 3)
 
 
-def test_a_check_never_costs_more_than_its_plan_says() -> None:
+@pytest.mark.parametrize("n_suspects", [1, 40, BLOCK - 1, BLOCK, BLOCK + 1])
+@pytest.mark.parametrize("n_drawn", [1, 200, BLOCK, 2 * BLOCK + 3])
+def test_suspects_come_first_and_no_block_mixes_them_up_with_the_draw(
+    n_suspects: int, n_drawn: int
+) -> None:
+    m = 10**12
+    suspects = np.arange(n_suspects) * 10**6
+    answers = Answers(constraints=lambda j: np.where(np.isin(j, suspects), 2.0, -1.0))
+    found = check_constraints(
+        X, size(m=m), plan(m=n_drawn, suspects=suspects.tolist()), 0, answers
+    )
+    first = answers.queries[0].constraints
+    assert set(first.tolist()) <= set(suspects.tolist())
+    assert (found.n_suspects, found.n_checked) == (n_suspects, n_drawn)
+    assert (found.n_violated, found.worst_value) == (0, 2.0)
+    assert found.sum_squares == 4.0 * n_suspects
+    assert found.share_bound == violated_share_bound(0, n_drawn)
+    assert max(len(query.constraints) for query in answers.queries) <= BLOCK
+
+
+def test_the_worst_constraints_are_kept_by_name_the_worst_first() -> None:
+    m = 5000
+    answers = Answers(constraints=lambda j: j * 7919 % m - 0.5 * m)
+    found = check_constraints(X, size(m=m), plan(m=m), 0, answers)
+    values = np.arange(m) * 7919 % m
+    expected = np.argsort(-values)[:N_WORST]
+    np.testing.assert_array_equal(found.worst_indices, expected)
+    assert found.worst_index == expected[0]
+
+
+@given(
+    n=st.sampled_from([1, 2, 5, 100, 10**6]),
+    m=st.sampled_from([0, 1, 2, 300, 10**6]),
+    allowance=st.integers(4, 5000),
+)
+def test_a_plan_fits_its_allowance_and_a_check_never_costs_more_than_its_plan(
+    n: int, m: int, allowance: int
+) -> None:
+    problem = Problem(
+        Losses(lambda points, i: np.zeros((len(points), len(i))), n),
+        Constraints(lambda points, j: np.zeros((len(points), len(j))), m) if m else [],
+        2,
+        bounds=[(-9, 9)] * 2,
+    )
+    intended = plan_check(problem, allowance)
     answers = Answers()
-    intended = plan(n=30, m=50, suspects=range(0, 1000, 10))
-    check_objective(X, size(n=100, m=1000), intended, 0, answers)
-    check_constraints(X, size(n=100, m=1000), intended, 0, answers)
-    assert intended.n_queries == 30 + 50 + 100
-    assert 80 < sum(query.n_queries for query in answers.queries) <= intended.n_queries
+    suspects = np.arange(len(intended.suspects))
+    plan = replace(intended, suspects=suspects)
+    check_objective(X, problem.size, plan, 0, answers)
+    found = check_constraints(X, problem.size, plan, 0, answers)
+    spent = cost(answers.queries, problem.size)
+    assert spent.losses == intended.n_losses >= min(n, 2)
+    assert spent.total <= intended.n_queries <= allowance
+    # It is made use of: all is looked at, or most of the allowance is spent.
+    assert intended.n_queries == min(allowance, n + m)
+    assert found.is_exact == (intended.n_constraints == m)
+
+
+@pytest.mark.parametrize("allowance", [4, 10, 47, 48, 49, 100])
+def test_a_plan_counts_the_calls_of_a_simulator_and_not_its_limits(
+    allowance: int,
+) -> None:
+    n, width = 24, 500
+    simulator = dszog.Simulator(lambda x, i: (0.0, np.zeros(width)), n, width)
+    problem = Problem(simulator, None, 2)
+    intended = plan_check(problem, allowance)
+    assert intended.n_queries <= allowance
+    looks_at_all = intended.n_losses == n and intended.n_constraints == n * width
+    assert looks_at_all == (allowance >= n)
 
 
 def test_structure_is_evidence_from_all_constraints() -> None:
     summary = Summary(
         n_constraints=8, n_violated=2, worst_value=0.5, worst_index=3, sum_squares=0.3
     )
-    assert known_feasibility(summary) == Feasibility(
-        kind="structure",
-        n_constraints=8,
-        n_checked=8,
-        n_violated=2,
-        n_suspects=0,
-        worst_value=0.5,
-        worst_index=3,
-        sum_squares=0.3,
-        share_bound=0.25,
+    found = known_feasibility(summary)
+    assert numbers(found) == {
+        "kind": "structure",
+        "n_constraints": 8,
+        "n_checked": 8,
+        "n_violated": 2,
+        "n_suspects": 0,
+        "n_unknown": 0,
+        "worst_value": 0.5,
+        "worst_index": 3,
+        "sum_squares": 0.3,
+        "share_bound": 0.25,
+    }
+    assert found.worst_indices.tolist() == [3]
+    assert found.is_exact
+
+
+# -------------------------------------------- losses and constraints from the same call
+
+
+FULL = CheckPlan(  # of which only the size of a block is read
+    n_losses=1, n_constraints=1, suspects=NO_INDICES, n_queries=2
+)
+
+
+def shared_calls(n: int, width: int, n_more: int = 0) -> ProblemSize:
+    """Return `n` calls for a loss and `width` limits, and `n_more` for one limit."""
+    parts: list[tuple[Calls | None, int]] = [
+        (Calls.of_width(width, n * width), n * width)
+    ]
+    parts += [(None, n_more)] if n_more else []
+    calls = replace(Calls.concat(parts), n_shared=n)
+    return size(n=n, m=n * width + n_more, calls=calls)
+
+
+@pytest.mark.parametrize("n_more", [0, 1, 3000])
+@pytest.mark.parametrize(
+    ("n", "width"), [(1, 1), (1, 5000), (5, 700), (3000, 1), (40, BLOCK), (7, 1025)]
+)
+def test_a_check_of_both_together_makes_each_call_once(
+    n: int, width: int, n_more: int
+) -> None:
+    both = shared_calls(n, width, n_more)
+    answers = Answers(np.sqrt, lambda j: np.sin(j))
+    objective, found = check_together(X, both, FULL, answers)
+
+    np.testing.assert_array_equal(answers.losses, np.arange(n))
+    np.testing.assert_array_equal(answers.constraints, np.arange(n * width + n_more))
+    assert sum(cost([query], both).total for query in answers.queries) == n + n_more
+    # The same as one look after the other, at other calls.
+    m = both.n_constraints
+    apart = Answers(np.sqrt, lambda j: np.sin(j))
+    expected = check_objective(X, size(n=n), plan(n=n), 0, apart)
+    assert (objective, 0.0) == expected
+    alone = check_constraints(X, size(m=m), plan(m=m), 0, apart)
+    assert found.sum_squares == pytest.approx(alone.sum_squares, rel=1e-12)
+    assert numbers(replace(found, sum_squares=0.0)) == numbers(
+        replace(alone, sum_squares=0.0)
     )
+    np.testing.assert_array_equal(found.worst_indices, alone.worst_indices)
+    assert found.kind == "all"
+
+
+def test_in_a_check_of_both_together_the_unknown_stays_unknown() -> None:
+    both = shared_calls(6, 500)
+    lost = Answers(
+        losses=lambda i: np.where(i == 2, np.nan, 1.0),
+        constraints=lambda j: np.where(j // 500 == 2, np.nan, -1.0),
+    )
+    objective, found = check_together(X, both, FULL, lost)
+    assert math.isnan(objective)
+    assert (found.n_unknown, found.n_violated, found.n_checked) == (500, 0, 3000)
+    assert found.share_bound == pytest.approx(1 / 6)
+    assert math.isnan(found.maxcv)
+    assert not found.is_exact
+
+
+def test_a_checker_calls_a_simulator_once_for_each_scenario() -> None:
+    called: list[int] = []
+
+    def run(x: FloatArray, i: int) -> tuple[float, FloatArray]:
+        called.append(i)
+        return float(i), x[0] - np.arange(3.0) - i
+
+    problem = Problem(dszog.Simulator(run, n=1000, width=3), None, 2)
+    meter = Meter(Serial(problem), problem.size)
+    certificate = Checker(problem, meter, 0, 10_000).check(np.array([2.5, 0.0]))
+    assert certificate is not None
+    assert sorted(called) == list(range(1000))
+    assert (meter.n_queries, meter.n_loss_queries) == (1000, 1000)
+    assert certificate.objective == 499.5
+    found = certificate.feasibility
+    # 2.5 - k - i > 0 for (i, k) = (0, 0), (0, 1), (0, 2), (1, 0), (1, 1) and (2, 0).
+    assert (found.kind, found.n_violated, found.worst_value) == ("all", 6, 2.5)
 
 
 # ------------------------------------------------------------------ the 95 % confidence
@@ -381,6 +552,7 @@ SAMPLED = Feasibility(
     n_checked=5000,
     n_violated=3,
     n_suspects=12,
+    n_unknown=0,
     worst_value=0.1234,
     worst_index=77,
     sum_squares=0.02,
@@ -391,20 +563,41 @@ SAMPLED = Feasibility(
 def test_a_sampled_check_reads_as_what_it_is() -> None:
     assert str(SAMPLED) == (
         "5,000 of 1,000,000,000,000 constraints drawn and 12 suspects checked: 3 of "
-        "the draw violated, so at most 0.0025 of all with 95 % confidence; the worst "
-        "seen by 0.123"
+        "the draw above 0, so at most 0.25 % of all with 95 % confidence; among those "
+        "checked, the worst by 0.123"
     )
+    assert str(replace(SAMPLED, n_unknown=1234)) == f"{SAMPLED}, 1,234 gave no value"
+
+
+@given(share=st.floats(1e-300, 1.0))
+@example(share=0.00251)
+@example(share=0.00999)
+@example(share=0.996)
+@example(share=0.1)
+def test_the_bound_is_shown_with_two_digits_and_never_below_itself(
+    share: float,
+) -> None:
+    words = str(replace(SAMPLED, share_bound=share))
+    shown = words.split("at most ")[1].split(" % of all")[0]
+    percent = 100 * share
+    assert percent * (1 - 1e-8) <= float(shown) <= 1.1 * percent * (1 + 1e-8)
+    assert len(shown.split("e")[0].replace(".", "").strip("0")) <= 2
+
+
+def test_a_bound_of_zero_is_shown_as_zero() -> None:
+    assert "so at most 0 % of all" in str(replace(SAMPLED, share_bound=0.0))
 
 
 @pytest.mark.parametrize("kind", ["all", "structure"])
 def test_an_exact_check_reads_as_what_it_is(kind: Any) -> None:
     exact = replace(SAMPLED, kind=kind, n_constraints=5000, n_suspects=0)
-    assert str(exact) == "all 5,000 constraints checked: 3 violated, the worst by 0.123"
+    assert str(exact) == "all 5,000 constraints checked: 3 above 0, the worst by 0.123"
+    assert str(replace(exact, n_unknown=7)) == f"{exact}, 7 gave no value"
 
 
 def test_satisfied_constraints_are_worst_violated_by_nothing() -> None:
     exact = replace(SAMPLED, kind="all", n_violated=0, worst_value=-2.0)
-    assert str(exact).endswith("0 violated, the worst by 0")
+    assert str(exact).endswith("0 above 0, the worst by 0")
 
 
 def test_a_problem_without_constraints_reads_as_such() -> None:
@@ -412,19 +605,38 @@ def test_a_problem_without_constraints_reads_as_such() -> None:
     assert str(none) == "there are no constraints but the bounds"
 
 
+def test_constraints_that_nobody_looked_at_read_as_such() -> None:
+    assert str(unchecked(5000)) == "the constraints were not checked"
+
+
+def test_a_certificate_reads_as_a_report_of_three_lines() -> None:
+    certificate = evidence_of()
+    assert str(certificate).splitlines() == [
+        "objective     1 (1 loss evaluated)",
+        f"constraints   {certificate.feasibility}",
+        "stationarity  not computed",
+    ]
+    drawn = replace(
+        certificate, objective_error=0.0123, n_losses_checked=2000, note="too dear"
+    )
+    first, _, last = str(drawn).splitlines()
+    assert first == "objective     1 +- 0.012 (2,000 losses evaluated)"
+    assert last == "stationarity  too dear"
+
+
 # ------------------------------------------------------------------ the unknown is bad
 
 
-def evidence_of(**changes: Any) -> Evidence:
+def evidence_of(**changes: Any) -> Certificate:
     feasible = replace(SAMPLED, n_violated=0, worst_value=-1.0, share_bound=6e-4)
-    evidence = Evidence(
+    certificate = Certificate(
         x=X,
         objective=1.0,
         n_losses_checked=1,
         objective_error=0.0,
         feasibility=replace(feasible, **changes.pop("feasibility", {})),
     )
-    return replace(evidence, **changes)
+    return replace(certificate, **changes)
 
 
 def test_known_and_satisfied_is_a_success() -> None:
@@ -432,29 +644,137 @@ def test_known_and_satisfied_is_a_success() -> None:
     assert is_success(
         Status.MAX_QUERIES, evidence_of(feasibility={"worst_value": 1e-2}), 1e-2
     )
+    assert advice(Status.MAX_ITERATIONS, evidence_of(), 30.0, 1e-2) == []
+
+
+NO_SUCCESS: list[tuple[Status, dict[str, Any], str]] = [
+    (Status.MAX_ITERATIONS, {"objective": math.nan}, "not known"),
+    (Status.MAX_ITERATIONS, {"objective": math.inf}, "not known"),
+    (Status.MAX_ITERATIONS, {"objective": -math.inf}, "not known"),
+    (Status.MAX_ITERATIONS, {"x": np.array([0.0, math.nan])}, ""),
+    (Status.MAX_ITERATIONS, {"feasibility": {"worst_value": math.nan}}, ""),
+    (
+        Status.MAX_ITERATIONS,
+        {"feasibility": {"worst_value": math.inf}},
+        "give a larger budget",
+    ),
+    (
+        Status.MAX_ITERATIONS,
+        {"feasibility": {"worst_value": 1.01e-2}},
+        "give a larger budget",
+    ),
+    (Status.MAX_ITERATIONS, {"feasibility": {"n_unknown": 1}}, "not known"),
+    (
+        Status.MAX_ITERATIONS,
+        {"feasibility": {"kind": "all", "n_unknown": 1}},
+        "not known",
+    ),
+    (Status.MAX_ITERATIONS, {"feasibility": {"kind": "unchecked"}}, "not known"),
+    (Status.DIVERGED, {}, "Lower step_size"),
+    (Status.INTERRUPTED, {}, ""),
+    (Status.TOO_MANY_FAILURES, {}, r"See result\.failures"),
+]
+
+
+@pytest.mark.parametrize(("status", "changes", "what_to_do"), NO_SUCCESS)
+def test_the_unknown_the_violated_and_the_broken_off_are_no_success(
+    status: Status, changes: dict[str, Any], what_to_do: str
+) -> None:
+    certificate = evidence_of(**changes)
+    assert not is_success(status, certificate, 1e-2)
+    sentences = " ".join(advice(status, certificate, 30.0, 1e-2))
+    assert re.search(what_to_do, sentences)
+
+
+@given(st.lists(st.sampled_from([-1.0, 0.0, 0.5, 2.0, math.nan]), min_size=1))
+def test_a_value_that_is_not_known_counts_as_violated_and_is_no_success(
+    known: list[float],
+) -> None:
+    m = len(known)
+    values = np.array(known)
+    answers = Answers(constraints=lambda j: values[j])
+    found = check_constraints(X, size(m=m), plan(m=m), 0, answers)
+    n_unknown, n_violated = np.isnan(values).sum(), (values > 0).sum()
+    assert (found.n_unknown, found.n_violated) == (n_unknown, n_violated)
+    assert found.n_checked == m
+    assert found.share_bound == pytest.approx((n_unknown + n_violated) / m)
+    violations = np.maximum(values[~np.isnan(values)], 0.0)
+    assert found.sum_squares == pytest.approx(np.square(violations).sum())
+    assert found.is_exact == found.is_known == (n_unknown == 0)
+    assert math.isnan(found.maxcv) == (n_unknown > 0)
+    certificate = replace(evidence_of(), feasibility=found)
+    success = is_success(Status.MAX_ITERATIONS, certificate, 1.0)
+    assert success == (n_unknown == 0 and max(known) <= 1.0)
+
+
+def test_an_unknown_value_is_no_candidate_for_the_worst() -> None:
+    answers = Answers(constraints=lambda j: np.where(j == 4, np.nan, -1.0 - j))
+    found = check_constraints(X, size(m=10), plan(m=10), 0, answers)
+    assert (found.worst_value, found.worst_index) == (-1.0, 0)
+    assert 4 not in found.worst_indices
+    assert math.isnan(found.maxcv)
+
+
+def test_where_nothing_is_known_there_is_no_worst() -> None:
+    answers = Answers(constraints=lambda j: np.full(len(j), np.nan))
+    found = check_constraints(X, size(m=10), plan(m=10), 0, answers)
+    assert (found.n_unknown, found.share_bound, found.worst_index) == (10, 1.0, -1)
+    assert math.isnan(found.maxcv)
+    assert len(found.worst_indices) == 0
+
+
+def test_unknown_draws_raise_the_bound_and_unknown_suspects_do_not() -> None:
+    guilty = 123_456_789
+
+    def values(j: IntArray) -> FloatArray:
+        return np.where((j == guilty) | (j % 3 == 0), np.nan, -1.0)
+
+    answers = Answers(constraints=values)
+    found = check_constraints(
+        X, size(m=10**12), plan(m=100, suspects=[5, guilty]), 0, answers
+    )
+    n_lost = int((answers.constraints[2:] % 3 == 0).sum())
+    assert 0 < n_lost < 100
+    assert (found.n_unknown, found.n_violated) == (n_lost + 1, 0)
+    assert found.share_bound == violated_share_bound(n_lost, 100)
+    assert math.isnan(found.maxcv)
+    assert not found.is_known
+
+
+def test_an_unknown_loss_makes_the_objective_unknown() -> None:
+    answers = Answers(losses=lambda i: np.where(i == 3, np.nan, 1.0))
+    objective, _ = check_objective(X, size(n=5), plan(n=5), 0, answers)
+    assert math.isnan(objective)
+    assert not evidence_of(objective=objective).is_known
+
+
+def test_of_unchecked_constraints_nothing_is_known_and_the_share_may_be_one() -> None:
+    nothing = unchecked(5000)
+    assert (nothing.n_constraints, nothing.n_checked) == (5000, 0)
+    assert nothing.share_bound == 1.0
+    assert math.isnan(nothing.maxcv)
+    assert (nothing.is_exact, nothing.is_known) == (False, False)
+
+
+def test_a_point_that_was_not_looked_at_has_a_certificate_that_says_so() -> None:
+    problem = Problem(Losses(losses, 4), Constraints(rows, 50), 1, x_scale=4.0)
+    meter = Meter(Serial(problem), problem.size)
+    blank = Checker(problem, meter, 0, 100).blank(np.array([0.5]))
+    assert meter.n_queries == 0
+    assert blank.x.tolist() == [2.0]
+    assert math.isnan(blank.objective)
+    assert blank.n_losses_checked == 0
+    assert blank.feasibility.kind == "unchecked"
+    assert not is_success(Status.MAX_ITERATIONS, blank, math.inf)
 
 
 @pytest.mark.parametrize(
-    ("status", "changes"),
-    [
-        (Status.MAX_ITERATIONS, {"objective": math.nan}),
-        (Status.MAX_ITERATIONS, {"objective": math.inf}),
-        (Status.MAX_ITERATIONS, {"x": np.array([0.0, math.nan])}),
-        (Status.MAX_ITERATIONS, {"feasibility": {"worst_value": math.nan}}),
-        (Status.MAX_ITERATIONS, {"feasibility": {"worst_value": math.inf}}),
-        (Status.MAX_ITERATIONS, {"feasibility": {"worst_value": 1.01e-2}}),
-        (Status.DIVERGED, {}),
-        (Status.INTERRUPTED, {}),
-    ],
+    "changes", [{"objective": math.nan}, {"feasibility": {"n_unknown": 1}}], ids=str
 )
-def test_the_unknown_the_violated_and_the_broken_off_are_no_success(
-    status: Status, changes: dict[str, Any]
+def test_a_point_about_which_something_is_unknown_is_never_the_best(
+    changes: dict[str, Any],
 ) -> None:
-    assert not is_success(status, evidence_of(**changes), 1e-2)
-
-
-def test_an_unknown_worst_value_is_an_unknown_violation() -> None:
-    answers = Answers(constraints=lambda j: np.where(j == 4, np.nan, -1.0))
-    found = check_constraints(X, size(m=10), plan(m=10), 0, answers)
-    assert math.isnan(found.maxcv)
-    assert found.worst_index == 4
+    assert certificate_merit(evidence_of(), 2.0) == 1.0
+    violated = evidence_of(feasibility={"worst_value": 3.0})
+    assert certificate_merit(violated, 2.0) == 1.0 + 2.0 * 9.0
+    assert certificate_merit(evidence_of(**changes), 2.0) == math.inf

@@ -40,6 +40,9 @@ def short_run(**changes: Any) -> Any:
     )
 
 
+N_LOOKS = 1  # at the constraints, before the first of the iterations; shown, too
+
+
 class Terminal(io.StringIO):
     """Standard error of somebody who is watching."""
 
@@ -114,7 +117,8 @@ def test_a_run_without_a_terminal_writes_lines_to_standard_error(
     said = capsys.readouterr()
     assert not said.out
     lines = said.err.splitlines()
-    assert len(lines) == result.nit == 12
+    assert len(lines) == N_LOOKS + result.nit == N_LOOKS + 12
+    assert lines[0].startswith("dszog   0%  iteration 0  queries ")
     assert re.fullmatch(
         r"dszog 100%  iteration 12  queries [\d,]+  objective ~\S+  violation seen \S+",
         lines[-1],
@@ -165,8 +169,8 @@ def test_the_users_callback_is_called_beside_the_shown_progress(
     short_run(
         progress=True, callback=lambda progress: iterations.append(progress.iteration)
     )
-    assert iterations == list(range(1, 13))
-    assert len(capsys.readouterr().err.splitlines()) == 12
+    assert iterations == list(range(13))  # 0 is the look at the constraints
+    assert len(capsys.readouterr().err.splitlines()) == N_LOOKS + 12
 
 
 # ------------------------------------------------------------------ a bar, to a person
@@ -196,5 +200,5 @@ def test_a_terminal_without_rich_gets_lines(monkeypatch: pytest.MonkeyPatch) -> 
     stderr = Terminal()
     monkeypatch.setattr(sys, "stderr", stderr)
     short_run(progress=True)
-    assert len(stderr.getvalue().splitlines()) == 12
+    assert len(stderr.getvalue().splitlines()) == N_LOOKS + 12
     assert "\x1b" not in stderr.getvalue()

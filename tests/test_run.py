@@ -127,6 +127,19 @@ def test_exactly_as_many_iterations_are_made_as_are_allowed(iterations: int) -> 
     assert outcome.state.x.item() == iterations
 
 
+def test_a_look_that_is_no_step_is_no_iteration_but_is_shown_and_charged() -> None:
+    box, seen = Box(), list[Progress]()
+    looks = Scripted(info=lambda t: Info(is_step=t > 2))
+    outcome, meter = go(
+        box, end=Limits(iterations=3), method=looks, callbacks=[seen.append]
+    )
+
+    assert outcome.status == Status.MAX_ITERATIONS
+    assert (meter.n_iterations, outcome.state.iteration, box.n_calls) == (3, 5, 5)
+    assert [progress.iteration for progress in seen] == [0, 0, 1, 2, 3]
+    assert [progress.n_queries for progress in seen] == [5, 10, 15, 20, 25]
+
+
 @pytest.mark.parametrize("queries", [0, 4, 5, 6, 9, 10, 11, 99, 100])
 def test_queries_are_used_to_within_one_iteration_and_never_exceeded(
     queries: int,
@@ -340,11 +353,16 @@ def test_the_average_weighs_iterate_t_by_t_to_the_eighth() -> None:
     )
     outcome, _ = go(Box(), end=Limits(iterations=30), method=method)
 
-    t = np.arange(1, 31)
-    weights = np.prod([t + k for k in range(8)], axis=0) / 1e12  # t (t+1) ... (t+7)
-    weights = weights / weights.sum()
-    assert outcome.average.item() == pytest.approx(weights @ np.sin(t), rel=1e-12)
-    assert outcome.weighted_violation == pytest.approx(weights @ np.cos(t), rel=1e-12)
+    t = np.arange(1.0, 31.0)
+
+    def weights(power: int) -> FloatArray:
+        rising = np.prod([(t + k) / 99.0 for k in range(power)], axis=0)
+        return np.asarray(rising / rising.sum())  # t (t + 1) ... (t + power - 1)
+
+    assert outcome.average.item() == pytest.approx(weights(8) @ np.sin(t), rel=1e-12)
+    # What is left of the violation is wanted of the last iterates: to the fiftieth.
+    expected = weights(50) @ np.cos(t)
+    assert outcome.weighted_violation == pytest.approx(expected, rel=1e-12)
 
 
 def test_without_an_iteration_the_average_is_the_start() -> None:

@@ -194,9 +194,10 @@ def evaluate(problem: Problem, queries: Sequence[Query]) -> tuple[Reply, ...]:
     return tuple(
         replace(
             reply,
-            **{
-                item.name: np.array(getattr(reply, item.name)) for item in fields(reply)
-            },
+            losses=reply.losses.copy(),
+            constraints=reply.constraints.copy(),
+            loss_gradients=reply.loss_gradients.copy(),
+            jacobian=reply.jacobian.copy(),
         )
         for reply in evaluator(queries)
     )

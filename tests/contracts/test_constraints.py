@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.optimize import LinearConstraint, NonlinearConstraint
 
 import dszog
-from dszog import Constraints
+from dszog import Constraints, InputError, InputTypeError
 from dszog import constraints as kinds_of_constraints
 from dszog._arrays import FloatArray, IntArray
 from dszog.constraints import PairwiseConstraints, Summary
@@ -33,6 +36,7 @@ class Kind:
     dim: int | None
     has_jacobian: bool
     has_summary: bool
+    call_of: Callable[[int], int] | None = None  # which call of the user's serves j
 
 
 def quarters(*shape: int, seed: int) -> FloatArray:
@@ -107,15 +111,124 @@ def pairwise(margin: float) -> Kind:
     return Kind(constraints, 12, value, DIM, True, True)
 
 
-def black_box_of(kind: Kind) -> Kind:
+def from_callables() -> Kind:
+    functions = [partial(bowl, j=j) for j in range(7)]
+    constraints = Constraints.from_callables(functions)
+    return Kind(constraints, 7, bowl, None, False, False)
+
+
+def in_blocks(width: int, n_blocks: int) -> Kind:
+    def block(x: FloatArray, b: int) -> list[float]:
+        return [bowl(x, b * width + k) for k in range(width)]
+
+    constraints = Constraints.blocks(block, n_blocks, width)
+    m = n_blocks * width
+    return Kind(constraints, m, bowl, None, False, False, lambda j: j // width)
+
+
+def of_simulator() -> Kind:
+    def run(x: FloatArray, i: int) -> tuple[float, list[float]]:
+        return 99.0, [bowl(x, 4 * i + k) for k in range(4)]
+
+    constraints = dszog.Simulator(run, n=3, width=4).constraints
+    return Kind(constraints, 12, bowl, None, False, False, lambda j: j // 4)
+
+
+def squares(x: FloatArray) -> FloatArray:
+    """Return six values: the squares of the variables, and the variables."""
+    return np.concatenate([x**2, x])
+
+
+def slopes(x: FloatArray) -> FloatArray:
+    return np.concatenate([np.diag(2.0 * x), np.eye(DIM)])
+
+
+INF = np.inf
+LOWER = np.array([-INF, -1.0, 0.25, -INF, -2.0, 0.5])
+UPPER = np.array([1.5, INF, 0.25, INF, 2.0, 0.75])
+# Which side of which value is kept, upper sides first; the fourth value has none.
+SIDES = [(+1, 0), (+1, 2), (+1, 4), (+1, 5), (-1, 1), (-1, 2), (-1, 4), (-1, 5)]
+
+
+def side(x: FloatArray, j: int) -> float:
+    sign, i = SIDES[j]
+    limit = UPPER[i] if sign > 0 else LOWER[i]
+    return float(sign * (squares(x)[i] - limit))
+
+
+def from_scipy(form: Any) -> Constraints:
+    constraints = dszog.Problem(bowl_of_x, form, DIM).constraints
+    assert constraints is not None
+    return constraints
+
+
+def bowl_of_x(x: FloatArray) -> float:
+    return dot(x, x)
+
+
+def nonlinear(jacobian: Any) -> Kind:
+    form = NonlinearConstraint(squares, LOWER, UPPER, **jacobian)
+    kind = from_scipy(form)
+    return Kind(kind, 8, side, None, bool(jacobian), False, lambda j: 0)
+
+
+def scipy_dictionary(equality: bool) -> Kind:
+    def function(x: FloatArray, factor: float) -> FloatArray:
+        return factor * np.append(squares(x), x.sum())
+
+    def jacobian(x: FloatArray, factor: float) -> Any:
+        return factor * np.concatenate([slopes(x), np.ones((1, DIM))])
+
+    def value(x: FloatArray, j: int) -> float:
+        sign = +1.0 if equality and j < 7 else -1.0
+        return sign * float(function(x, 2.0)[j % 7])
+
+    m, type_ = (14, "eq") if equality else (7, "ineq")
+    form = {"type": type_, "fun": function, "jac": jacobian, "args": (2.0,)}
+    return Kind(from_scipy(form), m, value, None, True, False, lambda j: 0)
+
+
+def scipy_linear(form: Callable[[FloatArray], Any]) -> Kind:
+    A = np.concatenate([np.eye(DIM), quarters(3, DIM, seed=18)])
+
+    def value(x: FloatArray, j: int) -> float:
+        sign, i = SIDES[j]
+        return sign * (dot(A[i], x) - float(UPPER[i] if sign > 0 else LOWER[i]))
+
+    constraints = from_scipy(LinearConstraint(form(A), LOWER, UPPER))
+    return Kind(constraints, 8, value, DIM, True, True)
+
+
+def joined(*kinds: Kind) -> Kind:
+    """Return one family after the other."""
+    owners = [(kind, j) for kind in kinds for j in range(kind.m)]
+    numbered: dict[tuple[int, int], int] = {}
+    for i, (kind, j) in enumerate(owners):
+        call = i if kind.call_of is None else -1 - kind.call_of(j)
+        numbered.setdefault((id(kind), call), len(numbered))
+
+    def call_of(i: int) -> int:
+        kind, j = owners[i]
+        call = i if kind.call_of is None else -1 - kind.call_of(j)
+        return numbered[id(kind), call]
+
+    def value(x: FloatArray, i: int) -> float:
+        kind, j = owners[i]
+        return kind.value(x, j)
+
     return Kind(
-        kind.constraints.black_box(),
-        kind.m,
-        kind.value,
-        kind.dim,
-        has_jacobian=False,
-        has_summary=kind.has_summary,
+        Constraints.concat(*(kind.constraints for kind in kinds)),
+        len(owners),
+        value,
+        next((kind.dim for kind in kinds if kind.dim is not None), None),
+        has_jacobian=all(kind.has_jacobian for kind in kinds),
+        has_summary=all(kind.has_summary for kind in kinds),
+        call_of=call_of if any(kind.call_of for kind in kinds) else None,
     )
+
+
+def black_box_of(kind: Kind) -> Kind:
+    return replace(kind, constraints=kind.constraints.black_box(), has_jacobian=False)
 
 
 AS_MADE: dict[str, Kind] = {
@@ -127,6 +240,28 @@ AS_MADE: dict[str, Kind] = {
     "pairwise": pairwise(0.0),
     "pairwise, relaxed": pairwise(-1.5),
     "pairwise, demanding": pairwise(1.5),
+    "callables": from_callables(),
+    "blocks": in_blocks(width=3, n_blocks=4),
+    "blocks of one": in_blocks(width=1, n_blocks=8),
+    "one block": in_blocks(width=8, n_blocks=1),
+    "simulator": of_simulator(),
+    "NonlinearConstraint": nonlinear({}),
+    "NonlinearConstraint and jac": nonlinear({"jac": slopes}),
+    "dictionary, ineq": scipy_dictionary(equality=False),
+    "dictionary, eq": scipy_dictionary(equality=True),
+    "LinearConstraint, dense": scipy_linear(np.array),
+    "LinearConstraint, sparse": scipy_linear(sparse.csr_array),
+    "joined, one": joined(linear_dense()),
+    "joined, with structure": joined(linear_dense(), pairwise(1.5), linear_sparse()),
+    "joined, white boxes": joined(linear_dense(), nonlinear({"jac": slopes})),
+    "joined, black boxes": joined(from_function(), linear_sparse(), from_values()),
+    "joined, sharing calls": joined(
+        of_simulator(), from_values(), nonlinear({}), in_blocks(3, 4), linear_dense()
+    ),
+    "joined twice": joined(
+        joined(linear_dense(), in_blocks(3, 2)),
+        joined(of_simulator(), from_callables()),
+    ),
 }
 KINDS = AS_MADE | {
     f"black box of {name}": black_box_of(kind) for name, kind in AS_MADE.items()
@@ -201,6 +336,79 @@ def test_points_and_indices_may_be_read_only_and_are_left_as_they_were(
     assert (points.tobytes(), indices.tobytes()) == before
 
 
+WRONG_INDICES: dict[str, tuple[Callable[[int], Any], type[DszogError], str, str]] = {
+    "negative": (
+        lambda m: [0, -1, -7],
+        InputError,
+        r"got -1, -7\.",
+        "Indices count from 0",
+    ),
+    "too large": (
+        lambda m: [m, 0, m + 2],
+        InputError,
+        r"got {m}, {m_2}\.",
+        "Indices count from 0",
+    ),
+    "many too large": (
+        lambda m: m + np.arange(9),
+        InputError,
+        r"got {m}, (\d+, ){{3}}\d+\. ",
+        "Indices count from 0",
+    ),
+    "floats": (lambda m: [0.0, 1.0], InputTypeError, "got ", "Pass an int64 array"),
+    "truth": (lambda m: [True, False], InputTypeError, "got ", "Pass an int64 array"),
+    "text": (lambda m: ["0"], InputTypeError, "got .*'0'", "Pass an int64 array"),
+    "a matrix": (lambda m: [[0, 1]], InputTypeError, "got ", "Pass an int64 array"),
+    "a number": (lambda m: 0, InputTypeError, "got ", "Pass an int64 array"),
+}
+
+
+@pytest.mark.parametrize(
+    ("indices", "error", "got", "cure"), WRONG_INDICES.values(), ids=WRONG_INDICES
+)
+def test_indices_that_name_no_constraint_are_refused(
+    kind: Kind,
+    indices: Callable[[int], Any],
+    error: type[DszogError],
+    got: str,
+    cure: str,
+) -> None:
+    got = got.format(m=kind.m, m_2=kind.m + 2) if "{m}" in got else got
+    wrong = np.array(indices(kind.m))
+    wanted = rf"indices must (lie between 0 and {kind.m - 1}|be a vector of whole num)"
+    calls: list[Callable[[], object]] = [
+        lambda: kind.constraints.values(quarters(2, DIM, seed=8), wrong)
+    ]
+    if kind.has_jacobian:
+        calls.append(lambda: kind.constraints.jacobian(quarters(DIM, seed=8), wrong))
+    for call in calls:
+        with pytest.raises(error) as caught:
+            call()
+        for part in (wanted, got, cure):
+            assert re.search(part, str(caught.value)), str(caught.value)
+
+
+def test_calls_say_which_constraints_one_call_of_the_user_s_function_serves(
+    kind: Kind,
+) -> None:
+    calls, call_of = kind.constraints.calls, kind.call_of
+    if call_of is None:
+        assert calls is None
+        return
+    assert calls is not None
+    expected = np.array([call_of(j) for j in range(kind.m)])
+    assert calls.n_calls == expected.max() + 1
+    np.testing.assert_array_equal(calls.of(np.arange(kind.m)), expected)
+    for some in (
+        np.arange(calls.n_calls),
+        np.array([0]),
+        np.array([calls.n_calls - 1]),
+    ):
+        np.testing.assert_array_equal(
+            calls.served_by(some), np.flatnonzero(np.isin(expected, some))
+        )
+
+
 def test_has_jacobian_tells_a_white_box_from_a_black_one(kind: Kind) -> None:
     assert kind.constraints.has_jacobian is kind.has_jacobian
 
@@ -246,6 +454,7 @@ def test_black_box_differs_in_its_gradients_alone(kind: Kind) -> None:
     assert len(hidden) == len(kind.constraints)
     assert hidden.dim == kind.constraints.dim
     assert hidden.summary(points[0]) == kind.constraints.summary(points[0])
+    assert (hidden.calls is None) == (kind.constraints.calls is None)
 
 
 def test_black_box_leaves_the_original_a_white_box() -> None:
@@ -326,6 +535,35 @@ def pairwise_cases(
     return Case(Constraints.pairwise(positives, negatives, margin), x, values, scale)
 
 
+@st.composite
+def joined_cases(
+    draw: st.DrawFn,
+    numbers: st.SearchStrategy[float],
+    offsets: st.SearchStrategy[float],
+) -> Case:
+    """Two matrices and some pairs in between, of the same variables."""
+    dim = draw(st.integers(1, 3))
+    x = np.array([draw(numbers) for _ in range(dim)])
+    parts: list[Constraints] = []
+    values: list[float] = []
+    largest = 0.0
+    for make in (np.array, None, sparse.csr_array):
+        A = draw(matrices(numbers, dim))
+        if make is None:
+            others, margin = draw(matrices(numbers, dim)), draw(offsets)
+            parts.append(Constraints.pairwise(A, others, margin))
+            values += [dot(n - p, x) + margin for p in A for n in others]
+            largest = max(largest, 2 * np.abs(others).max(), abs(margin))
+        else:
+            b = np.array([draw(offsets) for _ in A])
+            parts.append(Constraints.linear(make(A), b))
+            values += [dot(row, x) - b[j] for j, row in enumerate(A)]
+            largest = max(largest, float(np.abs(b).max()))
+        largest = max(largest, 2 * float(np.abs(A).max()))
+    scale = float(largest * (1.0 + np.abs(x).sum()))
+    return Case(Constraints.concat(*parts), x, np.array(values), scale)
+
+
 def structured(
     numbers: st.SearchStrategy[float], offsets: st.SearchStrategy[float]
 ) -> dict[str, st.SearchStrategy[Case]]:
@@ -333,6 +571,7 @@ def structured(
         "linear, dense": linear_cases(np.array, numbers, offsets),
         "linear, sparse": linear_cases(sparse.csr_array, numbers, offsets),
         "pairwise": pairwise_cases(numbers, offsets),
+        "joined": joined_cases(numbers, offsets),
     }
     hidden = {
         f"black box of {name}": case.map(Case.hidden) for name, case in plain.items()
@@ -520,11 +759,17 @@ def given_rows() -> tuple[list[Any], Constraints]:
     return [positives, negatives], Constraints.pairwise(positives, negatives, 0.5)
 
 
+def given_to_scipy() -> tuple[list[Any], Constraints]:
+    A, b = quarters(5, DIM, seed=12), quarters(5, seed=13)
+    return [A, b], from_scipy(LinearConstraint(A, b - 1.0, b))
+
+
 GIVEN = {
     "linear, dense": given_dense,
     "linear, csr": given_csr,
     "linear, coo": given_coo,
     "pairwise": given_rows,
+    "LinearConstraint": given_to_scipy,
 }
 
 

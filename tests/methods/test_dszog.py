@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import dszog.methods.start as start
 from dszog import DSZOG, Constraints, InputError, InputTypeError, Losses, Problem
 from dszog._arrays import FloatArray, IntArray
 from dszog.methods import DSZOGState
-from dszog.query import ProblemSize, Query, Reply
+from dszog.query import Calls, ProblemSize, Query, Reply
 from tests.contracts.helpers import Kind, advance, evaluate, make_problem, walk
 
 # ------------------------------------------------- Algorithm 1, as the paper prints it
@@ -261,17 +262,58 @@ def test_the_exact_start_is_uniform_where_all_penalties_are_equal(
     np.testing.assert_allclose(weights, np.full(10, 0.1), rtol=1e-14)
 
 
+@pytest.mark.parametrize(
+    ("first_block", "block", "ends"),
+    [(5, 5, [5, 10, 12]), (2, 5, [2, 4, 8, 12]), (1, 3, [1, 2, 4, 7, 10, 12])],
+)
 def test_each_constraint_is_looked_at_once_in_the_exact_start(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, first_block: int, block: int, ends: list[int]
 ) -> None:
-    monkeypatch.setattr(start, "BLOCK", 5)
+    monkeypatch.setattr(start, "FIRST_BLOCK", first_block)
+    monkeypatch.setattr(start, "BLOCK", block)
     problem, tally = make_problem(Kind(m=12))
     method = DSZOG(start="exact")
-    states = walk(method, problem, method.init(problem.x0, problem.size, 0), 3)
-    asked = [method.ask(state)[0].constraints.tolist() for state in states[:3]]
+    n = len(ends)
+    states = walk(method, problem, method.init(problem.x0, problem.size, 0), n)
+    asked = [method.ask(state)[0].constraints.tolist() for state in states[:n]]
 
-    assert asked == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
+    assert asked == [list(range(a, b)) for a, b in pairwise([0, *ends])]
     assert (tally.n_losses, tally.n_constraints) == (0, 12)
+    assert states[n].start is None
+
+
+def _look_at_all(method: DSZOG, size: ProblemSize) -> list[IntArray]:
+    """Return what the start asks for, of constraints that all hold."""
+    state, asked = method.init(np.zeros(2), size, 0), []
+    while state.start is not None:
+        (query,) = method.ask(state)
+        asked.append(query.constraints)
+        values = np.full((1, len(query.constraints)), -1.0)
+        reply = Reply(losses=np.empty((1, 0)), constraints=values)
+        state, _ = method.tell(state, [query], [reply])
+    assert state.first_iteration == state.iteration == len(asked)
+    return asked
+
+
+def test_the_blocks_of_the_exact_start_double_from_256_to_131072() -> None:
+    asked = _look_at_all(DSZOG(start="exact"), _size(10**6))
+
+    assert np.array_equal(np.concatenate(asked), np.arange(10**6))
+    lengths = [len(block) for block in asked]
+    assert lengths[:10] == [256, *(2**k for k in range(8, 17))]
+    assert lengths[10:16] == [2**17] * 6
+    assert lengths[16:] == [10**6 - 7 * 2**17]
+
+
+@pytest.mark.parametrize("width", [1, 3, 100, 1000, 12_000])
+def test_no_block_of_the_exact_start_cuts_a_call_in_two(width: int) -> None:
+    m = 12_000
+    size = replace(_size(m), calls=Calls.of_width(width, m))
+    asked = _look_at_all(DSZOG(start="exact"), size)
+
+    assert np.array_equal(np.concatenate(asked), np.arange(m))
+    assert all(block[0] % width == 0 for block in asked)
+    assert len(asked[0]) == math.ceil(256 / width) * width
 
 
 @pytest.mark.parametrize("distribution", ["dense", "sparse"])
@@ -302,12 +344,13 @@ def test_the_automatic_start_draws_only_where_looking_at_all_is_too_dear() -> No
         (query,) = method.ask(method.init(np.zeros(2), size, 0))
         return len(query.constraints)
 
-    assert looks_at(100_000) == 100_000
-    assert looks_at(10**7) == 2**17  # the first of many blocks
-    assert looks_at(10**7 + 1) == 2**14
-    assert looks_at(10**12) == 2**14
-    assert looks_at(100_000, queries=1_000_000) == 100_000
-    assert looks_at(100_000, queries=999_999) == 2**14
+    first_of_all, draw = 2**8, 2**14
+    assert looks_at(100_000) == first_of_all
+    assert looks_at(10**7) == first_of_all
+    assert looks_at(10**7 + 1) == draw
+    assert looks_at(10**12) == draw
+    assert looks_at(100_000, queries=1_000_000) == first_of_all
+    assert looks_at(100_000, queries=999_999) == draw
 
 
 def test_weights_of_an_earlier_run_replace_the_first_look() -> None:
@@ -450,6 +493,48 @@ def test_central_differences_along_all_coordinates_give_the_same_gradient(
     expected = _by_differences(problem, batch, method.penalty)
     # The library's own differences reach 2e-4 far: their error is f''' 4e-8 / 6.
     np.testing.assert_allclose(moved.velocity, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("directions", ["orthogonal", "coordinate"])
+@pytest.mark.parametrize(("dim", "n_directions"), [(1, 1), (3, 3), (5, 5), (8, 5)])
+def test_of_a_basis_no_more_directions_are_taken_than_there_are_variables(
+    directions: Any, dim: int, n_directions: int
+) -> None:
+    problem, _ = make_problem(Kind(dim=dim))
+    cases: list[tuple[Any, int]] = [(directions, n_directions), ("gaussian", 5)]
+    for chosen, expected in cases:
+        method = DSZOG(directions=chosen)
+        state = advance(method, problem, method.init(problem.x0, problem.size, 0), 2)
+        assert len(method.ask(state)[0].steps) == expected
+
+
+@pytest.mark.parametrize("antithetic", [False, True])
+@pytest.mark.parametrize("directions", ["gaussian", "sphere", "orthogonal"])
+@pytest.mark.parametrize("at", ["lower", "upper", "both"])
+def test_at_a_bound_no_direction_is_cut_short(
+    antithetic: bool, directions: Any, at: str
+) -> None:
+    corner = {"lower": [-1.0] * 3, "upper": [0.5] * 3, "both": [-1.0, 0.5, 0.1]}[at]
+    problem, _ = make_problem(Kind(bounded=True))
+    size = problem.size
+    method = DSZOG(antithetic=antithetic, directions=directions)
+    state = method.init(np.array(corner), size, 0)
+    state = replace(advance(method, problem, state, 2), x=np.array(corner))
+    around = method.ask(state)[0]
+    points = around.points(size)
+
+    np.testing.assert_allclose(points[1:] - points[0], around.steps, rtol=0, atol=1e-15)
+    assert np.abs(points[0] - corner).max() < np.abs(around.steps).max() + 1e-15
+
+
+def test_a_variable_without_room_is_looked_at_where_it_is() -> None:
+    size = replace(_size(0), lower=np.array([1.0, -1.0]), upper=np.array([1.0, 1.0]))
+    method = DSZOG()
+    points = method.ask(method.init(np.ones(2), size, 0))[0].points(size)
+
+    np.testing.assert_array_equal(points[:, 0], 1.0)
+    assert np.ptp(points[:, 1]) > 0.0
+    assert (points[:, 1] <= 1.0).all()
 
 
 def test_with_exact_gradients_every_iteration_decreases_g() -> None:
@@ -609,13 +694,16 @@ def test_a_plan_fits_the_horizon_to_the_run() -> None:
     assert DSZOG(horizon=7).planned(size, None, None).step_decay == "linear"
 
 
-@pytest.mark.parametrize("limit", [{"horizon": 5}, {"horizon_queries": 3000}], ids=str)
+@pytest.mark.parametrize("limit", [{"horizon": 5}, {"horizon_queries": 2500}], ids=str)
 def test_a_new_round_keeps_the_iterate_and_forgets_averages_and_decay(
     limit: dict[str, Any],
 ) -> None:
     problem, _ = make_problem(Kind())
     method = DSZOG(step_decay="linear", averaging=0.1, **limit)
-    state = advance(method, problem, method.init(problem.x0, problem.size, 0), 6)
+    looks, steps = 2, 5  # 256 of 300 constraints, the others, and then it moves
+    state = method.init(problem.x0, problem.size, 0)
+    state = advance(method, problem, state, looks + steps)
+    assert state.iteration - state.first_iteration == steps
     anew = method.new_round(state)
 
     np.testing.assert_array_equal(anew.x, state.x)
@@ -656,19 +744,28 @@ def test_the_info_is_that_of_the_sampled_batch(white: bool, distribution: Any) -
     assert info.sampled_violation > 0.0
 
 
-def test_the_first_look_reports_what_it_saw() -> None:
+def test_each_look_before_the_first_step_reports_what_it_saw() -> None:
     problem, _ = make_problem(Kind())
     assert problem.constraints is not None
     method = DSZOG()
     state = method.init(problem.x0, problem.size, 0)
-    queries = method.ask(state)
-    _, info = method.tell(state, queries, evaluate(problem, queries))
     values = problem.constraints.values(problem.x0[np.newaxis], np.arange(300))[0]
+    for seen in (values[:256], values[256:]):
+        queries = method.ask(state)
+        state, info = method.tell(state, queries, evaluate(problem, queries))
 
-    assert math.isnan(info.sampled_objective)
-    assert info.sampled_violation == pytest.approx(values.max(), rel=1e-12)
-    assert info.sampled_share == (values > 0).mean()
-    assert 0.3 < info.sampled_share < 0.7
+        assert not info.is_step
+        assert math.isnan(info.sampled_objective)
+        assert info.sampled_violation == pytest.approx(seen.max(), rel=1e-12)
+        assert info.sampled_share == (seen > 0).mean()
+        assert 0.3 < info.sampled_share < 0.7
+        np.testing.assert_array_equal(state.x, problem.x0)
+
+    queries = method.ask(state)
+    state, info = method.tell(state, queries, evaluate(problem, queries))
+    assert info.is_step
+    assert not math.isnan(info.sampled_objective)
+    assert (state.x != problem.x0).any()
 
 
 # --------------------------------------------------------------------------- settings
