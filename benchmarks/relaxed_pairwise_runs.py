@@ -108,12 +108,13 @@ def main() -> None:
     parser.add_argument("--data-seeds", type=int, default=5)
     parser.add_argument("--run-seeds", type=int, default=3)
     parser.add_argument("--max-queries", type=int, default=3_000_000)
+    parser.add_argument("--settings", nargs="+", default=list(SETTINGS))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--output", type=Path, default=OUTPUT)
     arguments = parser.parse_args()
     cells = list(
         product(
-            SETTINGS,
+            arguments.settings,
             range(arguments.data_seeds),
             range(arguments.run_seeds),
             [arguments.max_queries],
