@@ -604,3 +604,31 @@ def test_a_start_outside_the_bounds_is_moved_into_them() -> None:
     )
     assert np.abs(np.array(points.seen)).max() <= 1.0
     np.testing.assert_array_equal(points.seen[0], [1.0, -1.0, 0.0])
+
+
+# ------------------------------------------------------------------------ the sign hint
+
+
+def test_constraints_that_all_hold_by_far_bring_a_word_about_scipys_sign() -> None:
+    def run(constraints: Any) -> str:
+        result = dszog.minimize(
+            lambda x: float(x @ x), [0.5], constraints, max_iterations=20, seed=0
+        )
+        return str(result.message)
+
+    far = {"type": "ineq", "fun": lambda x: 5.0 - x[0]}
+    near = {"type": "ineq", "fun": lambda x: 0.5 - x[0]}
+    assert "SciPy's 'ineq' means fun(x) >= 0" in run(far)
+    assert "SciPy's 'ineq'" not in run(near)
+    assert "SciPy's 'ineq'" not in run(Constraints.linear([[1.0]], [5.0]))
+
+
+def test_an_objective_in_single_precision_is_warned_about() -> None:
+    with pytest.warns(dszog.PrecisionWarning, match="objective come in float32"):
+        dszog.minimize(
+            lambda x: np.float32(x[0] + 100.0),  # type: ignore[arg-type, return-value]
+            [0.5],
+            Constraints.linear([[1.0]], [5.0]),
+            max_iterations=2,
+            seed=0,
+        )

@@ -166,6 +166,12 @@ class Problem:
         self.simulator = losses if isinstance(losses, Simulator) else None
         self.losses = _as_losses(losses)
         parts, self.n_calls_made = _as_parts(constraints, self.x0)
+        self.has_scipy_form = any(
+            is_scipy_form(one)
+            for one in (
+                constraints if isinstance(constraints, (list, tuple)) else [constraints]
+            )
+        )
         if self.simulator is not None:
             parts = [self.simulator.constraints, *parts]
         self.constraints = _joined(parts)

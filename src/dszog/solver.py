@@ -26,6 +26,7 @@ CHECK_SHARE = 0.1  # of the budget may go into looking at the result
 CHECK_LEAST = 3000  # queries for that, where no number is given
 STATIONARITY_SHARE = 0.05  # of the queries may go into gradients at the result
 N_CANDIDATES = 3  # last iterate, average, start
+WIDE_MARGIN = 1.0  # by which all constraints hold, if their signs may be wrong
 GRACE = 1.0  # seconds for looking at the result after an interrupt
 ROUNDS = (0.2, 0.4, 1.0)  # parts of the budget after which the penalty may be raised
 ROUND_OVER = (Status.MAX_ITERATIONS, Status.MAX_QUERIES, Status.MAX_TIME)
@@ -286,6 +287,15 @@ class Solver:
 
     # --------------------------------------------------------------------- reporting
 
+    def _sign_hint(self, certificate: Certificate) -> list[str]:
+        worst = certificate.feasibility.worst_value
+        if not (self._problem.has_scipy_form and worst < -WIDE_MARGIN):
+            return []
+        return [
+            "All constraints hold by a wide margin: if that surprises you, look at "
+            "their signs (SciPy's 'ineq' means fun(x) >= 0)."
+        ]
+
     def _where(self, certificate: Certificate) -> list[str]:
         if not np.array_equal(certificate.x, self._problem.x0):
             return []
@@ -311,6 +321,7 @@ class Solver:
                     *self._notes,
                     *self._where(certificate),
                     f"Of the result, {feasibility}.",
+                    *self._sign_hint(certificate),
                     *advice(status, certificate, self._penalty, tolerance),
                 ]
             ),

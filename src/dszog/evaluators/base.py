@@ -119,6 +119,7 @@ class _Asker:
         indices.flags.writeable = False
         unknown = np.full(shape, np.nan)
         self._calls.errors.clear()
+        self._calls.coarse = None
         try:
             returned = function(where, indices)
         except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
@@ -145,8 +146,11 @@ class _Asker:
             happened = f"returned shape {array.shape}"
             self._note("wrong shape", what, indices, 0, happened, cure)
             return unknown
-        if array.dtype in (np.float16, np.float32) and len(self._query.steps):
-            _warn_if_coarse(what, array)
+        coarse = self._calls.coarse
+        if array.dtype in (np.float16, np.float32):
+            coarse = array.dtype
+        if coarse is not None and len(self._query.steps):
+            _warn_if_coarse(what, array, coarse)
         return np.array(array, dtype=np.float64)
 
     def _note_value(self, what: str, index: int, row: int, value: float) -> None:
@@ -202,15 +206,15 @@ class _Asker:
         )
 
 
-def _warn_if_coarse(what: str, table: Any) -> None:
+def _warn_if_coarse(what: str, table: Any, kind: Any) -> None:
     """Warn where single precision drowns the differences between points."""
     values = np.array(table, dtype=np.float64)
     spread = np.abs(values[1:] - values[0])
-    unit = float(np.finfo(table.dtype).eps) * np.abs(values).max()
+    unit = float(np.finfo(kind).eps) * np.abs(values).max()
     if (spread == 0.0).mean() > 0.01 or unit > 0.1 * np.median(spread):
         factor = 10.0 * unit / max(float(np.median(spread)), 1e-3 * unit)
         warnings.warn(
-            f"Values of each {what} come in {table.dtype}: their differences at this "
+            f"Values of each {what} come in {kind}: their differences at this "
             f"radius are rounding, so the gradient is noise. Return float64, or use a "
             f"radius some {factor:.0f} times as large.",
             PrecisionWarning,
