@@ -621,14 +621,3 @@ def test_constraints_that_all_hold_by_far_bring_a_word_about_scipys_sign() -> No
     assert "SciPy's 'ineq' means fun(x) >= 0" in run(far)
     assert "SciPy's 'ineq'" not in run(near)
     assert "SciPy's 'ineq'" not in run(Constraints.linear([[1.0]], [5.0]))
-
-
-def test_an_objective_in_single_precision_is_warned_about() -> None:
-    with pytest.warns(dszog.PrecisionWarning, match="objective come in float32"):
-        dszog.minimize(
-            lambda x: np.float32(x[0] + 100.0),  # type: ignore[arg-type, return-value]
-            [0.5],
-            Constraints.linear([[1.0]], [5.0]),
-            max_iterations=2,
-            seed=0,
-        )

@@ -30,7 +30,6 @@ class Session:
         default_factory=dict
     )
     errors: list[BaseException] = field(default_factory=list)  # of the latest function
-    coarse: Any = None  # the type of numbers in single precision, if any came
 
 
 _session: ContextVar[Session | None] = ContextVar("dszog_session", default=None)
@@ -80,11 +79,7 @@ def _vector(
     if current is None:
         return as_vector(function(x, *index), width, index)
     try:
-        returned = function(x, *index)
-        kind = getattr(returned, "dtype", None)
-        if kind in (np.float16, np.float32):
-            current.coarse = kind
-        return as_vector(returned, width, index)
+        return as_vector(function(x, *index), width, index)
     except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
         current.errors.append(error)
         return np.full(width, np.nan)

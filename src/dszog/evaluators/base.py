@@ -119,7 +119,6 @@ class _Asker:
         indices.flags.writeable = False
         unknown = np.full(shape, np.nan)
         self._calls.errors.clear()
-        self._calls.coarse = None
         try:
             returned = function(where, indices)
         except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
@@ -146,11 +145,8 @@ class _Asker:
             happened = f"returned shape {array.shape}"
             self._note("wrong shape", what, indices, 0, happened, cure)
             return unknown
-        coarse = self._calls.coarse
-        if array.dtype in (np.float16, np.float32):
-            coarse = array.dtype
-        if coarse is not None and len(self._query.steps):
-            _warn_if_coarse(what, array, coarse)
+        if array.dtype in (np.float16, np.float32) and len(self._query.steps):
+            _warn_if_coarse(what, array, array.dtype)
         return np.array(array, dtype=np.float64)
 
     def _note_value(self, what: str, index: int, row: int, value: float) -> None:
