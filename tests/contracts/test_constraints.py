@@ -435,7 +435,7 @@ def test_changing_a_returned_jacobian_changes_nothing_else(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", BLACK_BOXES.values(), ids=BLACK_BOXES)
 def test_a_black_box_says_that_it_has_no_jacobian(kind: Kind) -> None:
-    with pytest.raises((NotImplementedError, DszogError), match="no jacobian"):
+    with pytest.raises(DszogError, match="no jacobian"):
         kind.constraints.jacobian(quarters(DIM, seed=9), np.array([0]))
 
 
