@@ -27,8 +27,9 @@ PARTS = {"gradients", "penalties", "distribution", "subproblems"}
 BELOW_RUN = HELPERS | PARTS | {"query", "sampling", "methods", "certificate"}
 BELOW_RUN |= {"stationarity", "failures"}
 BELOW_DOORS = BELOW_RUN | {"run", "io", "constraints", "problem", "evaluators"}
+BELOW_DOORS |= {"readers"}
 CHECKING = {"checker", "verdict"}
-DOORS = CHECKING | {"solver", "progress", "minimize", "certify"}
+DOORS = CHECKING | {"solver", "progress", "minimize", "certify", "accounting"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "_arrays": set(),
@@ -37,7 +38,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_random": {"_arrays", "errors"},
     "_validation": {"_arrays", "errors"},
     "query": {"_arrays", "errors"},
-    **{part: HELPERS | {"query"} for part in PARTS},
+    **{part: HELPERS | {"query"} for part in PARTS - {"subproblems"}},
+    "subproblems": HELPERS | {"query", "distribution"},
     "sampling": HELPERS | {"query"},
     "methods": HELPERS | PARTS | {"query", "sampling"},
     "stationarity": HELPERS | PARTS | {"query"},
@@ -53,9 +55,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "progress": HELPERS | {"run"},
     "checker": BELOW_DOORS,
     "verdict": BELOW_RUN,
-    "solver": BELOW_DOORS | CHECKING,
+    "readers": HELPERS,
+    "accounting": HELPERS | PARTS | {"query", "methods"},
+    "feasible_set": BELOW_RUN | {"constraints", "problem"},
+    "solver": BELOW_DOORS | CHECKING | {"accounting"},
     "certify": BELOW_DOORS | CHECKING,
-    "minimize": BELOW_DOORS | {"solver", "progress"},
+    "minimize": BELOW_DOORS | {"solver", "progress", "feasible_set"},
     "learn": BELOW_DOORS | DOORS,
     "__init__": BELOW_DOORS | DOORS,
     "cli": BELOW_DOORS | DOORS | {"learn", "__init__"},
@@ -67,7 +72,7 @@ OPTIONAL = {  # extras: at the top of a module where True, else inside a functio
     "learn": ({"sklearn"}, True),
     "progress": ({"rich"}, False),
     "distribution": ({"numba"}, False),
-    "subproblems": ({"daqp", "piqp", "highspy"}, False),
+    "subproblems": ({"daqp", "piqp"}, False),
     "evaluators": ({"dask", "distributed", "ray"}, False),
 }
 PURE = PARTS | {"query", "methods", "certificate", "_arrays", "_validation", "_random"}

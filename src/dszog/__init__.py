@@ -1,18 +1,33 @@
 """Minimise what can only be evaluated, under more constraints than one can look at."""
 
+from dszog.accounting import Costs
 from dszog.certificate import Certificate
 from dszog.certify import certify
 from dszog.constraints import Constraints, Simulator
 from dszog.errors import (
     DszogError,
+    EmptySetError,
     EvaluationError,
     InputError,
     InputTypeError,
     MissingExtraError,
     PrecisionWarning,
+    SubproblemError,
 )
 from dszog.evaluators import EVALUATORS
-from dszog.methods import DSZOG, METHODS
+from dszog.methods import (
+    DSZOG,
+    FCGS,
+    FZCGS,
+    FZFW,
+    METHODS,
+    ZOPSGD,
+    ZOSCGD,
+    AccSZOFW,
+    AccSZOFWStorm,
+    AccZOM,
+)
+from dszog.methods.theory import TheoremConstants
 from dszog.minimize import minimize
 from dszog.problem import Losses, Problem
 from dszog.query import ProblemSize, Query, Reply
@@ -24,10 +39,20 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "DSZOG",
     "EVALUATORS",
+    "FCGS",
+    "FZCGS",
+    "FZFW",
     "METHODS",
+    "ZOPSGD",
+    "ZOSCGD",
+    "AccSZOFW",
+    "AccSZOFWStorm",
+    "AccZOM",
     "Certificate",
     "Constraints",
+    "Costs",
     "DszogError",
+    "EmptySetError",
     "EvaluationError",
     "InputError",
     "InputTypeError",
@@ -41,6 +66,8 @@ __all__ = [
     "Reply",
     "Simulator",
     "Status",
+    "SubproblemError",
+    "TheoremConstants",
     "certify",
     "minimize",
 ]

@@ -20,6 +20,7 @@ from dszog.certificate import (
     known_feasibility,
     unchecked,
 )
+from dszog.errors import OutOfTimeError
 from dszog.penalties import merit
 from dszog.problem import Problem
 from dszog.query import NO_INDICES, Query, Reply
@@ -29,10 +30,6 @@ from dszog.stationarity import stationarity, stationarity_cost
 N_SUSPECTS = 1000  # touched constraints in a sampled check, those of largest weight
 BETWEEN_LOOKS = 0.1  # seconds between looks at the clock
 N_EXAMINED = 200  # constraints whose gradients are looked at
-
-
-class OutOfTimeError(Exception):
-    """The time for looking at the result is over."""
 
 
 class Checker:
@@ -177,7 +174,7 @@ class Checker:
 
     def _ask(self, queries: Sequence[Query]) -> Sequence[Reply]:
         if self._until is not None and self._meter.elapsed > self._until:
-            raise OutOfTimeError
+            raise OutOfTimeError("the time for looking at the result is over")
         return self._meter(queries)
 
 

@@ -22,9 +22,21 @@ class EvaluationError(DszogError, RuntimeError):
     """A user function failed, or returned something that is not usable values."""
 
 
+class OutOfTimeError(DszogError):
+    """A time limit was reached in the middle of something; caught by the run."""
+
+
 class PrecisionWarning(UserWarning):
     """Differences of values are too coarse to estimate gradients from."""
 
 
 class MissingExtraError(DszogError, ImportError):
     """An optional dependency is needed and not installed."""
+
+
+class SubproblemError(DszogError, RuntimeError):
+    """A projection or a linear minimisation could not be solved."""
+
+
+class EmptySetError(InputError):
+    """No point satisfies all the constraints of a set."""

@@ -29,7 +29,8 @@ from dszog.constraints import Simulator
 from dszog.errors import InputError, InputTypeError
 from dszog.evaluators import EVALUATORS
 from dszog.failures import POLICIES, Policy
-from dszog.methods import DSZOG, METHODS, Method
+from dszog.feasible_set import with_feasible_set
+from dszog.methods import METHODS, Method
 from dszog.problem import Losses, Problem
 from dszog.progress import show_progress
 from dszog.run import Callback, Limits
@@ -127,7 +128,7 @@ def minimize(
         ``message``; ``nit``, ``nfev`` (losses), ``ncev`` (constraints); ``seed``,
         ``history``, ``weights`` (the touched constraints and their weights),
         ``certificate`` (the evidence: print it), ``multipliers`` (indices and values),
-        ``failures``, ``method``.
+        ``failures``, ``method``, ``costs`` (queries, subproblems, where the time went).
 
     Examples
     --------
@@ -152,6 +153,7 @@ def minimize(
     _refuse_unknown(unknown)
     problem = _as_problem(fun, x0, constraints, bounds, x_scale)
     chosen, fixed = _as_method(method, options)
+    chosen, notes = with_feasible_set(problem, chosen)
     limits = _check_limits(max_iterations, max_queries, max_time)
     tolerance = check_nonnegative("minimize", "constraint_tol", constraint_tol)
     seed = fresh_seed() if seed is None else check_seed("minimize", seed)
@@ -179,6 +181,7 @@ def minimize(
                 [*shown_to, *callbacks],
                 on_failure,
                 weights,
+                notes,
             ).solve()
     finally:
         answer.close()
@@ -193,11 +196,15 @@ def _refuse_unknown(unknown: dict[str, Any]) -> None:
     ]
     for name in unknown:
         hint = did_you_mean(ELSEWHERE.get(name, name), known)
-        if name in (field.name for field in fields(DSZOG)):
+        if any(name in _field_names(kind) for kind in METHODS.values()):
             hint = f" It is a field of the method: options={{{name!r}: ...}}."
         raise InputTypeError(
             f"minimize: there is no argument {name!r}.{hint or ' See help(minimize).'}"
         )
+
+
+def _field_names(method: Any) -> list[str]:
+    return [field.name for field in fields(method)]
 
 
 def _as_problem(
@@ -249,11 +256,11 @@ def _as_method(method: Any, options: Any) -> tuple[Method, frozenset[str]]:
                 f"minimize: `options` go with a method given by name, got "
                 f"{shown(options)} beside {type(method).__name__}. Set them there."
             )
-        return method, frozenset(field.name for field in fields(method))
+        return method, frozenset(_field_names(method))
     method = method.lower()
     check_choice("minimize", "method", method, METHODS)
     kind: Any = METHODS[method]
-    names = [field.name for field in fields(kind)]
+    names = _field_names(kind)
     for name in options:
         if name not in names:
             raise InputError(

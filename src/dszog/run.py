@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -11,7 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dszog._arrays import FloatArray, frozen_floats
-from dszog.errors import DszogError, EvaluationError
+from dszog.errors import (
+    DszogError,
+    EvaluationError,
+    OutOfTimeError,
+    SubproblemError,
+)
 from dszog.failures import FailureHandler, RejectedPointError
 from dszog.methods import Info, Method, State
 from dszog.query import ProblemSize, Query, Reply, cost
@@ -101,6 +107,8 @@ class Meter:
         self.n_loss_queries = 0
         self.n_constraint_queries = 0
         self.evaluation_time = 0.0
+        self.n_inner = 0
+        self.events: Counter[str] = Counter()
 
     def __call__(self, queries: Sequence[Query]) -> Sequence[Reply]:
         """Charge for the queries, then have them answered."""
@@ -120,6 +128,12 @@ class Meter:
             self.evaluation_time += time.perf_counter() - before
         self.failures.count(replies)
         return replies
+
+    def note(self, info: Info) -> None:
+        """Count an iteration and what went on in it."""
+        self.n_iterations += info.is_step
+        self.n_inner += info.n_inner
+        self.events.update(info.events)
 
     def cost(self, queries: Sequence[Query]) -> int:
         """Return what these queries would be charged."""
@@ -199,6 +213,7 @@ class Outcome:
     average: FloatArray  # (dim,), of the iterates, the later ones weighing more
     last_good: State | None  # the one before, which could be evaluated
     weighted_violation: float  # sum_j p_j max(f_j, 0), averaged over the last iterates
+    problem: str = ""  # what a solver of subproblems had to say
 
 
 def run(
@@ -238,13 +253,14 @@ def run(
     n_rejected = 0
     watch = _Watch()
 
-    def ended(status: Status) -> Outcome:
+    def ended(status: Status, problem: str = "") -> Outcome:
         return Outcome(
             state=state,
             status=status,
             average=average,
             last_good=last_good,
             weighted_violation=weighted_violation,
+            problem=problem,
         )
 
     while True:
@@ -268,7 +284,7 @@ def run(
                 return ended(Status.DIVERGED)
             last_good, n_rejected = state, 0
             state, n_done = moved, n_done + 1
-            meter.n_iterations += info.is_step
+            meter.note(info)
             # Polynomial-decay averaging: no horizon needed, early iterates forgotten.
             share = (AVERAGE_POWER + 1) / (n_done + AVERAGE_POWER)
             average = frozen_floats(average + share * (state.x - average))
@@ -281,6 +297,10 @@ def run(
                 callback(progress)
             if meter.failures.is_enough:
                 return ended(Status.TOO_MANY_FAILURES)
+        except OutOfTimeError:  # in a subproblem: the iteration is given up
+            return ended(Status.MAX_TIME)
+        except SubproblemError as error:
+            return ended(Status.SUBPROBLEM_FAILED, str(error))
         except StopIteration:
             return ended(Status.STOPPED_BY_CALLBACK)
         except KeyboardInterrupt:

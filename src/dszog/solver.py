@@ -12,9 +12,10 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from dszog._arrays import FloatArray, IntArray
+from dszog.accounting import Costs, Ledger
 from dszog.certificate import Certificate
-from dszog.checker import Checker, OutOfTimeError, certificate_merit, heaviest_first
-from dszog.errors import InputError, PrecisionWarning
+from dszog.checker import Checker, certificate_merit, heaviest_first
+from dszog.errors import InputError, OutOfTimeError, PrecisionWarning
 from dszog.evaluators import Evaluator
 from dszog.failures import FailureHandler, Policy
 from dszog.problem import Problem
@@ -52,6 +53,7 @@ class Solver:
         callbacks: Sequence[Callback],
         on_failure: Policy,
         weights: tuple[IntArray, FloatArray] | None,
+        notes: Sequence[str] = (),
     ) -> None:
         self._problem = problem
         self._size = problem.size
@@ -70,7 +72,8 @@ class Solver:
         self._reserve = 0
         if limits.queries is not None:
             self._reserve = self._reserved(limits.queries)
-        self._notes: list[str] = []
+        self._notes = list(notes)
+        self._ledger = Ledger(lambda: self._meter.elapsed)
 
     def solve(self) -> OptimizeResult:
         """Run, again with a smaller step if need be; check and report."""
@@ -108,6 +111,7 @@ class Solver:
         more = {} if self._weights is None else {"weights": self._weights}
         state = method.init(start, self._size, self._seed, **more)
         self._check_affordable()
+        self._note_start(start, state.x)
         outcome = self._run(method, state, ends[0])
         for end in ends[1:]:
             if outcome.status not in ROUND_OVER:
@@ -138,11 +142,16 @@ class Solver:
             None if end.queries is None else end.queries - meter.n_queries,
         )
 
+    def _note_start(self, wanted: FloatArray, x: FloatArray) -> None:
+        if not np.array_equal(wanted, x):
+            self._notes.append("The start was moved to the nearest feasible point.")
+
     def _run(
         self, method: Any, state: Any, end: Limits, last_good: Any = None
     ) -> Outcome:
+        self._ledger.until = math.inf if end.time is None else end.time
         return run(
-            method,
+            self._ledger.watched(method),
             state,
             self._meter,
             end=end,
@@ -178,7 +187,8 @@ class Solver:
 
     def _may_change(self, name: str) -> bool:
         """Whether the method has such a field and the user left it to us."""
-        return hasattr(self._method, name) and name not in self._fixed
+        value = getattr(self._method, name, None)
+        return value is not None and name not in self._fixed
 
     def _shrink_step(self) -> None:
         step_size = self._method.step_size
@@ -208,6 +218,31 @@ class Solver:
         if self._may_change("step_size"):
             step_size = self._method.step_size / math.sqrt(factor)
             self._method = replace(self._method, step_size=step_size)
+
+    def _events(self) -> list[str]:
+        """Return what should not have happened, and how often it did."""
+        events = self._ledger.events + self._meter.events
+        return [
+            f"{event[0].upper()}{event[1:]} ({n} {'time' if n == 1 else 'times'})."
+            for event, n in sorted(events.items())
+        ]
+
+    def _costs(self) -> Costs:
+        meter, ledger = self._meter, self._ledger
+        spent = meter.evaluation_time + ledger.seconds
+        return Costs(
+            n_loss_queries=meter.n_loss_queries,
+            n_constraint_queries=meter.n_constraint_queries,
+            n_oracle_calls=ledger.n_oracle_calls,
+            n_projections=ledger.n_projections,
+            n_inner=meter.n_inner,
+            n_solver_rounds=ledger.n_solver_rounds,
+            n_rows=ledger.n_rows,
+            time_estimate=meter.evaluation_time,
+            time_subproblem=ledger.seconds,
+            time_other=max(meter.elapsed - spent, 0.0),
+            events=dict(ledger.events + meter.events),
+        )
 
     @property
     def _penalty(self) -> float:
@@ -318,11 +353,18 @@ class Solver:
             message=" ".join(
                 [
                     status.sentence,
+                    *([outcome.problem] if outcome.problem else []),
                     *self._notes,
+                    *self._events(),
                     *self._where(certificate),
                     f"Of the result, {feasibility}.",
                     *self._sign_hint(certificate),
-                    *advice(status, certificate, self._penalty, tolerance),
+                    *advice(
+                        status,
+                        certificate,
+                        getattr(self._method, "penalty", None),
+                        tolerance,
+                    ),
                 ]
             ),
             nit=self._meter.n_iterations,
@@ -335,4 +377,5 @@ class Solver:
             multipliers=None if stationarity is None else stationarity.multipliers,
             weights=self._method.weights(outcome.state),
             method=self._method,
+            costs=self._costs(),
         )

@@ -15,6 +15,7 @@ class Status(IntEnum):
     INTERRUPTED = 4
     DIVERGED = 5
     TOO_MANY_FAILURES = 6
+    SUBPROBLEM_FAILED = 7
 
     @property
     def sentence(self) -> str:
@@ -34,5 +35,6 @@ _SENTENCES = {
     Status.STOPPED_BY_CALLBACK: "The callback ended the run.",
     Status.INTERRUPTED: "The run was interrupted; this is the best point so far.",
     Status.TOO_MANY_FAILURES: "Too many evaluations failed and the run was stopped.",
+    Status.SUBPROBLEM_FAILED: "A projection or a linear minimisation failed.",
     Status.DIVERGED: "The iterates ran away and the run was stopped.",
 }

@@ -25,7 +25,10 @@ def is_success(status: Status, certificate: Certificate, constraint_tol: float) 
 
 
 def advice(
-    status: Status, certificate: Certificate, penalty: float, constraint_tol: float
+    status: Status,
+    certificate: Certificate,
+    penalty: float | None,
+    constraint_tol: float,
 ) -> list[str]:
     """Return what to do about a run that was no success."""
     sentences = []
@@ -52,9 +55,14 @@ def advice(
         factor = min(max(2.0 * feasibility.maxcv / least, 2.0), 100.0)
         sentences.append(
             f"The worst violation is above constraint_tol={constraint_tol:g}: give a "
-            f"larger budget, or set the penalty (it ended at {penalty:.0f}) to about "
-            f"{float(f'{factor * penalty:.1g}'):.0f}. If violations stay whatever the "
-            "penalty, the constraints may contradict each other."
+            "larger budget"
+            + (
+                "."
+                if penalty is None
+                else f", or set the penalty (it ended at {penalty:.0f}) to about "
+                f"{float(f'{factor * penalty:.1g}'):.0f}. If violations stay whatever "
+                "the penalty, the constraints may contradict each other."
+            )
         )
     elif _is_far_from_stationary(certificate):
         sentences.append(

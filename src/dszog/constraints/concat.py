@@ -53,6 +53,11 @@ class ConcatConstraints(Constraints):
         return self._dim
 
     @property
+    def parts(self) -> tuple[Constraints, ...]:
+        """The families, in their order."""
+        return self._parts
+
+    @property
     def calls(self) -> Calls | None:
         """As in the parts."""
         each = [(part.calls, len(part)) for part in self._parts]

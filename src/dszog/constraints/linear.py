@@ -46,6 +46,11 @@ class LinearConstraints(Constraints):
         """Number of variables: the columns of `A`."""
         return int(self._dim)
 
+    @property
+    def rows(self) -> tuple[Any, FloatArray]:
+        """`A` (dense, or sparse in CSR form) and `b`."""
+        return self._matrix, self._limits
+
     def _rows_at(self, points: FloatArray, indices: IntArray) -> FloatArray:
         products: FloatArray = (self._matrix[indices] @ points.T).T
         return products - self._limits[indices]

@@ -46,6 +46,16 @@ class PairwiseConstraints(Constraints):
         """Number of variables: the columns of the rows."""
         return int(self._positives.shape[1])
 
+    @property
+    def samples(self) -> tuple[FloatArray, FloatArray]:
+        """The positive and the negative rows."""
+        return self._positives, self._negatives
+
+    @property
+    def margin(self) -> float:
+        """By how much a positive row has to outscore a negative one."""
+        return self._margin
+
     def pair(self, indices: IntArray) -> tuple[IntArray, IntArray]:
         """Return the positive and the negative row that each index stands for."""
         return np.divmod(indices, len(self._negatives))

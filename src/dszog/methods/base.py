@@ -39,6 +39,8 @@ class Info:
     weighted_violation: float = 0.0  # the mean of max(f_j, 0) over a draw from p
     is_step: bool = True  # False while the method only looks, before its first step
     n_touched: int = 0  # constraints with a weight of their own
+    n_inner: int = 0  # steps of an inner loop, where the method has one
+    events: tuple[str, ...] = ()  # what went differently than it should have
 
 
 class Method(Protocol):

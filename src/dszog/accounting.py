@@ -1,0 +1,161 @@
+"""What a run cost: queries, subproblems, and where the time went."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dszog._arrays import FloatArray, IntArray
+from dszog.errors import OutOfTimeError
+from dszog.methods import FeasibleMethod
+from dszog.methods.linearised import LinearisedMethod
+from dszog.query import NO_INDICES
+from dszog.subproblems import Domain, Solution
+from dszog.subproblems.base import FEASIBLE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """What a run cost.
+
+    Parameters
+    ----------
+    n_loss_queries, n_constraint_queries : int
+        Values handed out by the user's functions: ``nfev`` and ``ncev``.
+    n_oracle_calls, n_projections : int
+        Linear minimisations over the feasible set and projections on it.
+    n_inner : int
+        Of the former, those of an inner loop (conditional gradient sliding).
+    n_solver_rounds : int
+        Small problems that were solved for them.
+    n_rows : int
+        Constraints that these had to respect, all calls together: what the comparison
+        of the paper would count as constraint queries.
+    time_estimate, time_subproblem, time_other : float
+        Seconds in the user's functions, in subproblems, and in the rest.
+    events : dict
+        What should not have happened, and how often.
+    """
+
+    n_loss_queries: int
+    n_constraint_queries: int
+    n_oracle_calls: int
+    n_projections: int
+    n_inner: int
+    n_solver_rounds: int
+    n_rows: int
+    time_estimate: float
+    time_subproblem: float
+    time_other: float
+    events: dict[str, int]
+
+    @property
+    def time(self) -> float:
+        """Seconds in all."""
+        return self.time_estimate + self.time_subproblem + self.time_other
+
+
+class Ledger:
+    """Counts what is asked of feasible sets, and the time that takes.
+
+    Parameters
+    ----------
+    clock : callable
+        Returns seconds since the run began.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.until = math.inf  # after that nothing more is solved
+        self.n_oracle_calls = 0
+        self.n_projections = 0
+        self.n_solver_rounds = 0
+        self.n_rows = 0
+        self.seconds = 0.0
+        self.events: Counter[str] = Counter()
+
+    def watched(self, method: Any) -> Any:
+        """Return the method with a feasible set that is counted, if it has one."""
+        if isinstance(method, LinearisedMethod):
+            counted = replace(method.constraints, watch=self.watch)
+            return replace(method, constraints=counted)
+        if isinstance(method, FeasibleMethod) and method.domain is not None:
+            return replace(method, domain=self.watch(method.domain))
+        return method
+
+    def watch(self, domain: Domain) -> Domain:
+        """Return the set, counted."""
+        return CountedDomain(domain, self)
+
+    def run(self, solve: Callable[[], Solution], n_rows: int) -> Solution:
+        """Solve one subproblem and take note of it."""
+        before = self._clock()
+        if before >= self.until:
+            raise OutOfTimeError("the time for subproblems is over")
+        try:
+            solution = solve()
+        finally:
+            self.seconds += self._clock() - before
+        self.n_solver_rounds += solution.n_rounds
+        self.n_rows += n_rows
+        self.events.update(solution.events)
+        return solution
+
+
+class CountedDomain:
+    """A feasible set that notes in a ledger what is asked of it."""
+
+    def __init__(self, domain: Domain, ledger: Ledger) -> None:
+        self._domain = domain
+        self._ledger = ledger
+
+    def __repr__(self) -> str:
+        return repr(self._domain)
+
+    @property
+    def dim(self) -> int:
+        """Number of variables."""
+        return self._domain.dim
+
+    @property
+    def n_rows(self) -> int:
+        """Constraints that an exact answer has to respect."""
+        return self._domain.n_rows
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the set has a finite diameter."""
+        return self._domain.is_bounded
+
+    def project(self, point: FloatArray, hint: IntArray = NO_INDICES) -> Solution:
+        """Project, and count."""
+        self._ledger.n_projections += 1
+        return self._ledger.run(
+            lambda: self._domain.project(point, hint), self._domain.n_rows
+        )
+
+    def lmo(self, gradient: FloatArray, hint: IntArray = NO_INDICES) -> Solution:
+        """Minimise a linear function, and count."""
+        self._ledger.n_oracle_calls += 1
+        return self._ledger.run(
+            lambda: self._domain.lmo(gradient, hint), self._domain.n_rows
+        )
+
+    def violation(self, x: FloatArray) -> float:
+        """Return by how much `x` violates the worst constraint."""
+        return self._domain.violation(x)
+
+    def contains(self, x: FloatArray, tol: float = FEASIBLE) -> bool:
+        """Whether `x` lies in the set."""
+        return self._domain.contains(x, tol)
+
+    def diameter(self) -> float:
+        """Return an upper bound on the distance of two points."""
+        return self._domain.diameter()
+
+    def feasible_start(self) -> FloatArray:
+        """Return the point nearest to the origin."""
+        return self._domain.feasible_start()

@@ -1,0 +1,145 @@
+"""The feasible set of a problem, for methods that project or minimise linearly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dszog._arrays import IntArray, frozen_floats
+from dszog.constraints import Constraints
+from dszog.constraints.concat import ConcatConstraints
+from dszog.constraints.linear import LinearConstraints
+from dszog.constraints.pairwise import PairwiseConstraints
+from dszog.errors import InputError
+from dszog.methods import FeasibleMethod
+from dszog.methods.linearised import LinearisedMethod
+from dszog.problem import Problem
+from dszog.subproblems import Box, Domain, Polyhedron
+from dszog.subproblems.linearised import LinearisedSet
+from dszog.subproblems.polyhedron import Ball
+from dszog.subproblems.rows import BoxRows, MatrixRows, Rows
+
+
+def with_feasible_set(problem: Problem, method: Any) -> tuple[Any, list[str]]:
+    """Return the method with the feasible set of the problem, and what to say of it.
+
+    Methods that need none, or have one, are returned as they are.
+    """
+    if not isinstance(method, FeasibleMethod) or method.domain is not None:
+        return method, []
+    return _Builder(problem, method).build()
+
+
+class _Builder:
+    """Makes the feasible set in the variables that methods see."""
+
+    def __init__(self, problem: Problem, method: FeasibleMethod) -> None:
+        self._problem = problem
+        self._method = method
+        self._scale = problem.x_scale
+        self._families: list[Rows] = []
+        self._nonlinear: list[IntArray] = []
+
+    def build(self) -> tuple[Any, list[str]]:
+        """Return the method and what to say."""
+        size = self._problem.size
+        if self._problem.constraints is not None:
+            self._take(self._problem.constraints, 0)
+        if size.has_bounds:
+            self._families.append(BoxRows(size.lower, size.upper))
+        if self._nonlinear:
+            return self._linearised()
+        if not self._families:  # bounds only would be a family
+            raise InputError("minimize: there is nothing to keep. Give constraints.")
+        ball, note = self._ball(self._plain("none"))
+        return replace(self._method, domain=self._plain(ball)), note
+
+    def _plain(self, ball: Ball) -> Domain:
+        """Return a set of linear constraints and bounds."""
+        only = self._families[0]
+        if ball == "none" and len(self._families) == 1 and isinstance(only, BoxRows):
+            return Box(lower=only.lower, upper=only.upper)
+        return Polyhedron(
+            families=tuple(self._families),
+            ball=ball,
+            ball_radius=self._method.ball_radius,
+            solver=self._method.solver,
+            n_named=self._problem.size.n_constraints,
+        )
+
+    def _linearised(self) -> tuple[Any, list[str]]:
+        method = self._method
+        if method.nonconvex == "refuse":
+            n = sum(len(indices) for indices in self._nonlinear)
+            raise InputError(
+                f"{type(method).__name__}: a convex set is needed, got {n} constraints "
+                "that are not known to be convex. Use method='dszog', or accept "
+                "tangents at each iterate: nonconvex='linearise'."
+            )
+        ball: Ball = "none" if method.ball == "auto" else method.ball
+        bounds = BoxRows(self._problem.size.lower, self._problem.size.upper)
+        constraints = LinearisedSet(
+            dim=self._problem.dim,
+            indices=np.concatenate(self._nonlinear),
+            families=tuple(self._families) or (bounds,),
+            trust_radius=method.trust_radius,
+            ball=ball,
+            ball_radius=method.ball_radius,
+            solver=method.solver,
+        )
+        note = (
+            f"{len(constraints.indices)} constraints were replaced by tangents at each "
+            "iterate, for which the method has no theory."
+        )
+        retract = method.nonconvex == "retract"
+        wrapped = LinearisedMethod(
+            method=method, constraints=constraints, retract=retract
+        )
+        return wrapped, [note]
+
+    def _ball(self, without: Domain) -> tuple[Ball, list[str]]:
+        """Return the ball that the set is cut to, and what to say of it."""
+        method = self._method
+        if method.ball != "auto":
+            return method.ball, []
+        if not method.needs_bounded or without.is_bounded:
+            return "none", []
+        return "l2", [
+            f"The set is not bounded, as the method needs it to be, and was cut to the "
+            f"ball |x| <= {method.ball_radius:g}; set ball_radius, or give bounds."
+        ]
+
+    def _take(self, constraints: Constraints, first: int) -> None:
+        """Take in a family of constraints, the first of which has this index."""
+        if isinstance(constraints, ConcatConstraints):
+            for part in constraints.parts:
+                self._take(part, first)
+                first += len(part)
+        elif isinstance(constraints, PairwiseConstraints):
+            positives, negatives = constraints.samples
+            pairs = Polyhedron.pairwise(
+                positives * self._scale,
+                negatives * self._scale,
+                constraints.margin,
+                form=self._method.form,
+            )
+            self._families += pairs.families
+        elif isinstance(constraints, LinearConstraints):
+            matrix, limits = constraints.rows
+            scaled = matrix * self._scale[np.newaxis]
+            self._families.append(MatrixRows(_frozen(scaled), limits))
+        elif constraints.has_jacobian:
+            self._nonlinear.append(np.arange(first, first + len(constraints)))
+        else:
+            raise InputError(
+                f"{type(self._method).__name__}: constraints that can be projected on "
+                f"are needed, got {len(constraints):,} that are known by values alone. "
+                "Use method='dszog', which needs no more, or give linear or pairwise "
+                "constraints, or a jacobian."
+            )
+
+
+def _frozen(matrix: Any) -> Any:
+    return frozen_floats(matrix) if isinstance(matrix, np.ndarray) else matrix.tocsr()

@@ -1,0 +1,140 @@
+r"""Acc-SZOFW: accelerated Frank-Wolfe steps along estimates corrected by SPIDER.
+
+Three sequences: :math:`x` makes long steps, :math:`y` short ones from the point
+:math:`z` where the function is looked at, and the next :math:`z` lies between them.
+
+References
+----------
+.. [1] F. Huang, L. Tao and S. Chen, "Accelerated stochastic gradient-free and
+   projection-free methods", ICML 2020, PMLR 119.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+from dszog._arrays import FloatArray, frozen_floats
+from dszog.methods.base import Info
+from dszog.methods.feasible import FeasibleState, check_shares
+from dszog.methods.spider import SpiderMethod
+from dszog.query import ProblemSize, Query, Reply
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class AcceleratedState(FeasibleState):
+    """The iterate :math:`z`, and the sequence of long steps beside it."""
+
+    long_point: FloatArray  # (dim,), x in the paper
+
+    def __post_init__(self) -> None:
+        FeasibleState.__post_init__(self)
+        object.__setattr__(self, "long_point", frozen_floats(self.long_point))
+
+
+class Points(NamedTuple):
+    """The two sequences that a step moves."""
+
+    long_point: FloatArray  # x
+    looked_at: FloatArray  # z
+
+
+def accelerated_step(
+    state: AcceleratedState, corner: FloatArray, step: float, long_factor: float = 1.0
+) -> Points:
+    r"""Move all three sequences towards a corner.
+
+    With :math:`\theta_t = 1/((t+1)(t+2))`, :math:`\gamma_t = (1 + \theta_t) \eta`, at
+    most 1, and :math:`\alpha_{t+1} = 1/(t+2)`:
+
+    .. math:: x &\leftarrow x + \gamma_t (s - x) \\
+              y &\leftarrow z + \eta (s - z) \\
+              z &\leftarrow (1 - \alpha_{t+1}) y + \alpha_{t+1} x
+    """
+    t = state.iteration
+    theta = 1.0 / ((t + 1) * (t + 2))
+    long_step = min(1.0, long_factor * (1.0 + theta) * step)
+    share = 1.0 / (t + 2)
+    long_point = (1.0 - long_step) * state.long_point + long_step * corner
+    short_point = (1.0 - step) * state.x + step * corner
+    return Points(long_point, (1.0 - share) * short_point + share * long_point)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccSZOFW(SpiderMethod):
+    r"""Accelerated Frank-Wolfe, with an estimate corrected by SPIDER.
+
+    Parameters
+    ----------
+    step_size : float, optional
+        :math:`\eta`; :math:`T^{-1/2}` for :math:`T` iterations if not given.
+    estimator : {"auto", "coordinate", "sphere", "gaussian"}
+        ``"auto"``: along the coordinates up to 500 variables, else on the sphere. With
+        random directions the noise adds up between refreshes: keep `period` at 10 or
+        less, or the step small.
+    radius : float, optional
+        :math:`\mu`; :math:`(d T)^{-1/2}` along coordinates, else
+        :math:`d^{-1} T^{-1/2}`.
+
+    The other fields are those of :class:`~dszog.methods.spider.SpiderMethod`.
+    """
+
+    def __post_init__(self) -> None:
+        SpiderMethod.__post_init__(self)
+        if self.step_size is not None:
+            check_shares(self, step_size=self.step_size)
+
+    @classmethod
+    def from_theory(cls, horizon: int, **changes: Any) -> Self:
+        """Return the parameters of the convergence theorem, which are the defaults."""
+        return cls(**({"horizon": horizon} | changes))
+
+    @classmethod
+    def as_released(cls, **changes: Any) -> Self:
+        """Return the settings that the experiments of the authors came down to.
+
+        A step of 1e-3 whatever the horizon, one direction for each of 100 losses, and a
+        refresh on up to 10,000 of them every 100 steps.
+        """
+        settings: dict[str, Any] = {
+            "step_size": 1e-3,
+            "loss_batch": 100,
+            "period": 100,
+            "estimator": "sphere",
+            "per_sample": True,
+        }
+        return cls(**(settings | changes))
+
+    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> AcceleratedState:
+        """Return the state before the first iteration: all sequences at the start."""
+        start = self._first_state(FeasibleState, x0, size, seed).x
+        return self._first_state(AcceleratedState, start, size, seed, long_point=start)
+
+    def tell(
+        self,
+        state: AcceleratedState,
+        queries: Sequence[Query],
+        replies: Sequence[Reply],
+    ) -> tuple[AcceleratedState, Info]:
+        """Return the state after one accelerated step."""
+        gradient = self._spider(state, queries, replies)
+        corner = self._set(state.size).lmo(gradient, state.active)
+        moved = accelerated_step(state, corner.point, self._step)
+        return self._told(
+            state,
+            gradient,
+            moved.looked_at,
+            corner,
+            replies,
+            long_point=moved.long_point,
+        )
+
+    @property
+    def _step(self) -> float:
+        return self.step_size or self._n_steps**-0.5
+
+    def _theory_radius(self, size: ProblemSize) -> float:
+        power = -0.5 if self._estimator(size) == "coordinate" else -1.0
+        return float(size.dim**power / math.sqrt(self._n_steps))

@@ -1,0 +1,107 @@
+r"""Acc-SZOFW*: accelerated Frank-Wolfe steps along estimates corrected by STORM.
+
+References
+----------
+.. [1] F. Huang, L. Tao and S. Chen, "Accelerated stochastic gradient-free and
+   projection-free methods", ICML 2020, PMLR 119.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from dszog._arrays import FloatArray
+from dszog._validation import check_positive
+from dszog.methods.accszofw import AcceleratedState, accelerated_step
+from dszog.methods.base import Info
+from dszog.methods.feasible import FeasibleState, check_shares
+from dszog.methods.storm import StormMethod
+from dszog.query import ProblemSize, Query, Reply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccSZOFWStorm(StormMethod):
+    r"""Accelerated Frank-Wolfe, with an estimate corrected by STORM.
+
+    No large batch is ever needed: the share of the newest estimate is
+    :math:`\rho_t = (t+1)^{-2/3}`.
+
+    Parameters
+    ----------
+    step_size : float, optional
+        :math:`\eta`; :math:`T^{-2/3}` for :math:`T` iterations if not given.
+    long_factor : float
+        What the step of the long sequence is multiplied by; 6 in the experiments of the
+        authors.
+    estimator : {"auto", "coordinate", "sphere", "gaussian"}
+        ``"auto"``: along the coordinates up to 500 variables, else on the sphere.
+    radius : float, optional
+        :math:`\mu`; :math:`d^{-1/2} T^{-2/3}` along coordinates, else
+        :math:`d^{-1} T^{-2/3}`.
+
+    The other fields are those of :class:`~dszog.methods.feasible.FeasibleMethod`.
+    """
+
+    long_factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        StormMethod.__post_init__(self)
+        check_positive(self, long_factor="The theory has 1.")
+        if self.step_size is not None:
+            check_shares(self, step_size=self.step_size)
+
+    @classmethod
+    def from_theory(cls, horizon: int, **changes: Any) -> Self:
+        """Return the parameters of the convergence theorem, which are the defaults."""
+        return cls(**({"horizon": horizon} | changes))
+
+    @classmethod
+    def as_released(cls, **changes: Any) -> Self:
+        """Return the settings that the experiments of the authors came down to.
+
+        A step of 1e-4 whatever the horizon, a long one of six times that, and one
+        direction for each of 100 losses.
+        """
+        settings: dict[str, Any] = {
+            "step_size": 1e-4,
+            "long_factor": 6.0,
+            "loss_batch": 100,
+            "estimator": "sphere",
+            "per_sample": True,
+        }
+        return cls(**(settings | changes))
+
+    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> AcceleratedState:
+        """Return the state before the first iteration: all sequences at the start."""
+        start = self._first_state(FeasibleState, x0, size, seed).x
+        return self._first_state(AcceleratedState, start, size, seed, long_point=start)
+
+    def tell(
+        self,
+        state: AcceleratedState,
+        queries: Sequence[Query],
+        replies: Sequence[Reply],
+    ) -> tuple[AcceleratedState, Info]:
+        """Return the state after one accelerated step."""
+        share = (state.iteration + 1.0) ** (-2.0 / 3.0)
+        gradient = self._storm(state, queries, replies, share)
+        corner = self._set(state.size).lmo(gradient, state.active)
+        moved = accelerated_step(state, corner.point, self._step, self.long_factor)
+        return self._told(
+            state,
+            gradient,
+            moved.looked_at,
+            corner,
+            replies,
+            long_point=moved.long_point,
+        )
+
+    @property
+    def _step(self) -> float:
+        return self.step_size or self._n_steps ** (-2.0 / 3.0)
+
+    def _theory_radius(self, size: ProblemSize) -> float:
+        power = -0.5 if self._estimator(size) == "coordinate" else -1.0
+        return float(size.dim**power * self._n_steps ** (-2.0 / 3.0))

@@ -1,0 +1,109 @@
+r"""FZCGS: conditional gradient sliding along coordinate-wise estimates.
+
+References
+----------
+.. [1] H. Gao and H. Huang, "Can stochastic zeroth-order Frank-Wolfe method converge
+   faster for non-convex problems?", ICML 2020, PMLR 119, Algorithms 2 and 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from dszog._validation import check_count, check_flag, check_positive_number
+from dszog.methods.base import Info
+from dszog.methods.estimates import Estimator
+from dszog.methods.feasible import FeasibleState
+from dszog.methods.spider import SpiderMethod
+from dszog.query import ProblemSize, Query, Reply
+from dszog.subproblems import Solution, slide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FZCGS(SpiderMethod):
+    r"""Make a proximal step, solved by an inner loop of Frank-Wolfe steps.
+
+    Parameters
+    ----------
+    step_size : float
+        :math:`\gamma`, the length of the proximal step; :math:`1/3L` in the theory for
+        losses with :math:`L`-Lipschitz gradients.
+    inner_gap : float, optional
+        :math:`\eta`, the Wolfe gap at which the inner loop ends; :math:`1/K` for
+        :math:`K` iterations if not given.
+    max_inner : int
+        Linear minimisations after which it ends in any case, which is counted.
+    exact_prox : bool
+        Replace the inner loop by one projection, its limit as the gap tends to 0.
+    radius : float, optional
+        :math:`\mu`; :math:`1/\sqrt{d K}` if not given.
+
+    The other fields are those of :class:`~dszog.methods.spider.SpiderMethod`.
+    """
+
+    step_size: float | None = 1e-2
+    estimator: Estimator | Literal["auto"] = "coordinate"
+    inner_gap: float | None = None
+    max_inner: int = 1000
+    exact_prox: bool = False
+
+    def __post_init__(self) -> None:
+        SpiderMethod.__post_init__(self)
+        check_positive_number(self, "step_size", self.step_size)
+        if self.inner_gap is not None:
+            check_positive_number(self, "inner_gap", self.inner_gap)
+        check_count(self, "max_inner", self.max_inner)
+        check_flag(self, "exact_prox", self.exact_prox)
+
+    @classmethod
+    def from_theory(cls, horizon: int, smoothness: float, **changes: Any) -> Self:
+        r"""Return the parameters of the convergence theorem.
+
+        Parameters
+        ----------
+        horizon : int
+            :math:`K`.
+        smoothness : float
+            :math:`L`, the Lipschitz constant of the gradient of every loss.
+        """
+        smooth = check_positive_number(cls.__name__, "smoothness", smoothness)
+        settings: dict[str, Any] = {"horizon": horizon, "step_size": 1 / (3 * smooth)}
+        return cls(**(settings | changes))
+
+    def tell(
+        self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> tuple[FeasibleState, Info]:
+        """Return the state after one proximal step (Alg. 2)."""
+        gradient = self._spider(state, queries, replies)
+        domain, step = self._set(state.size), self._step
+        if self.exact_prox:
+            nearest = domain.project(state.x - step * gradient, state.active)
+            return self._told(state, gradient, nearest.point, nearest, replies)
+        end = slide(  # Alg. 3
+            domain,
+            gradient,
+            state.x,
+            step_size=step,
+            gap=self.inner_gap or 1.0 / self._n_steps,
+            max_inner=self.max_inner,
+            hint=state.active,
+        )
+        return self._told(
+            state,
+            gradient,
+            end.point,
+            Solution(point=end.point, active=end.active),
+            replies,
+            n_inner=end.n_inner,
+            events=() if end.is_exact else ("inner loop ended by max_inner",),
+        )
+
+    @property
+    def _step(self) -> float:
+        return 1e-2 if self.step_size is None else self.step_size
+
+    def _theory_radius(self, size: ProblemSize) -> float:
+        return 1.0 / math.sqrt(size.dim * self._n_steps)

@@ -1,0 +1,69 @@
+r"""FZFW: Frank-Wolfe steps along coordinate-wise estimates, corrected by SPIDER.
+
+References
+----------
+.. [1] H. Gao and H. Huang, "Can stochastic zeroth-order Frank-Wolfe method converge
+   faster for non-convex problems?", ICML 2020, PMLR 119, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from dszog.methods.base import Info
+from dszog.methods.estimates import Estimator
+from dszog.methods.feasible import FeasibleState, check_shares
+from dszog.methods.spider import SpiderMethod
+from dszog.query import ProblemSize, Query, Reply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FZFW(SpiderMethod):
+    r"""Walk towards the corner that lies down the estimated gradient.
+
+    Parameters
+    ----------
+    step_size : float, optional
+        :math:`\gamma`; :math:`1/(D \sqrt K)` for a set of diameter :math:`D` and
+        :math:`K` iterations if not given, as in the theory.
+    radius : float, optional
+        :math:`\mu`; :math:`1/\sqrt{d K}` if not given.
+
+    The other fields are those of :class:`~dszog.methods.spider.SpiderMethod`.
+    """
+
+    estimator: Estimator | Literal["auto"] = "coordinate"
+
+    def __post_init__(self) -> None:
+        SpiderMethod.__post_init__(self)
+        if self.step_size is not None:
+            check_shares(self, step_size=self.step_size)
+
+    @classmethod
+    def from_theory(cls, horizon: int, **changes: Any) -> Self:
+        r"""Return the parameters of the convergence theorem, which are the defaults.
+
+        A refresh looks at all losses, other steps at :math:`\sqrt n`.
+        """
+        return cls(**({"horizon": horizon} | changes))
+
+    def tell(
+        self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> tuple[FeasibleState, Info]:
+        """Return the state after one Frank-Wolfe step (Alg. 1)."""
+        gradient = self._spider(state, queries, replies)
+        corner = self._set(state.size).lmo(gradient, state.active)
+        step = self._step(state.size)
+        x = (1.0 - step) * state.x + step * corner.point
+        return self._told(state, gradient, x, corner, replies)
+
+    def _step(self, size: ProblemSize) -> float:
+        if self.step_size is not None:
+            return self.step_size
+        return min(1.0, 1.0 / (self._set(size).diameter() * math.sqrt(self._n_steps)))
+
+    def _theory_radius(self, size: ProblemSize) -> float:
+        return 1.0 / math.sqrt(size.dim * self._n_steps)

@@ -1,0 +1,121 @@
+r"""SPIDER: a gradient estimate that is refreshed now and then and corrected in between.
+
+.. math:: v_t = \hat g(x_t; I_t, U_t) - \hat g(x_{t-1}; I_t, U_t) + v_{t-1}
+
+with the same losses :math:`I_t` and the same directions :math:`U_t` at both points, so
+that the correction is as small as the step between them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from dszog._arrays import FloatArray
+from dszog._random import stream
+from dszog._validation import check_count
+from dszog.methods.estimates import in_common
+from dszog.methods.feasible import (
+    ALL_LOSSES,
+    COMPARED_BATCH,
+    FeasibleMethod,
+    FeasibleState,
+)
+from dszog.query import ProblemSize, Query, Reply, check_replies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpiderMethod(FeasibleMethod):
+    r"""Fields of the methods that estimate by SPIDER.
+
+    Parameters
+    ----------
+    period : int, optional
+        Steps from one refresh to the next; :math:`\sqrt n` if not given.
+    refresh_batch : int, optional
+        Losses that a refresh looks at, drawn without repeats; all of them if not given
+        and there are at most 10,000. `loss_batch` is :math:`\sqrt n` if not given.
+    """
+
+    period: int | None = None
+    refresh_batch: int | None = None
+
+    def __post_init__(self) -> None:
+        FeasibleMethod.__post_init__(self)
+        for name in ("period", "refresh_batch"):
+            if getattr(self, name) is not None:
+                check_count(self, name, getattr(self, name))
+
+    @classmethod
+    def for_comparison(
+        cls, step_size: float = 1e-2, n_losses: int | None = None, **changes: Any
+    ) -> Self:
+        """Return the settings of the DSZOG paper's comparison.
+
+        Batches of 128, a constant step from its grid 1e-2, 1e-3, 1e-4, and a refresh
+        after as many steps as batches make up all of the `n_losses`.
+        """
+        settings: dict[str, Any] = {
+            "step_size": step_size,
+            "loss_batch": COMPARED_BATCH,
+        }
+        if n_losses is not None:
+            settings["period"] = math.ceil(n_losses / COMPARED_BATCH)
+        return cls(**(settings | changes))
+
+    def ask(self, state: FeasibleState) -> tuple[Query, ...]:
+        """Ask around the iterate; between refreshes also around the one before."""
+        rng, size = stream(state.seed, state.iteration), state.size
+        if self._is_refresh(state):
+            losses = self._draw_refresh(rng, size, self._refresh_batch(size))
+            steps = self._steps(rng, size, len(losses))
+            return self._ask_at(state, state.x, steps, losses)
+        losses = self._draw(rng, size, self._batch(size))
+        steps = self._steps(rng, size, len(losses))
+        here = self._ask_at(state, state.x, steps, losses)
+        return here + self._ask_at(state, state.previous, steps, losses)
+
+    def _spider(
+        self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> FloatArray:
+        """Return the new estimate."""
+        check_replies(state.iteration, queries, replies, self._n_queries(state))
+        if self._is_refresh(state):
+            return self._gradient(queries, replies, state.size)
+        half = len(queries) // 2
+        here, there = (queries[:half], replies[:half]), (queries[half:], replies[half:])
+        at_x, of_x, at_previous, of_previous = in_common(here, there)
+        new = self._gradient(at_x, of_x, state.size)
+        old = self._gradient(at_previous, of_previous, state.size)
+        return new - old + state.gradient
+
+    def _is_refresh(self, state: FeasibleState) -> bool:
+        return state.iteration % self._period(state.size) == 0
+
+    def _n_queries(self, state: FeasibleState) -> int:
+        refresh = self._is_refresh(state)
+        if not self.per_sample:
+            return 1 if refresh else 2
+        if refresh:
+            return min(self._refresh_batch(state.size), state.size.n_losses)
+        return 2 * self._batch(state.size)
+
+    def _period(self, size: ProblemSize) -> int:
+        return self.period or max(math.isqrt(size.n_losses), 1)
+
+    def _batch(self, size: ProblemSize) -> int:
+        return self.loss_batch or max(math.isqrt(size.n_losses), 1)
+
+    def _refresh_batch(self, size: ProblemSize) -> int:
+        return self.refresh_batch or min(size.n_losses, ALL_LOSSES)
+
+    def least_queries(self, size: ProblemSize) -> int:
+        """Return what the first refresh costs."""
+        return self._queries_at_point(size, self._refresh_batch(size))
+
+    def _queries_per_step(self, size: ProblemSize) -> int:
+        period = self._period(size)
+        between = 2 * self._queries_at_point(size, self._batch(size))
+        return (self.least_queries(size) + (period - 1) * between) // period

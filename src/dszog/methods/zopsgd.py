@@ -1,0 +1,85 @@
+r"""ZOPSGD: projected steps along estimates from directions on the sphere.
+
+References
+----------
+.. [1] S. Liu, X. Li, P.-Y. Chen, J. Haupt and L. Amini, "Zeroth-order stochastic
+   projected gradient descent for nonconvex optimization", GlobalSIP 2018.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
+
+from dszog._random import stream
+from dszog._validation import check_choice, check_positive_number
+from dszog.methods.base import Info
+from dszog.methods.estimates import Estimator
+from dszog.methods.feasible import FeasibleMethod, FeasibleState
+from dszog.query import Query, Reply, check_replies
+
+Decay: TypeAlias = Literal["constant", "sqrt"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZOPSGD(FeasibleMethod):
+    r"""Step down the estimated gradient and project back on the set.
+
+    Parameters
+    ----------
+    step_size : float
+        :math:`\eta`.
+    step_decay : {"constant", "sqrt"}
+        ``"sqrt"`` divides the step by :math:`\sqrt{t+1}`.
+
+    The other fields are those of :class:`~dszog.methods.feasible.FeasibleMethod`.
+    """
+
+    needs_bounded: ClassVar[bool] = False
+
+    step_size: float | None = 1e-2
+    estimator: Estimator | Literal["auto"] = "sphere"
+    step_decay: Decay = "constant"
+
+    def __post_init__(self) -> None:
+        FeasibleMethod.__post_init__(self)
+        check_positive_number(self, "step_size", self.step_size)
+        check_choice(self, "step_decay", self.step_decay, get_args(Decay))
+
+    @classmethod
+    def from_theory(cls, dim: int, horizon: int, **changes: Any) -> Self:
+        r"""Return the orders of the convergence theorem with constants of 1.
+
+        A step of :math:`1/\sqrt T` and a radius of :math:`1/(d \sqrt T)`; the constants
+        of the paper could not be checked.
+        """
+        settings: dict[str, Any] = {
+            "step_size": 1 / math.sqrt(horizon),
+            "radius": 1 / (dim * math.sqrt(horizon)),
+            "horizon": horizon,
+        }
+        return cls(**(settings | changes))
+
+    def ask(self, state: FeasibleState) -> tuple[Query, ...]:
+        """Ask for a batch of losses around the iterate."""
+        rng, size = stream(state.seed, state.iteration), state.size
+        losses = self._draw(rng, size, self._batch(size))
+        steps = self._steps(rng, size, len(losses))
+        return self._ask_at(state, state.x, steps, losses)
+
+    def tell(
+        self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> tuple[FeasibleState, Info]:
+        """Return the state after one projected step."""
+        n_expected = self._batch(state.size) if self.per_sample else 1
+        check_replies(state.iteration, queries, replies, n_expected)
+        gradient = self._gradient(queries, replies, state.size)
+        target = state.x - self._step(state.iteration) * gradient
+        nearest = self._set(state.size).project(target, state.active)
+        return self._told(state, gradient, nearest.point, nearest, replies)
+
+    def _step(self, iteration: int) -> float:
+        step = 1e-2 if self.step_size is None else self.step_size
+        return step / math.sqrt(iteration + 1) if self.step_decay == "sqrt" else step

@@ -1,0 +1,306 @@
+r"""The nearest point of a polyhedron, by constraint generation or a quadratic program.
+
+Constraint generation needs NumPy and SciPy alone: a few rows at a time are handed to
+the least-distance problem of Lawson and Hanson [1]_, which is one call of
+:func:`scipy.optimize.nnls`, until no row of the whole family is violated.
+
+References
+----------
+.. [1] C. L. Lawson and R. J. Hanson, *Solving Least Squares Problems*, SIAM 1995,
+   chapter 23.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import nnls
+
+from dszog._arrays import BoolArray, FloatArray, IntArray
+from dszog.errors import EmptySetError, MissingExtraError, SubproblemError
+from dszog.query import NO_INDICES
+from dszog.subproblems.base import Solution
+from dszog.subproblems.rows import Rows, SignRows, System
+
+ROWS_PER_ROUND = 20  # of each family
+MAX_ROUNDS = 500
+PRECISION = 1e-10  # of a projection, relative to the size of its argument
+ACCEPTED = 1e-7  # likewise, of what a solver returns
+EMPTY = 1e-13  # a least-distance residual below this is 0
+
+EMPTY_MESSAGE = (
+    "The feasible set is empty: no point satisfies all constraints, bounds and the "
+    "ball together. Relax them, for example by a negative margin or a larger ball."
+)
+
+
+# ------------------------------------------------------------- constraint generation
+
+
+def by_generation(
+    point: FloatArray,
+    families: Sequence[Rows],
+    signs: SignRows | None = None,
+    hint: IntArray = NO_INDICES,
+) -> Solution:
+    """Project on all rows by solving for few of them.
+
+    Parameters
+    ----------
+    point : ndarray of shape (dim,)
+    families : sequence of Rows
+    signs : SignRows, optional
+        An l1 ball beside them.
+    hint : ndarray of int64
+        Rows to begin with, numbered through the families.
+    """
+    working = _Working(families, signs, hint)
+    tolerance = PRECISION * (1.0 + float(np.sqrt(np.square(point).sum())))
+    w, off = point, 0.0
+    for n_rounds in range(1, MAX_ROUNDS + 1):
+        normals, limits = working.rows()
+        if len(limits):
+            w, multipliers = least_distance(point, normals, limits)
+            working.keep(multipliers > 0.0)
+        off, is_new = working.add_worst(w, tolerance)
+        if off <= tolerance:
+            return Solution(point=w, active=working.indices, n_rounds=n_rounds)
+        if not is_new:
+            # Rounding: the rows that are violated are already taken into account.
+            if off <= ACCEPTED / PRECISION * tolerance:
+                return Solution(point=w, active=working.indices, n_rounds=n_rounds)
+            break
+    raise SubproblemError(
+        f"A projection stopped with a violation of {off:.2g} after {n_rounds} rounds. "
+        "Scale the variables and constraints to order one, or choose another solver."
+    )
+
+
+class _Working:
+    """The rows that are taken into account at present."""
+
+    def __init__(
+        self, families: Sequence[Rows], signs: SignRows | None, hint: IntArray
+    ) -> None:
+        self._families = families
+        self._signs = signs
+        sizes = [family.n_rows for family in families]
+        self._firsts = np.cumsum([0, *sizes])
+        self.indices: IntArray = np.unique(hint)
+        dim = families[0].dim if families else (signs.dim if signs else 0)
+        self._cuts = np.empty((0, dim))  # rows of the l1 ball
+
+    def rows(self) -> tuple[FloatArray, FloatArray]:
+        """Return the vectors and limits of all of them, those of the l1 ball last."""
+        normals, limits = [], []
+        for family, first in zip(self._families, self._firsts, strict=False):
+            own = self._own(family, first)
+            normals.append(family.normals(own))
+            limits.append(family.limits(own))
+        radius = 0.0 if self._signs is None else self._signs.radius
+        return (
+            np.concatenate([*normals, self._cuts]),
+            np.concatenate([*limits, np.full(len(self._cuts), radius)]),
+        )
+
+    def _own(self, family: Rows, first: int) -> IntArray:
+        inside = (self.indices >= first) & (self.indices < first + family.n_rows)
+        return self.indices[inside] - first
+
+    def keep(self, kept: BoolArray) -> None:
+        """Leave out the others."""
+        n_numbered = len(self.indices)
+        self.indices = self.indices[kept[:n_numbered]]
+        self._cuts = self._cuts[kept[n_numbered:]]
+
+    def add_worst(self, w: FloatArray, tolerance: float) -> tuple[float, bool]:
+        """Take in rows that `w` violates; return the worst distance, and if any is new.
+
+        Distances are violations divided by the length of the row.
+        """
+        worst, n_before = 0.0, len(self.indices) + len(self._cuts)
+        for family, first in zip(self._families, self._firsts, strict=False):
+            own, off = family.worst(w, ROWS_PER_ROUND)
+            normals = family.normals(own)
+            lengths = np.sqrt(np.square(normals).sum(axis=1))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                distances = np.where(off > 0.0, off / lengths, 0.0)
+            if np.isinf(distances).any():  # 0 <= a negative number
+                raise EmptySetError(EMPTY_MESSAGE)
+            worst = max(worst, float(distances.max(initial=0.0)))
+            new = own[distances > tolerance] + first
+            self.indices = np.union1d(self.indices, new)
+        if self._signs is not None:
+            row = self._signs.row(w)
+            distance = float((row * w).sum() - self._signs.radius) / np.sqrt(len(w))
+            worst = max(worst, distance)
+            if distance > tolerance and not (self._cuts == row).all(axis=1).any():
+                self._cuts = np.vstack([self._cuts, row])
+        return worst, len(self.indices) + len(self._cuts) > n_before
+
+
+def least_distance(
+    point: FloatArray, normals: FloatArray, limits: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return the point nearest to `point` with ``normals @ w <= limits``.
+
+    And the multipliers :math:`\lambda \ge 0` with
+    :math:`w = \text{point} - \sum_j \lambda_j a_j / \|a_j\|`.
+
+    Examples
+    --------
+    >>> w, multipliers = least_distance(
+    ...     np.array([3.0, 1.0]), np.array([[2.0, 0.0]]), np.array([2.0])
+    ... )
+    >>> w, multipliers
+    (array([1., 1.]), array([2.]))
+    """
+    lengths = np.sqrt(np.square(normals).sum(axis=1))
+    is_row = lengths > 0.0
+    if not is_row.all():  # 0 <= limit: true, or no point satisfies it
+        if (limits[~is_row] < 0.0).any():
+            raise EmptySetError(EMPTY_MESSAGE)
+        multipliers = np.zeros(len(limits))
+        w, multipliers[is_row] = least_distance(point, normals[is_row], limits[is_row])
+        return w, multipliers
+    units = normals / lengths[:, np.newaxis]
+    off = np.einsum("nd,d->n", units, point) - limits / lengths
+    scale = float(np.abs(off).max(initial=0.0))
+    if not off.max(initial=0.0) > 0.0:
+        return point, np.zeros(len(off))
+    system = np.concatenate([-units.T, off[np.newaxis] / scale])
+    target = np.zeros(len(system))
+    target[-1] = 1.0
+    try:
+        weights, _ = nnls(system, target, maxiter=30 * len(off) + 300)
+    except RuntimeError as error:
+        raise SubproblemError(
+            f"scipy.optimize.nnls stopped early on {len(off)} rows ({error}). Scale "
+            "the variables and constraints to order one, or choose another solver."
+        ) from error
+    residual = np.einsum("nk,k->n", system, weights) - target
+    if -residual[-1] <= EMPTY:
+        raise EmptySetError(EMPTY_MESSAGE)
+    move = residual[:-1] / residual[-1]
+    return point - scale * move, scale / -residual[-1] * weights
+
+
+# -------------------------------------------------------------- quadratic programs
+
+
+@dataclass(frozen=True, slots=True)
+class QPResult:
+    """What a solver of quadratic programs returned."""
+
+    variables: FloatArray
+    multipliers: FloatArray
+    is_solved: bool
+    says: str
+
+
+QPSolver = Callable[[FloatArray, System], QPResult]
+
+
+def by_daqp(point: FloatArray, system: System) -> QPResult:
+    """Project with DAQP, a dual active-set solver."""
+    try:
+        import daqp
+    except ImportError as error:
+        raise MissingExtraError(
+            'solver="daqp" needs daqp, which is not installed: pip install '
+            '"dszog[qp]", or use solver="generation".'
+        ) from error
+    dim, n_all = len(point), system.matrix.shape[1]
+    hessian = np.eye(n_all)
+    hessian[range(dim, n_all), range(dim, n_all)] = 1e-8  # it has to be definite
+    linear = np.concatenate([-point, np.zeros(n_all - dim)])
+    variables, _, flag, more = daqp.solve(
+        hessian, linear, np.ascontiguousarray(system.matrix), np.array(system.limits)
+    )
+    return QPResult(
+        np.asarray(variables), np.asarray(more["lam"]), flag == 1, f"exit flag {flag}"
+    )
+
+
+def by_piqp(point: FloatArray, system: System) -> QPResult:
+    """Project with PIQP, an interior-point solver."""
+    try:
+        import piqp
+    except ImportError as error:
+        raise MissingExtraError(
+            'solver="piqp" needs piqp, which is not installed: pip install '
+            '"dszog[qp]", or use solver="generation".'
+        ) from error
+    dim, n_all = len(point), system.matrix.shape[1]
+    hessian = np.zeros((n_all, n_all), order="F")
+    hessian[range(dim), range(dim)] = 1.0
+    linear = np.concatenate([-point, np.zeros(n_all - dim)])
+    solver = piqp.DenseSolver()
+    solver.settings.eps_abs = solver.settings.eps_rel = 1e-10
+    solver.setup(
+        hessian,
+        linear,
+        G=np.asfortranarray(system.matrix),
+        h_u=np.array(system.limits),
+    )
+    status = solver.solve()
+    found = solver.result
+    is_solved = status.name == "PIQP_SOLVED"
+    return QPResult(np.array(found.x), np.array(found.z_u), is_solved, str(status))
+
+
+QP_SOLVERS: dict[str, QPSolver] = {"daqp": by_daqp, "piqp": by_piqp}
+"""Solvers of quadratic programs by name; each is an extra."""
+
+
+def by_program(
+    name: str,
+    point: FloatArray,
+    system: System,
+    otherwise: Callable[[], Solution],
+) -> Solution:
+    """Project with a named solver; check its answer, and do without it if it is wrong.
+
+    Parameters
+    ----------
+    name : str
+        One of `QP_SOLVERS`.
+    point : ndarray of shape (dim,)
+    system : System
+        All rows.
+    otherwise : callable
+        Gives the answer where the solver does not.
+    """
+    found = QP_SOLVERS[name](point, system)
+    if found.is_solved and is_nearest(point, found, system):
+        return Solution(point=found.variables[: len(point)])
+    says = found.says if not found.is_solved else "a wrong answer"
+    instead = otherwise()
+    event = f"{name} failed ({says}); constraint generation was used instead"
+    return Solution(
+        point=instead.point,
+        active=instead.active,
+        n_rounds=instead.n_rounds,
+        events=(*instead.events, event),
+    )
+
+
+def is_nearest(point: FloatArray, found: QPResult, system: System) -> bool:
+    """Whether the conditions of optimality hold, whatever the solver says."""
+    if not np.isfinite([*found.variables, *found.multipliers]).all():
+        return False
+    size = 1.0 + float(np.sqrt(np.square(point).sum()))
+    dim = len(point)
+    lengths = np.maximum(np.sqrt(np.square(system.matrix).sum(axis=1)), 1e-300)
+    off = (system.matrix @ found.variables - system.limits) / lengths
+    pull = system.matrix.T @ found.multipliers
+    pull[:dim] += found.variables[:dim] - point
+    gap = float(np.abs(found.multipliers * lengths * off).sum())
+    return bool(
+        off.max(initial=0.0) <= ACCEPTED * size
+        and np.abs(pull).max(initial=0.0) <= 10 * ACCEPTED * size
+        and found.multipliers.min(initial=0.0) >= -ACCEPTED * size
+        and gap <= 10 * ACCEPTED * size**2
+    )

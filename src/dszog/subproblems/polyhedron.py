@@ -1,0 +1,386 @@
+"""Sets of linear constraints, alone or within a ball around the origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import brentq, linprog
+
+from dszog._arrays import FloatArray, IntArray, frozen_floats
+from dszog._validation import (
+    check_choice,
+    check_floats,
+    check_number,
+    check_positive,
+)
+from dszog.errors import EmptySetError, InputError, SubproblemError
+from dszog.query import NO_INDICES
+from dszog.subproblems.base import FEASIBLE, Solution
+from dszog.subproblems.nearest import (
+    EMPTY_MESSAGE,
+    QP_SOLVERS,
+    by_generation,
+    by_program,
+)
+from dszog.subproblems.rows import (
+    BoxRows,
+    MatrixRows,
+    PairRows,
+    Rows,
+    SignRows,
+    System,
+    joined,
+)
+from dszog.subproblems.simple import check_bounded, shortened
+
+Ball: TypeAlias = Literal["none", "l2", "l1", "box"]
+Form: TypeAlias = Literal["lifted", "full"]
+SOLVERS = ("generation", *QP_SOLVERS)
+
+FULL_LIMIT = 4e9  # bytes that listing all pairs may take
+FAR = 1e4  # times the ball: so far down the slope nothing is gained any more
+ROOT = 1e-11  # relative precision at which the ball is met
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Polyhedron:
+    r"""All points that satisfy families of linear constraints, within a ball.
+
+    Made by :meth:`linear` or :meth:`pairwise`.
+
+    Parameters
+    ----------
+    families : tuple of Rows
+    ball : {"none", "l2", "l1", "box"}
+        A ball around the origin beside them, by its norm; ``"box"`` is the largest
+        absolute value.
+    ball_radius : float
+    solver : {"generation", "daqp", "piqp"}
+        What projects. ``"generation"`` needs no extra.
+    n_named : int
+        So many rows, from the first, are the constraints of a problem in their order.
+    """
+
+    families: tuple[Rows, ...]
+    ball: Ball = "none"
+    ball_radius: float = 10.0
+    solver: str = "generation"
+    n_named: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice(self, "ball", self.ball, get_args(Ball))
+        check_positive(self, ball_radius="Try 10 for variables of order one.")
+        check_choice(self, "solver", self.solver, SOLVERS)
+
+    @classmethod
+    def linear(
+        cls, A: Any, b: Any, *, lower: Any = None, upper: Any = None, **more: Any
+    ) -> Self:
+        """Return the set ``A w <= b``, between bounds if these are given.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> below = Polyhedron.linear(np.array([[1.0, 1.0]]), [1.0], lower=[0.0, 0.0])
+        >>> below.project(np.array([2.0, 0.5])).point
+        array([1., 0.])
+        """
+        name = "Polyhedron.linear"
+        matrix: Any
+        if sparse.issparse(A):
+            matrix = sparse.csr_array(A, dtype=np.float64)
+            check_floats(name, "A.data", matrix.data)
+        else:
+            matrix = check_floats(name, "A", A)
+        limits = np.atleast_1d(check_floats(name, "b", b))
+        if matrix.ndim != 2 or limits.shape != (matrix.shape[0],):
+            raise InputError(
+                f"{name}: `A` must be a matrix and `b` have an entry per row, got "
+                f"shapes {matrix.shape} and {limits.shape}. Pass A[None, :] for one."
+            )
+        families: list[Rows] = [MatrixRows(matrix, limits)]
+        families += box_rows(matrix.shape[1], lower, upper)
+        return cls(families=tuple(families), **more)
+
+    @classmethod
+    def pairwise(
+        cls,
+        X_pos: Any,
+        X_neg: Any,
+        margin: float = 0.0,
+        *,
+        form: Form = "lifted",
+        lower: Any = None,
+        upper: Any = None,
+        **more: Any,
+    ) -> Self:
+        r"""Return the set :math:`x_b^- \cdot w - x_a^+ \cdot w + \text{margin} \le 0`.
+
+        Parameters
+        ----------
+        X_pos, X_neg : array_like of shape (n, dim)
+        margin : float
+            Negative to relax. With 0 the set is a cone, and may hold the origin alone.
+        form : {"lifted", "full"}
+            ``"lifted"`` never lists the pairs: a solver gets a row per sample and one
+            more variable. ``"full"`` lists them all.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> cone = Polyhedron.pairwise(np.eye(2), -np.eye(2))
+        >>> cone.project(np.array([1.0, -3.0])).point
+        array([0., 0.])
+        """
+        name = "Polyhedron.pairwise"
+        check_choice(name, "form", form, get_args(Form))
+        positives = check_floats(name, "X_pos", X_pos)
+        negatives = check_floats(name, "X_neg", X_neg)
+        slack = -check_number(name, "margin", margin) + 0.0
+        pairs = PairRows(positives, negatives, slack)
+        first: Rows = pairs
+        if form == "full":
+            needed = 8.0 * pairs.n_rows * pairs.dim
+            if needed > FULL_LIMIT:
+                raise InputError(
+                    f"{name}: form='full' lists {pairs.n_rows:,} pairs, which takes "
+                    f"{needed / 1e9:.0f} GB. Use form='lifted', the same set."
+                )
+            first = pairs.listed()
+        families = (first, *box_rows(pairs.dim, lower, upper))
+        return cls(families=families, **more)
+
+    def __repr__(self) -> str:
+        ball = "" if self.ball == "none" else f", ball={self.ball}:{self.ball_radius:g}"
+        return f"Polyhedron(n_rows={self.n_rows:_}, dim={self.dim}{ball})"
+
+    # --------------------------------------------------------------------- the domain
+
+    @property
+    def dim(self) -> int:
+        """Number of variables."""
+        return self.families[0].dim
+
+    @property
+    def n_rows(self) -> int:
+        """Number of linear constraints."""
+        return sum(family.n_rows for family in self.families)
+
+    @cached_property
+    def is_bounded(self) -> bool:
+        """Whether a ball, or the rows themselves, leave no way to infinity."""
+        if self.ball != "none":
+            return True
+        box = self._box
+        if np.isfinite(box.lower).all() and np.isfinite(box.upper).all():
+            return True
+        return _leaves_no_way(self._system, self.dim)
+
+    def project(self, point: FloatArray, hint: IntArray = NO_INDICES) -> Solution:
+        """Return the nearest point of the set."""
+        nearest = self._nearest(point, hint)
+        if self.ball != "l2" or _norm(nearest.point) <= self.ball_radius:
+            return nearest
+        if self._is_cone:
+            shorter = shortened(nearest.point, self.ball_radius)
+            return replace(nearest, point=shorter)
+        # With multiplier mu of the ball the answer is the projection of
+        # point / (1 + mu); its norm grows with 1 / (1 + mu).
+        return self._where_ball_is_met(point, 0.0, 1.0, nearest)
+
+    def lmo(self, gradient: FloatArray, hint: IntArray = NO_INDICES) -> Solution:
+        """Return the lowest point of the set down the gradient."""
+        norm = _norm(gradient)
+        if norm == 0.0:
+            return self.project(np.zeros(self.dim), hint)
+        if self.ball != "l2":
+            return Solution(point=self._linear_program(gradient / norm))
+        down = -gradient / norm
+        if self._is_cone:
+            return self._cone_minimiser(down, hint)
+        # With multiplier 1 / t of the ball the answer is the projection of t * down.
+        near, far = 0.0, 4.0 * self.ball_radius
+        found = self._nearest(far * down, hint)
+        n_rounds = found.n_rounds
+        while _norm(found.point) < self.ball_radius and far < FAR * self.ball_radius:
+            near, far = far, 16.0 * far
+            found = self._nearest(far * down, found.active)
+            n_rounds += found.n_rounds
+        found = replace(found, n_rounds=n_rounds)
+        if _norm(found.point) <= self.ball_radius:
+            return found  # the ball is not needed, and nothing is gained further down
+        return self._where_ball_is_met(down, near, far, found)
+
+    def violation(self, x: FloatArray) -> float:
+        """Return by how much the worst row, or the ball, is exceeded."""
+        worst = [0.0]
+        worst += [float(family.worst(x, 1)[1][0]) for family in self._all_families]
+        if self.ball == "l2":
+            worst.append(_norm(x) - self.ball_radius)
+        if self.ball == "l1":
+            worst.append(float(np.abs(x).sum()) - self.ball_radius)
+        return max(worst)
+
+    def contains(self, x: FloatArray, tol: float = FEASIBLE) -> bool:
+        """Whether `x` lies in the set, but for rounding."""
+        return self.violation(x) <= tol * (1.0 + _norm(x))
+
+    def diameter(self) -> float:
+        """Return the diameter of the ball, or of the smallest box around the set."""
+        check_bounded(self)
+        if self.ball in ("l2", "l1"):
+            return 2.0 * self.ball_radius
+        sides = []
+        for variable in np.eye(self.dim):
+            low, high = self._linear_program(variable), self._linear_program(-variable)
+            sides.append(float(variable @ (high - low)))
+        return float(np.sqrt(np.square(sides).sum()))
+
+    def feasible_start(self) -> FloatArray:
+        """Return the point of the set nearest to the origin."""
+        return self.project(np.zeros(self.dim)).point
+
+    # ------------------------------------------------------------------ how it is done
+
+    @cached_property
+    def _all_families(self) -> tuple[Rows, ...]:
+        """The rows and the sides of a ball that is a box."""
+        if self.ball != "box":
+            return self.families
+        sides = np.full(self.dim, self.ball_radius)
+        return (*self.families, BoxRows(-sides, sides))
+
+    @cached_property
+    def _signs(self) -> SignRows | None:
+        return SignRows(self.dim, self.ball_radius) if self.ball == "l1" else None
+
+    @cached_property
+    def _is_cone(self) -> bool:
+        return all(family.is_homogeneous for family in self.families)
+
+    @cached_property
+    def _system(self) -> System:
+        """All rows written out."""
+        systems = [family.system() for family in self._all_families]
+        if self._signs is not None:
+            systems.append(self._signs.system())
+        return joined(systems, self.dim)
+
+    @cached_property
+    def _box(self) -> BoxRows:
+        """The bounds on single variables."""
+        lower, upper = np.full(self.dim, -np.inf), np.full(self.dim, np.inf)
+        for family in self._all_families:
+            if isinstance(family, BoxRows):
+                lower = np.maximum(lower, family.lower)
+                upper = np.minimum(upper, family.upper)
+        return BoxRows(lower, upper)
+
+    def _nearest(self, point: FloatArray, hint: IntArray) -> Solution:
+        """Return the nearest point of the rows, a ball of the norm l2 left out."""
+
+        def generated() -> Solution:
+            return by_generation(point, self._all_families, self._signs, hint)
+
+        if self.solver == "generation":
+            return generated()
+        return by_program(self.solver, point, self._system, generated)
+
+    def _cone_minimiser(self, down: FloatArray, hint: IntArray) -> Solution:
+        """Stretch the projection of the slope on the cone until it meets the ball."""
+        found = self._nearest(down, hint)
+        norm = _norm(found.point)
+        if norm <= FEASIBLE:  # nothing in the cone goes down
+            return replace(found, point=np.zeros(self.dim))
+        return replace(found, point=self.ball_radius / norm * found.point)
+
+    def _where_ball_is_met(
+        self, ray: FloatArray, near: float, far: float, at_far: Solution
+    ) -> Solution:
+        """Return the projection of a multiple of `ray` that lies on the ball."""
+        last, n_rounds = at_far, at_far.n_rounds
+
+        def beyond(multiple: float) -> float:
+            nonlocal last, n_rounds
+            last = self._nearest(multiple * ray, last.active)
+            n_rounds += last.n_rounds
+            return _norm(last.point) - self.ball_radius
+
+        at_near = beyond(near)
+        if near == 0.0 and at_near > FEASIBLE * self.ball_radius:
+            raise EmptySetError(EMPTY_MESSAGE)
+        if at_near >= 0.0:
+            return replace(last, n_rounds=n_rounds)
+        multiple = brentq(beyond, near, far, xtol=ROOT * far, rtol=4 * ROOT)
+        beyond(multiple)
+        return replace(last, n_rounds=n_rounds)
+
+    def _linear_program(self, cost: FloatArray) -> FloatArray:
+        """Minimise a linear function over the rows with HiGHS."""
+        rows = [f.system() for f in self._all_families if not isinstance(f, BoxRows)]
+        if self._signs is not None:
+            rows.append(self._signs.system())
+        matrix, limits = None, None
+        n_extra = 0
+        if rows:
+            matrix, limits = joined(rows, self.dim)
+            n_extra = matrix.shape[1] - self.dim
+        sides = np.column_stack([self._box.lower, self._box.upper])
+        free = np.tile([-np.inf, np.inf], (n_extra, 1))
+        answer = linprog(
+            np.concatenate([cost, np.zeros(n_extra)]),
+            A_ub=matrix,
+            b_ub=limits,
+            bounds=np.concatenate([sides, free]),
+            method="highs",
+        )
+        if answer.status == 2:
+            raise EmptySetError(EMPTY_MESSAGE)
+        if answer.status == 3:
+            raise InputError(
+                "Polyhedron: a linear function has no least value on an unbounded set. "
+                "Give finite bounds, or a ball."
+            )
+        if answer.status != 0:
+            raise SubproblemError(
+                f"HiGHS did not solve a linear program: {answer.message} Scale the "
+                "variables and constraints to order one."
+            )
+        return frozen_floats(answer.x[: self.dim])
+
+
+def box_rows(dim: int, lower: Any, upper: Any) -> list[Rows]:
+    """Return the bounds as a family of rows; none, if there are no bounds."""
+    low = np.full(dim, -np.inf) if lower is None else np.asarray(lower, dtype=float)
+    high = np.full(dim, np.inf) if upper is None else np.asarray(upper, dtype=float)
+    low, high = np.broadcast_to(low, dim), np.broadcast_to(high, dim)
+    if not (np.isfinite(low).any() or np.isfinite(high).any()):
+        return []
+    return [BoxRows(frozen_floats(low), frozen_floats(high))]
+
+
+def _leaves_no_way(system: System, dim: int) -> bool:
+    r"""Whether :math:`\{y : A y \le 0\}` is the origin alone.
+
+    It is if and only if the rows span the space and some combination of them with
+    positive weights is 0 (Stiemke): one linear program.
+    """
+    matrix = system.matrix
+    if np.linalg.matrix_rank(matrix) < matrix.shape[1]:
+        return False
+    answer = linprog(
+        np.zeros(len(matrix)),
+        A_eq=matrix.T,
+        b_eq=np.zeros(matrix.shape[1]),
+        bounds=(1.0, None),
+        method="highs",
+    )
+    return bool(answer.status == 0)
+
+
+def _norm(x: FloatArray) -> float:
+    return float(np.sqrt(np.square(x).sum()))
