@@ -86,8 +86,8 @@ class Polyhedron:
         --------
         >>> import numpy as np
         >>> below = Polyhedron.linear(np.array([[1.0, 1.0]]), [1.0], lower=[0.0, 0.0])
-        >>> below.project(np.array([2.0, 0.5])).point
-        array([1., 0.])
+        >>> below.project(np.array([2.0, 1.5])).point
+        array([0.75, 0.25])
         """
         name = "Polyhedron.linear"
         matrix: Any
@@ -133,8 +133,8 @@ class Polyhedron:
         --------
         >>> import numpy as np
         >>> cone = Polyhedron.pairwise(np.eye(2), -np.eye(2))
-        >>> cone.project(np.array([1.0, -3.0])).point
-        array([0., 0.])
+        >>> cone.project(np.array([1.0, 3.0])).point
+        array([1., 3.])
         """
         name = "Polyhedron.pairwise"
         check_choice(name, "form", form, get_args(Form))

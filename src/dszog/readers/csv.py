@@ -1,0 +1,244 @@
+"""Files of values parted by commas."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dszog._arrays import FloatArray, IntArray, frozen_floats
+from dszog._validation import check_count, check_flag, did_you_mean, shown
+from dszog.errors import InputError, InputTypeError
+from dszog.readers.content import MAX_BYTES, FilePath, file_name
+from dszog.readers.lines import NUMBER, place_error, quoted, read_lines
+
+_NUMBER = re.compile(NUMBER)
+_ADVICE_QUOTES = (
+    "Close every quote, and write a quote inside a quoted field twice. A field may "
+    "have 131072 characters."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """The columns of a file, kept as text until asked for as numbers.
+
+    A column never turns into another type because of what one of its fields holds:
+    who reads says what a column is, and a field that does not fit is an error.
+
+    Attributes
+    ----------
+    file : str
+        Where the table was read from.
+    names : tuple of str
+        The names of the columns, in the order of the file.
+    lines : ndarray
+        The line of the file on which each row starts, counted from 1.
+    """
+
+    file: str
+    names: tuple[str, ...]
+    lines: IntArray = field(repr=False)
+    _columns: dict[str, tuple[str, ...]] = field(repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, the header not counted."""
+        return len(self.lines)
+
+    def texts(self, name: str) -> NDArray[np.str_]:
+        """Return a column as text, as it stands in the file."""
+        return np.array(self._column(name), dtype=np.str_)
+
+    def numbers(self, name: str, *, missing: str | None = None) -> FloatArray:
+        """Return a column as finite numbers; fields equal to `missing` become NaN."""
+        column = self._column(name)
+        values = [float(text) if _NUMBER.fullmatch(text) else np.nan for text in column]
+        for row in np.flatnonzero(~np.isfinite(values)):
+            if missing is None or column[row] != missing:
+                raise self.error(
+                    int(row),
+                    name,
+                    "a finite number belongs here",
+                    "Correct the field, or say what stands for a missing value: "
+                    'numbers(..., missing="?").',
+                )
+        return frozen_floats(values)
+
+    def choices(
+        self, name: str, values: Sequence[str], *, missing: str | None = None
+    ) -> IntArray:
+        """Return for each row which of `values` the field is; -1 if it is `missing`."""
+        known = {value: place for place, value in enumerate(values)}
+        if missing is not None:
+            known[missing] = -1
+        column = self._column(name)
+        for row, text in enumerate(column):
+            if text not in known:
+                listed = ", ".join(map(repr, values))
+                raise self.error(
+                    row,
+                    name,
+                    f"the field must be one of {listed}",
+                    "Correct it, or get the file again.",
+                )
+        return np.array([known[text] for text in column], dtype=np.int64)
+
+    def error(self, row: int, name: str, what: str, advice: str) -> InputError:
+        """Return an error that names the file, the line and the column of a field."""
+        got = quoted(self._column(name)[row])
+        line = int(self.lines[row])
+        return place_error(self.file, line, repr(name), f"{what}, got {got}", advice)
+
+    def _column(self, name: str) -> tuple[str, ...]:
+        if not isinstance(name, str) or name not in self._columns:
+            raise InputError(
+                f"{self.file}: there is no column {shown(name)}."
+                f"{did_you_mean(name, self.names)} The columns are "
+                f"{shown(', '.join(self.names), 200)}."
+            )
+        return self._columns[name]
+
+
+def read_csv(
+    path: FilePath,
+    *,
+    names: Sequence[str] | None = None,
+    delimiter: str = ",",
+    skip_lines: int = 0,
+    skip_blanks: bool = False,
+    max_bytes: int = MAX_BYTES,
+) -> Table:
+    r"""Read a file of values parted by commas, plain or gzip, bzip2 or xz.
+
+    Every row must have as many fields as there are names. Fields may be quoted. Line
+    ends inside quotes are read as a line feed.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+    names : sequence of str, optional
+        The names of the columns of a file that does not start with them.
+    delimiter : str
+        What parts the fields: one character.
+    skip_lines : int
+        How many lines to leave out at the top, before the names.
+    skip_blanks : bool
+        Whether to leave out blanks after a delimiter, as in ``a, b``.
+    max_bytes : int
+        Refuse files with more bytes than this, packed or unpacked.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from dszog.readers import read_csv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "people.csv")
+    ...     written = path.write_text("age,sex\n39,Male\n50,Female\n")
+    ...     table = read_csv(path)
+    >>> table.numbers("age")
+    array([39., 50.])
+    >>> table.choices("sex", ["Male", "Female"])
+    array([0, 1])
+    """
+    _check_delimiter(delimiter)
+    check_flag("read_csv", "skip_blanks", skip_blanks)
+    skipped = check_count("read_csv", "skip_lines", skip_lines, least=0)
+    lines = read_lines(path, max_bytes=max_bytes)
+    records = _records(path, lines, skipped, delimiter, skip_blanks)
+    header = next(records, None) if names is None else (0, list(names))
+    if header is None:
+        raise _no_rows(path)
+    checked = _checked_names(path, *header)
+    numbers, rows = [], []
+    for line, fields in records:
+        if len(fields) != len(checked):
+            raise _wrong_width(path, line, fields, checked, delimiter)
+        numbers.append(line)
+        rows.append(fields)
+    if not rows:
+        raise _no_rows(path)
+    return Table(
+        file=file_name(path),
+        names=checked,
+        lines=np.array(numbers, dtype=np.int64),
+        _columns=dict(zip(checked, zip(*rows, strict=True), strict=True)),
+    )
+
+
+def _records(
+    path: FilePath, lines: list[str], skipped: int, delimiter: str, skip_blanks: bool
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield each record with the line on which it starts."""
+    reader = csv.reader(
+        (line + "\n" for line in lines[skipped:]),
+        delimiter=delimiter,
+        skipinitialspace=skip_blanks,
+        strict=True,
+    )
+    while True:
+        start = skipped + reader.line_num + 1
+        try:
+            fields = next(reader, None)
+        except csv.Error as error:
+            raise place_error(path, start, 1, str(error), _ADVICE_QUOTES) from None
+        if fields is None:
+            return
+        if not fields:
+            raise place_error(path, start, 1, "the line is empty", "Delete it.")
+        yield start, fields
+
+
+def _check_delimiter(delimiter: str) -> None:
+    wrong = not isinstance(delimiter, str) or len(delimiter) != 1
+    if wrong or delimiter in '\n\r" \x00':
+        raise InputError(
+            "read_csv: `delimiter` must be one character and no quote, blank or line "
+            f"end, got {shown(delimiter)}. Pass ',', ';' or a tab."
+        )
+
+
+def _checked_names(path: FilePath, line: int, names: list[str]) -> tuple[str, ...]:
+    where = f"{file_name(path)}, line {line}" if line else "read_csv: `names`"
+    if not names:
+        raise InputError(f"{where}: there are no names. Pass one for each column.")
+    for place, name in enumerate(names):
+        if not isinstance(name, str):
+            raise InputTypeError(
+                f"{where}: the name of column {place + 1} must be text, got "
+                f"{shown(name)}. Pass a str."
+            )
+        if not name.strip() or name in names[:place]:
+            raise InputError(
+                f"{where}: the name of column {place + 1} is {quoted(name)}, which is "
+                "empty or taken. Give each column a name of its own, or pass `names` "
+                "with skip_lines=1."
+            )
+    return tuple(names)
+
+
+def _wrong_width(
+    path: FilePath, line: int, fields: list[str], names: Sequence[str], delimiter: str
+) -> InputError:
+    place = min(len(fields), len(names))
+    where: int | str = repr(names[place]) if place < len(names) else place + 1
+    return place_error(
+        path,
+        line,
+        where,
+        f"the row has {len(fields)} fields, {len(names)} belong there",
+        f"Write one for each column, parted by {delimiter!r}; quote a field that "
+        "contains it.",
+    )
+
+
+def _no_rows(path: FilePath) -> InputError:
+    return InputError(
+        f"{file_name(path)}: the file has no rows of data. Get it again, or pass "
+        "`names` if its first line is data."
+    )

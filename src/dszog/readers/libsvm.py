@@ -1,0 +1,238 @@
+"""Files in the LIBSVM format: ``label index:value index:value ...``."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from dszog._arrays import FloatArray, IntArray
+from dszog._validation import check_count, check_flag
+from dszog.errors import InputError
+from dszog.readers.content import MAX_BYTES, FilePath, file_name
+from dszog.readers.lines import NUMBER, place_error, quoted, read_lines
+
+MAX_FEATURES = 2**24
+"""The largest index that is taken without being told `n_features`."""
+_MOST_FEATURES = 2**31 - 1
+_INDEX = r"[0-9]{1,10}"
+_ROW = re.compile(rf"[ \t]*({NUMBER})((?:[ \t]+{_INDEX}:{NUMBER})*)[ \t]*")
+_NUMBER = re.compile(NUMBER)
+
+
+class LabelledRows(NamedTuple):
+    """The rows of a file and their labels.
+
+    Attributes
+    ----------
+    X : scipy.sparse.csr_array
+        One row for each line, shape (n_rows, n_features). Entries that the file writes
+        as 0 are stored.
+    y : ndarray
+        The label of each row.
+    """
+
+    X: Any
+    y: FloatArray
+
+
+def read_libsvm(
+    path: FilePath,
+    n_features: int | None = None,
+    *,
+    zero_based: bool = False,
+    max_bytes: int = MAX_BYTES,
+) -> LabelledRows:
+    r"""Read a file in the LIBSVM (SVMlight) format, plain or gzip, bzip2 or xz.
+
+    Each line is ``label index:value index:value ...`` with one number for a label,
+    ascending indices and finite values. What follows a ``#`` is a comment. Anything
+    else is an error that names the line and the column.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+    n_features : int, optional
+        Number of columns of `X`. Without it, the largest index decides: give it when
+        several files belong together, and for more than 16,777,216 columns.
+    zero_based : bool
+        Whether indices count from 0. This is never guessed.
+    max_bytes : int
+        Refuse files with more bytes than this, packed or unpacked.
+
+    Returns
+    -------
+    LabelledRows
+        The pair ``(X, y)``.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from dszog.readers import read_libsvm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "two_rows")
+    ...     written = path.write_text("+1 1:0.5 3:2\n-1 2:1\n")
+    ...     X, y = read_libsvm(path)
+    >>> X.toarray()
+    array([[0.5, 0. , 2. ],
+           [0. , 1. , 0. ]])
+    >>> y
+    array([ 1., -1.])
+    """
+    check_flag("read_libsvm", "zero_based", zero_based)
+    most = MAX_FEATURES if n_features is None else _checked_width(n_features)
+    lines = read_lines(path, max_bytes=max_bytes)
+    rows = _Rows(path, first=0 if zero_based else 1, most=most, told=bool(n_features))
+    for number, line in enumerate(lines, 1):
+        rows.add(number, line)
+    return rows.matrix(n_features)
+
+
+def _checked_width(n_features: Any) -> int:
+    width = check_count("read_libsvm", "n_features", n_features)
+    if width > _MOST_FEATURES:
+        raise InputError(
+            f"read_libsvm: `n_features` must be at most {_MOST_FEATURES}, got {width}. "
+            "Number the columns anew."
+        )
+    return width
+
+
+class _Rows:
+    """Collects rows. A line is either right, or looked at again for what is wrong."""
+
+    def __init__(self, path: FilePath, *, first: int, most: int, told: bool) -> None:
+        self._path, self._first, self._told = path, first, told
+        self._last = most + first - 1  # largest index allowed
+        self._labels, self._values = array("d"), array("d")
+        self._indices, self._ends = array("q"), array("q", [0])
+
+    def add(self, number: int, line: str) -> None:
+        data = line.partition("#")[0] if "#" in line else line
+        if data is not line and not data.strip(" \t"):
+            return  # a comment on a line of its own
+        row = _ROW.fullmatch(data)
+        if row is None:
+            raise self._complaint(number, data)
+        self._labels.append(float(row[1]))
+        fields = row[2].replace(":", " ").split()
+        indices = list(map(int, fields[::2]))
+        values = list(map(float, fields[1::2]))
+        if not self._in_order(indices) or not np.isfinite(self._labels[-1]):
+            raise self._complaint(number, data)
+        self._indices.extend(indices)
+        self._values.extend(values)
+        self._ends.append(len(self._values))
+        if not _all_finite(values):
+            raise self._complaint(number, data)
+
+    def _in_order(self, indices: list[int]) -> bool:
+        if not indices:
+            return True
+        return (
+            indices[0] >= self._first
+            and indices[-1] <= self._last
+            and all(map(int.__lt__, indices, indices[1:]))
+        )
+
+    def _complaint(self, number: int, line: str) -> InputError:
+        """Return the error for the first thing that is wrong in a line."""
+        fields = list(re.finditer(r"[^ \t]+", line))
+        previous = self._first - 1
+        for place, field in enumerate(fields):
+            if place == 0:
+                fault = _fault_of_label(field[0])
+            else:
+                fault = self._fault_of_entry(field[0], previous)
+            if fault:
+                return place_error(self._path, number, field.start() + 1, *fault)
+            previous = int(field[0].partition(":")[0]) if place else previous
+        return place_error(
+            self._path, number, 1, "the line has no label", _ADVICE_EMPTY
+        )
+
+    def _fault_of_entry(self, field: str, previous: int) -> tuple[str, str] | None:
+        index, colon, value = field.partition(":")
+        if not colon:
+            return f"{quoted(field)} is not index:value", _ADVICE_ENTRY
+        if index == "qid":
+            return "a query id (qid) is not read", "Delete the qid fields."
+        if not re.fullmatch(r"[0-9]+", index):
+            return f"the index {quoted(index)} is not a plain number", _ADVICE_ENTRY
+        if len(index) > 10:
+            return f"the index {quoted(index)} is longer than 10 digits", _ADVICE_ENTRY
+        column = int(index)
+        if column > self._last:
+            return f"the index {column} is above {self._last}", self._too_wide()
+        if column < self._first:
+            return f"the index is {column}, the first is 1", (
+                "If the indices of this file count from 0, pass zero_based=True."
+            )
+        if column <= previous:
+            return (
+                f"the index {column} does not come after {previous}",
+                "Sort the entries of each line, and write each index once.",
+            )
+        return _fault_of_number(f"the value of index {column}", value)
+
+    def _too_wide(self) -> str:
+        if self._told:
+            return "Pass a larger `n_features`, or correct the index."
+        return "If it is right, pass `n_features`."
+
+    def matrix(self, n_features: int | None) -> LabelledRows:
+        if not self._labels:
+            raise InputError(
+                f"{file_name(self._path)}: the file has comments and no rows. Get it "
+                "again."
+            )
+        indices: IntArray = np.frombuffer(self._indices, dtype=np.int64) - self._first
+        width = n_features or (int(indices.max()) + 1 if len(indices) else 0)
+        if not width:
+            raise InputError(
+                f"{file_name(self._path)}: no line has an index:value entry, so the "
+                "number of columns is unknown. Pass `n_features`."
+            )
+        values = np.array(self._values)
+        # 32 bits where they do: not everything that takes a matrix takes 64.
+        kind = np.int32 if len(values) < 2**31 else np.int64
+        places = (indices.astype(kind), np.array(self._ends, dtype=kind))
+        X = csr_array((values, *places), shape=(len(self._labels), width))
+        return LabelledRows(X, np.array(self._labels))
+
+
+def _all_finite(values: list[float]) -> bool:
+    total = sum(values)  # infinite if one of them is; seldom otherwise
+    return total - total == 0 or bool(np.isfinite(values).all())
+
+
+_ADVICE_EMPTY = "Delete it if it is empty, else begin it with the label."
+_ADVICE_ENTRY = "Write entries as index:value, such as 3:0.5, parted by blanks."
+
+
+def _fault_of_label(field: str) -> tuple[str, str] | None:
+    if ":" in field:
+        return f"the line starts with {quoted(field)}, not with a label", _ADVICE_EMPTY
+    if "," in field:
+        return f"the label is {quoted(field)}", (
+            "Write one number; several labels for one row are not read."
+        )
+    return _fault_of_number("the label", field)
+
+
+def _fault_of_number(name: str, field: str) -> tuple[str, str] | None:
+    if field and not _NUMBER.fullmatch(field):
+        return f"{name} is {quoted(field)}", (
+            "Write a finite decimal number, such as 1, -0.5 or 2e-3."
+        )
+    if not field:
+        return f"{name} is missing", "Write a number after the colon, without blanks."
+    if not np.isfinite(float(field)):
+        return f"{name} is {quoted(field)}, too large for a float64", (
+            "Write a number below 1.8e308."
+        )
+    return None

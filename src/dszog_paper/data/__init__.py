@@ -1,0 +1,30 @@
+"""The data of the paper: real, generated, and stand-ins for the real ones.
+
+>>> from dszog_paper.data import generate, paper_split
+>>> split = paper_split(generate("gen", seed=1), seed=1)
+>>> split.train.X.shape, split.test.X.shape, split.validation.X.shape
+((500, 50), (300, 50), (200, 50))
+"""
+
+from dszog_paper.data.fetch import fetch
+from dszog_paper.data.generate import GENERATED, generate
+from dszog_paper.data.loaders import load
+from dszog_paper.data.samples import Samples
+from dszog_paper.data.sources import DATA_SETS, DataFile, DataSet
+from dszog_paper.data.splits import Split, paper_split
+from dszog_paper.data.stand_ins import stand_in, write_stand_in
+
+__all__ = [
+    "DATA_SETS",
+    "GENERATED",
+    "DataFile",
+    "DataSet",
+    "Samples",
+    "Split",
+    "fetch",
+    "generate",
+    "load",
+    "paper_split",
+    "stand_in",
+    "write_stand_in",
+]

@@ -1,0 +1,150 @@
+"""From the files of a data set to samples. Nothing here knows where a file lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dszog._arrays import IntArray
+from dszog.errors import InputError
+from dszog.readers import Table, read_csv, read_libsvm
+from dszog.readers.content import FilePath, file_name
+from dszog_paper.data import columns
+from dszog_paper.data.samples import Samples
+
+_Columns: TypeAlias = dict[str, NDArray[Any]]  # numbers, or whether something holds
+
+N_FEATURES = {"a9a": 123, "w8a": 300, "svmguide3": 22}
+"""Columns of the LIBSVM files. No test part has all of them, so they are told."""
+
+
+def parse_libsvm(name: str, path: FilePath, *, one_class: bool = False) -> Samples:
+    """Read a9a, w8a or svmguide3. The labels in the file are -1 and +1."""
+    X, y = read_libsvm(path, N_FEATURES[name])
+    wrong = np.flatnonzero(np.abs(y) != 1)
+    if len(wrong):
+        raise InputError(
+            f"{file_name(path)}: the labels must be -1 and +1, got {y[wrong[0]]:g} in "
+            f"row {wrong[0] + 1}. Get the file again."
+        )
+    return Samples(name=name, X=X, y=y, one_class=one_class)
+
+
+def parse_adult(path: FilePath, *, is_test: bool = False) -> Samples:
+    """Read Adult: whether an income is above 50,000 dollars.
+
+    Features are the four numbers and, for each category of a person's work and family,
+    whether it applies; an unknown one applies nowhere. ``fnlwgt`` is a weight of the
+    census and ``education`` says what ``education-num`` does: both are left out.
+    Sensitive are sex, race, age group (those of a9a) and whether the native country is
+    the United States (an unknown one is not); ``relationship`` still tells husbands
+    from wives.
+    """
+    table = read_csv(
+        path, names=columns.ADULT, skip_lines=1 if is_test else 0, skip_blanks=True
+    )
+    features = _numbers(table, columns.ADULT_NUMBERS)
+    for name, values in columns.ADULT_CHOICES.items():
+        features |= _indicators(name, values, table.choices(name, values, missing="?"))
+    ages = table.numbers("age")
+    starts = np.array(columns.ADULT_AGES)
+    groups = [f"{first}-{past - 1}" for first, past in pairwise(starts)]
+    groups.append(f"{starts[-1]} and over")
+    races = columns.ADULT_RACES
+    country = table.texts("native-country")
+    stop = "." if is_test else ""
+    return _samples(
+        "adult",
+        features,
+        table.choices("income", [f"<=50K{stop}", f">50K{stop}"]),
+        {"sex = Female": table.choices("sex", ["Male", "Female"])}
+        | _indicators("race", races, table.choices("race", races))
+        | _indicators("age", groups, np.searchsorted(starts, ages, "right") - 1)
+        | {"native-country = United-States": country == "United-States"},
+    )
+
+
+def parse_compas(path: FilePath) -> Samples:
+    """Read COMPAS: whether a person was charged again within two years.
+
+    Rows are those that ProPublica kept: screened within 30 days of the arrest. Features
+    are earlier offences and the degree of the charge; no score and nothing of what came
+    after. Sensitive are sex, race (those of fewer than 40 people count as other) and
+    age group.
+    """
+    table = read_csv(path)
+    days = table.numbers("days_b_screening_arrest", missing="")
+    kept = np.flatnonzero(np.abs(days) <= 30)  # NaN is not
+    features = _numbers(table, columns.COMPAS_NUMBERS)
+    features["charge = felony"] = table.choices("c_charge_degree", ["M", "F"])
+    races = columns.COMPAS_RACES
+    race = np.minimum(table.choices("race", races), races.index("Other"))
+    ages = columns.COMPAS_AGES
+    return _samples(
+        "compas",
+        features,
+        table.choices("two_year_recid", ["0", "1"]),
+        {"sex = Female": table.choices("sex", ["Male", "Female"])}
+        | _indicators("race", races[: races.index("Other") + 1], race)
+        | _indicators("age", ages, table.choices("age_cat", ages)),
+        kept,
+    )
+
+
+def parse_communities(path: FilePath) -> Samples:
+    """Read Communities: whether a community has more violent crime than the median.
+
+    Features are the predictors that are neither sensitive nor mostly missing. Sensitive
+    are 13 columns on origin and language: whether each is above its median. The one
+    community without ``OtherPerCap`` is left out.
+    """
+    table = read_csv(path)
+    label, sensitive = columns.COMMUNITIES_LABEL, columns.COMMUNITIES_SENSITIVE
+    unused = {
+        label,
+        *columns.COMMUNITIES_NOT_PREDICTIVE,
+        *columns.COMMUNITIES_MOSTLY_MISSING,
+        *sensitive,
+    }
+    features = _numbers(table, (x for x in columns.COMMUNITIES if x not in unused))
+    crime = table.numbers(label)
+    groups = {name: table.numbers(name, missing="?") for name in sensitive}
+    known = np.flatnonzero(np.isfinite(list(groups.values())).all(axis=0))
+    return _samples(
+        "communities",
+        features,
+        crime > np.median(crime),
+        {f"{x} > median": at > np.nanmedian(at) for x, at in groups.items()},
+        known,
+    )
+
+
+def _numbers(table: Table, names: Iterable[str]) -> _Columns:
+    return {name: table.numbers(name) for name in names}
+
+
+def _indicators(name: str, values: Sequence[str], choices: IntArray) -> _Columns:
+    """Return one column for each value: whether it is the one of a row."""
+    return {f"{name} = {value}": choices == place for place, value in enumerate(values)}
+
+
+def _samples(
+    name: str,
+    features: _Columns,
+    positive: NDArray[Any],
+    sensitive: _Columns,
+    rows: IntArray | None = None,
+) -> Samples:
+    kept = np.arange(len(positive)) if rows is None else rows
+    return Samples(
+        name=name,
+        X=np.column_stack(list(features.values()))[kept],
+        y=np.where(positive, 1.0, -1.0)[kept],
+        feature_names=tuple(features),
+        sensitive=np.column_stack(list(sensitive.values())).astype(np.float64)[kept],
+        sensitive_names=tuple(sensitive),
+    )

@@ -1,0 +1,164 @@
+"""Generated look-alikes of the real data sets, for tests and for work without them.
+
+A stand-in has the format, the columns and roughly the shares of the real one, in a few
+hundred rows. It says nothing about the real data; its name says that it is a stand-in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dszog._random import stream
+from dszog._validation import check_choice, check_seed
+from dszog_paper.data import columns
+from dszog_paper.data.loaders import PARSERS
+from dszog_paper.data.samples import Samples
+from dszog_paper.data.sources import DATA_SETS
+
+STAND_IN = 4
+"""Purpose of the draws that make stand-ins."""
+N_ROWS = 600
+
+
+def stand_in(name: str, part: str = "train", *, seed: int = 0) -> Samples:
+    """Return a generated look-alike of a part of a real data set.
+
+    It is written as a file like the real one and read by the same code.
+
+    Examples
+    --------
+    >>> stand_in("a9a").name, stand_in("a9a").n_features
+    ('a9a (stand-in)', 123)
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_stand_in(name, part, Path(folder), seed=seed)
+        samples = PARSERS[name, part](path)
+    return dataclasses.replace(samples, name=f"{name} (stand-in)")
+
+
+def write_stand_in(name: str, part: str, folder: Path, *, seed: int = 0) -> Path:
+    """Write a look-alike of a data file into a folder, and return its path."""
+    check_choice("stand_in", "name", name, DATA_SETS)
+    files = DATA_SETS[name].files
+    check_choice("stand_in", "part", part, files)
+    turn = list(PARSERS).index((name, part))
+    rng = stream(check_seed("stand_in", seed), turn, purpose=STAND_IN)
+    path = folder / files[part].name
+    path.write_text(_WRITERS[name](rng, part == "test"), encoding="utf-8", newline="\n")
+    return path
+
+
+# ------------------------------------------------------------------------ LIBSVM files
+
+
+def _labels(rng: np.random.Generator, share: float, leaning: NDArray[Any]) -> list[str]:
+    """Call the rows that lean most positive, so that there is something to learn."""
+    noisy = leaning + 0.5 * leaning.std() * rng.standard_normal(len(leaning))
+    cut = np.quantile(noisy, 1 - share)
+    return ["+1" if each > cut else "-1" for each in noisy]
+
+
+def _a9a(rng: np.random.Generator, is_test: bool) -> str:
+    X = rng.random((N_ROWS, 123)) < rng.dirichlet(np.ones(123)) * 14
+    return _binary(X, _labels(rng, 0.24, X @ rng.standard_normal(123)))
+
+
+def _w8a(rng: np.random.Generator, is_test: bool) -> str:
+    X = rng.random((N_ROWS, 300)) < rng.dirichlet(np.ones(300)) * 12
+    X[rng.random(N_ROWS) < 0.084] = False  # pages without any keyword
+    return _binary(X, _labels(rng, 0.03, X @ rng.standard_normal(300)))
+
+
+def _binary(X: NDArray[Any], labels: list[str]) -> str:
+    rows = (np.flatnonzero(row) + 1 for row in X)
+    return "".join(
+        " ".join([label, *(f"{index}:1" for index in row)]) + " \n"
+        for label, row in zip(labels, rows, strict=True)
+    )
+
+
+def _svmguide3(rng: np.random.Generator, is_test: bool) -> str:
+    n = 41 if is_test else N_ROWS
+    X = rng.standard_normal((n, 22)) * np.geomspace(1e-5, 1, 22)
+    X[:, 21] = 0.0
+    leaning = X @ np.geomspace(1e5, 1, 22)
+    labels = ["+1"] * n if is_test else _labels(rng, 0.24, leaning)
+    return "".join(
+        f"{label} {' '.join(f'{i}:{value:.7g}' for i, value in enumerate(row, 1))}\n"
+        for label, row in zip(labels, X, strict=True)
+    )
+
+
+# ----------------------------------------------------------------------------- tables
+
+
+def _adult(rng: np.random.Generator, is_test: bool) -> str:
+    drawn = {
+        name: rng.choice([*values, "?"], N_ROWS)
+        for name, values in columns.ADULT_CHOICES.items()
+    }
+    drawn |= {
+        "age": rng.integers(17, 91, N_ROWS),
+        "fnlwgt": rng.integers(12_285, 1_000_000, N_ROWS),
+        "education": rng.choice(["HS-grad", "Bachelors"], N_ROWS),
+        "education-num": rng.integers(1, 17, N_ROWS),
+        "race": rng.choice(columns.ADULT_RACES, N_ROWS),
+        "sex": rng.choice(["Male", "Female"], N_ROWS, p=[0.67, 0.33]),
+        "capital-gain": rng.choice([0, 7298, 99999], N_ROWS, p=[0.92, 0.07, 0.01]),
+        "capital-loss": rng.choice([0, 1902], N_ROWS, p=[0.95, 0.05]),
+        "hours-per-week": rng.integers(1, 100, N_ROWS),
+        "native-country": rng.choice(["United-States", "Mexico", "?"], N_ROWS),
+    }
+    rich = drawn["education-num"] + 6 * rng.random(N_ROWS) > 17
+    drawn["income"] = np.where(rich, ">50K", "<=50K")
+    rows = zip(*(drawn[name].tolist() for name in columns.ADULT), strict=True)
+    stop = "." if is_test else ""
+    first = "|1x3 Cross validator\n" if is_test else ""
+    return first + "".join(f"{', '.join(map(str, row))}{stop}\n" for row in rows) + "\n"
+
+
+def _compas(rng: np.random.Generator, is_test: bool) -> str:
+    counts = rng.geometric(0.5, (N_ROWS, len(columns.COMPAS))) - 1
+    drawn = dict(zip(columns.COMPAS, counts.T.astype(np.str_), strict=True))
+    again = rng.random(N_ROWS) < 1 - 1 / (2 + counts[:, 7])
+    drawn |= {
+        "sex": rng.choice(["Male", "Female"], N_ROWS, p=[0.8, 0.2]),
+        "age_cat": rng.choice(columns.COMPAS_AGES, N_ROWS),
+        "race": rng.choice(columns.COMPAS_RACES, N_ROWS),
+        "days_b_screening_arrest": rng.choice(["-1", "0", "31", ""], N_ROWS),
+        "c_charge_degree": rng.choice(["F", "M"], N_ROWS),
+        "two_year_recid": np.where(again, "1", "0"),
+    }
+    return _csv(columns.COMPAS, drawn)
+
+
+def _communities(rng: np.random.Generator, is_test: bool) -> str:
+    values = rng.random((N_ROWS, len(columns.COMMUNITIES))).round(2)
+    drawn = dict(zip(columns.COMMUNITIES, values.T.astype(np.str_), strict=True))
+    for name in columns.COMMUNITIES_MOSTLY_MISSING:
+        drawn[name] = np.where(rng.random(N_ROWS) < 0.84, "?", drawn[name])
+    drawn["OtherPerCap"][0] = "?"
+    drawn["communityname"] = np.array([f"Place{row}city" for row in range(N_ROWS)])
+    return _csv(columns.COMMUNITIES, drawn)
+
+
+def _csv(names: tuple[str, ...], drawn: dict[str, NDArray[Any]]) -> str:
+    rows = zip(*(drawn[name].tolist() for name in names), strict=True)
+    return "".join(",".join(row) + "\n" for row in [names, *rows])
+
+
+_WRITERS: dict[str, Callable[[np.random.Generator, bool], str]] = {
+    "a9a": _a9a,
+    "w8a": _w8a,
+    "svmguide3": _svmguide3,
+    "adult": _adult,
+    "compas": _compas,
+    "communities": _communities,
+}

@@ -1,0 +1,208 @@
+"""The data sets: read by the same code from real files and from their stand-ins."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dszog.errors import InputError
+from dszog_paper.data import DATA_SETS, load, stand_in, write_stand_in
+from dszog_paper.data.loaders import PARSERS
+
+PARTS = list(PARSERS)
+IDS = [f"{name}-{part}" for name, part in PARTS]
+FAIR = ["adult", "compas", "communities"]
+
+real = pytest.mark.skipif("DSZOG_DATA" not in os.environ, reason="DSZOG_DATA not set")
+
+
+def test_every_file_of_every_data_set_has_a_parser() -> None:
+    parts = [(name, part) for name in DATA_SETS for part in DATA_SETS[name].files]
+
+    assert sorted(parts) == sorted(PARTS)
+
+
+# --------------------------------------------------------------------------- stand-ins
+
+
+@pytest.mark.parametrize(("name", "part"), PARTS, ids=IDS)
+def test_a_stand_in_is_like_the_real_one_and_says_that_it_is_not(
+    name: str, part: str
+) -> None:
+    samples = stand_in(name, part)
+
+    assert samples.name == f"{name} (stand-in)"
+    assert samples.n_features == REAL[name, part][1]
+    assert bool(samples.sensitive_names) == (name in FAIR)
+    if (name, part) != ("svmguide3", "test"):
+        assert abs(100 * samples.positive_share - REAL[name, part][2]) < 15
+
+
+@pytest.mark.parametrize(("name", "part"), PARTS, ids=IDS)
+def test_a_stand_in_is_a_function_of_its_seed(
+    name: str, part: str, tmp_path: Path
+) -> None:
+    first = write_stand_in(name, part, tmp_path, seed=1).read_bytes()
+
+    assert write_stand_in(name, part, tmp_path, seed=1).read_bytes() == first
+    assert write_stand_in(name, part, tmp_path, seed=2).read_bytes() != first
+
+
+def test_stand_ins_have_the_oddities_of_the_real_ones() -> None:
+    assert (np.diff(stand_in("w8a").X.indptr) == 0).any()
+    assert not stand_in("svmguide3").dense[:, 21].any()
+    assert stand_in("svmguide3", "test").positive_share == 1
+    assert stand_in("communities").n_rows == 599  # one without OtherPerCap
+    assert stand_in("compas").n_rows < 400  # screened too late
+
+
+@pytest.mark.parametrize("name", FAIR)
+def test_no_sensitive_column_is_a_feature(name: str) -> None:
+    samples = stand_in(name)
+    sensitive = {each.split()[0] for each in samples.sensitive_names}
+    features = {each.split()[0] for each in samples.feature_names}
+
+    assert not sensitive & features
+    assert samples.sensitive.shape == (samples.n_rows, len(samples.sensitive_names))
+    assert set(np.unique(samples.sensitive)) == {0, 1}
+
+
+def test_an_unknown_name_or_part_is_refused_with_the_nearest() -> None:
+    with pytest.raises(
+        InputError, match=r"`name` must be one of .* Did you mean 'a9a'"
+    ):
+        load("a9b")
+    with pytest.raises(InputError, match="`part` must be one of 'train', got 'test'"):
+        stand_in("compas", "test")
+
+
+# -------------------------------------------------------------------------- wrong files
+
+
+def _altered(
+    folder: Path, name: str, part: str, line: int, old: str, new: str
+) -> tuple[Any, Path]:
+    path = write_stand_in(name, part, folder)
+    lines = path.read_text().split("\n")
+    assert old in lines[line - 1]
+    lines[line - 1] = lines[line - 1].replace(old, new, 1)
+    path.write_text("\n".join(lines))
+    return PARSERS[name, part], path
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "line", "old", "new", "message"),
+    [
+        ("a9a", "train", 3, ":1", ":x", "a9a, line 3, column .*: the value .* is 'x'"),
+        ("a9a", "train", 3, "1 ", "2 ", "a9a: the labels must be -1 and .*in row 3"),
+        ("a9a", "test", 3, ":1", ":nan", "a9a.t, line 3, .* is 'nan'"),
+        ("svmguide3", "train", 2, " 22:", " 23:", "line 2, .* index 23 is above 22"),
+        ("adult", "train", 4, "ale, ", "ales, ", "adult.data, line 4, column 'sex'"),
+        ("adult", "test", 4, "0K.", "0K", "adult.test, line 4, column 'income'"),
+        ("adult", "train", 4, ", ", " ", "line 4, .* has 14 fields, 15 belong"),
+        ("compas", "train", 1, "sex", "gender", "no column 'sex'"),
+        ("compas", "train", 9, "ale", "", "line 9, column 'sex': .* one of 'Male'"),
+    ],
+)
+def test_an_altered_line_is_refused_by_place(
+    tmp_path: Path, name: str, part: str, line: int, old: str, new: str, message: str
+) -> None:
+    parse, path = _altered(tmp_path, name, part, line, old, new)
+    with pytest.raises(InputError, match=message):
+        parse(path)
+
+
+@pytest.mark.parametrize("value", ["nan", "", "?", "O.5", "inf"])
+def test_a_feature_that_is_no_number_is_refused_by_place(
+    tmp_path: Path, value: str
+) -> None:
+    path = write_stand_in("communities", "train", tmp_path)
+    lines = path.read_text().split("\n")
+    fields = lines[6].split(",")
+    fields[lines[0].split(",").index("medIncome")] = value
+    lines[6] = ",".join(fields)
+    path.write_text("\n".join(lines))
+    with pytest.raises(
+        InputError, match=r"ties.csv, line 7, column 'medIncome': a fin"
+    ):
+        PARSERS["communities", "train"](path)
+
+
+@pytest.mark.parametrize(("name", "part"), PARTS, ids=IDS)
+def test_a_cut_off_file_is_refused(tmp_path: Path, name: str, part: str) -> None:
+    path = write_stand_in(name, part, tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2 - (content[len(content) // 2] == 10)])
+    with pytest.raises(InputError, match=r"line .*, column .* may be cut off"):
+        PARSERS[name, part](path)
+
+
+@pytest.mark.parametrize("name", FAIR)
+def test_a_constant_sensitive_column_is_refused_by_name(
+    tmp_path: Path, name: str
+) -> None:
+    path = write_stand_in(name, "train", tmp_path)
+    text = path.read_text()
+    if name == "communities":
+        header, *rows = (line.split(",") for line in text.splitlines())
+        place = header.index("racepctblack")
+        for row in rows:
+            row[place] = "0.5"
+        text = "".join(",".join(row) + "\n" for row in [header, *rows])
+    path.write_text(text.replace(" Female", " Male").replace("\nFemale", "\nMale"))
+    with pytest.raises(InputError, match=r"sensitive column '\S+ .*' is 0 in all"):
+        PARSERS[name, "train"](path)
+
+
+def test_one_label_alone_is_refused(tmp_path: Path) -> None:
+    path = write_stand_in("w8a", "train", tmp_path)
+    path.write_text(path.read_text().replace("+1", "-1"))
+    with pytest.raises(InputError, match=r"w8a: the labels must be .*, got -1\. Pass"):
+        PARSERS["w8a", "train"](path)
+
+
+# ----------------------------------------------------------------------- the real files
+
+REAL = {  # rows, columns, share of positives in %, sensitive columns
+    ("a9a", "train"): (32_561, 123, 24.081, 0),
+    ("a9a", "test"): (16_281, 123, 23.623, 0),
+    ("w8a", "train"): (49_749, 300, 2.973, 0),
+    ("w8a", "test"): (14_951, 300, 3.037, 0),
+    ("svmguide3", "train"): (1_243, 22, 23.813, 0),
+    ("svmguide3", "test"): (41, 22, 100.0, 0),
+    ("adult", "train"): (32_561, 39, 24.081, 12),
+    ("adult", "test"): (16_281, 39, 23.623, 12),
+    ("compas", "train"): (6_172, 5, 45.512, 8),
+    ("communities", "train"): (1_993, 87, 49.774, 13),
+}
+
+
+@real
+@pytest.mark.parametrize(("name", "part"), PARTS, ids=IDS)
+def test_the_real_file_has_the_published_size_and_shares(name: str, part: str) -> None:
+    samples = load(name, part, allow_download=False)
+
+    n_rows, n_features, positives, n_sensitive = REAL[name, part]
+    assert samples.X.shape == (n_rows, n_features)
+    assert 100 * samples.positive_share == pytest.approx(positives, abs=5e-4)
+    assert samples.sensitive.shape == (n_rows, n_sensitive)
+
+
+@real
+def test_adult_and_a9a_are_the_same_people() -> None:
+    a9a, adult = load("a9a").dense, load("adult")
+    place = {name: j for j, name in enumerate(adult.sensitive_names)}
+
+    np.testing.assert_array_equal(load("a9a").y, adult.y)
+    np.testing.assert_array_equal(a9a[:, 71], adult.sensitive[:, place["sex = Female"]])
+    first = place["age = 17-25"]
+    np.testing.assert_array_equal(a9a[:, :5], adult.sensitive[:, first : first + 5])
+
+
+@real
+def test_the_rows_of_w8a_without_keywords_are_counted() -> None:
+    assert (np.diff(load("w8a").X.indptr) == 0).sum() == 4_203

@@ -1,0 +1,329 @@
+"""A file comes from the user's folder, the cache or the net, and always checked."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import lzma
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from http.client import HTTPMessage, IncompleteRead
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import Request
+
+import pytest
+
+from dszog.errors import InputError
+from dszog.readers.content import read_content
+from dszog_paper.data import DATA_SETS, DataFile, download, files
+from dszog_paper.data.fetch import cache_folder, fetch
+from dszog_paper.data.prepare import keep_compas_columns, name_communities_columns
+from dszog_paper.data.sources import Original
+
+CONTENT = b"+1 1:1\n-1 2:1\n" * 10_000
+FILE = DataFile(
+    name="rows",
+    url="https://example.org/rows",
+    sha256=hashlib.sha256(CONTENT).hexdigest(),
+    n_bytes=len(CONTENT),
+)
+
+
+class Net:
+    """A network that answers with what it is told to, and remembers what was asked."""
+
+    def __init__(self) -> None:
+        self.answer: bytes | Exception = CONTENT
+        self.asked: list[str] = []
+
+    def open(self, url: str) -> Any:
+        self.asked.append(url)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return io.BytesIO(self.answer)
+
+
+@pytest.fixture
+def net(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Net]:
+    net = Net()
+    monkeypatch.setattr(download, "open_url", net.open)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("DSZOG_DATA", raising=False)
+    yield net
+    left = [path.name for path in tmp_path.rglob(".*")]
+    assert left == []  # no temporary file stays behind
+
+
+# --------------------------------------------------------------------- where it lies
+
+
+def test_the_named_folder_comes_first_then_the_cache_then_the_net(
+    net: Net, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cached = tmp_path / "cache" / "dszog" / "rows"
+    assert fetch(FILE) == cached
+    assert cached.read_bytes() == CONTENT
+    assert fetch(FILE, allow_download=False) == cached
+    assert net.asked == [FILE.url]
+
+    (tmp_path / "environment").mkdir()
+    (tmp_path / "environment" / "rows").write_bytes(CONTENT)
+    monkeypatch.setenv("DSZOG_DATA", str(tmp_path / "environment"))
+    assert fetch(FILE) == tmp_path / "environment" / "rows"
+
+    (tmp_path / "argument").mkdir()
+    assert fetch(FILE, data=tmp_path / "argument") == cached
+    (tmp_path / "argument" / "rows").write_bytes(CONTENT)
+    assert fetch(FILE, data=str(tmp_path / "argument")).parent.name == "argument"
+    assert net.asked == [FILE.url]
+
+
+def test_a_file_may_be_compressed_or_have_other_line_ends(
+    net: Net, tmp_path: Path
+) -> None:
+    packed = tmp_path / "rows.xz"
+    packed.write_bytes(lzma.compress(CONTENT))
+    assert fetch(FILE, data=tmp_path) == packed
+
+    plain = tmp_path / "rows"
+    plain.write_bytes(CONTENT.replace(b"\n", b"\r\n"))
+    assert fetch(FILE, data=tmp_path) == plain
+
+
+def test_a_folder_that_is_none_is_refused(net: Net, monkeypatch: Any) -> None:
+    with pytest.raises(
+        InputError, match=r"`data` must name a folder .*, got 'nowhere'"
+    ):
+        fetch(FILE, data="nowhere")
+    monkeypatch.setenv("DSZOG_DATA", "nowhere")
+    with pytest.raises(InputError, match="DSZOG_DATA must name a folder"):
+        fetch(FILE)
+
+
+@pytest.mark.parametrize(
+    ("platform", "variable", "expected"),
+    [
+        ("linux", "", ".cache/dszog"),
+        ("linux", "relative/is/ignored", ".cache/dszog"),
+        ("darwin", "", "Library/Caches/dszog"),
+        ("win32", "", "AppData/Local/dszog"),
+    ],
+)
+def test_the_cache_is_where_the_system_keeps_caches(
+    monkeypatch: pytest.MonkeyPatch, platform: str, variable: str, expected: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setenv("XDG_CACHE_HOME", variable)
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+
+    assert cache_folder() == Path.home() / expected
+
+
+# ------------------------------------------------------------------------ what is wrong
+
+
+@pytest.mark.parametrize(
+    "content",
+    [CONTENT[:-7], CONTENT.replace(b"2", b"3", 1), b"", b"<html>sorry</html>"],
+)
+def test_an_altered_file_is_refused_wherever_it_lies(
+    net: Net, tmp_path: Path, content: bytes
+) -> None:
+    said = (
+        r"rows: this is not the published rows: it has \d+ bytes and sha256 .* delete"
+    )
+    (tmp_path / "rows").write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        fetch(FILE, data=tmp_path)
+
+    net.answer = content
+    with pytest.raises(InputError, match=said):
+        fetch(FILE)
+    assert not (tmp_path / "cache" / "dszog" / "rows").exists()
+
+    folder = tmp_path / "cache" / "dszog"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "rows").write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        fetch(FILE)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        URLError("Name or service not known"),
+        TimeoutError(),
+        ConnectionResetError("reset"),
+        IncompleteRead(b""),
+    ],
+)
+def test_without_a_network_the_error_says_what_to_do(
+    net: Net, tmp_path: Path, error: Exception
+) -> None:
+    net.answer = error
+    with pytest.raises(InputError) as caught:
+        fetch(FILE, data=tmp_path)
+
+    said = str(caught.value)
+    assert f"rows is not in {tmp_path} and {tmp_path / 'cache' / 'dszog'}" in said
+    assert "the download failed (" in said
+    assert "Download https://example.org/rows, put it as rows into a folder" in said
+    assert said.endswith("name that folder: --data FOLDER, or DSZOG_DATA=FOLDER.")
+
+
+def test_downloads_can_be_switched_off(net: Net) -> None:
+    with pytest.raises(InputError, match=r"downloads are switched off. Download https"):
+        fetch(FILE, allow_download=False)
+    assert net.asked == []
+
+
+def test_a_download_that_is_too_long_is_stopped(net: Net) -> None:
+    net.answer = bytes(3 * len(CONTENT))
+    with pytest.raises(InputError, match="is longer than 280000 bytes"):
+        fetch(FILE)
+
+
+def test_progress_is_told(net: Net) -> None:
+    told: list[tuple[str, int, int]] = []
+    fetch(FILE, progress=lambda *each: told.append(each))
+
+    assert told == [
+        ("rows", 65_536, 140_000),
+        ("rows", 131_072, 140_000),
+        ("rows", 140_000, 140_000),
+    ]
+
+
+@pytest.mark.parametrize("url", ["http://a/b", "file:///etc/passwd", "ftp://a/b", ""])
+def test_only_https_is_read_also_after_a_redirection(url: str) -> None:
+    with pytest.raises(InputError, match="only https addresses are read"):
+        download.download(url, max_bytes=10)
+    redirect = download._OnlyHttps().redirect_request
+    request, none = Request("https://a/b"), io.BytesIO()
+    with pytest.raises(InputError, match="only https addresses are read"):
+        redirect(request, none, 302, "Found", HTTPMessage(), url)
+    moved = redirect(request, none, 302, "Found", HTTPMessage(), "https://a/c")
+    assert moved is not None
+    assert moved.full_url == "https://a/c"
+
+
+# ------------------------------------------------------------------------------ writing
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_the_cache_belongs_to_the_user_alone(net: Net, tmp_path: Path) -> None:
+    path = fetch(FILE)
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    path.unlink()
+    path.parent.chmod(0o777)
+    with pytest.raises(InputError, match=r"anybody may write .* chmod o-w"):
+        fetch(FILE)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
+def test_a_link_in_the_cache_is_replaced_and_not_followed(
+    net: Net, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    folder = tmp_path / "cache" / "dszog"
+    folder.mkdir(parents=True)
+    (folder / "rows").symlink_to(victim)
+    files.write_atomically(folder / "rows", CONTENT)
+
+    assert victim.read_text() == "precious"
+    assert not (folder / "rows").is_symlink()
+
+
+def test_a_cache_that_cannot_be_made_is_refused(
+    net: Net, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    with pytest.raises(InputError, match=r"cannot write there .* Set XDG_CACHE_HOME"):
+        fetch(FILE)
+
+
+def test_a_failed_write_leaves_nothing_behind(
+    net: Net, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(InputError, match="No space left"):
+        fetch(FILE)
+    assert list((tmp_path / "cache" / "dszog").iterdir()) == []
+
+
+# --------------------------------------------------------------------------- preparing
+
+
+def test_a_prepared_file_is_checked_before_and_after(net: Net) -> None:
+    original = b"1\r\n2\r\n"
+    file = DataFile(
+        name="named",
+        url="https://example.org/bare",
+        sha256=hashlib.sha256(b"x\n1\n2\n").hexdigest(),
+        n_bytes=6,
+        original=Original(
+            sha256=hashlib.sha256(original).hexdigest(),
+            prepare=lambda text: b"x\n" + text,
+            n_bytes=6,
+        ),
+    )
+    net.answer = b"1\n3\n"
+    with pytest.raises(InputError, match="bare: this is not the published named"):
+        fetch(file)
+    net.answer = URLError("offline")
+    with pytest.raises(InputError, match="run the same command once: it makes named"):
+        fetch(file)
+    net.answer = original
+    assert fetch(file).read_bytes() == b"x\n1\n2\n"
+
+
+def test_communities_are_given_the_names_of_their_columns() -> None:
+    text = name_communities_columns(b"8,?\n").decode().split("\n")
+
+    assert text[0].startswith("state,county,community,communityname,fold,population,")
+    assert len(text[0].split(",")) == 128
+    assert text[1:] == ["8,?", ""]
+
+
+@pytest.mark.skipif("DSZOG_DATA" not in os.environ, reason="DSZOG_DATA not set")
+def test_the_published_files_become_the_prepared_ones() -> None:
+    sources = [DATA_SETS[name].files["train"] for name in ("communities", "compas")]
+    communities, compas = (
+        read_content(fetch(file, allow_download=False)) for file in sources
+    )
+    bare = communities.partition(b"\n")[2]
+    original = sources[0].original
+    assert original is not None
+    assert hashlib.sha256(bare).hexdigest() == original.sha256
+    assert len(bare) == original.n_bytes
+    assert name_communities_columns(bare) == communities
+    # The published COMPAS file has more columns, some twice and some quoted.
+    lines = compas.decode().splitlines()
+    wide = ["name," + lines[0] + ",priors_count"]
+    wide += [f'"doe, j.",{line},99' for line in lines[1:]]
+    assert keep_compas_columns("\n".join([*wide, ""]).encode()) == compas
+
+
+def test_another_compas_file_is_refused() -> None:
+    with pytest.raises(InputError, match="has no column 'sex'"):
+        keep_compas_columns(b"a,b\n1,2\n")
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_every_source_is_complete(name: str) -> None:
+    data_set = DATA_SETS[name]
+    assert data_set.citation
+    assert data_set.licence
+    for file in data_set.files.values():
+        assert file.url.startswith("https://")
+        assert len(bytes.fromhex(file.sha256)) == 32

@@ -1,0 +1,234 @@
+"""Samples are checked when they are made, and divided as in the paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from dszog.errors import InputError, InputTypeError
+from dszog_paper.data import GENERATED, Samples, generate, paper_split, stand_in
+
+
+def _samples(**changes: Any) -> Samples:
+    given: dict[str, Any] = {
+        "name": "mine",
+        "X": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
+        "y": [-1, 1, 1],
+        "feature_names": ("a", "b"),
+        "sensitive": [[0], [1], [1]],
+        "sensitive_names": ("sex",),
+    }
+    return Samples(**(given | changes))
+
+
+def test_rows_are_taken_with_all_that_belongs_to_them() -> None:
+    taken = _samples().take(np.array([2, 0]), "part")
+
+    assert taken.name == "part"
+    np.testing.assert_array_equal(taken.X, [[5, 6], [1, 2]])
+    np.testing.assert_array_equal(taken.y, [1, -1])
+    np.testing.assert_array_equal(taken.sensitive, [[1], [0]])
+
+
+def test_sparse_rows_stay_sparse() -> None:
+    samples = _samples(X=csr_array(np.eye(3, 2)))
+
+    assert samples.take(np.array([0, 1])).X.nnz == 2
+    np.testing.assert_array_equal(samples.dense, np.eye(3, 2))
+
+
+def test_samples_cannot_be_changed() -> None:
+    samples = _samples()
+    for array in (samples.X, samples.y, samples.sensitive):
+        assert not array.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"X": [[1, 2], [np.nan, 4], [5, 6]]}, r"column 'a' of `X`.*nan in row 1\. Le"),
+        ({"X": [[1, 2], [3, np.inf], [5, 6]]}, r"column 'b' of `X`.*inf in row 1\. Le"),
+        ({"X": csr_array([[0, np.nan], [3, 4], [5, 6]])}, "column 'b' of `X`.*row 0"),
+        ({"X": [1, 2, 3]}, r"`X` must be a matrix .* got shape \(3,\)"),
+        ({"X": np.ones((3, 0))}, r"`X` must be a matrix .* got shape \(3, 0\)"),
+        ({"y": [1, 1, 1]}, r"labels must be -1 and \+1, each at least once, got 1\. "),
+        ({"y": [0, 1, 1]}, r"labels must be -1 and \+1, .*got 0, 1\. "),
+        ({"y": [1, 2, 3]}, r"labels must be -1 and \+1, .*got 1, 2, 3\. "),
+        ({"y": [1, -1, np.nan]}, r"labels must be -1 and \+1, .*got -1, 1, nan"),
+        ({"y": [1, -1]}, r"`y` has shape \(2,\), \(3,\) belongs"),
+        ({"feature_names": ("a",)}, r"`feature_names` has shape \(1,\), \(2,\)"),
+        ({"sensitive": [[0], [1]]}, r"`sensitive` has shape \(2, 1\), \(3, 1\)"),
+        ({"sensitive": [[1], [1], [1]]}, "column 'sex' is 1 in all 3 rows.*Leave it"),
+        ({"sensitive": [[0], [2], [1]]}, "column 'sex' must hold 0 and 1, got 2"),
+        ({"sensitive": [[0], [np.nan], [1]]}, "column 'sex' must hold 0 and 1, got n"),
+    ],
+)
+def test_wrong_samples_are_refused_by_name(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=f"mine: .*{message}"):
+        _samples(**changes)
+
+
+def test_text_is_refused() -> None:
+    with pytest.raises(InputTypeError, match="mine: `X` must hold real numbers"):
+        _samples(X=[["a", "b"]] * 3)
+
+
+def test_one_class_will_do_on_request_only() -> None:
+    assert _samples(y=[1, 1, 1], one_class=True).positive_share == 1
+    with pytest.raises(InputError, match="labels must be"):
+        _samples(y=[0, 0, 0], one_class=True)
+
+
+# ------------------------------------------------------------------------------ splits
+
+
+def test_a_split_is_half_three_tenths_two_tenths_and_uses_each_row_once() -> None:
+    rows = np.arange(1000.0)
+    samples = Samples(name="s", X=rows[:, None], y=np.where(rows % 2, 1, -1))
+    split = paper_split(samples, seed=3)
+
+    parts = [part.dense[:, 0] for part in (split.train, split.test, split.validation)]
+    assert [len(part) for part in parts] == [500, 300, 200]
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), rows)
+
+
+@pytest.mark.parametrize("n", [10, 11, 99, 101, 1000])
+def test_the_parts_of_any_number_of_rows_make_up_the_whole(n: int) -> None:
+    samples = generate("gen", seed=0)
+    split = paper_split(samples, seed=2, n_samples=n)
+
+    sizes = [split.train.n_rows, split.test.n_rows, split.validation.n_rows]
+    assert sum(sizes) == n
+    np.testing.assert_allclose(sizes, [0.5 * n, 0.3 * n, 0.2 * n], atol=2)
+
+
+def test_seed_and_repetition_decide_the_split() -> None:
+    samples = stand_in("svmguide3")
+
+    def first(**key: int) -> Any:
+        return paper_split(samples, n_samples=300, **key).train.dense
+
+    np.testing.assert_array_equal(first(seed=1), first(seed=1))
+    assert not np.array_equal(first(seed=1), first(seed=2))
+    assert not np.array_equal(first(seed=1), first(seed=1, repetition=1))
+
+
+def test_a_class_that_is_missing_from_a_split_is_refused_by_part() -> None:
+    y = np.full(100, -1.0)
+    y[0] = 1
+    samples = Samples(name="rare", X=np.ones((100, 1)), y=y)
+    with pytest.raises(
+        InputError,
+        match=r"rare, \w+ split \(seed 0, repetition 0\): the labels must be .* got -1",
+    ):
+        paper_split(samples, seed=0)
+
+
+def test_a_sensitive_column_that_is_constant_in_a_split_is_refused_by_name() -> None:
+    rng = np.random.Generator(np.random.Philox(0))
+    sensitive = np.zeros((100, 1))
+    sensitive[0] = 1
+    samples = Samples(
+        name="rare",
+        X=np.ones((100, 1)),
+        y=np.where(rng.random(100) < 0.5, 1, -1),
+        sensitive=sensitive,
+        sensitive_names=("country",),
+    )
+    with pytest.raises(
+        InputError, match=r"rare, .* split .*: the sensitive column 'country' is 0 in"
+    ):
+        paper_split(samples, seed=0)
+
+
+def test_wrong_arguments_of_a_split_are_refused() -> None:
+    samples = generate("gen", seed=0)
+    with pytest.raises(
+        InputError, match=r"`n_samples` must be at most 1000, .*got 1001"
+    ):
+        paper_split(samples, seed=0, n_samples=1001)
+    with pytest.raises(InputError, match="`n_samples` must be at least 10, got 9"):
+        paper_split(samples, seed=0, n_samples=9)
+    with pytest.raises(InputError, match="`seed` must be at least 0"):
+        paper_split(samples, seed=-1)
+
+
+# ----------------------------------------------------------------------- generated data
+
+
+@pytest.mark.parametrize(
+    ("name", "n_rows", "n_features", "n_sensitive"),
+    [
+        ("gen", 1000, 50, 0),
+        ("D1", 2000, 100, 10),
+        ("D2", 2000, 200, 20),
+        ("D3", 2000, 300, 20),
+        ("D4", 2000, 400, 20),
+    ],
+)
+def test_generated_data_have_the_sizes_of_the_paper(
+    name: str, n_rows: int, n_features: int, n_sensitive: int
+) -> None:
+    if name != "gen":
+        pytest.importorskip("sklearn")
+    samples = generate(name, seed=1)
+
+    assert samples.n_rows == n_rows
+    assert samples.n_features == n_features - n_sensitive
+    assert samples.sensitive.shape == (n_rows, n_sensitive)
+    assert 0.45 < samples.positive_share < 0.55
+    np.testing.assert_allclose(samples.sensitive.mean(axis=0), 0.5, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_seed_and_repetition_decide_the_data(name: str) -> None:
+    if name != "gen":
+        pytest.importorskip("sklearn")
+    first = generate(name, seed=1)
+
+    np.testing.assert_array_equal(first.X, generate(name, seed=1).X)
+    assert not np.array_equal(first.X, generate(name, seed=2).X)
+    assert not np.array_equal(first.X, generate(name, seed=1, repetition=1).X)
+
+
+def test_gen_follows_its_definition() -> None:
+    rng = np.random.Generator(np.random.Philox(key=5, counter=2 << 192))
+    direction = rng.standard_normal(50)
+    direction /= np.linalg.norm(direction)
+    X = rng.standard_normal((1000, 50))
+    score = X @ direction + 0.3 * rng.standard_normal(1000)
+    samples = generate("gen", seed=5)
+
+    np.testing.assert_array_equal(samples.X, X)
+    np.testing.assert_array_equal(samples.y, np.sign(score))
+    # The hyperplane is wrong about arctan(0.3)/pi = 9.3 %; 4 standard errors.
+    wrong = np.mean(np.sign(X @ direction) != samples.y)
+    assert abs(wrong - np.arctan(0.3) / np.pi) < 4 * np.sqrt(0.093 * 0.907 / 1000)
+
+
+def test_sensitive_features_are_removed_and_are_those_above_the_median() -> None:
+    pytest.importorskip("sklearn")
+    whole = generate("D1", seed=1, remove_sensitive=False)
+    rest = generate("D1", seed=1)
+
+    chosen = [name.removesuffix(" > median") for name in rest.sensitive_names]
+    assert len(set(chosen)) == 10
+    assert not set(chosen) & set(rest.feature_names)
+    places = [whole.feature_names.index(name) for name in chosen]
+    columns = whole.X[:, places]
+    np.testing.assert_array_equal(
+        rest.sensitive, columns > np.median(columns, axis=0, keepdims=True)
+    )
+    np.testing.assert_array_equal(np.delete(whole.X, places, axis=1), rest.X)
+
+
+def test_wrong_arguments_of_a_generator_are_refused() -> None:
+    with pytest.raises(InputError, match="`name` must be one of 'gen', 'D1'"):
+        generate("D5", seed=0)
+    with pytest.raises(InputError, match="`remove_sensitive` is False, but 'gen'"):
+        generate("gen", seed=0, remove_sensitive=False)

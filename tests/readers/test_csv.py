@@ -1,0 +1,176 @@
+"""A CSV file is read as the standard library reads it, or refused by its place."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dszog.errors import InputError, InputTypeError
+from dszog.readers import Table, read_csv
+
+
+def read(content: str | bytes, **options: Any) -> Table:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "table")
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return read_csv(path, **options)
+
+
+# ------------------------------------------------------------------------- valid files
+
+
+def test_columns_are_numbers_texts_or_choices_as_asked() -> None:
+    table = read("age,sex,code\n39,Male,007\n50,Female,1e3\n")
+
+    assert table.names == ("age", "sex", "code")
+    assert table.n_rows == 2
+    np.testing.assert_array_equal(table.numbers("age"), [39, 50])
+    assert table.texts("code").tolist() == ["007", "1e3"]
+    np.testing.assert_array_equal(table.numbers("code"), [7, 1000])
+    np.testing.assert_array_equal(table.choices("sex", ["Female", "Male"]), [1, 0])
+
+
+def test_missing_values_are_taken_on_request_only() -> None:
+    table = read("a,b\n1,?\n?,x\n")
+
+    np.testing.assert_array_equal(table.numbers("a", missing="?"), [1, np.nan])
+    np.testing.assert_array_equal(table.choices("b", ["x"], missing="?"), [-1, 0])
+    with pytest.raises(InputError, match="table, line 3, column 'a': a finite number"):
+        table.numbers("a")
+    with pytest.raises(InputError, match=r"line 2, column 'b': .* one of 'x', got '.'"):
+        table.choices("b", ["x"])
+
+
+def test_a_file_without_names_is_given_them() -> None:
+    table = read("junk, with\n1, a\n2,  b\n\n", names=["n", "t"], skip_lines=1)
+    assert table.texts("t").tolist() == [" a", "  b"]
+
+    table = read("1, a\n2,  b\n", names=["n", "t"], skip_blanks=True)
+    assert table.texts("t").tolist() == ["a", "b"]
+    assert table.lines.tolist() == [1, 2]
+
+
+def test_quotes_may_hold_delimiters_quotes_and_line_ends() -> None:
+    table = read('a;b\n"x;""y""";"1\r\n2"\nz;3\n', delimiter=";")
+
+    assert table.texts("a").tolist() == ['x;"y"', "z"]
+    assert table.texts("b").tolist() == ["1\n2", "3"]
+    assert table.lines.tolist() == [2, 4]
+
+
+fields = st.text(
+    st.characters(codec="utf-8", exclude_characters="\0\r"), min_size=0, max_size=5
+)
+
+
+@given(st.lists(st.lists(fields, min_size=2, max_size=2), min_size=1, max_size=5))
+def test_what_the_standard_library_writes_is_read_back(rows: list[list[str]]) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([["a", "b"], *rows])
+
+    table = read(text.getvalue())
+
+    # An array of text drops NULs at the end, of which there are none.
+    assert table.texts("a").tolist() == [row[0] for row in rows]
+    assert table.texts("b").tolist() == [row[1] for row in rows]
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_numbers_are_read_back_to_the_bit(values: list[float]) -> None:
+    table = read("x\n" + "".join(f"{value!r}\n" for value in values))
+
+    assert table.numbers("x").tobytes() == np.array(values).tobytes()
+
+
+snippets = st.sampled_from(
+    ["a", "1", ",", '"', "\n", "\r\n", "\r", "\0", " ", ";", "é"]
+)
+
+
+@given(st.one_of(st.lists(snippets).map("".join).map(str.encode), st.binary()))
+def test_any_bytes_are_read_or_refused(content: bytes) -> None:
+    try:
+        table = read(content)
+    except InputError:
+        return
+    text = content.removeprefix(b"\xef\xbb\xbf").decode().replace("\r\n", "\n")
+    header, *rows = csv.reader(io.StringIO(text.rstrip("\n") + "\n", newline=""))
+    assert table.names == tuple(header)
+    for name, column in zip(header, zip(*rows, strict=True), strict=True):
+        assert tuple(table.texts(name).tolist()) == column
+
+
+# ----------------------------------------------------------------------- invalid files
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b\n1\n", "table, line 2, column 'b': the row has 1 fields, 2 belong"),
+        ("a,b\n1,2\n1,2,3\n", "table, line 3, column 3: the row has 3 fields, 2 bel"),
+        ("a,b\n1,2\n\n1,2\n", "table, line 3, column 1: the line is empty. Delete it"),
+        ("a,b\n1,2\n1,", "table, line 3, column 3: the last line does not end"),
+        ('a,b\n1,"2\n', "table, line 2, column 1: unexpected end of data. Close ever"),
+        ('a,b\n1,"2"3\n', "table, line 2, column 1: ',' expected after '\"'. Close"),
+        (f"a\n{'x' * 200_000}\n", "line 2, column 1: field larger than field limit"),
+        ("a,b\n", "table: the file has no rows of data. Get it again, or pass `names`"),
+        ("a,a\n1,2\n", "table, line 1: the name of column 2 is 'a', which is empty or"),
+        ("a,\n1,2\n", "table, line 1: the name of column 2 is '', which is empty or t"),
+        ("", "table: the file has no lines"),
+    ],
+)
+def test_a_bad_file_is_refused_by_place(content: str, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        read(content)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "nan", "inf", "1e999", "1_0", "0x1", "1 ", " 1", "x", "1,5", "\u0661"],
+)
+def test_what_is_no_finite_number_is_refused(text: str) -> None:
+    table = read(f'x,y\n1,2\n"{text}",3\n')
+
+    place = "table, line 3, column 'x': a finite number belongs here, got "
+    with pytest.raises(InputError, match=re.escape(place + repr(text))):
+        table.numbers("x")
+
+
+def test_a_missing_marker_does_not_hide_other_faults() -> None:
+    with pytest.raises(InputError, match=r"line 3, column 'x': .* got 'nan'"):
+        read("x\n?\nnan\n").numbers("x", missing="?")
+
+
+def test_an_unknown_column_is_refused_with_the_nearest_name() -> None:
+    table = read("income,age\n1,2\n")
+    with pytest.raises(InputError, match=r"no column 'incom'. Did you mean 'income'?"):
+        table.numbers("incom")
+    with pytest.raises(InputError, match="no column 3"):
+        table.texts(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("delimiter", ["", ",,", "\n", '"', 3, None])
+def test_a_wrong_delimiter_is_refused(delimiter: Any) -> None:
+    with pytest.raises(InputError, match="`delimiter` must be one character"):
+        read("a\n1\n", delimiter=delimiter)
+
+
+def test_wrong_names_are_refused() -> None:
+    with pytest.raises(InputError, match="`names`: there are no names"):
+        read("1\n", names=[])
+    with pytest.raises(InputTypeError, match="`names`: the name of column 1 must be"):
+        read("1\n", names=[1])
+    with pytest.raises(InputError, match="no rows of data"):
+        read("a\n1\n", skip_lines=2)
+    with pytest.raises(InputError, match="no rows of data"):
+        read("a\n1\n", skip_lines=2, names=["a"])
