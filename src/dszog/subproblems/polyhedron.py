@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Self, TypeAlias, get_args
@@ -301,23 +302,69 @@ class Polyhedron:
     def _where_ball_is_met(
         self, ray: FloatArray, near: float, far: float, at_far: Solution
     ) -> Solution:
-        """Return the projection of a multiple of `ray` that lies on the ball."""
-        last, n_rounds = at_far, at_far.n_rounds
+        """Return the projection of a multiple of `ray` that lies on the ball.
 
-        def beyond(multiple: float) -> float:
-            nonlocal last, n_rounds
-            last = self._nearest(multiple * ray, last.active)
-            n_rounds += last.n_rounds
-            return _norm(last.point) - self.ball_radius
-
-        at_near = beyond(near)
-        if near == 0.0 and at_near > FEASIBLE * self.ball_radius:
+        While the same rows are active the projection moves on a line, and where that
+        line meets the ball is a quadratic equation: a few steps find the rows. A solver
+        that does not tell which rows are active leaves a search for a root.
+        """
+        found = self._nearest(near * ray, at_far.active)
+        n_rounds = at_far.n_rounds + found.n_rounds
+        beyond = _norm(found.point) - self.ball_radius
+        if near == 0.0 and beyond > FEASIBLE * self.ball_radius:
             raise EmptySetError(EMPTY_MESSAGE)
-        if at_near >= 0.0:
-            return replace(last, n_rounds=n_rounds)
-        multiple = brentq(beyond, near, far, xtol=ROOT * far, rtol=4 * ROOT)
-        beyond(multiple)
-        return replace(last, n_rounds=n_rounds)
+        if beyond >= 0.0:
+            return replace(found, n_rounds=n_rounds)
+        if self.solver != "generation":
+            return self._by_root(ray, near, far, n_rounds)
+        multiple, found = far, at_far
+        while far - near > ROOT * far:
+            multiple = self._on_the_line(found, ray, multiple)
+            if not near < multiple < far:
+                multiple = (near + far) / 2
+            found = self._nearest(multiple * ray, found.active)
+            n_rounds += found.n_rounds
+            beyond = _norm(found.point) - self.ball_radius
+            if abs(beyond) <= ROOT * self.ball_radius:
+                break
+            near, far = (near, multiple) if beyond > 0.0 else (multiple, far)
+        return replace(found, n_rounds=n_rounds)
+
+    def _by_root(
+        self, ray: FloatArray, near: float, far: float, n_rounds: int
+    ) -> Solution:
+        def beyond(multiple: float) -> float:
+            nonlocal n_rounds
+            n_rounds += 1
+            return _norm(self._nearest(multiple * ray, NO_INDICES).point) - radius
+
+        radius = self.ball_radius
+        multiple = brentq(beyond, near, far, xtol=ROOT * far)
+        found = self._nearest(multiple * ray, NO_INDICES)
+        return replace(found, n_rounds=n_rounds + 1)
+
+    def _on_the_line(self, found: Solution, ray: FloatArray, multiple: float) -> float:
+        """Return for which multiple the ball is met if the active rows stay active."""
+        point = found.point
+        line = ray
+        if len(found.active):
+            normals = self._normals(found.active)
+            line = ray - normals.T @ np.linalg.lstsq(normals.T, ray, rcond=None)[0]
+        square, along = float(line @ line), float(point @ line)
+        beyond = float(point @ point) - self.ball_radius**2
+        inside = along**2 - square * beyond
+        if square <= 1e-16 or inside < 0.0:
+            return math.nan
+        return multiple + (math.sqrt(inside) - along) / square
+
+    def _normals(self, indices: IntArray) -> FloatArray:
+        """Return the vectors of rows that are numbered through the families."""
+        parts, first = [], 0
+        for family in self._all_families:
+            own = indices[(indices >= first) & (indices < first + family.n_rows)]
+            parts.append(family.normals(own - first))
+            first += family.n_rows
+        return np.concatenate(parts)
 
     def _linear_program(self, cost: FloatArray) -> FloatArray:
         """Minimise a linear function over the rows with HiGHS."""
