@@ -20,7 +20,7 @@ from dszog.errors import (
 )
 from dszog.failures import FailureHandler, RejectedPointError
 from dszog.methods import Info, Method, State
-from dszog.query import ProblemSize, Query, Reply, cost
+from dszog.query import Cost, ProblemSize, Query, Reply, cost
 from dszog.status import Status
 
 Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
@@ -107,6 +107,7 @@ class Meter:
         self.n_loss_queries = 0
         self.n_constraint_queries = 0
         self.evaluation_time = 0.0
+        self._paces: dict[str, tuple[float, int]] = {}  # seconds and queries of a kind
         self.n_inner = 0
         self.events: Counter[str] = Counter()
 
@@ -125,7 +126,10 @@ class Meter:
         try:
             replies = self._answer(queries)
         finally:
-            self.evaluation_time += time.perf_counter() - before
+            spent = time.perf_counter() - before
+            self.evaluation_time += spent
+            seconds, n = self._paces.get(_kind(charged), (0.0, 0))
+            self._paces[_kind(charged)] = (seconds + spent, n + charged.total)
         self.failures.count(replies)
         return replies
 
@@ -165,6 +169,24 @@ class Meter:
     def time_for(self, n_queries: int) -> float:
         """Return the seconds that many queries will take, at the pace so far."""
         return n_queries * self.evaluation_time / max(self.n_queries, 1)
+
+    def time_of(self, queries: Sequence[Query]) -> float:
+        """Return the seconds that these will take, at the pace of such ones so far.
+
+        Nothing is said of losses where only constraints were asked for so far.
+        """
+        charged = cost(queries, self._size)
+        kind = _kind(charged)
+        if kind in self._paces:
+            seconds, n = self._paces[kind]
+            return charged.total * seconds / max(n, 1)
+        return 0.0 if kind == "losses" else self.time_for(charged.total)
+
+
+def _kind(charged: Cost) -> str:
+    if not charged.constraints:
+        return "losses"
+    return "both" if charged.losses else "constraints"
 
 
 class History:
@@ -323,7 +345,7 @@ def _reached(end: Limits, meter: Meter, queries: Sequence[Query]) -> Status | No
         return Status.MAX_ITERATIONS
     if end.queries is not None and meter.n_queries + charge > end.queries:
         return Status.MAX_QUERIES
-    if end.time is not None and meter.elapsed + meter.time_for(charge) >= end.time:
+    if end.time is not None and meter.elapsed + meter.time_of(queries) >= end.time:
         return Status.MAX_TIME
     return None
 
