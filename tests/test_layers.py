@@ -68,7 +68,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 HARD_DEPENDENCIES = {"numpy", "scipy"}
 OPTIONAL = {  # extras: at the top of a module where True, else inside a function
-    "cli": ({"cyclopts", "rich", "matplotlib", "sklearn"}, True),
+    "cli": ({"cyclopts", "rich", "matplotlib", "sklearn", "dszog_paper"}, True),
     "learn": ({"sklearn"}, True),
     "progress": ({"rich"}, False),
     "distribution": ({"numba"}, False),

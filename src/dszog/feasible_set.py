@@ -32,6 +32,26 @@ def with_feasible_set(problem: Problem, method: Any) -> tuple[Any, list[str]]:
     return _Builder(problem, method).build()
 
 
+def check_policy(method: Any, on_failure: str) -> None:
+    """Refuse to go on after failures in ways that a method cannot make sense of."""
+    inner = method.method if isinstance(method, LinearisedMethod) else method
+    if not isinstance(inner, FeasibleMethod) or on_failure == "raise":
+        return
+    name = type(inner).__name__
+    if on_failure == "penalise" and inner.compares_points:
+        raise InputError(
+            f"minimize: {name} takes the difference of values at two points, where a "
+            "made-up one would pass for a slope: on_failure='penalise' cannot work. "
+            "Use on_failure='resample'."
+        )
+    if inner.per_sample:
+        raise InputError(
+            f"minimize: with per_sample=True {name} asks for each loss once, so that "
+            f"nothing can be left out: on_failure={on_failure!r} cannot work. Use "
+            "shared directions, or on_failure='raise'."
+        )
+
+
 class _Builder:
     """Makes the feasible set in the variables that methods see."""
 
@@ -94,6 +114,13 @@ class _Builder:
             "iterate, for which the method has no theory."
         )
         retract = method.nonconvex == "retract"
+        origin = np.zeros(self._problem.dim)
+        if retract and not np.array_equal(constraints.start(origin), origin):
+            raise InputError(
+                f"{type(method).__name__}: nonconvex='retract' draws iterates towards "
+                "the origin, which the linear constraints or bounds exclude. Use "
+                "nonconvex='linearise'."
+            )
         wrapped = LinearisedMethod(
             method=method, constraints=constraints, retract=retract
         )
@@ -106,9 +133,10 @@ class _Builder:
             return method.ball, []
         if not method.needs_bounded or without.is_bounded:
             return "none", []
+        x = "|x|" if (self._scale == 1.0).all() else "|x / x_scale|"
         return "l2", [
             f"The set is not bounded, as the method needs it to be, and was cut to the "
-            f"ball |x| <= {method.ball_radius:g}; set ball_radius, or give bounds."
+            f"ball {x} <= {method.ball_radius:g}; set ball_radius, or give bounds."
         ]
 
     def _take(self, constraints: Constraints, first: int) -> None:

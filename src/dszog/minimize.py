@@ -29,7 +29,7 @@ from dszog.constraints import Simulator
 from dszog.errors import InputError, InputTypeError
 from dszog.evaluators import EVALUATORS
 from dszog.failures import POLICIES, Policy
-from dszog.feasible_set import with_feasible_set
+from dszog.feasible_set import check_policy, with_feasible_set
 from dszog.methods import METHODS, Method
 from dszog.problem import Losses, Problem
 from dszog.progress import show_progress
@@ -158,6 +158,7 @@ def minimize(
     tolerance = check_nonnegative("minimize", "constraint_tol", constraint_tol)
     seed = fresh_seed() if seed is None else check_seed("minimize", seed)
     check_choice("minimize", "on_failure", on_failure, POLICIES)
+    check_policy(chosen, on_failure)
     if weights is not None:
         weights = check_weights("minimize", weights, problem.size.n_constraints)
         _check_takes_weights(chosen)

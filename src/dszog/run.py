@@ -14,6 +14,7 @@ import numpy as np
 from dszog._arrays import FloatArray, frozen_floats
 from dszog.errors import (
     DszogError,
+    EmptySetError,
     EvaluationError,
     OutOfTimeError,
     SubproblemError,
@@ -321,7 +322,7 @@ def run(
                 return ended(Status.TOO_MANY_FAILURES)
         except OutOfTimeError:  # in a subproblem: the iteration is given up
             return ended(Status.MAX_TIME)
-        except SubproblemError as error:
+        except (SubproblemError, EmptySetError) as error:
             return ended(Status.SUBPROBLEM_FAILED, str(error))
         except StopIteration:
             return ended(Status.STOPPED_BY_CALLBACK)

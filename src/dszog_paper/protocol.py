@@ -76,7 +76,7 @@ class Protocol:
     n_repetitions: int = 10
     kernel_repetitions: int = 1
     iterations: int = 2000
-    kernel_iterations: int = 2000
+    kernel_iterations: int = 10_000
     seconds: float = 10.0
     queries: int = 2_000_000
     limit: Limit = "time"

@@ -25,9 +25,7 @@ import scipy
 
 import dszog
 from dszog_paper.plan import (
-    FAIRNESS,
     LABELS,
-    PAIRWISE,
     Cell,
     Get,
     Record,
@@ -202,12 +200,13 @@ def _curve(cell: Cell, get: Get) -> dict[str, Any] | None:
 def _descriptions(tables: Sequence[Table], data: str | None) -> list[dict[str, Any]]:
     found = [_methods()]
     numbers = {table.number: table for table in tables}
-    for number, title, source, names in (
-        (4, "Data of the pairwise task (first split)", 2, PAIRWISE),
-        (5, "Data of the fairness task (first split)", 3, FAIRNESS),
+    for number, title, source in (
+        (4, "Data of the pairwise task (first split)", 2),
+        (5, "Data of the fairness task (first split)", 3),
     ):
-        if source in numbers:
-            rows = [_data_row(numbers[source], name, data) for name in names]
+        table = numbers.get(source)
+        if table is not None:
+            rows = [_data_row(table, name, data) for name in table.rows]
             columns = ["data", "features", "training rows", "positive", "constraints"]
             found.append(
                 {"number": number, "title": title, "columns": columns, "rows": rows}

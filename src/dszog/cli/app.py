@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 from rich.console import Console
@@ -51,4 +51,88 @@ def demo(
     except DszogError as error:
         console.print(str(error), style="red", markup=False)
         sys.exit(1)
+    sys.exit(code)
+
+
+@app.command
+def paper(
+    *tables: str,
+    output: Annotated[Path, Parameter(name=("--output", "-o"))] = Path("dszog-paper"),
+    full: bool = False,
+    limit: Literal["time", "queries"] = "time",
+    seconds: float | None = None,
+    repetitions: int | None = None,
+    jobs: int = 2,
+    dask: str | None = None,
+    data: Path | None = None,
+    download: bool = False,
+) -> None:
+    """Reproduce the tables and figures of the paper, with what it leaves out.
+
+    Without --full a quick version of everything: fewer repetitions and grid points,
+    under 10 minutes on 2 cores. With --full the whole protocol, some hours. Every run
+    is kept as it finishes: interrupt, and call again with the same --output to go on.
+
+    Examples
+    --------
+        dszog paper                          all tables and figures, quickly
+
+        dszog paper 2 fig1 --data FOLDER     Table 2 and Figure 1, on real data there
+
+        dszog paper --full --limit queries   the same numbers on every machine
+
+    Parameters
+    ----------
+    tables
+        Numbers of tables (1 to 12), fig1 to fig3, or F for fairness on real data; all
+        if none is given.
+    output
+        Folder for records, report.html, report.md and results.json.
+    full
+        The whole protocol: 10 repetitions, all grids, 10 s a run.
+    limit
+        What ends the runs of other methods than DSZOG; "queries" makes all results
+        reproducible bit for bit.
+    seconds
+        Time of such a run, other than the protocol has.
+    repetitions
+        Reported repetitions, other than the protocol has.
+    jobs
+        Processes to run on.
+    dask
+        Address of a Dask scheduler to run on instead.
+    data
+        Folder with the real data sets; else DSZOG_DATA names one. What is not found is
+        replaced by generated stand-ins, named as such.
+    download
+        Fetch data sets that are not at hand from their public sources.
+    """
+    from dszog.cli.paper import paper_command
+
+    console = Console()
+    try:
+        code = paper_command(
+            console,
+            tables=tables,
+            output=output,
+            full=full,
+            limit=limit,
+            seconds=seconds,
+            repetitions=repetitions,
+            jobs=jobs,
+            dask=dask,
+            data=data,
+            download=download,
+            command=" ".join(["dszog", *sys.argv[1:]]),
+        )
+    except DszogError as error:
+        console.print(str(error), style="red", markup=False)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        console.print(
+            "Interrupted. What was finished is kept: call again with the same --output "
+            "to go on.",
+            markup=False,
+        )
+        sys.exit(130)
     sys.exit(code)

@@ -22,6 +22,8 @@ from dszog.methods.feasible import FeasibleState, check_shares
 from dszog.methods.spider import SpiderMethod
 from dszog.query import ProblemSize, Query, Reply
 
+MOST_LOSSES = 10_000  # that a refresh looks at, as in the experiments of the authors
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class AcceleratedState(FeasibleState):
@@ -74,6 +76,8 @@ class AccSZOFW(SpiderMethod):
         ``"auto"``: along the coordinates up to 500 variables, else on the sphere. With
         random directions the noise adds up between refreshes: keep `period` at 10 or
         less, or the step small.
+    refresh_batch : int, optional
+        All losses if not given, but at most 10,000.
     radius : float, optional
         :math:`\mu`; :math:`(d T)^{-1/2}` along coordinates, else
         :math:`d^{-1} T^{-1/2}`.
@@ -130,6 +134,15 @@ class AccSZOFW(SpiderMethod):
             replies,
             long_point=moved.long_point,
         )
+
+    def _period(self, size: ProblemSize) -> int:
+        return self.period or math.isqrt(size.n_losses - 1) + 1  # rounded up
+
+    def _batch(self, size: ProblemSize) -> int:
+        return self.loss_batch or math.isqrt(size.n_losses - 1) + 1
+
+    def _refresh_batch(self, size: ProblemSize) -> int:
+        return self.refresh_batch or min(size.n_losses, MOST_LOSSES)
 
     @property
     def _step(self) -> float:

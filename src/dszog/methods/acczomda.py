@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from dszog._validation import check_positive, check_positive_number
+from dszog._validation import check_count, check_positive, check_positive_number
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
 from dszog.methods.feasible import FeasibleState
@@ -76,6 +76,7 @@ class AccZOM(StormMethod):
         smoothness : float
             :math:`L`, the Lipschitz constant of the gradient of every loss.
         """
+        dim = check_count("AccZOM", "dim", dim)
         smooth = check_positive_number("AccZOM", "smoothness", smoothness)
         momentum = 2 / 3 + 5 / 4
         offset = max(2.0, momentum**3)

@@ -8,7 +8,8 @@ random numbers are what makes the difference of the two small.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias, get_args
+from dataclasses import replace
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -110,27 +111,35 @@ def _difference(
     return gradient * len(query.x) if estimator == "sphere" else gradient
 
 
-def in_common(
-    here: tuple[Sequence[Query], Sequence[Reply]],
-    there: tuple[Sequence[Query], Sequence[Reply]],
-) -> tuple[list[Query], list[Reply], list[Query], list[Reply]]:
-    """Return what is known at both of two points: the same losses, the same steps.
+class TwoPoints(NamedTuple):
+    """The same losses and steps at the iterate and at the one before it."""
 
+    queries: list[Query]
+    replies: list[Reply]
+    queries_before: list[Query]
+    replies_before: list[Reply]
+
+
+def in_common(queries: Sequence[Query], replies: Sequence[Reply]) -> TwoPoints | None:
+    """Return what is known at both of two points; None if nothing is.
+
+    The first half of the queries is about the one point, the second about the other.
     Where nothing failed that is all of it. A difference of estimates from different
     directions would be dominated by their noise.
     """
-    queries: tuple[list[Query], list[Query]] = ([], [])
-    replies: tuple[list[Reply], list[Reply]] = ([], [])
-    for pair, answers in zip(
-        zip(here[0], there[0], strict=True),
-        zip(here[1], there[1], strict=True),
-        strict=True,
-    ):
-        for side, other in ((0, 1), (1, 0)):
-            query, reply = _restricted(pair[side], answers[side], pair[other])
-            queries[side].append(query)
-            replies[side].append(reply)
-    return queries[0], replies[0], queries[1], replies[1]
+    half = len(queries) // 2
+    both = TwoPoints([], [], [], [])
+    for i in range(half):
+        here, there = queries[i], queries[half + i]
+        query, reply = _restricted(here, replies[i], there)
+        before, reply_before = _restricted(there, replies[half + i], here)
+        if not len(query.losses) or (len(here.steps) and not len(query.steps)):
+            continue
+        both.queries.append(query)
+        both.replies.append(reply)
+        both.queries_before.append(before)
+        both.replies_before.append(reply_before)
+    return both if both.queries else None
 
 
 def _restricted(query: Query, reply: Reply, other: Query) -> tuple[Query, Reply]:
@@ -142,11 +151,13 @@ def _restricted(query: Query, reply: Reply, other: Query) -> tuple[Query, Reply]
     rows = np.array([step.tobytes() in known for step in query.steps], dtype=bool)
     columns = np.isin(query.losses, other.losses)
     kept = reply.losses[np.concatenate([[True], rows])][:, columns]
-    query = Query(
-        iteration=query.iteration,
-        x=query.x,
-        steps=query.steps[rows],
-        losses=query.losses[columns],
-        paired=query.paired,
+    gradients = reply.loss_gradients
+    if query.want == "gradients":
+        gradients = gradients[columns]
+    query = replace(query, steps=query.steps[rows], losses=query.losses[columns])
+    return query, replace(
+        reply,
+        losses=kept,
+        constraints=np.empty((len(kept), 0)),
+        loss_gradients=gradients,
     )
-    return query, Reply(losses=kept, constraints=np.empty((len(kept), 0)))

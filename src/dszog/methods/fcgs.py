@@ -15,7 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from dszog._arrays import FloatArray, IntArray
+from dszog.errors import InputError
 from dszog.methods.feasible import FeasibleState
 from dszog.methods.fzcgs import FZCGS
 from dszog.query import ProblemSize, Query, Reply
@@ -30,6 +33,19 @@ class FCGS(FZCGS):
     """
 
     needs_gradient: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        FZCGS.__post_init__(self)
+        if self.per_sample:
+            raise InputError(
+                "FCGS: `per_sample` is for estimates, got True for a method that is "
+                "given gradients. Leave it out."
+            )
+
+    def _steps(
+        self, rng: np.random.Generator, size: ProblemSize, batch: int
+    ) -> FloatArray:
+        return np.empty((0, size.dim))
 
     def _ask_at(
         self, state: FeasibleState, x: FloatArray, steps: FloatArray, losses: IntArray

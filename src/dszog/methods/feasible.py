@@ -37,7 +37,6 @@ from dszog.subproblems.polyhedron import SOLVERS, Form
 DEFAULT_HORIZON = 1000  # iterations, where a formula asks for their number
 COMPARED_BATCH = 128  # losses per estimate in the comparison of the DSZOG paper
 MANY_VARIABLES = 500  # beyond which a difference along each is too dear
-ALL_LOSSES = 10_000  # up to which a refresh looks at every loss
 
 BallChoice: TypeAlias = Literal["auto", "none", "l2", "l1", "box"]
 Nonconvex: TypeAlias = Literal["refuse", "linearise", "retract"]
@@ -101,6 +100,7 @@ class FeasibleMethod:
 
     needs_bounded: ClassVar[bool] = True
     needs_gradient: ClassVar[bool] = False
+    compares_points: ClassVar[bool] = False  # the iterate with the one before
 
     step_size: float | None = None
     loss_batch: int | None = None
@@ -236,7 +236,8 @@ class FeasibleMethod:
     def _estimator(self, size: ProblemSize) -> Estimator:
         if self.estimator != "auto":
             return self.estimator
-        return "coordinate" if size.dim <= MANY_VARIABLES else "sphere"
+        few = size.dim <= MANY_VARIABLES and not self.per_sample
+        return "coordinate" if few else "sphere"
 
     def _batch(self, size: ProblemSize) -> int:
         """How many losses an estimate looks at."""

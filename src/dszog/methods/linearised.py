@@ -14,6 +14,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray, frozen_floats
+from dszog._validation import check_vector
 from dszog.methods.base import Info, State
 from dszog.methods.feasible import FeasibleMethod, FeasibleState
 from dszog.query import NO_INDICES, ProblemSize, Query, Reply, check_replies
@@ -63,8 +64,9 @@ class LinearisedMethod:
 
     def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> LinearisedState:
         """Return the state before the first look at the constraints."""
-        inner = replace(self.method, domain=self.constraints.around(size.clip(x0)))
-        start = inner.init(x0, size, seed)
+        x = self.constraints.start(size.clip(check_vector(self.method, "x0", x0)))
+        inner = replace(self.method, domain=self.constraints.around(x))
+        start = inner.init(x, size, seed)
         return LinearisedState(
             iteration=0,
             seed=seed,

@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from dszog._arrays import FloatArray
 from dszog._random import stream
 from dszog._validation import check_count
 from dszog.methods.estimates import in_common
 from dszog.methods.feasible import (
-    ALL_LOSSES,
     COMPARED_BATCH,
     FeasibleMethod,
     FeasibleState,
@@ -35,9 +34,11 @@ class SpiderMethod(FeasibleMethod):
     period : int, optional
         Steps from one refresh to the next; :math:`\sqrt n` if not given.
     refresh_batch : int, optional
-        Losses that a refresh looks at, drawn without repeats; all of them if not given
-        and there are at most 10,000. `loss_batch` is :math:`\sqrt n` if not given.
+        Losses that a refresh looks at, drawn without repeats; all of them if not given.
+        `loss_batch` is :math:`\sqrt n` if not given.
     """
+
+    compares_points: ClassVar[bool] = True
 
     period: int | None = None
     refresh_batch: int | None = None
@@ -84,11 +85,11 @@ class SpiderMethod(FeasibleMethod):
         check_replies(state.iteration, queries, replies, self._n_queries(state))
         if self._is_refresh(state):
             return self._gradient(queries, replies, state.size)
-        half = len(queries) // 2
-        here, there = (queries[:half], replies[:half]), (queries[half:], replies[half:])
-        at_x, of_x, at_previous, of_previous = in_common(here, there)
-        new = self._gradient(at_x, of_x, state.size)
-        old = self._gradient(at_previous, of_previous, state.size)
+        both = in_common(queries, replies)
+        if both is None:
+            return state.gradient
+        new = self._gradient(both.queries, both.replies, state.size)
+        old = self._gradient(both.queries_before, both.replies_before, state.size)
         return new - old + state.gradient
 
     def _is_refresh(self, state: FeasibleState) -> bool:
@@ -109,7 +110,7 @@ class SpiderMethod(FeasibleMethod):
         return self.loss_batch or max(math.isqrt(size.n_losses), 1)
 
     def _refresh_batch(self, size: ProblemSize) -> int:
-        return self.refresh_batch or min(size.n_losses, ALL_LOSSES)
+        return self.refresh_batch or size.n_losses
 
     def least_queries(self, size: ProblemSize) -> int:
         """Return what the first refresh costs."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dszog._arrays import FloatArray
 from dszog._random import stream
@@ -21,6 +22,8 @@ from dszog.query import ProblemSize, Query, Reply, check_replies
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StormMethod(FeasibleMethod):
     """The estimate of the methods that estimate by STORM."""
+
+    compares_points: ClassVar[bool] = True
 
     def ask(self, state: FeasibleState) -> tuple[Query, ...]:
         """Ask around the iterate, and from the second time on around the one before."""
@@ -43,11 +46,11 @@ class StormMethod(FeasibleMethod):
         check_replies(state.iteration, queries, replies, self._n_queries(state))
         if state.iteration == 0:
             return self._gradient(queries, replies, state.size)
-        half = len(queries) // 2
-        here, there = (queries[:half], replies[:half]), (queries[half:], replies[half:])
-        at_x, of_x, at_previous, of_previous = in_common(here, there)
-        new = self._gradient(at_x, of_x, state.size)
-        old = self._gradient(at_previous, of_previous, state.size)
+        both = in_common(queries, replies)
+        if both is None:
+            return state.gradient
+        new = self._gradient(both.queries, both.replies, state.size)
+        old = self._gradient(both.queries_before, both.replies_before, state.size)
         return new + (1.0 - share) * (state.gradient - old)
 
     def _n_queries(self, state: FeasibleState) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from dszog._random import stream
-from dszog._validation import check_choice, check_positive_number
+from dszog._validation import check_choice, check_count, check_positive_number
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
 from dszog.methods.feasible import FeasibleMethod, FeasibleState
@@ -55,6 +55,10 @@ class ZOPSGD(FeasibleMethod):
         A step of :math:`1/\sqrt T` and a radius of :math:`1/(d \sqrt T)`; the constants
         of the paper could not be checked.
         """
+        dim, horizon = (
+            check_count("ZOPSGD", "dim", dim),
+            check_count("ZOPSGD", "horizon", horizon),
+        )
         settings: dict[str, Any] = {
             "step_size": 1 / math.sqrt(horizon),
             "radius": 1 / (dim * math.sqrt(horizon)),

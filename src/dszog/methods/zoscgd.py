@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from dszog._random import stream
-from dszog._validation import check_choice
+from dszog._validation import check_choice, check_count, check_positive_number
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
 from dszog.methods.feasible import FeasibleMethod, FeasibleState, check_shares
@@ -74,6 +74,11 @@ class ZOSCGD(FeasibleMethod):
         convex : bool
             Whether the losses are convex.
         """
+        dim, horizon = (
+            check_count("ZOSCGD", "dim", dim),
+            check_count("ZOSCGD", "horizon", horizon),
+        )
+        scale = check_positive_number("ZOSCGD", "scale", scale)
         power = 2 if convex else 1
         settings: dict[str, Any] = {
             "radius": math.sqrt(2 * scale / (horizon**power * (dim + 3) ** 3)),

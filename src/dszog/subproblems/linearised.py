@@ -50,6 +50,10 @@ class LinearisedSet:
     solver: str = "generation"
     watch: Callable[[Domain], Domain] | None = None
 
+    def start(self, x: FloatArray) -> FloatArray:
+        """Return the point nearest to `x` that satisfies the linear constraints."""
+        return self._made(self.families).project(x).point
+
     def around(self, x: FloatArray) -> Domain:
         """Return the linear constraints alone, near a point."""
         return self._watched(self._polyhedron(x, ()))
@@ -93,8 +97,11 @@ class LinearisedSet:
 
     def _polyhedron(self, x: FloatArray, tangents: tuple[Rows, ...]) -> Polyhedron:
         trust = BoxRows(x - self.trust_radius, x + self.trust_radius)
+        return self._made((*tangents, *self.families, trust))
+
+    def _made(self, families: tuple[Rows, ...]) -> Polyhedron:
         return Polyhedron(
-            families=(*tangents, *self.families, trust),
+            families=families,
             ball=self.ball,
             ball_radius=self.ball_radius,
             solver=self.solver,
@@ -121,8 +128,10 @@ def retraction(values: FloatArray, at_origin: FloatArray) -> float:
     >>> retraction(np.array([3.0, -0.5]), at_origin=np.array([-1.0, -1.0]))
     0.25
     """
-    slope = values - at_origin
     beyond = values > 0.0
     if not beyond.any():
         return 1.0
-    return float(np.clip(-at_origin[beyond] / slope[beyond], 0.0, 1.0).min())
+    if (at_origin[beyond] >= 0.0).any():
+        return 0.0
+    slope = values[beyond] - at_origin[beyond]
+    return float((-at_origin[beyond] / slope).min())

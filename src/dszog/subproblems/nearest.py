@@ -14,20 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import linprog, nnls
 
 from dszog._arrays import BoolArray, FloatArray, IntArray
 from dszog.errors import EmptySetError, MissingExtraError, SubproblemError
 from dszog.query import NO_INDICES
 from dszog.subproblems.base import Solution
-from dszog.subproblems.rows import Rows, SignRows, System
+from dszog.subproblems.rows import Rows, SignRows, System, joined
 
 ROWS_PER_ROUND = 20  # of each family
 MAX_ROUNDS = 500
 PRECISION = 1e-10  # of a projection, relative to the size of its argument
 ACCEPTED = 1e-7  # likewise, of what a solver returns
+GAP = 1e-11  # likewise, between its value and that of the dual
 EMPTY = 1e-13  # a least-distance residual below this is 0
 
 EMPTY_MESSAGE = (
@@ -72,6 +74,8 @@ def by_generation(
             if off <= ACCEPTED / PRECISION * tolerance:
                 return Solution(point=w, active=working.indices, n_rounds=n_rounds)
             break
+    if is_empty(families, signs):
+        raise EmptySetError(EMPTY_MESSAGE)
     raise SubproblemError(
         f"A projection stopped with a violation of {off:.2g} after {n_rounds} rounds. "
         "Scale the variables and constraints to order one, or choose another solver."
@@ -88,7 +92,8 @@ class _Working:
         self._signs = signs
         sizes = [family.n_rows for family in families]
         self._firsts = np.cumsum([0, *sizes])
-        self.indices: IntArray = np.unique(hint)
+        known = (hint >= 0) & (hint < self._firsts[-1])
+        self.indices: IntArray = np.unique(hint[known])
         dim = families[0].dim if families else (signs.dim if signs else 0)
         self._cuts = np.empty((0, dim))  # rows of the l1 ball
 
@@ -170,16 +175,13 @@ def least_distance(
     scale = float(np.abs(off).max(initial=0.0))
     if not off.max(initial=0.0) > 0.0:
         return point, np.zeros(len(off))
+    if not limits.any():  # a cone: what is left of the point is in its polar (Moreau)
+        weights = _nnls(units.T, point)
+        return point - np.einsum("nd,n->d", units, weights), weights
     system = np.concatenate([-units.T, off[np.newaxis] / scale])
     target = np.zeros(len(system))
     target[-1] = 1.0
-    try:
-        weights, _ = nnls(system, target, maxiter=30 * len(off) + 300)
-    except RuntimeError as error:
-        raise SubproblemError(
-            f"scipy.optimize.nnls stopped early on {len(off)} rows ({error}). Scale "
-            "the variables and constraints to order one, or choose another solver."
-        ) from error
+    weights = _nnls(system, target)
     residual = np.einsum("nk,k->n", system, weights) - target
     if -residual[-1] <= EMPTY:
         raise EmptySetError(EMPTY_MESSAGE)
@@ -187,7 +189,40 @@ def least_distance(
     return point - scale * move, scale / -residual[-1] * weights
 
 
+def _nnls(matrix: FloatArray, target: FloatArray) -> FloatArray:
+    n_rows = matrix.shape[1]
+    try:
+        weights: FloatArray = nnls(matrix, target, maxiter=30 * n_rows + 300)[0]
+    except RuntimeError as error:
+        raise SubproblemError(
+            f"scipy.optimize.nnls stopped early on {n_rows} rows ({error}). Scale "
+            "the variables and constraints to order one, or choose another solver."
+        ) from error
+    return weights
+
+
+def is_empty(families: Sequence[Rows], signs: SignRows | None = None) -> bool:
+    """Whether HiGHS finds that no point satisfies all rows."""
+    systems = [family.system() for family in families]
+    systems += [] if signs is None else [signs.system()]
+    dim = families[0].dim if families else (signs.dim if signs else 0)
+    matrix, limits = joined(systems, dim)
+    answer = linprog(
+        np.zeros(matrix.shape[1]), A_ub=matrix, b_ub=limits, bounds=(None, None)
+    )
+    return bool(answer.status == 2)
+
+
 # -------------------------------------------------------------- quadratic programs
+
+
+def check_installed(solver: str) -> None:
+    """Refuse a solver that is not installed, before anything is evaluated."""
+    if solver in QP_SOLVERS and find_spec(solver) is None:
+        raise MissingExtraError(
+            f'solver="{solver}" needs {solver}, which is not installed: pip install '
+            '"dszog[qp]", or use solver="generation".'
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +240,9 @@ QPSolver = Callable[[FloatArray, System], QPResult]
 
 def by_daqp(point: FloatArray, system: System) -> QPResult:
     """Project with DAQP, a dual active-set solver."""
-    try:
-        import daqp
-    except ImportError as error:
-        raise MissingExtraError(
-            'solver="daqp" needs daqp, which is not installed: pip install '
-            '"dszog[qp]", or use solver="generation".'
-        ) from error
+    check_installed("daqp")
+    import daqp
+
     dim, n_all = len(point), system.matrix.shape[1]
     hessian = np.eye(n_all)
     hessian[range(dim, n_all), range(dim, n_all)] = 1e-8  # it has to be definite
@@ -226,19 +257,18 @@ def by_daqp(point: FloatArray, system: System) -> QPResult:
 
 def by_piqp(point: FloatArray, system: System) -> QPResult:
     """Project with PIQP, an interior-point solver."""
-    try:
-        import piqp
-    except ImportError as error:
-        raise MissingExtraError(
-            'solver="piqp" needs piqp, which is not installed: pip install '
-            '"dszog[qp]", or use solver="generation".'
-        ) from error
+    check_installed("piqp")
+    import piqp
+
     dim, n_all = len(point), system.matrix.shape[1]
     hessian = np.zeros((n_all, n_all), order="F")
     hessian[range(dim), range(dim)] = 1.0
     linear = np.concatenate([-point, np.zeros(n_all - dim)])
     solver = piqp.DenseSolver()
     solver.settings.eps_abs = solver.settings.eps_rel = 1e-10
+    solver.settings.check_duality_gap = True
+    solver.settings.eps_duality_gap_abs = 1e-13
+    solver.settings.eps_duality_gap_rel = 1e-13
     solver.setup(
         hessian,
         linear,
@@ -302,5 +332,5 @@ def is_nearest(point: FloatArray, found: QPResult, system: System) -> bool:
         off.max(initial=0.0) <= ACCEPTED * size
         and np.abs(pull).max(initial=0.0) <= 10 * ACCEPTED * size
         and found.multipliers.min(initial=0.0) >= -ACCEPTED * size
-        and gap <= 10 * ACCEPTED * size**2
+        and gap <= GAP * size**2
     )

@@ -9,10 +9,11 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import brentq, linprog
+from scipy.optimize import Bounds, brentq, linprog
 
 from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog._validation import (
+    check_bounds,
     check_choice,
     check_floats,
     check_number,
@@ -26,6 +27,7 @@ from dszog.subproblems.nearest import (
     QP_SOLVERS,
     by_generation,
     by_program,
+    check_installed,
 )
 from dszog.subproblems.rows import (
     BoxRows,
@@ -36,7 +38,7 @@ from dszog.subproblems.rows import (
     System,
     joined,
 )
-from dszog.subproblems.simple import check_bounded, shortened
+from dszog.subproblems.simple import check_bounded, length, shortened
 
 Ball: TypeAlias = Literal["none", "l2", "l1", "box"]
 Form: TypeAlias = Literal["lifted", "full"]
@@ -76,6 +78,7 @@ class Polyhedron:
         check_choice(self, "ball", self.ball, get_args(Ball))
         check_positive(self, ball_radius="Try 10 for variables of order one.")
         check_choice(self, "solver", self.solver, SOLVERS)
+        check_installed(self.solver)
 
     @classmethod
     def linear(
@@ -98,7 +101,7 @@ class Polyhedron:
         else:
             matrix = check_floats(name, "A", A)
         limits = np.atleast_1d(check_floats(name, "b", b))
-        if matrix.ndim != 2 or limits.shape != (matrix.shape[0],):
+        if matrix.ndim != 2 or 0 in matrix.shape or limits.shape != matrix.shape[:1]:
             raise InputError(
                 f"{name}: `A` must be a matrix and `b` have an entry per row, got "
                 f"shapes {matrix.shape} and {limits.shape}. Pass A[None, :] for one."
@@ -141,7 +144,19 @@ class Polyhedron:
         check_choice(name, "form", form, get_args(Form))
         positives = check_floats(name, "X_pos", X_pos)
         negatives = check_floats(name, "X_neg", X_neg)
+        for rows in (positives, negatives):
+            if rows.ndim != 2 or 0 in rows.shape or rows.shape[1] != positives.shape[1]:
+                raise InputError(
+                    f"{name}: `X_pos` and `X_neg` must be matrices with the same "
+                    f"columns, got shapes {positives.shape} and {negatives.shape}. "
+                    "Take both from one matrix: X[y == 1], X[y == -1]."
+                )
         slack = -check_number(name, "margin", margin) + 0.0
+        if not math.isfinite(slack):
+            raise InputError(
+                f"{name}: `margin` must be finite, got {margin}. Try 0, or -0.1 to "
+                "relax."
+            )
         pairs = PairRows(positives, negatives, slack)
         first: Rows = pairs
         if form == "full":
@@ -169,7 +184,10 @@ class Polyhedron:
     @property
     def n_rows(self) -> int:
         """Number of linear constraints."""
-        return sum(family.n_rows for family in self.families)
+        return sum(
+            family.n_sides if isinstance(family, BoxRows) else family.n_rows
+            for family in self.families
+        )
 
     @cached_property
     def is_bounded(self) -> bool:
@@ -184,7 +202,7 @@ class Polyhedron:
     def project(self, point: FloatArray, hint: IntArray = NO_INDICES) -> Solution:
         """Return the nearest point of the set."""
         nearest = self._nearest(point, hint)
-        if self.ball != "l2" or _norm(nearest.point) <= self.ball_radius:
+        if self.ball != "l2" or length(nearest.point) <= self.ball_radius:
             return nearest
         if self._is_cone:
             shorter = shortened(nearest.point, self.ball_radius)
@@ -195,7 +213,7 @@ class Polyhedron:
 
     def lmo(self, gradient: FloatArray, hint: IntArray = NO_INDICES) -> Solution:
         """Return the lowest point of the set down the gradient."""
-        norm = _norm(gradient)
+        norm = length(gradient)
         if norm == 0.0:
             return self.project(np.zeros(self.dim), hint)
         if self.ball != "l2":
@@ -207,13 +225,18 @@ class Polyhedron:
         near, far = 0.0, 4.0 * self.ball_radius
         found = self._nearest(far * down, hint)
         n_rounds = found.n_rounds
-        while _norm(found.point) < self.ball_radius and far < FAR * self.ball_radius:
+        while length(found.point) < self.ball_radius and far < FAR * self.ball_radius:
             near, far = far, 16.0 * far
             found = self._nearest(far * down, found.active)
             n_rounds += found.n_rounds
         found = replace(found, n_rounds=n_rounds)
-        if _norm(found.point) <= self.ball_radius:
-            return found  # the ball is not needed, and nothing is gained further down
+        if length(found.point) <= self.ball_radius:
+            # The ball is not needed, and next to nothing is gained further down: if
+            # there is a corner, it is the answer.
+            corner = self._linear_program(-down, within=self.ball_radius)
+            if length(corner) <= self.ball_radius:
+                return Solution(point=corner, active=found.active, n_rounds=n_rounds)
+            return found
         return self._where_ball_is_met(down, near, far, found)
 
     def violation(self, x: FloatArray) -> float:
@@ -221,18 +244,24 @@ class Polyhedron:
         worst = [0.0]
         worst += [float(family.worst(x, 1)[1][0]) for family in self._all_families]
         if self.ball == "l2":
-            worst.append(_norm(x) - self.ball_radius)
+            worst.append(length(x) - self.ball_radius)
         if self.ball == "l1":
             worst.append(float(np.abs(x).sum()) - self.ball_radius)
         return max(worst)
 
     def contains(self, x: FloatArray, tol: float = FEASIBLE) -> bool:
         """Whether `x` lies in the set, but for rounding."""
-        return self.violation(x) <= tol * (1.0 + _norm(x))
+        if not np.isfinite(x).all():
+            return False
+        return self.violation(x) <= tol * (1.0 + length(x))
 
     def diameter(self) -> float:
         """Return the diameter of the ball, or of the smallest box around the set."""
         check_bounded(self)
+        return self._diameter
+
+    @cached_property
+    def _diameter(self) -> float:
         if self.ball in ("l2", "l1"):
             return 2.0 * self.ball_radius
         sides = []
@@ -293,11 +322,15 @@ class Polyhedron:
 
     def _cone_minimiser(self, down: FloatArray, hint: IntArray) -> Solution:
         """Stretch the projection of the slope on the cone until it meets the ball."""
-        found = self._nearest(down, hint)
-        norm = _norm(found.point)
-        if norm <= FEASIBLE:  # nothing in the cone goes down
-            return replace(found, point=np.zeros(self.dim))
-        return replace(found, point=self.ball_radius / norm * found.point)
+        point, n_rounds, found = down, 0, Solution(point=down)
+        for _ in range(2):  # again at unit length: rounding would be stretched as well
+            found = self._nearest(point, hint)
+            hint, n_rounds = found.active, n_rounds + found.n_rounds
+            norm = length(found.point)
+            if norm <= FEASIBLE:  # nothing in the cone goes down
+                return replace(found, point=np.zeros(self.dim), n_rounds=n_rounds)
+            point = found.point / norm
+        return replace(found, point=self.ball_radius * point, n_rounds=n_rounds)
 
     def _where_ball_is_met(
         self, ray: FloatArray, near: float, far: float, at_far: Solution
@@ -310,7 +343,7 @@ class Polyhedron:
         """
         found = self._nearest(near * ray, at_far.active)
         n_rounds = at_far.n_rounds + found.n_rounds
-        beyond = _norm(found.point) - self.ball_radius
+        beyond = length(found.point) - self.ball_radius
         if near == 0.0 and beyond > FEASIBLE * self.ball_radius:
             raise EmptySetError(EMPTY_MESSAGE)
         if beyond >= 0.0:
@@ -324,7 +357,7 @@ class Polyhedron:
                 multiple = (near + far) / 2
             found = self._nearest(multiple * ray, found.active)
             n_rounds += found.n_rounds
-            beyond = _norm(found.point) - self.ball_radius
+            beyond = length(found.point) - self.ball_radius
             if abs(beyond) <= ROOT * self.ball_radius:
                 break
             near, far = (near, multiple) if beyond > 0.0 else (multiple, far)
@@ -336,7 +369,7 @@ class Polyhedron:
         def beyond(multiple: float) -> float:
             nonlocal n_rounds
             n_rounds += 1
-            return _norm(self._nearest(multiple * ray, NO_INDICES).point) - radius
+            return length(self._nearest(multiple * ray, NO_INDICES).point) - radius
 
         radius = self.ball_radius
         multiple = brentq(beyond, near, far, xtol=ROOT * far)
@@ -366,8 +399,8 @@ class Polyhedron:
             first += family.n_rows
         return np.concatenate(parts)
 
-    def _linear_program(self, cost: FloatArray) -> FloatArray:
-        """Minimise a linear function over the rows with HiGHS."""
+    def _linear_program(self, cost: FloatArray, within: float = np.inf) -> FloatArray:
+        """Minimise a linear function over the rows with HiGHS, |entries| `within`."""
         rows = [f.system() for f in self._all_families if not isinstance(f, BoxRows)]
         if self._signs is not None:
             rows.append(self._signs.system())
@@ -377,6 +410,7 @@ class Polyhedron:
             matrix, limits = joined(rows, self.dim)
             n_extra = matrix.shape[1] - self.dim
         sides = np.column_stack([self._box.lower, self._box.upper])
+        sides = np.clip(sides, -within, within)
         free = np.tile([-np.inf, np.inf], (n_extra, 1))
         answer = linprog(
             np.concatenate([cost, np.zeros(n_extra)]),
@@ -402,9 +436,12 @@ class Polyhedron:
 
 def box_rows(dim: int, lower: Any, upper: Any) -> list[Rows]:
     """Return the bounds as a family of rows; none, if there are no bounds."""
-    low = np.full(dim, -np.inf) if lower is None else np.asarray(lower, dtype=float)
-    high = np.full(dim, np.inf) if upper is None else np.asarray(upper, dtype=float)
-    low, high = np.broadcast_to(low, dim), np.broadcast_to(high, dim)
+    if lower is None and upper is None:
+        return []
+    sides = Bounds(
+        -np.inf if lower is None else lower, np.inf if upper is None else upper
+    )
+    low, high = check_bounds("Polyhedron", sides, dim)
     if not (np.isfinite(low).any() or np.isfinite(high).any()):
         return []
     return [BoxRows(frozen_floats(low), frozen_floats(high))]
@@ -427,7 +464,3 @@ def _leaves_no_way(system: System, dim: int) -> bool:
         method="highs",
     )
     return bool(answer.status == 0)
-
-
-def _norm(x: FloatArray) -> float:
-    return float(np.sqrt(np.square(x).sum()))

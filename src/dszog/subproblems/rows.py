@@ -185,6 +185,11 @@ class BoxRows:
         return 2 * len(self.lower)
 
     @property
+    def n_sides(self) -> int:
+        """Number of finite sides."""
+        return int(np.isfinite([self.lower, self.upper]).sum())
+
+    @property
     def is_homogeneous(self) -> bool:
         """Whether every finite side is 0."""
         sides = np.concatenate([self.lower, self.upper])

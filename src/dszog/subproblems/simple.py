@@ -78,13 +78,14 @@ class L2Ball(_Ball):
 
     def lmo(self, gradient: FloatArray, hint: IntArray = NO_INDICES) -> Solution:
         """Return the end of the radius that points down the gradient."""
-        norm = np.sqrt(np.square(gradient).sum())
-        if norm == 0.0:
+        largest = float(np.abs(gradient).max())
+        if largest == 0.0:
             return Solution(point=np.zeros(self.dim))
-        return Solution(point=-self.radius / norm * gradient)
+        direction = gradient / largest
+        return Solution(point=-self.radius / length(direction) * direction)
 
     def _norm(self, x: FloatArray) -> float:
-        return float(np.sqrt(np.square(x).sum()))
+        return length(x)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,11 +136,15 @@ class Box:
     def __post_init__(self) -> None:
         lower = np.atleast_1d(as_numbers(self, "lower", self.lower))
         upper = np.atleast_1d(as_numbers(self, "upper", self.upper))
-        if lower.shape != upper.shape or lower.ndim != 1 or not (lower <= upper).all():
+        fits = lower.shape == upper.shape and lower.ndim == 1 and lower.size > 0
+        if (
+            not fits
+            or not ((lower <= upper) & (lower < np.inf) & (upper > -np.inf)).all()
+        ):
             raise InputError(
-                f"Box: `lower` must be at most `upper`, entry by entry, got shapes "
-                f"{lower.shape} and {upper.shape}. Pass one entry per variable; swap "
-                "those that are the wrong way round."
+                f"Box: `lower` must be at most `upper`, entry by entry, with room for "
+                f"a number, got shapes {lower.shape} and {upper.shape}. Pass one entry "
+                "per variable; swap those that are the wrong way round."
             )
         object.__setattr__(self, "_sides", (frozen_floats(lower), frozen_floats(upper)))
 
@@ -244,8 +249,16 @@ class Simplex:
 
 def shortened(point: FloatArray, radius: float) -> FloatArray:
     """Return the point, brought back to the radius if it lies beyond."""
-    norm = np.sqrt(np.square(point).sum())
-    return point if norm <= radius else radius / norm * point
+    norm = length(point)
+    return point if norm <= radius else radius * (point / norm)
+
+
+def length(x: FloatArray) -> float:
+    """Return the Euclidean norm, also of entries whose squares are no numbers."""
+    largest = float(np.abs(x).max(initial=0.0))
+    if largest == 0.0:
+        return 0.0
+    return largest * float(np.sqrt(np.square(x / largest).sum()))
 
 
 def check_bounded(domain: Any) -> None:

@@ -1,0 +1,345 @@
+"""Figures 1 to 3: test accuracy against time, loss queries and constraint queries.
+
+Drawn with matplotlib, without its global state. For the page each panel is an SVG of
+its own, whose colours follow the page's; beside the page each figure is one PNG.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dszog.errors import MissingExtraError
+from dszog_paper.report.words import Data, is_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANEL_SIZE = (4.6, 2.9)  # inches
+FIGURE_WIDTH = 10.0
+DOTS_PER_INCH = 150
+N_MARKERS = 7  # on a line, the last point always among them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """What the horizontal axis shows.
+
+    Parameters
+    ----------
+    field : str
+        Of a curve.
+    name : str
+        For files.
+    label : str
+    least : float
+        Nothing further left is told apart; zeros are drawn at the left edge.
+    """
+
+    field: str
+    name: str
+    label: str
+    least: float
+
+
+AXES = (
+    Axis(field="seconds", name="time", label="training time (s)", least=1e-3),
+    Axis(field="loss_queries", name="loss-queries", label="loss queries", least=1.0),
+    Axis(
+        field="constraint_queries",
+        name="constraint-queries",
+        label="constraint queries",
+        least=1.0,
+    ),
+)
+
+INK, GRID = "#3b3b3d", "#dcdcde"
+COLOURS = {  # after Okabe and Ito: told apart with any kind of colour vision
+    "dszog": "#101012",
+    "ours": "#d55e00",
+    "zoscgd": "#0072b2",
+    "zopsgd": "#009e73",
+    "acczomda": "#d99a00",
+    "accszofw": "#b8609a",
+}
+OTHER = "#56a0c9"
+MARKERS = {
+    "dszog": "o",
+    "ours": "D",
+    "zoscgd": "s",
+    "zopsgd": "^",
+    "acczomda": "v",
+    "accszofw": "P",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """How a curve is drawn."""
+
+    label: str
+    method: str
+    dashed: bool
+
+    @property
+    def colour(self) -> str:
+        """The colour, as on white."""
+        return COLOURS.get(self.method, OTHER)
+
+    @property
+    def variable(self) -> str:
+        """The name that the page's style gives the colour."""
+        return f"--line-{self.method if self.method in COLOURS else 'other'}"
+
+    @property
+    def width(self) -> float:
+        """The width, in points; DSZOG stands out."""
+        return {"dszog": 2.8, "ours": 2.0}.get(self.method, 1.3)
+
+
+def line_of(curve: Data) -> Line:
+    """Return how a curve is drawn: full forms dashed, all else solid."""
+    return Line(
+        label=str(curve["label"]),
+        method=str(curve["method"]),
+        dashed=curve["form"] == "full",
+    )
+
+
+def lines_of(figure: Data) -> list[Line]:
+    """Return the lines of a figure's legend, each once, in their order."""
+    curves = [curve for panel in figure["panels"] for curve in panel["curves"]]
+    return list(dict.fromkeys(map(line_of, curves)))
+
+
+def file_name(figure: Data, axis: Axis) -> str:
+    """Return the name of a figure's file."""
+    number = re.sub(r"[^A-Za-z0-9]+", "-", str(figure["number"]))
+    return f"figure-{number}-{axis.name}.png"
+
+
+# --------------------------------------------------------------------- what is drawn
+
+
+def panel_svgs(figure: Data, axis: Axis) -> list[str]:
+    """Return an SVG element for each panel, to be put into the page."""
+    limits = _limits(figure, axis)
+    svgs = []
+    for turn, panel in enumerate(figure["panels"]):
+        drawing = _drawing(PANEL_SIZE)
+        drawing.subplots_adjust(left=0.13, right=0.97, bottom=0.18, top=0.9)
+        _draw(drawing.add_subplot(), panel, axis, limits)
+        stem = file_name(figure, axis).removesuffix(".png")
+        svgs.append(_svg(drawing, f"{stem}-{turn}-"))
+    return svgs
+
+
+def figure_png(figure: Data, axis: Axis) -> bytes:
+    """Return a figure, all panels and a legend, as PNG."""
+    panels = figure["panels"]
+    n_rows = max(math.ceil(len(panels) / 2), 1)
+    height = PANEL_SIZE[1] * n_rows + 1.3  # the legend and the title around them
+    drawing = _drawing((FIGURE_WIDTH, height))
+    drawing.subplots_adjust(
+        left=0.07,
+        right=0.98,
+        bottom=1.15 / height,
+        top=1 - 0.7 / height,
+        hspace=0.45,
+        wspace=0.2,
+    )
+    limits = _limits(figure, axis)
+    for turn, panel in enumerate(panels, start=1):
+        _draw(drawing.add_subplot(n_rows, 2, turn), panel, axis, limits)
+    title = f"Figure {figure['number']}: {figure['title']}"
+    drawing.suptitle(title, y=1 - 0.2 / height, parse_math=False)
+    _legend(drawing, lines_of(figure))
+    with io.BytesIO() as file:
+        drawing.savefig(file, format="png", dpi=DOTS_PER_INCH, facecolor="white")
+        return file.getvalue()
+
+
+def _drawing(size: tuple[float, float]) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError(
+            "write_report: the figures need matplotlib, which is not installed. Run: "
+            "pip install dszog[paper]"
+        ) from None
+    return Figure(figsize=size, facecolor="none")
+
+
+def _draw(axes: Axes, panel: Data, axis: Axis, limits: tuple[float, float]) -> None:
+    axes.set_facecolor("none")
+    axes.set_title(
+        str(panel["data"]), parse_math=False, fontsize=11, weight="bold", color=INK
+    )
+    axes.set_xscale("log")
+    axes.set_xlim(limits)
+    _label(axes, axis)
+    drawn = [_plot(axes, curve, axis, limits[0]) for curve in panel["curves"]]
+    if not any(drawn):
+        axes.set_yticks([])
+        axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", color=INK)
+        return
+    low, high = axes.get_ylim()
+    if high - low < 2.0:  # points: noise should not look like a story
+        middle = (low + high) / 2
+        axes.set_ylim(middle - 1.0, middle + 1.0)
+
+
+def _label(axes: Axes, axis: Axis) -> None:
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    axes.set_xlabel(axis.label, color=INK, fontsize=9.5)
+    axes.set_ylabel("test accuracy (%)", color=INK, fontsize=9.5)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.tick_params(which="both", colors=INK, labelsize=9)
+    axes.grid(True, which="major", color=GRID, linewidth=0.7)
+    axes.set_axisbelow(True)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(INK)
+
+
+def _plot(axes: Axes, curve: Data, axis: Axis, least: float) -> bool:
+    points = _points(curve, axis.field)
+    if not points:
+        return False
+    line = line_of(curve)
+    axes.plot(
+        [max(x, least) for x, _ in points],
+        [100.0 * y for _, y in points],
+        color=line.colour,
+        linewidth=line.width,
+        linestyle=(0, (4, 2)) if line.dashed else "-",
+        drawstyle="steps-post",  # what was seen holds until the next look
+        marker=MARKERS.get(line.method, "X"),
+        markersize=5.0 if line.method in ("dszog", "ours") else 4.0,
+        markerfacecolor="none" if line.dashed else line.colour,
+        markevery=_marked(len(points)),
+        zorder={"dszog": 4.0, "ours": 3.5}.get(line.method, 3.0),
+        clip_on=False,
+    )
+    return True
+
+
+def _points(curve: Data, field: str) -> list[tuple[float, float]]:
+    pairs = zip(curve[field], curve["test_accuracy"], strict=False)
+    return [(x, y) for x, y in pairs if is_number(x) and is_number(y)]
+
+
+def _marked(n: int) -> list[int]:
+    """Return which of the points get a marker; a lone point always has one."""
+    if n <= N_MARKERS:
+        return list(range(n))
+    return sorted(
+        {round(turn * (n - 1) / (N_MARKERS - 1)) for turn in range(N_MARKERS)}
+    )
+
+
+def _limits(figure: Data, axis: Axis) -> tuple[float, float]:
+    """Return the ends of the axis, the same for all panels of a figure."""
+    values = [
+        x
+        for panel in figure["panels"]
+        for curve in panel["curves"]
+        for x, _ in _points(curve, axis.field)
+        if x > 0
+    ]
+    low = max(min(values, default=axis.least), axis.least)
+    high = max(values, default=low)
+    low, high = low / 1.3, max(high, low) * 1.3
+    if math.floor(math.log10(high)) - math.ceil(math.log10(low)) < 1:
+        low = 10.0 ** math.floor(math.log10(low))  # room for two labels
+        high = 10.0 ** math.ceil(math.log10(high))
+    return low, high
+
+
+def tick(value: float) -> str:
+    """Return a power of ten as few signs.
+
+    Examples
+    --------
+    >>> tick(0.01), tick(100.0), tick(1e4), tick(1e6)
+    ('0.01', '100', '10 k', '1 M')
+    """
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g} {letter}"
+    return f"{value:g}"
+
+
+def _legend(drawing: Figure, lines: Sequence[Line]) -> None:
+    from matplotlib.lines import Line2D
+
+    if not lines:
+        return
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=line.colour,
+            linewidth=line.width,
+            linestyle=(0, (4, 2)) if line.dashed else "-",
+            marker=MARKERS.get(line.method, "X"),
+            markersize=5.0,
+            markerfacecolor="none" if line.dashed else line.colour,
+        )
+        for line in lines
+    ]
+    legend = drawing.legend(
+        handles,
+        [line.label for line in lines],
+        loc="lower center",
+        ncols=min(len(lines), 5),
+        frameon=False,
+        fontsize=9.5,
+        handlelength=3.0,
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+# --------------------------------------------------------------------------- the SVG
+
+_PROLOGUE = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
+_STYLE = re.compile(r"<style\b.*?</style>", re.DOTALL)
+_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+_REFERENCES = re.compile(r'(\bid="|url\(#|href="#)')
+_NAMESPACES = re.compile(r'\s+xmlns(?::\w+)?="[^"]*"')
+
+
+def _svg(drawing: Figure, prefix: str) -> str:
+    """Return the drawing as an element whose names are its own within the page."""
+    import matplotlib as mpl
+
+    nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with (
+        io.StringIO() as file,
+        mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": prefix}),
+    ):
+        drawing.savefig(file, format="svg", metadata=nothing, facecolor="none")
+        text = file.getvalue()
+    for pattern in (_PROLOGUE, _STYLE, _METADATA, _NAMESPACES):
+        text = pattern.sub("", text)
+    text = text.replace("xlink:href", "href")
+    text = _REFERENCES.sub(lambda found: found.group(1) + prefix, text)
+    for colour, variable in _variables():
+        text = text.replace(colour, f"var({variable}, {colour})")
+    return text.strip()
+
+
+def _variables() -> Iterable[tuple[str, str]]:
+    yield INK, "--ink"
+    yield GRID, "--grid"
+    for method, colour in COLOURS.items():
+        yield colour, f"--line-{method}"
+    yield OTHER, "--line-other"

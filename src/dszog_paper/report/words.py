@@ -1,0 +1,174 @@
+"""Numbers, settings and events in words, the same in every form of the report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+Data: TypeAlias = Mapping[str, Any]  # a part of what `results.assemble` returns
+
+NOT_RUN = "not run"
+NOTHING = "–"  # where there is nothing to tell
+PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
+
+SETTING_NAMES = {
+    "step_size": "step",
+    "dual_step_size": "dual step",
+    "averaging": "averaging",
+    "dual_averaging": "dual averaging",
+    "penalty": "penalty",
+}
+END_NAMES = {
+    "MAX_ITERATIONS": "iterations",
+    "MAX_QUERIES": "queries",
+    "MAX_TIME": "time",
+}
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value)
+
+
+def number(value: object) -> str:
+    """Return a number with the digits that matter.
+
+    Examples
+    --------
+    >>> number(1234.0), number(0.0012345), number(0.25), number(12.345)
+    ('1,234', '1.2e-3', '0.25', '12.3')
+    """
+    if not isinstance(value, int | float) or not is_number(value):
+        return NOTHING
+    size = abs(value)
+    if size == 0.0:
+        return "0"
+    if size >= 1e7 or size < 1e-2:
+        return _scientific(value)
+    if float(value).is_integer() or size >= 1e2:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _scientific(value: float) -> str:
+    digits, _, exponent = f"{value:.1e}".partition("e")
+    return f"{digits.removesuffix('.0')}e{int(exponent)}"
+
+
+def count(value: object) -> str:
+    """Return a (mean of) counts, rounded: ``1,234``."""
+    if not isinstance(value, int | float) or not is_number(value):
+        return NOTHING
+    return f"{value:,.0f}"
+
+
+def setting_number(value: object) -> str:
+    """Return a setting as one would type it.
+
+    Examples
+    --------
+    >>> setting_number(0.001), setting_number(10.0), setting_number(1e-6)
+    ('0.001', '10', '1e-6')
+    """
+    if not isinstance(value, int | float) or not is_number(value):
+        return NOTHING
+    return f"{value:g}".replace("e-0", "e-").replace("e+0", "e")
+
+
+def percent(share: object, digits: int = 1) -> str:
+    """Return a share in percent.
+
+    A share that is not zero is never shown as zero.
+
+    Examples
+    --------
+    >>> percent(0.123), percent(0.0), percent(1e-5), percent(1.0)
+    ('12.3 %', '0 %', '<0.1 %', '100 %')
+    """
+    if not isinstance(share, int | float) or not is_number(share):
+        return NOTHING
+    if share in (0, 1):
+        return f"{100 * share:.0f} %"
+    least = 10.0**-digits
+    if 0 < 100 * share < least / 2:
+        return f"<{least:.{digits}f} %"
+    return f"{100 * share:.{digits}f} %"
+
+
+def accuracy(mean: object, spread: object = None) -> str:
+    """Return an accuracy, in percent already, with its spread if there is one."""
+    if not isinstance(mean, int | float) or not is_number(mean):
+        return NOTHING
+    if not isinstance(spread, int | float) or not is_number(spread):
+        return f"{mean:.2f}"
+    return f"{mean:.2f} {PLUS_MINUS} {spread:.2f}"
+
+
+def printed(entry: Sequence[float | None] | None) -> str | None:
+    """Return what the paper prints; None if it prints nothing."""
+    return None if entry is None else accuracy(*entry)
+
+
+def points(difference: float) -> str:
+    """Return a difference of accuracies: ``1 point``, ``2.5 points``."""
+    text = f"{abs(difference):.1f}".removesuffix(".0")
+    return f"{text} point" if text == "1" else f"{text} points"
+
+
+def seconds(value: object) -> str:
+    """Return a duration: ``3.2 s``, ``12 ms``."""
+    if not isinstance(value, int | float) or not is_number(value):
+        return NOTHING
+    if 0.0 < value < 0.1:
+        return f"{1000 * value:.2g} ms"
+    return f"{value:,.0f} s" if value >= 100 else f"{value:.3g} s"
+
+
+def settings(values: Mapping[str, float]) -> str:
+    """Return settings as ``penalty 1, step 0.01``."""
+    return (
+        ", ".join(
+            f"{SETTING_NAMES.get(name, name)} {setting_number(value)}"
+            for name, value in sorted(values.items())
+        )
+        or NOTHING
+    )
+
+
+def events(values: Mapping[str, int]) -> str:
+    """Return what happened in the runs as ``name (times)``."""
+    return (
+        ", ".join(
+            f"{name.replace('_', ' ')} ({count(n)})" for name, n in values.items() if n
+        )
+        or NOTHING
+    )
+
+
+def ends(names: Iterable[str]) -> str:
+    """Return what ended the runs."""
+    return (
+        ", ".join(END_NAMES.get(name, name.lower().replace("_", " ")) for name in names)
+        or NOTHING
+    )
+
+
+def called(label: str) -> str:
+    """Return a label without a comma, for a sentence: ``ZOSCGD (lifted)``."""
+    name, comma, rest = label.partition(", ")
+    return f"{name} ({rest})" if comma else name
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Return ``a``, ``a and b`` or ``a, b and c``."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def some(n: int, noun: str, nouns: str | None = None) -> str:
+    """Return ``1 run``, ``3 runs``."""
+    return f"{n:,} {noun if n == 1 else nouns or noun + 's'}"
