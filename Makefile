@@ -54,7 +54,11 @@ unit: $(VENV)/.stamp-dev ## Run the tests
 
 .PHONY: doctest
 doctest: $(VENV)/.stamp-dev ## Run the examples in the docstrings
-	$(BIN)/python -m pytest --doctest-modules src/dszog
+	$(BIN)/python -m pytest --doctest-modules src/dszog src/dszog_paper
+
+.PHONY: browser
+browser: $(VENV)/.stamp-dev ## Look at the paper's report in Chromium (Debian: apt install chromium)
+	$(BIN)/python -m pytest -m browser tests/paper/browser
 
 .PHONY: minimal
 minimal: $(MINIMAL)/.stamp ## Run tests and doctests with NumPy and SciPy alone, no extras

@@ -34,7 +34,7 @@ def run_unit(unit: Unit, data: str | None = None) -> dict[str, Any]:
 
     What depends on the machine's speed is under ``"time"``, nothing else.
     """
-    task = make_task(unit, data)
+    task = _task(_where(unit), data)
     judged = _run(unit, task)
     w = judged.pop("w")
     return {
@@ -76,6 +76,26 @@ def make_split(unit: Unit, data: str | None = None) -> Split:
     wanted = N_PAIRWISE if unit.task == "pairwise" else N_REAL_FAIRNESS
     n = samples.n_rows if generated else min(wanted, samples.n_rows)
     return paper_split(samples, seed=DATA_SEED, repetition=unit.repetition, n_samples=n)
+
+
+def _where(unit: Unit) -> Unit:
+    """Return a unit with the same task, and nothing about the method."""
+    return Unit(
+        task=unit.task,
+        data=unit.data,
+        stand_in=unit.stand_in,
+        model=unit.model,
+        width_factor=unit.width_factor,
+        variant=unit.variant,
+        method="",
+        repetition=unit.repetition,
+    )
+
+
+@lru_cache(maxsize=12)
+def _task(unit: Unit, data: str | None) -> Task:
+    """Return the task of a unit, and the same one to all methods that ask for it."""
+    return make_task(unit, data)
 
 
 def make_task(unit: Unit, data: str | None = None) -> Task:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import numpy as np
 from scipy.optimize import linprog, nnls
@@ -218,11 +217,16 @@ def is_empty(families: Sequence[Rows], signs: SignRows | None = None) -> bool:
 
 def check_installed(solver: str) -> None:
     """Refuse a solver that is not installed, before anything is evaluated."""
-    if solver in QP_SOLVERS and find_spec(solver) is None:
+    try:
+        if solver == "daqp":
+            import daqp  # noqa: F401
+        if solver == "piqp":
+            import piqp  # noqa: F401
+    except ImportError as error:
         raise MissingExtraError(
             f'solver="{solver}" needs {solver}, which is not installed: pip install '
             '"dszog[qp]", or use solver="generation".'
-        )
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dszog_paper.execute import Pace, execute
+from dszog_paper.plan import Choice, Planner, all_units, missing
+from dszog_paper.protocol import FULL, PUBLISHED, QUICK, Protocol, grid
+from dszog_paper.results import assemble
+from dszog_paper.runner import run_unit
+from dszog_paper.store import Store
+from dszog_paper.units import Unit
+
+TINY = Protocol(
+    name="tiny",
+    n_selection=1,
+    n_repetitions=1,
+    iterations=3,
+    kernel_iterations=2,
+    queries=4000,
+    limit="queries",
+    stages=(grid(step_size=(1e-2, 1e-3)),),
+    ours=((("penalty", 30.0),),),
+    steps=(1e-2,),
+)
+STAND_INS = frozenset({"a9a", "w8a", "svm", "adult", "compas", "communities"})
+UNIT = Unit(task="pairwise", data="gen", method="dszog", iterations=3)
+
+
+def without_time(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name != "time"}
+
+
+# ------------------------------------------------------------------------- the units
+
+
+def test_units_that_differ_have_other_keys() -> None:
+    others = [
+        UNIT.again(1),
+        UNIT.with_setting(penalty=2.0),
+        UNIT.with_setting(penalty=3.0),
+        Unit(task="pairwise", data="gen", method="dszog", iterations=4),
+    ]
+
+    assert len({unit.key for unit in [UNIT, *others]}) == 5
+
+
+def test_the_order_of_settings_makes_no_other_unit() -> None:
+    one = UNIT.with_setting(penalty=2.0).with_setting(averaging=0.5)
+    other = UNIT.with_setting(averaging=0.5).with_setting(penalty=2.0)
+
+    assert one == other
+    assert one.key == other.key
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        UNIT,
+        Unit(task="pairwise", data="gen", method="ours", iterations=3),
+        Unit(
+            task="pairwise",
+            data="svm",
+            stand_in=True,
+            method="zopsgd",
+            form="full",
+            queries=4000,
+        ),
+        Unit(task="fairness", data="D1", method="accszofw", queries=300_000),
+        Unit(task="fairness", data="D1", method="zopsgd", queries=8000),
+    ],
+    ids=lambda unit: f"{unit.task}-{unit.data}-{unit.method}-{unit.model}",
+)
+def test_a_unit_without_time_limit_gives_the_same_record_each_time(unit: Unit) -> None:
+    one, other = run_unit(unit), run_unit(unit)
+
+    assert without_time(one) == without_time(other)
+    assert json.loads(json.dumps(one)) == one
+    assert one["iterations"] > 0
+    assert 0.0 <= one["test_accuracy"] <= 1.0
+
+
+def test_a_time_limit_ends_a_run() -> None:
+    unit = Unit(task="fairness", data="D1", method="zoscgd", form="lifted", seconds=0.3)
+
+    record = run_unit(unit)
+
+    assert record["ended_by"] == "MAX_TIME"
+
+
+# ------------------------------------------------------------------------- the store
+
+
+def test_a_record_comes_back_as_it_was_kept(tmp_path: Path) -> None:
+    store = Store(tmp_path / "units")
+    record = {"unit": UNIT.as_json(), "test_accuracy": 0.1 + 0.2}
+
+    store.put(UNIT, record)
+
+    assert store.get(UNIT) == record
+    assert store.get(UNIT.again(1)) is None
+    assert not list(tmp_path.rglob("*.part"))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"unit": {}}', "\x00\xff"])
+def test_a_damaged_record_is_as_if_there_were_none(tmp_path: Path, text: str) -> None:
+    store = Store(tmp_path)
+    store.path(UNIT).write_text(text, encoding="utf-8")
+
+    assert store.get(UNIT) is None
+
+
+# ------------------------------------------------------------------------ the choices
+
+
+def chooser(scores: dict[float, float]) -> Any:
+    """Return records of runs whose validation accuracy depends on the step alone."""
+
+    def get(unit: Unit) -> dict[str, Any] | None:
+        step = dict(unit.setting).get("step_size")
+        return None if step not in scores else {"validation_accuracy": scores[step]}
+
+    return get
+
+
+def test_the_setting_with_the_best_validation_accuracy_is_chosen() -> None:
+    choice = Choice(unit=UNIT, stages=(grid(step_size=(1.0, 2.0, 3.0)),), n_selection=2)
+
+    chosen = choice.best(chooser({1.0: 0.5, 2.0: 0.7, 3.0: 0.7}))
+
+    assert chosen is not None
+    assert dict(chosen.setting) == {"step_size": 2.0}  # the first of equals
+
+
+def test_nothing_is_chosen_while_runs_are_missing() -> None:
+    choice = Choice(unit=UNIT, stages=(grid(step_size=(1.0, 2.0)),))
+    get = chooser({1.0: 0.5})
+
+    assert choice.best(get) is None
+    assert [dict(unit.setting) for unit in choice.missing(get)] == [{"step_size": 2.0}]
+
+
+def test_the_next_stage_begins_where_the_one_before_ended() -> None:
+    stages = (grid(step_size=(1.0, 2.0)), grid(penalty=(5.0,)))
+    choice = Choice(unit=UNIT, stages=stages)
+
+    units = choice.missing(
+        lambda unit: (
+            None
+            if "penalty" in dict(unit.setting)
+            else chooser({1.0: 0.1, 2.0: 0.9})(unit)
+        )
+    )
+
+    assert [dict(unit.setting) for unit in units] == [
+        {"penalty": 5.0, "step_size": 2.0}
+    ]
+
+
+def test_a_stage_has_every_combination() -> None:
+    assert len(grid(step_size=(1.0, 2.0), penalty=(1.0, 2.0, 3.0))) == 6
+
+
+def test_test_data_are_never_looked_at_to_choose() -> None:
+    choice = Choice(unit=UNIT, stages=(grid(step_size=(1.0,)),))
+
+    chosen = choice.best(lambda unit: {"validation_accuracy": 0.5})
+
+    assert chosen is not None  # a record without test accuracy is enough
+
+
+# ------------------------------------------------------------------------- the tables
+
+
+@pytest.mark.parametrize("protocol", [QUICK, FULL], ids=lambda p: p.name)
+def test_every_cell_of_the_papers_tables_is_planned(protocol: Protocol) -> None:
+    tables = {table.number: table for table in Planner(protocol).tables()}
+
+    assert set(tables) == {2, 3, 6, 7, 8, 9, 10, 11, 12, "F"}
+    for table in tables.values():
+        filled = {(cell.row, cell.column) for cell in table.cells}
+        assert filled == {(row, col) for row in table.rows for col in table.columns}
+    assert all(
+        cell.printed is not None
+        for number in (6, 7, 8, 9, 10, 11, 12)
+        for cell in tables[number].cells
+    )
+
+
+def test_the_full_protocol_has_the_papers_grids() -> None:
+    assert FULL.n_repetitions == 10
+    assert FULL.n_selection == 2
+    assert FULL.steps == (1e-2, 1e-3, 1e-4)
+    assert [len(stage) for stage in FULL.stages] == [9, 3, 9]
+    assert dict(PUBLISHED).keys() == {
+        "averaging",
+        "dual_averaging",
+        "dual_step_size",
+        "penalty",
+        "step_size",
+    }
+
+
+def make_everything(
+    folder: Path, numbers: tuple[Any, ...], stop_after: int = -1
+) -> Any:
+    """Run the first rows of tables; stop after some runs, to see it go on."""
+    tables = [
+        replace(
+            table,
+            rows=table.rows[:1],
+            cells=tuple(cell for cell in table.cells if cell.row == table.rows[0]),
+        )
+        for table in Planner(TINY, STAND_INS).tables()
+        if table.number in numbers
+    ]
+    store, n_runs = Store(folder), 0
+
+    def report(unit: Unit, record: dict[str, Any]) -> None:
+        nonlocal n_runs
+        n_runs += 1
+        if n_runs == stop_after:
+            raise KeyboardInterrupt
+
+    while units := missing(tables, store.get):
+        execute(units, store, report=report)
+    return tables, store, n_runs
+
+
+def test_an_interrupted_run_goes_on_without_losing_or_repeating_any(
+    tmp_path: Path,
+) -> None:
+    tables, straight, n_all = make_everything(tmp_path / "straight", (2,))
+    with pytest.raises(KeyboardInterrupt):
+        make_everything(tmp_path / "cut", (2,), stop_after=7)
+    _, resumed, n_after = make_everything(tmp_path / "cut", (2,))
+
+    assert n_after == n_all - 7
+    for unit in all_units(tables, straight.get):
+        one, other = straight.get(unit), resumed.get(unit)
+        assert one is not None
+        assert other is not None
+        assert without_time(one) == without_time(other)
+
+
+def test_the_results_have_every_cell_and_curve(tmp_path: Path) -> None:
+    tables, store, _ = make_everything(tmp_path, (3, 9))
+
+    results = assemble(tables, store.get, TINY, command="dszog paper 3 9")
+
+    assert json.loads(json.dumps(results))["meta"]["command"] == "dszog paper 3 9"
+    assert [table["number"] for table in results["tables"]] == [3, 9]
+    for table in results["tables"]:
+        for row in table["rows"]:
+            assert None not in row["cells"].values()
+    assert [figure["number"] for figure in results["figures"]] == [2]
+    assert [one["number"] for one in results["descriptions"]] == [1, 5]
+    for panel in results["figures"][0]["panels"]:
+        for curve in panel["curves"]:
+            assert len(curve["seconds"]) == len(curve["test_accuracy"]) >= 2
+
+
+def test_the_time_left_is_guessed_from_runs_of_the_same_kind() -> None:
+    pace = Pace(jobs=2)
+    pace.note(UNIT, {"time": {"seconds": 4.0}})
+
+    assert pace.left([UNIT.again(turn) for turn in range(3)]) == pytest.approx(6.0)
+
+
+def test_workers_keep_the_same_records(tmp_path: Path) -> None:
+    units = [UNIT.again(turn) for turn in range(3)]
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+
+    execute(units, here)
+    execute(units, there, jobs=2)
+
+    for unit in units:
+        one, other = here.get(unit), there.get(unit)
+        assert one is not None
+        assert other is not None
+        assert without_time(one) == without_time(other)

@@ -1,0 +1,533 @@
+"""The report shows every table and figure, whatever is missing, and needs no net."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from dszog_paper.plan import LABELS, PAIRWISE, Planner, Table
+from dszog_paper.protocol import FULL, QUICK
+from dszog_paper.report import write_report
+from dszog_paper.report.cells import cell_lines
+from dszog_paper.report.figures import AXES, figure_png, panel_svgs
+from dszog_paper.report.html import page
+from dszog_paper.report.markdown import markdown
+from dszog_paper.report.readings import protocol_reading, table_reading
+from dszog_paper.report.words import accuracy, number, percent, points, seconds
+from dszog_paper.report.write import as_json
+from dszog_paper.results import assemble
+
+NUMBERS = (2, 3, 6, 7, 8, 9, 10, 11, 12, "F")
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+HOSTILE = '<script>alert("1")</script> & $x_{ | `code` **bold** [a](http://b.c)'
+
+
+# ------------------------------------- made-up results, in the layout of `assemble`
+
+
+def cell(method: str = "dszog", form: str = "none", **changes: Any) -> dict[str, Any]:
+    return {
+        "printed": [75.9, 0.26],
+        "mean": 76.5,
+        "spread": 0.5,
+        "n": 2,
+        "method": method,
+        "form": form,
+        "setting": {"penalty": 1.0, "step_size": 1e-3},
+        "ended_by": ["MAX_TIME"],
+        "events": {"iterates were drawn inwards": 12345},
+        "seconds": 1.5,
+        "share_subproblem": 0.25,
+        "test_accuracy": 0.765,
+        "majority_share": 0.5,
+        "logistic_accuracy": 0.8,
+        "objective": 0.4,
+        "norm": 1.25,
+        "share_violated": 0.1,
+        "worst_violation": 0.01,
+        "unit_share_violated": 0.2,
+        "unit_worst_violation": 0.0012,
+        "unit_share_beyond": 0.0,
+        "iterations": 600.0,
+        "loss_queries": 844_800.0,
+        "constraint_queries": 64_780.0,
+        "rows_respected": 0.0,
+    } | changes
+
+
+def table(
+    number: int | str,
+    rows: Sequence[str] = PAIRWISE,
+    columns: Sequence[str] = ("DSZOG", "DSZOG, our settings", "ZOSCGD, full"),
+) -> dict[str, Any]:
+    method = {label: name for name, label in LABELS.items()}
+
+    def made(place: int, column: str) -> dict[str, Any]:
+        name = method.get(column.partition(", full")[0], "dszog")
+        form = "full" if "full" in column else "none"
+        return cell(name, form, mean=76.5 - place)
+
+    return {
+        "number": number,
+        "title": f"Title of {number}",
+        "columns": list(columns),
+        "rows": [
+            {
+                "data": data,
+                "stand_in": False,
+                "cells": {c: made(place, c) for place, c in enumerate(columns)},
+            }
+            for data in rows
+        ],
+    }
+
+
+def curve(label: str, method: str, form: str, n: int = 20) -> dict[str, Any]:
+    steps = [float(turn) for turn in range(n)]
+    return {
+        "label": label,
+        "method": method,
+        "form": form,
+        "seconds": [0.01 * step for step in steps],
+        "iteration": steps,
+        "loss_queries": [1408.0 * step for step in steps],
+        "constraint_queries": [128.0 * step for step in steps],
+        "test_accuracy": [0.5 + 0.01 * step for step in steps],
+        "unit_share_violated": [0.1] * n,
+        "unit_worst_violation": [0.1] * n,
+    }
+
+
+def figure(number: int, rows: Sequence[str] = PAIRWISE) -> dict[str, Any]:
+    curves = [
+        curve("DSZOG", "dszog", "none"),
+        curve("ZOSCGD, lifted", "zoscgd", "lifted"),
+        curve("ZOSCGD, full", "zoscgd", "full", n=1),  # a single look, at zero
+    ]
+    panels = [{"data": data, "curves": curves} for data in rows]
+    return {"number": number, "title": f"Title of {number}", "panels": panels}
+
+
+def results() -> dict[str, Any]:
+    rates = {
+        "n": 100,
+        "accuracy": 0.8,
+        "false_positive_rate": 0.1,
+        "false_negative_rate": float("nan"),
+    }
+    return {
+        "meta": {
+            "date": "2030-01-02T03:04:05+00:00",
+            "command": "dszog paper --output DIR",
+            "versions": {"dszog": "0.1", "python": "3.11"},
+            "machine": "x86_64",
+            "protocol": json.loads(json.dumps(asdict(QUICK))),
+            "notes": ["A note for the reader."],
+        },
+        "descriptions": [
+            {
+                "number": number,
+                "title": f"Title of {number}",
+                "columns": ["data", "features"],
+                "rows": [["a9a", "123"]],
+            }
+            for number in (1, 4, 5)
+        ],
+        "tables": [
+            table(number, columns=("0.01", "0.001"))
+            if number in (6, 7, 8, 9, 11, 12)
+            else table(number)
+            for number in NUMBERS
+        ],
+        "figures": [figure(number) for number in (1, 2, 3)],
+        "groups": [
+            {"data": "adult", "method": method, "groups": groups}
+            for method in ("DSZOG", "DSZOG, our settings")
+            for groups in [{"sex = F = 0": rates, "sex = F = 1": rates | {"n": 7}}]
+        ],
+        "records": [{"unit": {"data": "a9a"}, "objective": float("inf")}],
+    }
+
+
+# ------------------------------------------------------------------- what a page has
+
+
+class Page(HTMLParser):
+    """What a page holds; an error if a tag is not closed where it should be."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.shown: list[str] = []
+        self.captions: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" in self.open:
+            return
+        self.shown.append(data)
+        if {"caption", "figcaption"} & set(self.open):
+            self.captions.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.shown)
+
+
+@pytest.fixture(scope="module")
+def small() -> dict[str, Any]:
+    """Results with few panels, so that drawing is quick."""
+    found = results()
+    found["figures"] = [figure(number, rows=("a9a",)) for number in (1, 2, 3)]
+    plain: dict[str, Any] = as_json(found)
+    return plain
+
+
+@pytest.fixture(scope="module")
+def shown(small: dict[str, Any]) -> Page:
+    return Page(page(small))
+
+
+# ------------------------------------------------------------------------- the page
+
+
+def test_the_page_has_every_table_and_every_figure_on_three_axes(shown: Page) -> None:
+    captions = "\n".join(shown.captions)
+    for name in (*range(1, 13), "F"):
+        assert re.search(rf"^Table {name}\. ", captions, re.MULTILINE), name
+    for figure_number in (1, 2, 3):
+        for axis in AXES:
+            wanted = rf"^Figure {figure_number}\. .* against {re.escape(axis.label)}$"
+            assert re.search(wanted, captions, re.MULTILINE)
+    n_panels = sum(attributes.get("role") == "img" for _, attributes in shown.tags)
+    assert n_panels == 3 * len(AXES)
+
+
+def test_headings_of_tables_have_scopes_and_pictures_have_words(shown: Page) -> None:
+    assert all(
+        attributes.get("scope") in ("col", "row", "colgroup")
+        for tag, attributes in shown.tags
+        if tag == "th"
+    )
+    assert all(
+        attributes.get("aria-label") or attributes.get("aria-hidden") == "true"
+        for tag, attributes in shown.tags
+        if tag == "svg"
+    )
+
+
+def test_nothing_is_loaded_and_nothing_is_run(small: dict[str, Any]) -> None:
+    text = page(small)
+    shown = Page(text)
+    for tag, attributes in shown.tags:
+        assert tag not in ("script", "iframe", "object", "embed", "img")
+        for name in ("src", "href"):
+            assert (attributes.get(name) or "#").startswith(("#", "data:,"))
+        assert not any(name.startswith("on") for name in attributes)
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#)", text)
+    assert "://" not in text
+
+
+def test_names_within_the_page_are_unique_and_links_lead_somewhere(shown: Page) -> None:
+    names = [a["id"] for _, a in shown.tags if "id" in a]
+    assert len(names) == len(set(names))
+    links = [h for _, a in shown.tags if (h := a.get("href") or "").startswith("#")]
+    assert links
+    assert {link[1:] for link in links} <= set(names)
+
+
+def test_no_missing_number_shows_as_nan_or_none(small: dict[str, Any]) -> None:
+    for text in (Page(page(small)).text, markdown(small)):
+        assert not re.search(r"\b(nan|NaN|None|inf)\b", text)
+
+
+def test_what_stands_beside_an_accuracy() -> None:
+    assert cell_lines(cell()) == [
+        "paper 75.90 ± 0.26",
+        "violated 20.0 %, worst 1.2e-3",
+        "beyond 0.01: 0 %",
+    ]
+    at_majority = cell(mean=50.5, printed=None)
+    assert cell_lines(at_majority)[-1] == "at the majority share"
+
+
+def test_all_numbers_of_a_cell_are_there(shown: Page) -> None:
+    for wanted in (
+        "76.50 ± 0.50",
+        "n = 2",
+        "50.00 %",
+        "80.00 %",
+        "penalty 1, step 0.001",
+        "1.5 s",
+        "25.0 %",
+        "844,800",
+        "iterates were drawn inwards (12,345)",
+    ):
+        assert wanted in shown.text
+
+
+def test_the_kind_of_run_and_how_it_was_made_stand_at_the_top(
+    small: dict[str, Any],
+) -> None:
+    top = page(small).partition("<main>")[0]
+    for wanted in (
+        "This is a quick run",
+        "repetitions 2 instead of 10",
+        "1.5 s instead of 10 s",
+        "dszog 0.1",
+        "2030-01-02",
+        "dszog paper --output DIR",
+    ):
+        assert wanted in top
+
+
+def test_a_full_run_is_called_whole() -> None:
+    meta = {"protocol": as_json(vars(FULL))}
+    assert protocol_reading(meta) == [
+        "This is a full run: the whole protocol, with nothing left out."
+    ]
+
+
+# ------------------------------------------------------------- missing and hostile
+
+
+def test_cells_that_were_not_run_say_so(small: dict[str, Any]) -> None:
+    holed = copy.deepcopy(small)
+    holed["tables"] = [table(2), table(3)]
+    holed["tables"][0]["rows"][0]["cells"]["DSZOG"] = None
+    for row in holed["tables"][1]["rows"]:
+        row["cells"] = dict.fromkeys(row["cells"])
+    holed["figures"] = [figure(1, rows=("a9a",))]
+    holed["figures"][0]["panels"][0]["curves"] = []
+    holed["groups"] = []
+    for text in (Page(page(holed)).text, markdown(holed)):
+        assert "1 cell was not run." in text
+        assert "Nothing of this table was run." in text
+        assert text.count("not run") > 12
+        assert "On a9a nothing was run." in text
+
+
+def test_the_layout_that_assemble_returns_can_be_shown_before_any_run() -> None:
+    main = next(t for t in Planner(QUICK).tables() if t.number == 11)
+    empty = assemble([main], lambda unit: None, QUICK, command="dszog paper 11")
+    assert "Table 11. " in "\n".join(Page(page(empty)).captions)
+    assert "dszog paper 11" in markdown(empty)
+
+
+def test_the_layout_that_assemble_returns_can_be_shown_after_runs() -> None:
+    whole = next(t for t in Planner(QUICK).tables() if t.number == 10)
+    cells = tuple(c for c in whole.cells if c.row == "D1" and c.column == "DSZOG")
+    part = Table(
+        number=10, title="One cell", rows=("D1",), columns=("DSZOG",), cells=cells
+    )
+    found = assemble([part], lambda unit: _record(unit.as_json()), QUICK)
+    shown = Page(page(found))
+    assert "75.00" in shown.text
+    assert "paper 84.25" in shown.text
+    assert sum(a.get("role") == "img" for _, a in shown.tags) == len(AXES)
+
+
+def _record(unit: dict[str, Any]) -> dict[str, Any]:
+    trace = curve("", "", "", n=3)
+    fields = {
+        name: value
+        for name, value in cell(test_accuracy=0.75).items()
+        if name not in ("setting", "ended_by")
+    }
+    time = {"seconds": 1.0, "subproblem": 0.0, "trace": trace.pop("seconds")}
+    more = {"unit": unit, "ended_by": "MAX_TIME", "time": time, "trace": trace}
+    for name in ("label", "method", "form"):
+        trace.pop(name)
+    return fields | more | {"groups": {}, "validation_accuracy": 0.7}
+
+
+def test_hostile_words_are_shown_and_nothing_else(small: dict[str, Any]) -> None:
+    bad = copy.deepcopy(small)
+    bad["meta"]["notes"] = bad["meta"]["versions"]["dszog"] = HOSTILE
+    bad["meta"]["notes"] = [HOSTILE]
+    bad["meta"]["command"] = HOSTILE
+    bad["tables"] = [table(2, rows=(HOSTILE,), columns=(HOSTILE, "DSZOG"))]
+    bad["tables"][0]["title"] = bad["tables"][0]["number"] = HOSTILE
+    bad["tables"][0]["rows"][0]["cells"][HOSTILE]["events"] = {HOSTILE: 1}
+    bad["descriptions"][0]["rows"] = [[HOSTILE, HOSTILE]]
+    bad["figures"] = [figure(1, rows=(HOSTILE,))]
+    bad["figures"][0]["panels"][0]["curves"][0]["label"] = HOSTILE
+    bad["groups"][0]["groups"] = {HOSTILE: bad["groups"][0]["groups"]["sex = F = 0"]}
+    shown = Page(page(bad))
+    assert not any(tag == "script" for tag, _ in shown.tags)
+    assert HOSTILE in shown.text
+    text = markdown(bad)
+    assert "<script>" not in text.replace("    " + HOSTILE, "")  # within the code block
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert all(not re.search(r"(?<!\\)[`\[]", row) for row in rows)
+
+
+def test_numbers_that_are_not_finite_do_not_stop_the_report(
+    small: dict[str, Any],
+) -> None:
+    strange = copy.deepcopy(small)
+    strange["tables"] = [table(2)]
+    fields = cell(
+        spread=None,
+        norm=None,
+        objective=None,
+        unit_worst_violation=None,
+        unit_share_violated=None,
+        majority_share=None,
+        seconds=None,
+    )
+    for row in strange["tables"][0]["rows"]:
+        row["cells"] = dict.fromkeys(row["cells"], fields)
+    strange["figures"] = [figure(1, rows=("a9a",))]
+    strange["figures"][0]["panels"][0]["curves"][0]["test_accuracy"][-1] = None
+    for text in (Page(page(strange)).text, markdown(strange)):
+        assert not re.search(r"\b(nan|None)\b", text)
+
+
+# ----------------------------------------------------------------------- sentences
+
+
+def test_a_table_of_methods_says_who_leads_and_by_how_much() -> None:
+    text = " ".join(table_reading(table(2, rows=("a9a", "w8a"))))
+    assert "Highest accuracy: DSZOG on a9a and w8a." in text
+    assert "2 points ahead of ZOSCGD (full) on a9a" in text
+    assert "differs by -1.0 points" in text
+    assert "6 of 6 accuracies lie within 2 points of the printed number" in text
+    assert "0 of 6 accuracies lie within 1 point of the majority share" in text
+    assert "No worst violation at |w| = 1 exceeds 0.01." in text
+
+
+def test_sentences_change_with_the_numbers() -> None:
+    other = table(2, rows=("a9a",))
+    cells = other["rows"][0]["cells"]
+    cells["ZOSCGD, full"] |= {"mean": 80.0, "unit_worst_violation": 0.5, "norm": 1e-9}
+    cells["DSZOG"] |= {"majority_share": 0.76, "unit_worst_violation": 1e-15}
+    text = " ".join(table_reading(other))
+    assert "Highest accuracy: ZOSCGD (full) on a9a." in text
+    assert "3.5 points behind ZOSCGD (full) on a9a" in text
+    assert "1 of 3 accuracies lies within 1 point of the majority share" in text
+    assert "exceeds 0.01 in 1 of 3 cells; it is largest, 0.5 with 20.0 %" in text
+    assert "zero but for rounding (|w| below 1e-6) for ZOSCGD (full) on a9a" in text
+    assert "In 1 cell all violations are at most 1e-9" in text
+
+
+def test_a_table_of_settings_says_how_much_they_matter() -> None:
+    text = " ".join(table_reading(table(6, columns=("0.01", "0.001", "0.0001"))))
+    assert "lie at most 2 points, on a9a (in the paper at most 0 points)" in text
+    assert "Highest" not in text
+
+
+def test_stand_ins_are_named(small: dict[str, Any]) -> None:
+    changed = copy.deepcopy(small)
+    changed["tables"][0]["rows"][0]["stand_in"] = True
+    changed["figures"] = []
+    for text in (Page(page(changed)).text, markdown(changed)):
+        assert "Generated stand-ins take the place of a9a" in text
+        assert "a9a (stand-in)" in text
+
+
+def test_numbers_are_written_with_the_digits_that_matter() -> None:
+    assert number(1234567) == "1,234,567"
+    assert number(-0.0012) == "-1.2e-3"
+    assert number(float("nan")) == number(None) == number(True) == "–"
+    assert percent(0.00001) == "<0.1 %"
+    assert percent(None) == "–"
+    assert accuracy(75.0, None) == "75.00"
+    assert points(-1.0) == "1 point"
+    assert seconds(0.0123) == "12 ms"
+    assert seconds(10_000) == "10,000 s"
+
+
+# --------------------------------------------------------------------------- figures
+
+
+@pytest.mark.parametrize("axis", AXES, ids=lambda axis: axis.name)
+def test_a_curve_of_one_point_at_zero_is_drawn_within_the_panel(axis: Any) -> None:
+    lone = figure(1, rows=("a9a",))
+    lone["panels"][0]["curves"] = [curve("ZOSCGD, full", "zoscgd", "full", n=1)]
+    (svg,) = panel_svgs(lone, axis)
+    width = float(re.findall(r'viewBox="0 0 ([\d.]+)', svg)[0])
+    places = [
+        float(x)
+        for x, style in re.findall(r'<use [^>]*x="([-\d.]+)"[^>]*style="([^"]*)"', svg)
+        if "--line-zoscgd" in style
+    ]
+    assert len(places) == 1
+    assert 0.0 < places[0] < width
+
+
+def test_full_forms_are_dashed_and_lifted_ones_are_not() -> None:
+    for form, dashed in (("full", True), ("lifted", False)):
+        one = figure(1, rows=("a9a",))
+        one["panels"][0]["curves"] = [curve("ZOSCGD", "zoscgd", form)]
+        (svg,) = panel_svgs(one, AXES[0])
+        lines = re.findall(r'style="([^"]*--line-zoscgd[^"]*)"', svg)
+        assert any("stroke-dasharray" in style for style in lines) is dashed
+
+
+def test_a_figure_is_a_png() -> None:
+    assert figure_png(figure(1, rows=("a9a", "w8a")), AXES[0]).startswith(
+        b"\x89PNG\r\n"
+    )
+
+
+# ---------------------------------------------------------------------------- files
+
+
+def test_all_files_are_written_and_replaced_whole(tmp_path: Path) -> None:
+    few = {**results(), "figures": [figure(1, rows=("a9a",))]}
+    folder = tmp_path / "new" / "folder"
+    write_report(few, folder)
+    files = write_report(few, folder)
+    names = {path.relative_to(folder).as_posix() for path in files}
+    assert names == {
+        "report.html",
+        "report.md",
+        "results.json",
+        "figures/figure-1-time.png",
+        "figures/figure-1-loss-queries.png",
+        "figures/figure-1-constraint-queries.png",
+    }
+    assert {path for path in folder.rglob("*") if path.is_file()} == set(files)
+    kept = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    assert kept["tables"] == few["tables"]
+    assert kept["records"] == [{"unit": {"data": "a9a"}, "objective": None}]
+    images = re.findall(r"\]\((figures/[^)]*)\)", (folder / "report.md").read_text())
+    assert images
+    assert all((folder / image).is_file() for image in images)
+
+
+def test_what_cannot_be_written_leaves_the_old_report(
+    small: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "report.html").write_text("old")
+    broken = {**small, "tables": [{"number": 2}]}
+    with pytest.raises(KeyError):
+        write_report(broken, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert (tmp_path / "report.html").read_text() == "old"

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dszog.errors import InputError
+from dszog_paper.data import generate, paper_split, stand_in
+from dszog_paper.data.splits import Split
+from dszog_paper.tasks import (
+    CovarianceConstraints,
+    fairness_task,
+    features,
+    pairwise_task,
+    predict,
+)
+from dszog_paper.tasks.fairness import VARIANTS, Variant
+
+RNG = np.random.Generator(np.random.Philox(key=5))
+
+
+def gen_split() -> Split:
+    return paper_split(generate("gen", seed=3), seed=3, n_samples=120)
+
+
+def fair_split() -> Split:
+    return paper_split(stand_in("adult", seed=1), seed=1, n_samples=200)
+
+
+def slopes(values: Any, point: Any, step: float = 1e-6) -> Any:
+    """Return the gradients of some values by central differences, as rows."""
+    steps = step * np.eye(len(point))
+    return ((values(point + steps) - values(point - steps)) / (2 * step)).T
+
+
+# --------------------------------------------------------------------------- pairwise
+
+
+def test_the_pairwise_loss_is_the_papers() -> None:
+    split = gen_split()
+    task = pairwise_task(split, loss_scale=2.0)
+    w = RNG.standard_normal(50)
+
+    gap = split.train.y[7] - split.train.dense[7] @ w
+    expected = 4.0 * (1.0 - np.exp(-(gap**2) / 4.0))
+
+    found = task.losses.values(w[np.newaxis], np.array([7]))
+    np.testing.assert_allclose(found, [[expected]])
+
+
+@pytest.mark.parametrize("make", [pairwise_task, fairness_task])
+def test_gradients_are_those_of_the_losses(make: Any) -> None:
+    task = make(gen_split() if make is pairwise_task else fair_split())
+    w, some = 0.1 * RNG.standard_normal(task.features.dim), np.arange(10)
+
+    by_hand = slopes(lambda points: task.losses.values(points, some), w)
+
+    np.testing.assert_allclose(task.losses.gradient(w, some), by_hand, atol=1e-6)
+
+
+def test_there_is_a_constraint_for_each_pair_of_training_rows() -> None:
+    split = gen_split()
+    n_positive = int((split.train.y > 0).sum())
+
+    task = pairwise_task(split)
+
+    assert len(task.constraints) == n_positive * (60 - n_positive)
+
+
+def test_a_method_is_shown_no_more_than_it_is_given() -> None:
+    task = pairwise_task(gen_split())
+
+    black = task.problem(white_constraints=False).size
+    white = task.problem(white_constraints=True, gradient=True).size
+
+    assert (black.has_gradient, black.has_jacobian) == (False, False)
+    assert (white.has_gradient, white.has_jacobian) == (True, True)
+
+
+def test_violations_at_norm_one_do_not_depend_on_the_norm() -> None:
+    task = pairwise_task(gen_split())
+    w = RNG.standard_normal(50)
+
+    large, small = task.violations(w), task.violations(1e-6 * w)
+
+    assert large["unit_worst_violation"] == pytest.approx(small["unit_worst_violation"])
+    assert large["unit_share_beyond"] == pytest.approx(small["unit_share_beyond"])
+    assert large["worst_violation"] == pytest.approx(1e6 * small["worst_violation"])
+    assert large["unit_share_beyond"] <= large["unit_share_violated"]
+
+
+def test_the_origin_violates_nothing_and_calls_everybody_positive() -> None:
+    split = gen_split()
+    task = pairwise_task(split)
+    origin = np.zeros(50)
+
+    assert task.violations(origin)["unit_share_violated"] == 0.0
+    assert task.accuracy(origin, "test") == split.test.positive_share
+
+
+def test_a_score_of_nearly_nothing_predicts_the_positive_class() -> None:
+    scores = np.array([-1e-13, 0.0, 1e-13, -1e-11, 1.0])
+
+    np.testing.assert_array_equal(predict(scores), [1, 1, 1, -1, 1])
+
+
+# --------------------------------------------------------------------------- fairness
+
+
+def covariances_by_hand(split: Split, w: Any, variant: Variant) -> list[float]:
+    train = split.train
+    mean = train.sensitive.mean(axis=0)
+    found = []
+    for function in (1, 2):
+        for feature in range(train.sensitive.shape[1]):
+            total = 0.0
+            for x, y, z in zip(train.dense, train.y, train.sensitive, strict=True):
+                score = x @ w
+                if function == 1:
+                    g = min(0.0, (1 + y) / 2 * y * score)
+                elif variant == "zafar":
+                    g = min(0.0, (1 - y) / 2 * y * score)
+                else:
+                    g = min(0.0, (1 - y) / 2 * score)
+                total += (z[feature] - mean[feature]) * g
+            found.append(total / train.n_rows)
+    return found
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_constraints_are_bounds_on_the_covariances(variant: Variant) -> None:
+    split = fair_split()
+    task = fairness_task(split, variant=variant, threshold=0.02)
+    w = 0.1 * RNG.standard_normal(task.features.dim)
+
+    covariances = np.array(covariances_by_hand(split, w, variant))
+    expected = np.concatenate([covariances, -covariances]) - 0.02
+
+    assert len(task.constraints) == 4 * split.train.sensitive.shape[1]
+    found = task.constraints.values(w[np.newaxis], np.arange(len(task.constraints)))
+    np.testing.assert_allclose(found[0], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_jacobian_is_that_of_the_constraints(variant: Variant) -> None:
+    task = fairness_task(fair_split(), variant=variant)
+    w, every = 0.1 * RNG.standard_normal(task.features.dim), np.arange(4)
+
+    by_hand = slopes(lambda points: task.constraints.values(points, every), w)
+
+    np.testing.assert_allclose(task.constraints.jacobian(w, every), by_hand, atol=1e-7)
+
+
+def test_covariances_are_homogeneous() -> None:
+    constraints: CovarianceConstraints = fairness_task(fair_split()).constraints
+    w = RNG.standard_normal((1, constraints.dim))
+
+    np.testing.assert_allclose(
+        constraints.covariances(3.0 * w), 3.0 * constraints.covariances(w)
+    )
+
+
+def test_data_without_sensitive_columns_are_refused() -> None:
+    with pytest.raises(InputError, match="no sensitive columns"):
+        fairness_task(gen_split())
+
+
+def test_another_variant_is_refused() -> None:
+    with pytest.raises(InputError, match="must be one of 'zafar', 'literal'"):
+        fairness_task(fair_split(), variant="fair")  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------------- kernels
+
+
+def test_kernels_are_with_all_training_rows() -> None:
+    split = gen_split()
+
+    known = features(split, "rbf")
+
+    assert known.train.shape == (60, 60)
+    assert known.test.shape == (split.test.n_rows, 60)
+    np.testing.assert_allclose(np.diag(known.train), 1.0)
+    distances = -np.log(known.train[np.triu_indices(60, 1)])
+    assert np.median(distances) == pytest.approx(1.0)
+
+
+def test_a_wider_kernel_is_closer_to_one() -> None:
+    split = gen_split()
+
+    wide, narrow = features(split, "rbf", 10.0), features(split, "rbf", 0.1)
+
+    assert (wide.train >= narrow.train).all()
