@@ -69,10 +69,10 @@ def by_generation(
         if off <= tolerance:
             return Solution(point=w, active=working.indices, n_rounds=n_rounds)
         if not is_new:
-            # Rounding: the rows that are violated are already taken into account.
-            if off <= ACCEPTED / PRECISION * tolerance:
-                return Solution(point=w, active=working.indices, n_rounds=n_rounds)
             break
+    # Rounding: the rows that are violated are already taken into account.
+    if off <= ACCEPTED / PRECISION * tolerance:
+        return Solution(point=w, active=working.indices, n_rounds=n_rounds)
     if is_empty(families, signs):
         raise EmptySetError(EMPTY_MESSAGE)
     raise SubproblemError(

@@ -224,18 +224,15 @@ class Polyhedron:
         # With multiplier 1 / t of the ball the answer is the projection of t * down.
         near, far = 0.0, 4.0 * self.ball_radius
         found = self._nearest(far * down, hint)
-        n_rounds = found.n_rounds
         while length(found.point) < self.ball_radius and far < FAR * self.ball_radius:
             near, far = far, 16.0 * far
-            found = self._nearest(far * down, found.active)
-            n_rounds += found.n_rounds
-        found = replace(found, n_rounds=n_rounds)
+            found = self._next(far * down, found)
         if length(found.point) <= self.ball_radius:
             # The ball is not needed, and next to nothing is gained further down: if
             # there is a corner, it is the answer.
             corner = self._linear_program(-down, within=self.ball_radius)
             if length(corner) <= self.ball_radius:
-                return Solution(point=corner, active=found.active, n_rounds=n_rounds)
+                return replace(found, point=corner)
             return found
         return self._where_ball_is_met(down, near, far, found)
 
@@ -320,17 +317,25 @@ class Polyhedron:
             return generated()
         return by_program(self.solver, point, self._system, generated)
 
+    def _next(self, point: FloatArray, before: Solution) -> Solution:
+        """Return the nearest point, with what it took in all so far."""
+        found = self._nearest(point, before.active)
+        return replace(
+            found,
+            n_rounds=before.n_rounds + found.n_rounds,
+            events=(*before.events, *found.events),
+        )
+
     def _cone_minimiser(self, down: FloatArray, hint: IntArray) -> Solution:
         """Stretch the projection of the slope on the cone until it meets the ball."""
-        point, n_rounds, found = down, 0, Solution(point=down)
+        found = Solution(point=down, active=hint, n_rounds=0)
         for _ in range(2):  # again at unit length: rounding would be stretched as well
-            found = self._nearest(point, hint)
-            hint, n_rounds = found.active, n_rounds + found.n_rounds
+            found = self._next(found.point, found)
             norm = length(found.point)
             if norm <= FEASIBLE:  # nothing in the cone goes down
-                return replace(found, point=np.zeros(self.dim), n_rounds=n_rounds)
-            point = found.point / norm
-        return replace(found, point=self.ball_radius * point, n_rounds=n_rounds)
+                return replace(found, point=np.zeros(self.dim))
+            found = replace(found, point=found.point / norm)
+        return replace(found, point=self.ball_radius * found.point)
 
     def _where_ball_is_met(
         self, ray: FloatArray, near: float, far: float, at_far: Solution
@@ -341,40 +346,37 @@ class Polyhedron:
         line meets the ball is a quadratic equation: a few steps find the rows. A solver
         that does not tell which rows are active leaves a search for a root.
         """
-        found = self._nearest(near * ray, at_far.active)
-        n_rounds = at_far.n_rounds + found.n_rounds
+        found = self._next(near * ray, at_far)
         beyond = length(found.point) - self.ball_radius
         if near == 0.0 and beyond > FEASIBLE * self.ball_radius:
             raise EmptySetError(EMPTY_MESSAGE)
         if beyond >= 0.0:
-            return replace(found, n_rounds=n_rounds)
+            return found
         if self.solver != "generation":
-            return self._by_root(ray, near, far, n_rounds)
-        multiple, found = far, at_far
+            return self._by_root(ray, near, far, found)
+        multiple = far
+        found = replace(found, point=at_far.point, active=at_far.active)
         while far - near > ROOT * far:
             multiple = self._on_the_line(found, ray, multiple)
             if not near < multiple < far:
                 multiple = (near + far) / 2
-            found = self._nearest(multiple * ray, found.active)
-            n_rounds += found.n_rounds
+            found = self._next(multiple * ray, found)
             beyond = length(found.point) - self.ball_radius
             if abs(beyond) <= ROOT * self.ball_radius:
                 break
             near, far = (near, multiple) if beyond > 0.0 else (multiple, far)
-        return replace(found, n_rounds=n_rounds)
+        return found
 
     def _by_root(
-        self, ray: FloatArray, near: float, far: float, n_rounds: int
+        self, ray: FloatArray, near: float, far: float, found: Solution
     ) -> Solution:
         def beyond(multiple: float) -> float:
-            nonlocal n_rounds
-            n_rounds += 1
-            return length(self._nearest(multiple * ray, NO_INDICES).point) - radius
+            nonlocal found
+            found = self._next(multiple * ray, found)
+            return length(found.point) - self.ball_radius
 
-        radius = self.ball_radius
         multiple = brentq(beyond, near, far, xtol=ROOT * far)
-        found = self._nearest(multiple * ray, NO_INDICES)
-        return replace(found, n_rounds=n_rounds + 1)
+        return self._next(multiple * ray, found)
 
     def _on_the_line(self, found: Solution, ray: FloatArray, multiple: float) -> float:
         """Return for which multiple the ball is met if the active rows stay active."""

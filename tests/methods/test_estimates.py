@@ -1,0 +1,405 @@
+r"""The estimates of the baselines: right on average, exact where they should be.
+
+A mean of 100,000 draws must lie within 3 standard errors of the gradient in each of
+four variables: with fresh seeds that would be red in 1 % of the runs of a cell
+(:math:`4 \cdot 0.0027`). The seeds are fixed, so that no run is red by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dszog import (
+    FCGS,
+    FZCGS,
+    FZFW,
+    ZOPSGD,
+    ZOSCGD,
+    AccSZOFW,
+    AccSZOFWStorm,
+    AccZOM,
+    InputError,
+    Losses,
+    Problem,
+    minimize,
+)
+from dszog._arrays import FloatArray, IntArray
+from dszog.methods import FeasibleMethod
+from dszog.methods.estimates import (
+    Estimator,
+    ask_around,
+    draw_steps,
+    estimate,
+    in_common,
+)
+from dszog.query import ProblemSize, Query, Reply
+from dszog.subproblems import L2Ball
+from tests.contracts.helpers import evaluate
+
+DIM = 4
+N_DRAWS = 100_000
+RADIUS = 1e-3
+HESSIAN = np.diag([1.0, 2.0, -1.0, 0.5]) + 0.3
+SLOPE = np.array([1.0, -2.0, 0.5, 0.0])
+X = np.array([0.3, -0.2, 1.0, 0.7])
+GRADIENT = HESSIAN @ X + SLOPE
+
+SIZE = ProblemSize(
+    dim=DIM,
+    n_losses=3,
+    n_constraints=0,
+    lower=np.full(DIM, -np.inf),
+    upper=np.full(DIM, np.inf),
+)
+
+
+def quadratic(points: FloatArray) -> FloatArray:
+    curved = 0.5 * np.einsum("kd,de,ke->k", points, HESSIAN, points)
+    return np.asarray(curved + points @ SLOPE)
+
+
+def answered(query: Query) -> Reply:
+    """All losses are the quadratic."""
+    values = quadratic(query.points(SIZE))
+    losses = np.repeat(values[:, np.newaxis], len(query.losses), axis=1)
+    return Reply(losses=losses, constraints=np.empty((len(losses), 0)))
+
+
+def estimated(
+    steps: FloatArray, estimator: Estimator, radius: float, per_sample: bool = False
+) -> FloatArray:
+    queries = ask_around(
+        X,
+        steps,
+        np.arange(len(steps) if per_sample else 2) % 3,
+        iteration=0,
+        size=SIZE,
+        estimator=estimator,
+        per_sample=per_sample,
+    )
+    return estimate(queries, [answered(q) for q in queries], estimator, radius)
+
+
+# --------------------------------------------------------------------------- on average
+
+
+@pytest.mark.parametrize("estimator", ["gaussian", "sphere"])
+def test_the_mean_of_many_draws_is_the_gradient(estimator: Estimator) -> None:
+    # On a quadratic both smoothings leave the gradient as it is.
+    rng = np.random.Generator(np.random.Philox(key=1))
+    steps = draw_steps(rng, estimator, RADIUS, N_DRAWS, DIM)
+    slopes = (quadratic(X + steps) - quadratic(X[np.newaxis])) / RADIUS
+    factor = DIM if estimator == "sphere" else 1
+    each = factor * slopes[:, np.newaxis] * steps / RADIUS
+    error = each.std(axis=0, ddof=1) / np.sqrt(N_DRAWS)
+
+    mean = estimated(steps, estimator, RADIUS)
+    np.testing.assert_allclose(mean, each.mean(axis=0), rtol=1e-6)
+    assert (np.abs(mean - GRADIENT) <= 3.0 * error).all()
+    assert (np.abs(1.1 * mean - GRADIENT) > 3.0 * error).any()  # it can tell
+
+
+@pytest.mark.parametrize("estimator", ["gaussian", "sphere"])
+def test_one_direction_per_loss_averages_to_the_same(estimator: Estimator) -> None:
+    rng = np.random.Generator(np.random.Philox(key=2))
+    steps = draw_steps(rng, estimator, RADIUS, 500, DIM)
+
+    np.testing.assert_allclose(
+        estimated(steps, estimator, RADIUS, per_sample=True),
+        estimated(steps, estimator, RADIUS),
+        rtol=1e-9,
+    )
+
+
+def test_differences_along_the_coordinates_are_exact_on_a_quadratic() -> None:
+    rng = np.random.Generator(np.random.Philox(key=3))
+    for radius in (1e-3, 1e-1, 1.0):
+        steps = draw_steps(rng, "coordinate", radius, 1, DIM)
+        found = estimated(steps, "coordinate", radius)
+        np.testing.assert_allclose(found, GRADIENT, atol=1e-8)
+
+
+def test_directions_on_the_sphere_have_length_one_and_no_preference() -> None:
+    rng = np.random.Generator(np.random.Philox(key=4))
+    directions = draw_steps(rng, "sphere", 1.0, N_DRAWS, DIM)
+    moments = directions[:, :, np.newaxis] * directions[:, np.newaxis]
+    # 10 different entries at 4 standard errors: red in 0.06 % of runs with fresh seeds.
+    error = moments.std(axis=0, ddof=1) / np.sqrt(N_DRAWS)
+    fourth = (directions**4).mean()
+
+    np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1.0, rtol=1e-12)
+    assert (np.abs(moments.mean(axis=0) - np.eye(DIM) / DIM) <= 4.0 * error).all()
+    # Vectors from a cube, made as long, would have the second moment but not this one.
+    assert fourth == pytest.approx(3 / (DIM * (DIM + 2)), rel=0.01)
+
+
+def test_steps_are_radii_times_directions() -> None:
+    def drawn(estimator: Estimator, radius: float) -> FloatArray:
+        rng = np.random.Generator(np.random.Philox(key=5))
+        return draw_steps(rng, estimator, radius, 7, DIM)
+
+    assert drawn("gaussian", 1.0).shape == drawn("sphere", 1.0).shape == (7, DIM)
+    for estimator in ("gaussian", "sphere"):
+        np.testing.assert_allclose(
+            drawn(estimator, 0.01),
+            0.01 * drawn(estimator, 1.0),
+        )
+    np.testing.assert_array_equal(
+        drawn("coordinate", 0.5), np.vstack([0.5 * np.eye(DIM), -0.5 * np.eye(DIM)])
+    )
+
+
+def test_near_a_bound_the_point_is_moved_so_that_no_step_is_cut() -> None:
+    size = replace(SIZE, lower=np.zeros(DIM), upper=np.full(DIM, np.inf))
+    steps = draw_steps(
+        np.random.Generator(np.random.Philox(key=6)), "sphere", 0.1, 9, DIM
+    )
+    (query,) = ask_around(
+        np.zeros(DIM),
+        steps,
+        np.arange(2),
+        iteration=0,
+        size=size,
+        estimator="sphere",
+    )
+
+    np.testing.assert_allclose(query.points(size)[1:] - query.x, steps, atol=1e-15)
+    assert (query.points(size) >= 0.0).all()
+
+
+# ---------------------------------------------------------------- common random numbers
+
+
+def noisy(points: FloatArray, i: IntArray) -> FloatArray:
+    return np.asarray(
+        np.square(points).sum(axis=1)[:, np.newaxis] * (1.0 + i)
+        + np.sin(points.sum(axis=1))[:, np.newaxis]
+    )
+
+
+BALL = L2Ball(dim=DIM, radius=3.0)
+CORRECTED: dict[str, FeasibleMethod] = {
+    "spider, coordinates": FZFW(domain=BALL),
+    "spider, sphere": AccSZOFW(domain=BALL, estimator="sphere"),
+    "spider, per loss": AccSZOFW.as_released(domain=BALL, loss_batch=5),
+    "storm, coordinates": AccSZOFWStorm(domain=BALL),
+    "storm, gaussian": AccSZOFWStorm(domain=BALL, estimator="gaussian"),
+    "storm, sphere": AccZOM(domain=BALL),
+    "storm, per loss": AccZOM.as_published(domain=BALL),
+}
+every_corrected = pytest.mark.parametrize(
+    "method", CORRECTED.values(), ids=list(CORRECTED)
+)
+
+
+def second_step(method: Any) -> tuple[Problem, Any]:
+    problem = Problem(Losses(noisy, 50), None, DIM, bounds=[(-9.0, 9.0)] * DIM)
+    state = method.init(X, problem.size, 0)
+    queries = method.ask(state)
+    return problem, method.tell(state, queries, evaluate(problem, queries))[0]
+
+
+@every_corrected
+def test_where_nothing_moved_a_correction_is_exactly_nothing(method: Any) -> None:
+    problem, state = second_step(method)
+    state = replace(state, x=state.previous)
+    queries = method.ask(state)
+    moved, _ = method.tell(state, queries, evaluate(problem, queries))
+
+    if hasattr(method, "period"):  # SPIDER: v + 0
+        np.testing.assert_array_equal(moved.gradient, state.gradient)
+        return
+    half = len(queries) // 2
+    here = method._gradient(
+        queries[:half], evaluate(problem, queries[:half]), problem.size
+    )
+    # STORM: (1 - rho) v + rho g, whatever rho is.
+    shift, full = moved.gradient - state.gradient, here - state.gradient
+    share = shift @ full / (full @ full)
+    assert 0.0 < share <= 1.0
+    np.testing.assert_allclose(shift, share * full, atol=1e-12)
+
+
+@every_corrected
+def test_both_points_are_asked_the_same(method: Any) -> None:
+    _, state = second_step(method)
+    queries = method.ask(state)
+    half = len(queries) // 2
+
+    for here, there in zip(queries[:half], queries[half:], strict=True):
+        np.testing.assert_array_equal(here.steps, there.steps)
+        np.testing.assert_array_equal(here.losses, there.losses)
+        np.testing.assert_array_equal(here.x, state.x)
+        np.testing.assert_array_equal(there.x, state.previous)
+
+
+# -------------------------------------------------------------------- failed directions
+
+
+def asked_at_two_points(
+    drop_here: list[int], drop_there: list[int], lose: list[int]
+) -> tuple[list[Query], list[Reply]]:
+    """Two points asked alike, of which some steps and losses became unknown."""
+    rng = np.random.Generator(np.random.Philox(key=7))
+    steps, losses = draw_steps(rng, "sphere", RADIUS, 6, DIM), np.array([2, 0, 1, 0])
+    queries, replies = [], []
+    for x, dropped, lost in ((X, drop_here, lose), (X + 0.1, drop_there, [])):
+        rows = np.delete(steps, dropped, axis=0)
+        kept = losses[~np.isin(losses, lost)]
+        query = Query(iteration=3, x=x, steps=rows, losses=kept)
+        values = noisy(query.points(SIZE), kept)
+        queries.append(query)
+        replies.append(Reply(losses=values, constraints=np.empty((len(values), 0))))
+    return queries, replies
+
+
+def test_where_nothing_failed_everything_is_in_common() -> None:
+    queries, replies = asked_at_two_points([], [], [])
+    both = in_common(queries, replies)
+
+    assert both is not None
+    assert both.queries[0] is queries[0]
+    assert both.replies[0] is replies[0]
+    assert both.queries_before[0] is queries[1]
+    assert both.replies_before[0] is replies[1]
+
+
+@pytest.mark.parametrize(
+    ("drop_here", "drop_there", "lose"),
+    [([0], [], []), ([], [5], []), ([1, 2], [2, 4], []), ([3], [0], [0])],
+)
+def test_what_failed_at_one_point_is_left_out_at_both(
+    drop_here: list[int], drop_there: list[int], lose: list[int]
+) -> None:
+    both = in_common(*asked_at_two_points(drop_here, drop_there, lose))
+    n_steps = 6 - len({*drop_here, *drop_there})
+    n_losses = 4 - 2 * len(lose)
+
+    assert both is not None
+    (here,), (there,) = both.queries, both.queries_before
+    np.testing.assert_array_equal(here.steps, there.steps)
+    np.testing.assert_array_equal(here.losses, there.losses)
+    assert here.steps.shape == (n_steps, DIM)
+    for x, query, reply in (
+        (X, here, both.replies[0]),
+        (X + 0.1, there, both.replies_before[0]),
+    ):
+        np.testing.assert_array_equal(query.x, x)
+        assert reply.losses.shape == (n_steps + 1, n_losses)
+        np.testing.assert_array_equal(
+            reply.losses, noisy(query.points(SIZE), query.losses)
+        )
+        assert query.iteration == 3
+
+
+@pytest.mark.parametrize(
+    ("drop_here", "drop_there", "lose"),
+    [([0, 1, 2], [3, 4, 5], []), ([], [], [0, 1, 2])],
+    ids=["directions", "losses"],
+)
+def test_where_nothing_is_in_common_that_is_said(
+    drop_here: list[int], drop_there: list[int], lose: list[int]
+) -> None:
+    assert in_common(*asked_at_two_points(drop_here, drop_there, lose)) is None
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        AccSZOFW(domain=BALL, estimator="sphere", loss_batch=5),
+        AccSZOFWStorm(domain=BALL, estimator="sphere"),
+        AccZOM(domain=BALL),
+    ],
+    ids=lambda method: type(method).__name__,
+)
+def test_without_a_common_direction_the_old_estimate_is_kept(method: Any) -> None:
+    problem, state = second_step(method)
+    here, there = method.ask(state)
+    half = len(here.steps) // 2
+    queries = [
+        replace(here, steps=here.steps[:half]),
+        replace(there, steps=there.steps[half:]),
+    ]
+    moved, _ = method.tell(state, queries, evaluate(problem, queries))
+
+    np.testing.assert_array_equal(moved.gradient, state.gradient)
+    assert moved.iteration == 2
+    assert np.isfinite(moved.x).all()
+
+
+def failing_now_and_then(rate: float) -> Callable[[FloatArray, IntArray], FloatArray]:
+    rng = np.random.Generator(np.random.Philox(key=8))
+
+    def values(points: FloatArray, i: IntArray) -> FloatArray:
+        table = np.square(points - 0.3).sum(axis=1)[:, np.newaxis] + 0.0 * i
+        table[rng.random(len(points)) < rate] = np.nan
+        return np.asarray(table)
+
+    return values
+
+
+CORRECTED_KINDS: list[type[FeasibleMethod]] = [
+    FZFW,
+    FZCGS,
+    FCGS,
+    AccSZOFW,
+    AccSZOFWStorm,
+    AccZOM,
+]
+
+
+def run_with_failures(method: Any, policy: Any) -> Any:
+    losses = Losses(
+        failing_now_and_then(0.02),
+        50,
+        gradient=lambda point, i: np.tile(2.0 * (point - 0.3), (len(i), 1)),
+    )
+    return minimize(
+        losses,
+        np.ones(3),
+        bounds=[(-1.0, 1.0)] * 3,
+        method=method,
+        max_iterations=150,
+        seed=0,
+        on_failure=policy,
+    )
+
+
+@pytest.mark.parametrize("kind", [FZFW, AccSZOFW, AccSZOFWStorm, AccZOM])
+def test_a_run_with_failures_ends_near_the_optimum(kind: type[FeasibleMethod]) -> None:
+    result = run_with_failures(kind(), "resample")
+
+    assert result.failures.n_failed > 10
+    np.testing.assert_allclose(result.x, 0.3, atol=0.15)
+
+
+@pytest.mark.parametrize("kind", CORRECTED_KINDS)
+def test_a_made_up_value_may_not_enter_a_difference_of_two_points(
+    kind: type[FeasibleMethod],
+) -> None:
+    with pytest.raises(
+        InputError,
+        match=rf"{kind.__name__} takes .* on_failure='penalise' cannot work. Use",
+    ):
+        run_with_failures(kind(), "penalise")
+
+
+@pytest.mark.parametrize("kind", [ZOSCGD, ZOPSGD])
+def test_methods_that_look_at_one_point_may_be_penalised(
+    kind: type[FeasibleMethod],
+) -> None:
+    assert run_with_failures(kind(), "penalise").failures.n_failed > 10
+
+
+@pytest.mark.parametrize("policy", ["resample", "penalise"])
+@pytest.mark.parametrize("kind", [ZOSCGD, ZOPSGD, FZFW, AccSZOFWStorm, AccZOM])
+def test_with_one_direction_per_loss_nothing_can_be_left_out(
+    kind: type[FeasibleMethod], policy: Any
+) -> None:
+    with pytest.raises(InputError, match="cannot work"):
+        run_with_failures(kind(per_sample=True, estimator="sphere"), policy)
