@@ -29,7 +29,7 @@ from dszog_paper.runner import FILES
 from dszog_paper.store import Store
 from dszog_paper.units import Unit
 
-DESCRIBED = {"1": 2, "4": 2, "5": 3}  # tables of words, and whose data they describe
+DESCRIBED = {"1": 2, "4": 2, "5": 3}  # tables of words, and whose data they tell of
 FIGURES = {"fig1": 2, "fig2": 3, "fig3": 10}
 LINE_EVERY = 15.0  # seconds between lines of progress where there is no terminal
 
@@ -88,14 +88,24 @@ def run_paper(
     folder = None if data is None else str(data)
     stand_ins, notes = _find_data(folder, download=download)
     notes = [*_about(protocol), *notes]
-    wanted = _wanted(Planner(protocol, stand_ins).tables(), tables)
+    planned = Planner(protocol, stand_ins).tables()
+    described = _wanted(planned, tables)
+    in_words = [name for name in tables if _short(name) in DESCRIBED]
+    numbers = [name for name in tables if name not in in_words]
+    wanted = _wanted(planned, numbers) if numbers or not tables else []
     for note in notes:
         console.print(note, markup=False)
     store = Store(output / "units")
     with _client(dask) as client:
         _run(console, wanted, store, jobs=jobs, client=client, data=folder)
     results = assemble(
-        wanted, store.get, protocol, command=command, notes=notes, data=folder
+        wanted,
+        store.get,
+        protocol,
+        described=described,
+        command=command,
+        notes=notes,
+        data=folder,
     )
     for path in write_report(results, output):
         if path.suffix in (".html", ".md", ".json"):
@@ -156,7 +166,7 @@ def _wanted(tables: Sequence[Table], names: Sequence[str]) -> list[Table]:
     known = {str(table.number): table for table in tables}
     chosen: dict[str, Table] = {}
     for name in names:
-        short = name.lower().removeprefix("table").strip()
+        short = _short(name)
         number = str(DESCRIBED.get(short, FIGURES.get(short, short))).upper()
         if number not in known:
             offered = [*known, *DESCRIBED, *FIGURES]
@@ -166,6 +176,10 @@ def _wanted(tables: Sequence[Table], names: Sequence[str]) -> list[Table]:
             )
         chosen[number] = known[number]
     return list(chosen.values()) if names else list(tables)
+
+
+def _short(name: str) -> str:
+    return name.lower().removeprefix("table").strip()
 
 
 def _order(name: str) -> tuple[int, str]:

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cyclopts")
+pytest.importorskip("matplotlib")
+pytest.importorskip("sklearn")
+
+from rich.console import Console
+
+from dszog.cli.app import app
+from dszog.cli.paper import paper_command
+from dszog.errors import InputError
+from dszog_paper import command
+from tests.paper.test_protocol import TINY
+
+RUN_TINY = """
+import sys
+from dszog.cli.app import app
+from dszog_paper import command
+from tests.paper.test_protocol import TINY
+if __name__ == "__main__":
+    command.QUICK = TINY
+    app(sys.argv[1:])
+"""
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: Any, **more: Any) -> int:
+    """Run the command in this process and return the exit code."""
+    with pytest.raises(SystemExit) as ended:
+        app(["paper", *map(str, arguments)], **more)
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "QUICK", TINY)
+    monkeypatch.delenv("DSZOG_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/nonexistent")
+
+
+def without_time(results: Any) -> Any:
+    """Return the results but for what depends on the clock."""
+    if isinstance(results, dict):
+        return {
+            name: without_time(value)
+            for name, value in results.items()
+            if name not in ("time", "date", "seconds", "share_subproblem", "command")
+        }
+    if isinstance(results, list):
+        return [without_time(value) for value in results]
+    return results
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["13"], "there is no table '13'"),
+        (["2", "--jobs", "0"], "--jobs must be at least 1"),
+        (["2", "--seconds", "-1"], "--seconds must be above 0"),
+        (["2", "--repetitions", "0"], "--repetitions must be above 0"),
+        (["2", "--output", "pyproject.toml"], "--output must be a folder"),
+    ],
+)
+def test_what_cannot_work_is_answered_with_one_line(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*arguments) == 2
+    assert says in capsys.readouterr().out
+
+
+def test_tables_of_words_need_no_runs(tiny: None, tmp_path: Path) -> None:
+    assert run("1", "5", "--output", tmp_path) == 0
+
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert [table["number"] for table in results["descriptions"]] == [1, 4, 5]
+    assert results["records"] == []
+
+
+def test_a_table_is_made_once_and_then_only_reported(
+    tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("9", "--jobs", 1, "--limit", "queries", "--output", tmp_path)
+    assert run(*arguments) == 0
+    n_units = len(list((tmp_path / "units").iterdir()))
+    first = json.loads((tmp_path / "results.json").read_text())
+
+    assert run(*arguments) == 0
+
+    assert len(list((tmp_path / "units").iterdir())) == n_units
+    second = json.loads((tmp_path / "results.json").read_text())
+    assert second["records"] == first["records"]
+    assert all(row["stand_in"] for row in first["tables"][0]["rows"][:2])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "replaced by generated stand-ins" in said
+    for name in ("report.html", "report.md", "results.json"):
+        assert (tmp_path / name).exists()
+
+
+def test_a_cluster_needs_its_extra(
+    tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+
+    assert run("9", "--dask", "tcp://nowhere:1", "--output", tmp_path) == 2
+
+
+def test_an_output_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(InputError, match="must be a folder"):
+        paper_command(Console(), output=tmp_path / "file", jobs=1)
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_ten_times_ends_with_the_same_results(
+    tmp_path: Path,
+) -> None:
+    def start(folder: Path) -> subprocess.Popen[bytes]:
+        arguments = ["paper", "9", "--limit", "queries", "--jobs", "1"]
+        return subprocess.Popen(
+            [sys.executable, "-c", RUN_TINY, *arguments, "--output", str(folder)],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+        )
+
+    assert start(tmp_path / "straight").wait() == 0
+    rng = np.random.Generator(np.random.Philox(key=1))
+    n_killed = 0
+    for _ in range(10):
+        process = start(tmp_path / "killed")
+        time.sleep(float(rng.uniform(1.0, 5.0)))
+        process.kill()
+        n_killed += process.wait() != 0
+    assert start(tmp_path / "killed").wait() == 0
+
+    assert n_killed >= 3  # or nothing was interrupted
+    straight, killed = (
+        json.loads((tmp_path / name / "results.json").read_text())
+        for name in ("straight", "killed")
+    )
+    assert without_time(killed) == without_time(straight)
