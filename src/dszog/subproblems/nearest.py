@@ -26,7 +26,8 @@ from dszog.subproblems.rows import Rows, SignRows, System, joined
 
 ROWS_PER_ROUND = 20  # of each family
 MAX_ROUNDS = 500
-PRECISION = 1e-10  # of a projection, relative to the size of its argument
+PRECISION = 1e-10  # of a projection, relative to its size
+ROUNDING = 1e-14  # likewise, relative to the point that is projected
 ACCEPTED = 1e-7  # likewise, of what a solver returns
 GAP = 1e-11  # likewise, between its value and that of the dual
 EMPTY = 1e-13  # a least-distance residual below this is 0
@@ -58,13 +59,14 @@ def by_generation(
         Rows to begin with, numbered through the families.
     """
     working = _Working(families, signs, hint)
-    tolerance = PRECISION * (1.0 + float(np.sqrt(np.square(point).sum())))
-    w, off = point, 0.0
+    rounding = ROUNDING * float(np.abs(point).max())
+    w, off, tolerance = point, 0.0, 0.0
     for n_rounds in range(1, MAX_ROUNDS + 1):
         normals, limits = working.rows()
         if len(limits):
             w, multipliers = least_distance(point, normals, limits)
             working.keep(multipliers > 0.0)
+        tolerance = PRECISION * (1.0 + float(np.abs(w).max())) + rounding
         off, is_new = working.add_worst(w, tolerance)
         if off <= tolerance:
             return Solution(point=w, active=working.indices, n_rounds=n_rounds)

@@ -46,6 +46,7 @@ SOLVERS = ("generation", *QP_SOLVERS)
 
 FULL_LIMIT = 4e9  # bytes that listing all pairs may take
 FAR = 1e4  # times the ball: so far down the slope nothing is gained any more
+SETTLED = 1e-9  # further down the slope the answer is the same but for that
 ROOT = 1e-11  # relative precision at which the ball is met
 
 
@@ -225,16 +226,16 @@ class Polyhedron:
         near, far = 0.0, 4.0 * self.ball_radius
         found = self._nearest(far * down, hint)
         while length(found.point) < self.ball_radius and far < FAR * self.ball_radius:
-            near, far = far, 16.0 * far
+            near, far, before = far, 16.0 * far, found.point
             found = self._next(far * down, found)
-        if length(found.point) <= self.ball_radius:
-            # The ball is not needed, and next to nothing is gained further down: if
-            # there is a corner, it is the answer.
-            corner = self._linear_program(-down, within=self.ball_radius)
-            if length(corner) <= self.ball_radius:
-                return replace(found, point=corner)
-            return found
-        return self._where_ball_is_met(down, near, far, found)
+            if length(found.point - before) <= SETTLED * (1.0 + length(before)):
+                return found  # a lowest point of the rows: the ball is not needed
+        if length(found.point) > self.ball_radius:
+            return self._where_ball_is_met(down, near, far, found)
+        # All but perpendicular to what holds it: one linear program finds the corner.
+        corner = self._linear_program(-down, within=self.ball_radius)
+        inside = length(corner) <= self.ball_radius
+        return replace(found, point=corner) if inside else found
 
     def violation(self, x: FloatArray) -> float:
         """Return by how much the worst row, or the ball, is exceeded."""
