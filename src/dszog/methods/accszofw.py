@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 
 from dszog._arrays import FloatArray, frozen_floats
 from dszog.methods.base import Info
-from dszog.methods.feasible import FeasibleState, check_shares
+from dszog.methods.feasible import FeasibleMethod, FeasibleState, check_shares
 from dszog.methods.spider import SpiderMethod
 from dszog.query import ProblemSize, Query, Reply
 
@@ -65,7 +65,45 @@ def accelerated_step(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccSZOFW(SpiderMethod):
+class AcceleratedMethod(FeasibleMethod):
+    """What both accelerated methods do, whatever their estimate."""
+
+    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> AcceleratedState:
+        """Return the state before the first iteration: all sequences at the start."""
+        start = self._first_state(FeasibleState, x0, size, seed).x
+        return self._first_state(AcceleratedState, start, size, seed, long_point=start)
+
+    def _accelerated(
+        self,
+        state: AcceleratedState,
+        gradient: FloatArray,
+        step: float,
+        replies: Sequence[Reply],
+        long_factor: float = 1.0,
+    ) -> tuple[AcceleratedState, Info]:
+        """Find the corner down the estimate and move all sequences towards it."""
+        corner = self._set(state.size).lmo(gradient, state.active)
+        moved = accelerated_step(state, corner.point, step, long_factor)
+        return self._told(
+            state,
+            gradient,
+            moved.looked_at,
+            corner,
+            replies,
+            long_point=moved.long_point,
+        )
+
+    def _theory_radius(self, size: ProblemSize) -> float:
+        power = -0.5 if self._estimator(size) == "coordinate" else -1.0
+        return float(size.dim**power * self._radius_step())
+
+    def _radius_step(self) -> float:
+        """Return the part of the radius that shrinks with the number of steps."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccSZOFW(AcceleratedMethod, SpiderMethod):
     r"""Accelerated Frank-Wolfe, with an estimate corrected by SPIDER.
 
     Parameters
@@ -111,11 +149,6 @@ class AccSZOFW(SpiderMethod):
         }
         return cls(**(settings | changes))
 
-    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> AcceleratedState:
-        """Return the state before the first iteration: all sequences at the start."""
-        start = self._first_state(FeasibleState, x0, size, seed).x
-        return self._first_state(AcceleratedState, start, size, seed, long_point=start)
-
     def tell(
         self,
         state: AcceleratedState,
@@ -124,16 +157,7 @@ class AccSZOFW(SpiderMethod):
     ) -> tuple[AcceleratedState, Info]:
         """Return the state after one accelerated step."""
         gradient = self._spider(state, queries, replies)
-        corner = self._set(state.size).lmo(gradient, state.active)
-        moved = accelerated_step(state, corner.point, self._step)
-        return self._told(
-            state,
-            gradient,
-            moved.looked_at,
-            corner,
-            replies,
-            long_point=moved.long_point,
-        )
+        return self._accelerated(state, gradient, self._step, replies)
 
     def _period(self, size: ProblemSize) -> int:
         return self.period or math.isqrt(size.n_losses - 1) + 1  # rounded up
@@ -148,6 +172,5 @@ class AccSZOFW(SpiderMethod):
     def _step(self) -> float:
         return self.step_size or self._n_steps**-0.5
 
-    def _theory_radius(self, size: ProblemSize) -> float:
-        power = -0.5 if self._estimator(size) == "coordinate" else -1.0
-        return float(size.dim**power / math.sqrt(self._n_steps))
+    def _radius_step(self) -> float:
+        return 1.0 / math.sqrt(self._n_steps)

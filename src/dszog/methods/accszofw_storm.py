@@ -12,17 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from dszog._arrays import FloatArray
 from dszog._validation import check_positive
-from dszog.methods.accszofw import AcceleratedState, accelerated_step
+from dszog.methods.accszofw import AcceleratedMethod, AcceleratedState
 from dszog.methods.base import Info
-from dszog.methods.feasible import FeasibleState, check_shares
+from dszog.methods.feasible import check_shares
 from dszog.methods.storm import StormMethod
-from dszog.query import ProblemSize, Query, Reply
+from dszog.query import Query, Reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccSZOFWStorm(StormMethod):
+class AccSZOFWStorm(AcceleratedMethod, StormMethod):
     r"""Accelerated Frank-Wolfe, with an estimate corrected by STORM.
 
     No large batch is ever needed: the share of the newest estimate is
@@ -73,11 +72,6 @@ class AccSZOFWStorm(StormMethod):
         }
         return cls(**(settings | changes))
 
-    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> AcceleratedState:
-        """Return the state before the first iteration: all sequences at the start."""
-        start = self._first_state(FeasibleState, x0, size, seed).x
-        return self._first_state(AcceleratedState, start, size, seed, long_point=start)
-
     def tell(
         self,
         state: AcceleratedState,
@@ -87,21 +81,11 @@ class AccSZOFWStorm(StormMethod):
         """Return the state after one accelerated step."""
         share = (state.iteration + 1.0) ** (-2.0 / 3.0)
         gradient = self._storm(state, queries, replies, share)
-        corner = self._set(state.size).lmo(gradient, state.active)
-        moved = accelerated_step(state, corner.point, self._step, self.long_factor)
-        return self._told(
-            state,
-            gradient,
-            moved.looked_at,
-            corner,
-            replies,
-            long_point=moved.long_point,
-        )
+        return self._accelerated(state, gradient, self._step, replies, self.long_factor)
 
     @property
     def _step(self) -> float:
         return self.step_size or self._n_steps ** (-2.0 / 3.0)
 
-    def _theory_radius(self, size: ProblemSize) -> float:
-        power = -0.5 if self._estimator(size) == "coordinate" else -1.0
-        return float(size.dim**power * self._n_steps ** (-2.0 / 3.0))
+    def _radius_step(self) -> float:
+        return float(self._n_steps ** (-2.0 / 3.0))

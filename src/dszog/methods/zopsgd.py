@@ -13,18 +13,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
-from dszog._random import stream
 from dszog._validation import check_choice, check_count, check_positive_number
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
-from dszog.methods.feasible import FeasibleMethod, FeasibleState
-from dszog.query import Query, Reply, check_replies
+from dszog.methods.feasible import FeasibleState
+from dszog.methods.one_point import OnePointMethod
+from dszog.query import Query, Reply
 
 Decay: TypeAlias = Literal["constant", "sqrt"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZOPSGD(FeasibleMethod):
+class ZOPSGD(OnePointMethod):
     r"""Step down the estimated gradient and project back on the set.
 
     Parameters
@@ -44,7 +44,7 @@ class ZOPSGD(FeasibleMethod):
     step_decay: Decay = "constant"
 
     def __post_init__(self) -> None:
-        FeasibleMethod.__post_init__(self)
+        OnePointMethod.__post_init__(self)
         check_positive_number(self, "step_size", self.step_size)
         check_choice(self, "step_decay", self.step_decay, get_args(Decay))
 
@@ -66,20 +66,11 @@ class ZOPSGD(FeasibleMethod):
         }
         return cls(**(settings | changes))
 
-    def ask(self, state: FeasibleState) -> tuple[Query, ...]:
-        """Ask for a batch of losses around the iterate."""
-        rng, size = stream(state.seed, state.iteration), state.size
-        losses = self._draw(rng, size, self._batch(size))
-        steps = self._steps(rng, size, len(losses))
-        return self._ask_at(state, state.x, steps, losses)
-
     def tell(
         self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
     ) -> tuple[FeasibleState, Info]:
         """Return the state after one projected step."""
-        n_expected = self._batch(state.size) if self.per_sample else 1
-        check_replies(state.iteration, queries, replies, n_expected)
-        gradient = self._gradient(queries, replies, state.size)
+        gradient = self._estimate(state, queries, replies)
         target = state.x - self._step(state.iteration) * gradient
         nearest = self._set(state.size).project(target, state.active)
         return self._told(state, gradient, nearest.point, nearest, replies)

@@ -14,18 +14,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, get_args
 
-from dszog._random import stream
 from dszog._validation import check_choice, check_count, check_positive_number
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
-from dszog.methods.feasible import FeasibleMethod, FeasibleState, check_shares
-from dszog.query import Query, Reply, check_replies
+from dszog.methods.feasible import FeasibleState, check_shares
+from dszog.methods.one_point import OnePointMethod
+from dszog.query import Query, Reply
 
 StepRule: TypeAlias = Literal["constant", "open_loop"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZOSCGD(FeasibleMethod):
+class ZOSCGD(OnePointMethod):
     r"""Walk towards the corner that lies down the estimated gradient.
 
     Nothing reduces the noise of the estimate: with a constant step the iterate jitters
@@ -47,7 +47,7 @@ class ZOSCGD(FeasibleMethod):
     step_rule: StepRule = "constant"
 
     def __post_init__(self) -> None:
-        FeasibleMethod.__post_init__(self)
+        OnePointMethod.__post_init__(self)
         check_choice(self, "step_rule", self.step_rule, get_args(StepRule))
         check_shares(self, step_size=self._step(0))
 
@@ -90,20 +90,11 @@ class ZOSCGD(FeasibleMethod):
         }
         return cls(**(settings | changes))
 
-    def ask(self, state: FeasibleState) -> tuple[Query, ...]:
-        """Ask for a batch of losses around the iterate."""
-        rng, size = stream(state.seed, state.iteration), state.size
-        losses = self._draw(rng, size, self._batch(size))
-        steps = self._steps(rng, size, len(losses))
-        return self._ask_at(state, state.x, steps, losses)
-
     def tell(
         self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
     ) -> tuple[FeasibleState, Info]:
         """Return the state after one Frank-Wolfe step."""
-        n_expected = self._batch(state.size) if self.per_sample else 1
-        check_replies(state.iteration, queries, replies, n_expected)
-        gradient = self._gradient(queries, replies, state.size)
+        gradient = self._estimate(state, queries, replies)
         corner = self._set(state.size).lmo(gradient, state.active)
         step = self._step(state.iteration)
         x = (1.0 - step) * state.x + step * corner.point
