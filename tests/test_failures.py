@@ -1,7 +1,8 @@
 """A value that a function did not give: never a number, never a satisfied constraint.
 
 The safety matrix is the product of the registries; a new method, policy or evaluator
-adds its cells by being listed.
+adds its cells by being listed. Methods that stay in a feasible set ask the constraints
+nothing; where these fail, it is in the check of the result.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from dszog import (
     METHODS,
     Constraints,
     EvaluationError,
+    InputError,
     Losses,
     Problem,
     Progress,
@@ -39,8 +41,12 @@ from dszog.failures import (
     penalised,
 )
 from dszog.gradients import central_difference, draw_directions, forward_difference
+from dszog.methods.spider import SpiderMethod
+from dszog.methods.storm import StormMethod
 from dszog.query import Query, Reply
 from dszog.run import MAX_REJECTED
+from dszog.subproblems import Box, L2Ball
+from tests.contracts.helpers import FEASIBLE_METHODS
 
 # ---------------------------------------------------------- what a function may return
 
@@ -82,14 +88,38 @@ PLACES = ("base point", "perturbed point", "dual query", "verification")
 N_ITERATIONS = 8
 TOLERANCE = 1e-2
 
+OTHER_METHODS = sorted(set(METHODS) - set(FEASIBLE_METHODS))
 CELLS = list(
-    itertools.product(BAD, FUNCTIONS, PLACES, POLICIES, sorted(METHODS), EVALUATORS)
+    itertools.product(BAD, FUNCTIONS, PLACES, POLICIES, OTHER_METHODS, EVALUATORS)
 )
+COMPARING = {  # methods that take the difference of values at two points
+    name
+    for name, kind in FEASIBLE_METHODS.items()
+    if issubclass(kind, (SpiderMethod, StormMethod))
+}
+FEASIBLE_BAD = ("nan", "-inf", "str", "exception")
+FEASIBLE_PLACES = (
+    ("objective", "base point"),
+    ("objective", "perturbed point"),
+    ("objective", "verification"),
+    ("constraint", "verification"),
+)
+CELLS += [
+    (bad, *place, policy, method, evaluator)
+    for bad, place, policy, method, evaluator in itertools.product(
+        FEASIBLE_BAD, FEASIBLE_PLACES, POLICIES, sorted(FEASIBLE_METHODS), EVALUATORS
+    )
+    if policy != "penalise" or method not in COMPARING
+]
 
 
 def test_the_matrix_has_a_cell_for_every_combination() -> None:
     assert len(CELLS) == len(set(CELLS))
-    assert len(CELLS) == 10 * 2 * 4 * len(POLICIES) * len(METHODS) * len(EVALUATORS)
+    n_others = 10 * 2 * 4 * len(OTHER_METHODS) * len(POLICIES)
+    n_pairs = len(FEASIBLE_METHODS) * len(POLICIES) - len(COMPARING)
+    assert len(CELLS) == (n_others + 4 * 4 * n_pairs) * len(EVALUATORS)
+    assert len(COMPARING) == 6
+    assert {cell[4] for cell in CELLS} == set(METHODS)
     assert set(POLICIES) >= {"raise", "resample", "penalise"}
     assert "dszog" in METHODS
     assert "serial" in EVALUATORS
@@ -123,6 +153,7 @@ class Staged:
     function: str
     place: str
     always: bool
+    method: str = "dszog"
     base: FloatArray = field(default_factory=lambda: np.zeros(2))
     seen_perturbed: set[str] = field(default_factory=set)
     n_callbacks: int = 0
@@ -143,10 +174,11 @@ class Staged:
             self.seen_perturbed.add(function)
             return "perturbed point"
         alone = function in self.seen_perturbed or self._is_white(function)
-        return "dual query" if alone else "base point"
+        return "dual query" if alone and self.method == "dszog" else "base point"
 
     def _is_white(self, function: str) -> bool:
-        return function == "objective" and self.place == "dual query"
+        is_white = self.place == "dual query" or self.method == "fcgs"
+        return function == "objective" and is_white
 
     def _fails(self, function: str, x: FloatArray) -> bool:
         stage = self._stage(function, x)
@@ -176,6 +208,16 @@ class Staged:
             gradient=lambda x, i: np.array([[2.0 * (x[0] - 2.0), 2.0 * x[1]]]),
         )
 
+    def chosen(self) -> Any:
+        """Return the method; those of feasible sets keep to a disc."""
+        if self.method not in FEASIBLE_METHODS:
+            return self.method
+        kind = FEASIBLE_METHODS[self.method]
+        settings: dict[str, Any] = {"domain": L2Ball(dim=2, radius=1.0)}
+        if issubclass(kind, SpiderMethod):
+            settings["period"] = N_ITERATIONS + 1
+        return kind(**settings)
+
     def minimize(self, **settings: Any) -> Any:
         return dszog.minimize(
             self.losses(),
@@ -185,6 +227,7 @@ class Staged:
             constraint_tol=TOLERANCE,
             seed=5,
             callback=self.callback,
+            method=self.chosen(),
             **settings,
         )
 
@@ -204,8 +247,8 @@ def test_success_is_never_reported_at_a_point_that_is_not_known(
     evaluator: str,
     always: bool,
 ) -> None:
-    box = Staged(BAD[bad], function, place, always)
-    settings = {"method": method, "evaluator": evaluator, "on_failure": policy}
+    box = Staged(BAD[bad], function, place, always, method)
+    settings = {"evaluator": evaluator, "on_failure": policy}
 
     if policy == "raise":
         what = "Objective" if function == "objective" else "Constraint"
@@ -334,6 +377,304 @@ def test_no_kind_of_failure_makes_a_well_that_looks_feasible(
     n_false, n_met, _ = well_outcomes(range(1), policy, bad, function, starts)
     assert n_met > 0
     assert n_false == 0
+
+
+# A well in the middle of the feasible set, where the minimum of the objective is.
+
+
+def inner_well(bad: Callable[[], Any], method: str, seed: int, **settings: Any) -> Any:
+    def value(x: FloatArray) -> Any:
+        return bad() if np.abs(x).max() < 0.4 else float(x @ x)
+
+    def values(points: FloatArray, i: IntArray) -> Any:
+        return np.array([[value(x) for _ in i] for x in points])
+
+    losses: Any = Losses(
+        values, 3, gradient=lambda x, i: np.repeat(2.0 * x[np.newaxis], len(i), 0)
+    )
+    return dszog.minimize(
+        losses if method == "fcgs" else Losses(values, 3),
+        [0.9, 0.6],
+        Constraints.linear([[1.0, 1.0], [-1.0, 0.0]], [1.8, 1.5]),
+        bounds=[(-1.0, 1.0)] * 2,
+        method=method,
+        max_iterations=25,
+        seed=seed,
+        **settings,
+    )
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("bad", ["nan", "exception"])
+@pytest.mark.parametrize("method", FEASIBLE_METHODS)
+def test_a_well_within_the_feasible_set_never_gives_a_false_success(
+    method: str, bad: str, policy: Any
+) -> None:
+    n_met = 0
+    kind = FEASIBLE_METHODS[method]
+    step = 0.3 if method in ("zoscgd", "fzfw", "accszofw", "accszofw_storm") else 0.2
+    options: dict[str, Any] = {"step_size": step, "loss_batch": 3}
+    variants = [options]
+    if policy == "penalise" and method in COMPARING:
+        return  # refused, see below
+    if not kind.needs_gradient and policy == "raise":
+        variants += [options | {"estimator": "sphere", "per_sample": True}]
+    if not kind.needs_gradient:
+        variants += [options | {"estimator": "gaussian", "n_directions": 2}]
+    for seed, settings in itertools.product(range(2), variants):
+        try:
+            result = inner_well(
+                BAD[bad], method, seed, options=settings, on_failure=policy
+            )
+        except EvaluationError:
+            n_met += 1
+            continue
+        n_met += result.failures.n_failed > 0
+        if result.success:
+            assert np.abs(result.x).max() >= 0.4
+            assert result.fun == pytest.approx(float(result.x @ result.x))
+            assert result.certificate.is_known
+    assert n_met > 0
+
+
+# ---------------------------------------------------- pairs of points that stay matched
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A method between two points, and what it asked there."""
+
+    method: Any
+    state: Any
+    queries: tuple[Query, ...]
+    replies: tuple[Reply, ...]
+
+    @classmethod
+    def of(cls, name: str, **settings: Any) -> Pair:
+        rng = np.random.Generator(np.random.Philox(key=3))
+        centres = rng.normal(0.5, 0.3, (9, 3))
+        problem = Problem(
+            Losses(
+                lambda points, i: ((points[:, np.newaxis] - centres[i]) ** 2).sum(2),
+                9,
+                gradient=lambda x, i: 2.0 * (x - centres[i]),
+            ),
+            None,
+            3,
+            bounds=[(-1.0, 1.0)] * 3,
+        )
+        domain = Box(lower=-np.ones(3), upper=np.ones(3))
+        if issubclass(FEASIBLE_METHODS[name], SpiderMethod):
+            settings |= {"period": 5}
+        kind = FEASIBLE_METHODS[name]
+        method = kind(domain=domain, loss_batch=6, n_directions=4, **settings)
+        answer = Serial(problem)
+        state = method.init(np.full(3, 0.9), problem.size, 0)
+        for _ in range(2):
+            queries = method.ask(state)
+            state, _ = method.tell(state, queries, answer(queries))
+        queries = method.ask(state)
+        return cls(method, state, queries, tuple(answer(queries)))
+
+    def gradient(self, policy: Any, lost: dict[int, BoolArray]) -> FloatArray:
+        """Return the estimate if these values of these queries are not known."""
+        replies = list(self.replies)
+        for place, unknown in lost.items():
+            values = np.where(unknown, np.nan, replies[place].losses)
+            replies[place] = dszog.query.Reply(
+                losses=values,
+                constraints=replies[place].constraints,
+                loss_gradients=replies[place].loss_gradients,
+                failures=(failure(),),
+            )
+        known = FailureHandler(policy).repair(self.queries, replies)
+        found: FloatArray = self.method.tell(self.state, *known)[0].gradient
+        return found
+
+
+PAIRED = [
+    (name, settings)
+    for name, kind in FEASIBLE_METHODS.items()
+    if issubclass(kind, (SpiderMethod, StormMethod))
+    for settings in (
+        [{}]
+        if kind.needs_gradient
+        else [{"estimator": e} for e in ("sphere", "gaussian", "coordinate")]
+    )
+]
+every_pair = pytest.mark.parametrize(
+    ("name", "settings"), PAIRED, ids=[f"{n}-{'-'.join(s.values())}" for n, s in PAIRED]
+)
+
+
+@every_pair
+@pytest.mark.parametrize("side", [0, 1], ids=["here", "before"])
+def test_a_loss_unknown_at_one_point_is_left_out_at_both(
+    side: int, name: str, settings: dict[str, Any]
+) -> None:
+    pair = Pair.of(name, **settings)
+    lost = np.zeros(pair.replies[0].losses.shape, bool)
+    lost[0] = pair.queries[0].losses == pair.queries[0].losses[2]
+
+    one = pair.gradient("resample", {side: lost})
+    both = pair.gradient("resample", {0: lost, 1: lost})
+    none = pair.gradient("resample", {})
+
+    np.testing.assert_array_equal(one, both)
+    assert np.abs(one - none).max() > 0.0
+
+
+@every_pair
+@pytest.mark.parametrize("side", [0, 1], ids=["here", "before"])
+def test_a_direction_unknown_at_one_point_is_left_out_at_both(
+    side: int, name: str, settings: dict[str, Any]
+) -> None:
+    pair = Pair.of(name, **settings)
+    if len(pair.replies[0].losses) == 1:
+        return  # gradients have no directions
+    lost = np.zeros(pair.replies[0].losses.shape, bool)
+    lost[2, 1] = True
+
+    one = pair.gradient("resample", {side: lost})
+    both = pair.gradient("resample", {0: lost, 1: lost})
+
+    np.testing.assert_array_equal(one, both)
+    assert np.abs(one - pair.gradient("resample", {})).max() > 0.0
+
+
+@every_pair
+def test_where_nothing_is_known_at_both_points_the_estimate_stays(
+    name: str, settings: dict[str, Any]
+) -> None:
+    pair = Pair.of(name, **settings)
+    shape = pair.replies[0].losses.shape
+    if shape[0] == 1:
+        return
+    half = (shape[0] - 1) // 2 if settings["estimator"] != "coordinate" else 1
+    here, before = np.zeros(shape, bool), np.zeros(shape, bool)
+    here[1 : 1 + half, 0] = True
+    before[1 + half : (None if half > 1 else 4), 0] = True
+
+    np.testing.assert_array_equal(
+        pair.gradient("resample", {0: here, 1: before}), pair.state.gradient
+    )
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("per_sample", [False, True])
+@pytest.mark.parametrize("name", FEASIBLE_METHODS)
+def test_a_policy_that_a_method_can_make_no_sense_of_is_refused_before_any_call(
+    name: str, per_sample: bool, policy: Any
+) -> None:
+    kind = FEASIBLE_METHODS[name]
+    if kind.needs_gradient and per_sample:
+        return  # refused at another door
+    n_calls = 0
+
+    def values(points: FloatArray, i: IntArray) -> FloatArray:
+        nonlocal n_calls
+        n_calls += 1
+        table: FloatArray = ((points - 1.0) ** 2).sum(axis=1, keepdims=True) + 0.0 * i
+        return table
+
+    call: dict[str, Any] = {
+        "x0": [0.0, 0.0],
+        "bounds": [(-1.0, 1.0)] * 2,
+        "method": name,
+        "options": {"estimator": "sphere", "per_sample": per_sample, "loss_batch": 2},
+        "max_iterations": 2,
+        "on_failure": policy,
+        "seed": 0,
+    }
+    losses = Losses(
+        values,
+        9,
+        gradient=lambda x, i: np.repeat(2.0 * (x - 1.0)[np.newaxis], len(i), 0),
+    )
+    compares = policy == "penalise" and name in COMPARING
+    if compares or (per_sample and policy != "raise"):
+        match = f"on_failure='{policy}' cannot work. Use"
+        with pytest.raises(InputError, match=match):
+            dszog.minimize(losses, **call)
+        assert n_calls == 0
+    else:
+        assert dszog.minimize(losses, **call).nit == 2
+
+
+# -------------------------------------------------- constraints replaced by tangents
+
+
+@dataclass
+class Curved:
+    """A disc whose constraints or losses are not known at some calls."""
+
+    what: str  # "one constraint", "all constraints" or "loss"
+    fails: Callable[[int], bool]
+    n_calls: int = 0
+
+    def _is_lost(self, what: str) -> bool:
+        if not self.what.endswith(what):
+            return False
+        self.n_calls += 1
+        return self.fails(self.n_calls)
+
+    def values(self, points: FloatArray, j: IntArray) -> FloatArray:
+        table: FloatArray = (points**2).sum(axis=1, keepdims=True) - 1.0 - 0.1 * j
+        if self._is_lost("constraint") or self._is_lost("constraints"):
+            table[:, : 1 if self.what == "one constraint" else None] = np.nan
+        return table
+
+    def losses(self, points: FloatArray, i: IntArray) -> FloatArray:
+        table: FloatArray = ((points - 2.0) ** 2).sum(axis=1, keepdims=True) + 0.0 * i
+        return table + np.nan if self._is_lost("loss") else table
+
+    def minimize(self, method: str, nonconvex: str, **options: Any) -> Any:
+        return dszog.minimize(
+            Losses(
+                self.losses,
+                5,
+                gradient=lambda x, i: np.repeat(2.0 * (x - 2.0)[np.newaxis], len(i), 0),
+            ),
+            [0.0, 0.0],
+            Constraints(
+                self.values,
+                4,
+                jacobian=lambda x, j: np.repeat(2.0 * x[np.newaxis], len(j), 0),
+            ),
+            method=method,
+            options={"nonconvex": nonconvex, "step_size": 0.05} | options,
+            max_iterations=15,
+            on_failure="resample",
+            seed=0,
+        )
+
+
+@pytest.mark.parametrize("what", ["one constraint", "all constraints", "loss"])
+@pytest.mark.parametrize("nonconvex", ["linearise", "retract"])
+@pytest.mark.parametrize("method", FEASIBLE_METHODS)
+def test_a_look_or_step_that_fails_once_is_made_again_half_way_back(
+    method: str, nonconvex: str, what: str
+) -> None:
+    for at in (3, 4, 7):
+        box = Curved(what, lambda n, at=at: n == at)  # type: ignore[misc]
+        exact = {"exact_prox": True} if method in ("fzcgs", "fcgs") else {}
+        result = box.minimize(method, nonconvex, **exact)
+        assert result.status == Status.MAX_ITERATIONS
+        assert result.nit == 15
+        assert result.failures.n_failed > 0
+        assert (result.failures.n_rejected > 0) == (what != "one constraint")
+        assert result.success
+        assert result.x @ result.x <= 1.0 + TOLERANCE
+
+
+@pytest.mark.parametrize("at", [1, 5])
+def test_a_constraint_that_is_not_known_is_drawn_towards_the_origin_as_ever(
+    at: int,
+) -> None:
+    box = Curved("one constraint", lambda n: n == at or n > 8)
+    result = box.minimize("zopsgd", "retract", trust_radius=5.0)
+    assert not result.success  # the check of the result does not know it either
+    assert "not known" in result.message
 
 
 # ------------------------------------------------------------------- the estimates (B2)

@@ -252,9 +252,18 @@ def test_another_solver_gives_the_same_run_but_for_its_precision(solver: str) ->
 
 def test_a_set_that_comes_with_the_method_is_left_as_it_is() -> None:
     ball = L2Ball(dim=3, radius=1.0)
-    method = made(ZOPSGD(domain=ball), None, bounds=[(-9.0, 9.0)] * 3)
+    method = made(ZOPSGD(domain=ball), Constraints.linear(A, B))
 
     assert method.domain is ball
+
+
+@pytest.mark.parametrize("more", [{"bounds": [(-9.0, 9.0)] * 3}, {"x_scale": 2.0}])
+def test_a_set_of_the_users_own_leaves_no_room_for_bounds_or_scales(more: Any) -> None:
+    seen, fun = counted()
+    ball = L2Ball(dim=3, radius=1.0)
+    with pytest.raises(InputError, match="`domain` is all that the iterates keep"):
+        minimize(fun, np.zeros(3), method=ZOPSGD(domain=ball), **more)
+    assert seen == []
 
 
 def test_a_start_outside_is_moved_to_the_nearest_point_and_that_is_said() -> None:
@@ -377,14 +386,17 @@ def test_a_missing_solver_costs_no_evaluation(monkeypatch: pytest.MonkeyPatch) -
     assert seen == []
 
 
-def test_a_problem_without_constraints_is_refused_although_the_method_has_a_set() -> (
-    None
-):
-    seen, fun = counted()
-    ball = L2Ball(dim=3, radius=1.0)
-    with pytest.raises(InputError, match="there is nothing to keep"):
-        minimize(fun, np.zeros(3), method=ZOPSGD(domain=ball))
-    assert seen == []
+def test_a_set_of_the_users_own_is_all_that_is_needed() -> None:
+    result = minimize(
+        distance,
+        np.zeros(3),
+        method=AccZOM(domain=L2Ball(dim=3, radius=0.5)),
+        max_iterations=300,
+        seed=0,
+    )
+
+    assert np.linalg.norm(result.x) == pytest.approx(0.5, abs=1e-3)
+    assert "stationary" not in result.message
 
 
 # ----------------------------------------------------------------------- unbounded sets
@@ -739,7 +751,6 @@ def test_a_failing_subproblem_ends_the_run_with_the_best_point_so_far() -> None:
     result = minimize(
         distance,
         np.zeros(3),
-        bounds=[(-9.0, 9.0)] * 3,
         method=ZOPSGD(domain=domain, step_size=0.05),
         max_iterations=100,
         seed=0,
@@ -759,7 +770,6 @@ def test_a_set_that_turns_out_to_be_empty_ends_the_run_likewise() -> None:
     result = minimize(
         distance,
         np.zeros(3),
-        bounds=[(-9.0, 9.0)] * 3,
         method=ZOPSGD(domain=domain, step_size=0.05),
         max_iterations=100,
         seed=0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from dataclasses import fields
 from itertools import pairwise
 from types import SimpleNamespace
@@ -31,7 +32,14 @@ from dszog import (
 )
 from dszog._arrays import FloatArray, IntArray
 from dszog.run import Callback
-from tests.contracts.helpers import PROBLEMS, Kind, Tally, digest, make_problem
+from tests.contracts.helpers import (
+    FEASIBLE_METHODS,
+    PROBLEMS,
+    Kind,
+    Tally,
+    digest,
+    make_problem,
+)
 
 # ----------------------------------------------------------------------------- helpers
 
@@ -941,11 +949,171 @@ def test_the_result_is_scipys_with_what_the_documentation_lists() -> None:
         "failures",
         "multipliers",
         "method",
+        "costs",
     }
     assert result.x.flags.writeable
     assert isinstance(result.success, bool)
     assert (result.seed, result.nit) == (3, 5)
     assert isinstance(result.method, DSZOG)
+
+
+# --------------------------------------------------------------------------- the costs
+
+
+def _in_a_box(method: Any, iterations: int = 7, **more: Any) -> OptimizeResult:
+    """Return a run on linear constraints, which the methods of feasible sets need."""
+    problem = Problem(
+        Losses(
+            lambda points, i: (
+                ((points - 1.0) ** 2).sum(axis=1, keepdims=True) + 0.0 * i
+            ),
+            30,
+            gradient=lambda x, i: np.repeat(2.0 * (x - 1.0)[np.newaxis], len(i), 0),
+        ),
+        Constraints.linear([[1.0, 1.0], [1.0, -1.0]], [1.0, 1.0]),
+        2,
+        bounds=[(-1.0, 1.0)] * 2,
+        x0=[0.0, 0.0],
+    )
+    return minimize(problem, max_iterations=iterations, method=method, seed=0, **more)
+
+
+def test_the_costs_of_a_method_without_subproblems_are_its_queries() -> None:
+    problem, tally = make_problem(Kind())
+    result = minimize(problem, max_iterations=5, seed=3)
+    costs = result.costs
+
+    assert costs.n_loss_queries == result.nfev == tally.n_losses
+    assert costs.n_constraint_queries == result.ncev == tally.n_constraints
+    assert (costs.n_oracle_calls, costs.n_projections) == (0, 0)
+    assert (costs.n_inner, costs.n_solver_rounds, costs.n_rows) == (0, 0, 0)
+    assert costs.time_subproblem == 0.0
+    assert costs.events == {}
+    assert costs.time_estimate > 0.0
+    assert costs.time_other > 0.0
+
+
+@pytest.mark.parametrize("name", FEASIBLE_METHODS)
+def test_the_costs_count_the_subproblems_of_every_iteration(name: str) -> None:
+    result = _in_a_box(name)
+    costs = result.costs
+    n_rows = 2 + 4  # constraints, and the sides of the box
+
+    assert result.nit == 7
+    assert (costs.n_loss_queries, costs.n_constraint_queries) == (
+        result.nfev,
+        result.ncev,
+    )
+    if name in ("zopsgd", "acczomda"):
+        assert (costs.n_projections, costs.n_oracle_calls) == (7, 0)
+    else:
+        assert costs.n_projections == 0
+        assert costs.n_oracle_calls == (costs.n_inner or 7)
+    assert (costs.n_inner >= 7) == (name in ("fzcgs", "fcgs"))
+    assert costs.n_solver_rounds >= costs.n_projections + costs.n_oracle_calls
+    assert costs.n_rows == n_rows * (costs.n_projections + costs.n_oracle_calls)
+    assert costs.time_subproblem > 0.0
+
+
+def test_a_projection_instead_of_the_inner_loop_is_counted_as_one() -> None:
+    costs = _in_a_box("fzcgs", options={"exact_prox": True}).costs
+
+    assert (costs.n_projections, costs.n_oracle_calls, costs.n_inner) == (7, 0, 0)
+
+
+def test_the_parts_of_the_time_make_up_the_time_of_the_run() -> None:
+    before = time.perf_counter()
+    costs = _in_a_box("fzfw", iterations=30).costs
+    passed = time.perf_counter() - before
+
+    parts = (costs.time_estimate, costs.time_subproblem, costs.time_other)
+    assert min(parts) > 0.0
+    assert costs.time == sum(parts) <= passed
+
+
+def test_an_inner_loop_that_is_cut_off_is_an_event_with_its_number() -> None:
+    settings = {"max_inner": 1, "inner_gap": 1e-9}
+    result = _in_a_box("fzcgs", options=settings)
+
+    assert result.costs.events == {"inner loop ended by max_inner": 7}
+    assert "Inner loop ended by max_inner (7 times)." in result.message
+
+
+def test_a_radius_against_rounding_is_an_event() -> None:
+    result = _in_a_box("zopsgd", options={"radius": 1e-9})
+
+    (event,) = result.costs.events
+    assert event.startswith("radius raised from 1e-09 to 1e-06")
+    assert result.costs.events[event] == 1
+
+
+def test_the_history_has_a_row_for_each_step_and_none_for_a_look() -> None:
+    disc = Constraints(
+        lambda points, j: (points**2).sum(axis=1, keepdims=True) - 1.0 + 0.0 * j,
+        3,
+        jacobian=lambda x, j: np.repeat(2.0 * x[np.newaxis], len(j), 0),
+    )
+    result = minimize(
+        lambda x: float(np.sum((x - 2.0) ** 2)),
+        [0.1, 0.0],
+        disc,
+        method="zopsgd",
+        options={"nonconvex": "linearise", "step_size": 0.05},
+        max_iterations=6,
+        seed=0,
+    )
+
+    np.testing.assert_array_equal(result.history["iteration"], np.arange(1, 7))
+    assert np.isfinite(result.history["sampled_objective"]).all()
+    assert result.ncev > 0
+
+
+@pytest.mark.parametrize("nonconvex", ["linearise", "retract"])
+@pytest.mark.parametrize("name", FEASIBLE_METHODS)
+def test_a_start_far_from_the_linear_constraints_is_moved_to_them(
+    name: str, nonconvex: str
+) -> None:
+    disc = Constraints(
+        lambda points, j: (points**2).sum(axis=1, keepdims=True) - 4.0 + 0.0 * j,
+        1,
+        jacobian=lambda x, j: 2.0 * x[np.newaxis],
+    )
+    losses = Losses(
+        lambda points, i: ((points - 2.0) ** 2).sum(axis=1, keepdims=True) + 0.0 * i,
+        4,
+        gradient=lambda x, i: np.repeat(2.0 * (x - 2.0)[np.newaxis], len(i), 0),
+    )
+    result = minimize(
+        losses,
+        [9.0, 9.0],
+        [Constraints.linear([[1.0, 1.0]], [1.0]), disc],
+        method=name,
+        options={"nonconvex": nonconvex},
+        max_iterations=20,
+        seed=0,
+    )
+    assert result.success
+    assert "The start was moved" in result.message
+
+
+def test_a_set_of_one_point_is_no_trouble() -> None:
+    for name in FEASIBLE_METHODS:
+        result = minimize(
+            Losses(
+                lambda points, i: (points**2).sum(axis=1, keepdims=True) + 0.0 * i,
+                3,
+                gradient=lambda x, i: np.repeat(2.0 * x[np.newaxis], len(i), 0),
+            ),
+            [3.0, 3.0],
+            bounds=[(1.0, 1.0)] * 2,
+            method=name,
+            max_iterations=3,
+            seed=0,
+        )
+        np.testing.assert_array_equal(result.x, [1.0, 1.0])
+
+
+# ------------------------------------------------------------------------ ways to call
 
 
 def test_the_ways_to_call_are_one_call() -> None:

@@ -1,7 +1,7 @@
 """The core under arbitrary use: asking, telling, forking and misusing, in any order."""
 
 import copy
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,16 @@ from hypothesis.stateful import (
 
 import dszog
 from dszog.evaluators import Serial
+from dszog.methods import DSZOGState
 from dszog.query import Query, Reply, cost
+from dszog.subproblems import Polyhedron
+from tests.contracts.helpers import FEASIBLE_METHODS
+from tests.contracts.helpers import digest as digest_of
 
 DIM, N_LOSSES, N_CONSTRAINTS = 3, 7, 40
 
 
-def small_problem() -> dszog.Problem:
+def small_problem(white: bool = False) -> dszog.Problem:
     rng = np.random.default_rng(0)
     targets = rng.normal(1.0, 1.0, size=(N_LOSSES, DIM))
     normals = rng.standard_normal((N_CONSTRAINTS, DIM))
@@ -34,16 +38,21 @@ def small_problem() -> dszog.Problem:
     def planes(points: Any, j: Any) -> Any:
         return points @ normals[j].T - 0.5
 
+    def gradient(point: Any, i: Any) -> Any:
+        return 2.0 * (point - targets[i]) / DIM
+
     return dszog.Problem(
-        dszog.Losses(losses, N_LOSSES),
+        dszog.Losses(losses, N_LOSSES, gradient=gradient if white else None),
         dszog.Constraints(planes, N_CONSTRAINTS),
         DIM,
         bounds=[(-2.0, 2.0)] * DIM,
     )
 
 
-def digest(state: Any) -> tuple[Any, ...]:
+def digest(state: Any) -> Any:
     """What a run has come to, bit for bit."""
+    if not isinstance(state, DSZOGState):
+        return digest_of(state)
     weights = None if state.distribution is None else state.distribution.dense()
     return (
         state.iteration,
@@ -57,22 +66,26 @@ def digest(state: Any) -> tuple[Any, ...]:
 class CoreMachine(RuleBasedStateMachine):
     """Drives one run by hand, and a straight run of the same seed beside it."""
 
+    asked_for = "constraints"  # what a nonsensical reply is wrong about
+
     @initialize(
         seed=st.integers(0, 5),
         distribution=st.sampled_from(["sparse", "dense", "uniform"]),
         antithetic=st.booleans(),
     )
     def start(self, seed: int, distribution: Any, antithetic: bool) -> None:
-        self.problem = small_problem()
-        self.answer = Serial(self.problem)
-        self.method = dszog.DSZOG(
+        method = dszog.DSZOG(
             distribution=distribution,
             antithetic=antithetic,
             n_directions=2,
             dual_batch=8,
             horizon=50,
         )
-        self.seed = seed
+        self._begin(small_problem(), method, seed)
+
+    def _begin(self, problem: dszog.Problem, method: Any, seed: int) -> None:
+        self.problem, self.method, self.seed = problem, method, seed
+        self.answer = Serial(problem)
         self.state = self._fresh()
         self.trail = [digest(self.state)]
         self.issued = 0
@@ -127,8 +140,9 @@ class CoreMachine(RuleBasedStateMachine):
     def tell_nonsense(self, how: str) -> None:
         queries = self.method.ask(self.state)
         replies = list(self.answer(queries))
-        place = int(np.argmax([reply.constraints.size for reply in replies]))
-        bad = replies[place].constraints.copy()
+        tables = [getattr(reply, self.asked_for) for reply in replies]
+        place = int(np.argmax([table.size for table in tables]))
+        bad = tables[place].copy()
         if how == "missing":
             self._refused(queries, replies[:-1], "replies")
             return
@@ -139,7 +153,7 @@ class CoreMachine(RuleBasedStateMachine):
             bad, message = np.concatenate([bad, bad]), "must have shape"
         else:
             bad, message = bad[:, :-1], "must have shape"
-        replies[place] = replace(replies[place], constraints=bad)
+        replies[place] = replace(replies[place], **{self.asked_for: bad})
         self._refused(queries, replies, message)
 
     def _refused(self, queries: Any, replies: Any, message: str) -> None:
@@ -150,7 +164,7 @@ class CoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def weights_lie_in_the_simplex(self) -> None:
-        distribution = self.state.distribution
+        distribution = getattr(self.state, "distribution", None)
         if distribution is None:
             return
         weights = distribution.dense()
@@ -166,12 +180,13 @@ class CoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def queries_are_counted(self) -> None:
-        assert self.state.n_queries == self.issued
+        assert getattr(self.state, "n_queries", self.issued) == self.issued
 
     @invariant()
     def arrays_are_read_only(self) -> None:
-        assert not self.state.x.flags.writeable
-        assert not self.state.velocity.flags.writeable
+        for item in fields(self.state):
+            value = getattr(self.state, item.name)
+            assert not (isinstance(value, np.ndarray) and value.flags.writeable)
 
     def teardown(self) -> None:
         """A straight run passes through the same states, whatever happened between."""
@@ -189,6 +204,41 @@ CoreMachine.TestCase.settings = settings(
     max_examples=60, stateful_step_count=25, deadline=None
 )
 TestCore = CoreMachine.TestCase
+
+
+class FeasibleMachine(CoreMachine):
+    """Drives a run of a method that stays in a feasible set."""
+
+    asked_for = "losses"
+
+    @initialize(
+        seed=st.integers(0, 5),
+        name=st.sampled_from(sorted(FEASIBLE_METHODS)),
+        per_sample=st.booleans(),
+    )
+    def start(self, seed: int, name: str, per_sample: bool) -> None:
+        kind = FEASIBLE_METHODS[name]
+        settings: dict[str, Any] = {"loss_batch": 4, "n_directions": 2, "horizon": 50}
+        if hasattr(kind(), "period"):
+            settings |= {"period": 3, "refresh_batch": 5}
+        if not kind.needs_gradient:
+            settings |= {"estimator": "sphere", "per_sample": per_sample}
+        rows = np.random.default_rng(1).standard_normal((12, DIM))
+        self.domain = Polyhedron.linear(
+            rows, np.full(12, 0.5), lower=-2.0, upper=2.0, ball="l2", ball_radius=1.5
+        )
+        method = kind(domain=self.domain, **settings)
+        self._begin(small_problem(white=kind.needs_gradient), method, seed)
+
+    @invariant()
+    def the_iterate_lies_in_the_set(self) -> None:
+        assert self.domain.contains(self.state.x)
+
+
+FeasibleMachine.TestCase.settings = settings(
+    max_examples=25, stateful_step_count=12, deadline=None
+)
+TestFeasible = FeasibleMachine.TestCase
 
 
 def test_a_query_and_a_reply_are_all_the_core_exchanges() -> None:

@@ -30,6 +30,9 @@ from dszog import DSZOG, Constraints, EvaluationError, InputError, InputTypeErro
 from dszog._arrays import FloatArray, IntArray
 from dszog.errors import DszogError
 from dszog.methods.theory import TheoremConstants
+from dszog.subproblems import Box, L1Ball, L2Ball, Polyhedron, Simplex
+from dszog.subproblems.rows import BoxRows
+from tests.contracts.helpers import FEASIBLE_METHODS
 
 NAN, INF = np.nan, np.inf
 
@@ -286,6 +289,131 @@ def options(**changes: Any) -> Call:
     return minimize(options=changes)
 
 
+def linear_problem(**settings: Any) -> Call:
+    """Have a problem that all methods could work on: white boxes, a bounded set."""
+
+    def call(user: User) -> object:
+        return minimize(
+            fun=dszog.Losses(user.values, 3, gradient=user.gradients),
+            constraints=Constraints.linear(np.eye(2), [3.0, 3.0]),
+            bounds=[(-3.0, 3.0)] * 2,
+            **settings,
+        )(user)
+
+    return call
+
+
+def feasible(kind: Any) -> Callable[..., Call]:
+    return lambda **changes: lambda user: kind(**changes)
+
+
+def feasible_options(name: str) -> Callable[..., Call]:
+    return lambda **changes: linear_problem(method=name, options=changes)
+
+
+def preset(make: Callable[..., object], **valid: Any) -> Callable[..., Call]:
+    return lambda **changes: lambda user: make(**(valid | changes))
+
+
+ROWS_OF_EYE: dict[str, Any] = {"A": np.eye(2), "b": np.ones(2)}
+SAMPLES: dict[str, Any] = {"X_pos": np.ones((3, 2)), "X_neg": np.zeros((2, 2))}
+
+
+def theory_form(name: str) -> Callable[..., object]:
+    """Return a function with the arguments of a preset but for other fields."""
+    made = FEASIBLE_METHODS[name].from_theory
+
+    def form() -> None:
+        """Have a signature, which is set below."""
+
+    own = [
+        parameter
+        for parameter in inspect.signature(made).parameters.values()
+        if parameter.name != "changes"
+    ]
+    form.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    return form
+
+
+def comparison_form(step_size: Any) -> None:
+    """Have the arguments of `for_comparison` but for other fields."""
+
+
+def spider_comparison_form(step_size: Any, n_losses: Any) -> None:
+    """Have those of methods that refresh their estimate."""
+
+
+def polyhedron_form(
+    families: Any, ball: Any, ball_radius: Any, solver: Any, n_named: Any
+) -> None:
+    """Have the fields of a polyhedron."""
+
+
+def linear_set_form(A: Any, b: Any, lower: Any, upper: Any) -> None:
+    """Have the arguments of `Polyhedron.linear` but for fields."""
+
+
+def pairwise_set_form(
+    X_pos: Any, X_neg: Any, margin: Any, form: Any, lower: Any, upper: Any
+) -> None:
+    """Have the arguments of `Polyhedron.pairwise` but for fields."""
+
+
+THEORY: dict[str, dict[str, Any]] = {  # what is valid
+    "zoscgd": {"dim": 3, "horizon": 10},
+    "fzfw": {"horizon": 10},
+    "fzcgs": {"horizon": 10, "smoothness": 1.0},
+    "fcgs": {"horizon": 10, "smoothness": 1.0},
+    "accszofw": {"horizon": 10},
+    "accszofw_storm": {"horizon": 10},
+    "zopsgd": {"dim": 3, "horizon": 10},
+    "acczomda": {"dim": 3, "horizon": 10, "smoothness": 1.0},
+}
+SPIDERS = ("fzfw", "fzcgs", "fcgs", "accszofw")
+RELEASED = {
+    "AccSZOFW.as_released": FEASIBLE_METHODS["accszofw"].as_released,
+    "AccSZOFWStorm.as_released": FEASIBLE_METHODS["accszofw_storm"].as_released,
+    "AccZOM.as_published": FEASIBLE_METHODS["acczomda"].as_published,
+}
+NAMES = {name: kind.__name__ for name, kind in FEASIBLE_METHODS.items()}
+FEASIBLE_DOORS: dict[str, tuple[Callable[..., Call], Callable[..., object]]] = {
+    NAMES[name]: (feasible(kind), kind) for name, kind in FEASIBLE_METHODS.items()
+}
+OPTION_DOORS: dict[str, tuple[Callable[..., Call], Callable[..., object]]] = {
+    f"options of minimize, {name}": (feasible_options(name), kind)
+    for name, kind in FEASIBLE_METHODS.items()
+}
+THEORY_DOORS: dict[str, tuple[Callable[..., Call], Callable[..., object]]] = {
+    f"{NAMES[name]}.from_theory": (
+        preset(FEASIBLE_METHODS[name].from_theory, **valid),
+        theory_form(name),
+    )
+    for name, valid in THEORY.items()
+}
+COMPARISON_DOORS: dict[str, tuple[Callable[..., Call], Callable[..., object]]] = {
+    f"{NAMES[name]}.for_comparison": (
+        preset(kind.for_comparison),
+        spider_comparison_form if name in SPIDERS else comparison_form,
+    )
+    for name, kind in FEASIBLE_METHODS.items()
+}
+RELEASED_DOORS: dict[str, tuple[Callable[..., Call], Callable[..., object]]] = {
+    door: (preset(make), make.__self__) for door, make in RELEASED.items()
+}
+SET_DOORS: dict[str, tuple[Callable[..., Call], Callable[..., object]]] = {
+    "L2Ball": (preset(L2Ball, dim=2, radius=1.0), L2Ball),
+    "L1Ball": (preset(L1Ball, dim=2, radius=1.0), L1Ball),
+    "Simplex": (preset(Simplex, dim=2, total=1.0), Simplex),
+    "Box": (preset(Box, lower=[0.0, 0.0], upper=[1.0, 1.0]), Box),
+    "Polyhedron": (
+        preset(Polyhedron, families=(BoxRows(np.zeros(2), np.ones(2)),)),
+        polyhedron_form,
+    ),
+    "Polyhedron.linear": (preset(Polyhedron.linear, **ROWS_OF_EYE), linear_set_form),
+    "Polyhedron.pairwise": (preset(Polyhedron.pairwise, **SAMPLES), pairwise_set_form),
+}
+
+
 DOORS: dict[str, tuple[Callable[..., Call], Callable[..., object]]] = {
     "minimize": (minimize, dszog.minimize),
     "Problem": (problem, dszog.Problem),
@@ -307,6 +435,12 @@ DOORS: dict[str, tuple[Callable[..., Call], Callable[..., object]]] = {
     "DSZOG": (method, DSZOG),
     "DSZOG.as_published": (published_method, DSZOG),
     "options of minimize": (options, DSZOG),
+    **FEASIBLE_DOORS,
+    **OPTION_DOORS,
+    **THEORY_DOORS,
+    **COMPARISON_DOORS,
+    **RELEASED_DOORS,
+    **SET_DOORS,
 }
 METHOD_DOORS = ("DSZOG", "DSZOG.as_published", "options of minimize")
 CALLING_DOORS = {
@@ -315,6 +449,7 @@ CALLING_DOORS = {
     "LinearConstraint",
     "NonlinearConstraint",
     "constraint dictionary",
+    *OPTION_DOORS,
 }
 
 
@@ -362,6 +497,10 @@ ARRAYS: dict[tuple[str, str], tuple[int, ...]] = {
     ("Constraints.linear", "b"): (3,),
     ("Constraints.pairwise", "X_pos"): (3, 2),
     ("Constraints.pairwise", "X_neg"): (2, 2),
+    ("Polyhedron.linear", "A"): (2, 2),
+    ("Polyhedron.linear", "b"): (2,),
+    ("Polyhedron.pairwise", "X_pos"): (3, 2),
+    ("Polyhedron.pairwise", "X_neg"): (2, 2),
 }
 
 
@@ -429,6 +568,14 @@ def of_shape(*shapes: tuple[int, ...]) -> dict[str, tuple[Any, str]]:
     return {
         f"shape {shape}": (np.ones(shape), re.escape(f"shape {shape}"))
         for shape in shapes
+    }
+
+
+def of_shapes(*shapes: tuple[int, ...]) -> dict[str, tuple[Any, str]]:
+    """Return cases whose shape is named beside another."""
+    return {
+        case: (value, "shapes? .*" + re.escape(case.removeprefix("shape ")))
+        for case, (value, _) in of_shape(*shapes).items()
     }
 
 
@@ -1256,6 +1403,14 @@ CHOICE_ROWS = [
         )
     ),
     *rows(
+        "Problem",
+        "unconstrained",
+        InputTypeError,
+        "Problem: `unconstrained` must be True or False",
+        each(1, 0, "yes", None, 1.0),
+        "Pass a bool",
+    ),
+    *rows(
         "minimize",
         "progress",
         InputTypeError,
@@ -1525,6 +1680,610 @@ def dense_billion(user: User) -> object:
     return minimize(constraints=user.constraints(10**9), options=dense)(user)
 
 
+# ------------------------------------------- methods of feasible sets, and the sets
+
+KINDS_OF_FIELDS: dict[str, tuple[str, ...]] = {
+    "optional positive": ("step_size", "radius", "inner_gap"),
+    "positive": (
+        "ball_radius",
+        "trust_radius",
+        "long_factor",
+        "damping_scale",
+        "damping_offset",
+        "momentum_scale",
+    ),
+    "count": ("n_directions", "max_inner"),
+    "optional count": ("loss_batch", "horizon", "period", "refresh_batch"),
+    "switch": ("per_sample", "exact_prox"),
+}
+FEASIBLE_MISSPELT = {
+    "estimator": ("shpere", "sphere"),
+    "ball": ("boxx", "box"),
+    "form": ("lift", "lifted"),
+    "solver": ("dapq", "daqp"),
+    "nonconvex": ("linearize", "linearise"),
+    "step_rule": ("open-loop", "open_loop"),
+    "step_decay": ("squrt", "sqrt"),
+}
+SHARE_STEPS = ("ZOSCGD", "FZFW", "AccSZOFW", "AccSZOFWStorm")
+
+
+def feasible_rows(door: str, kind: Any) -> Iterator[Row]:
+    """Yield the rows about the fields that a method of feasible sets has.
+
+    All cases for the method itself, and a few for the other ways to its fields.
+    """
+    name_of = kind.__name__
+    is_first = door == name_of
+    no_number = NOT_A_NUMBER if is_first else each("1", True)
+    not_positive = each(0.0, -1.0, NAN, INF) if is_first else each(0.0, NAN)
+    not_whole = NOT_WHOLE if is_first else each(2.5)
+    no_count = each(0, -1) if is_first else each(0)
+    no_switch = each(1, 0, 1.0, "no", None, [True]) if is_first else each(1)
+    for name in inspect.signature(kind).parameters:
+        if name in KINDS_OF_FIELDS["optional positive"] + KINDS_OF_FIELDS["positive"]:
+            yield from rows(
+                door,
+                name,
+                InputTypeError,
+                f"{name_of}: `{name}` must be a number",
+                no_number,
+                "Pass an int or a float",
+            )
+            yield from rows(
+                door,
+                name,
+                InputError,
+                f"{name_of}: `{name}` must be positive and finite",
+                not_positive,
+                "Pass a number above 0|The theory has 1|The paper uses",
+            )
+        if name in KINDS_OF_FIELDS["optional count"] + KINDS_OF_FIELDS["count"]:
+            yield from rows(
+                door,
+                name,
+                InputTypeError,
+                f"{name_of}: `{name}` must be a whole number",
+                not_whole,
+                "Pass an int",
+            )
+            yield from rows(
+                door,
+                name,
+                InputError,
+                f"{name_of}: `{name}` must be at least 1",
+                no_count,
+                "Pass a larger number",
+            )
+        if name in KINDS_OF_FIELDS["switch"]:
+            yield from rows(
+                door,
+                name,
+                InputTypeError,
+                f"{name_of}: `{name}` must be True or False",
+                no_switch,
+                "Pass a bool",
+            )
+        if name in FEASIBLE_MISSPELT:
+            misspelt, meant = FEASIBLE_MISSPELT[name]
+            wrong = f"{name_of}: `{name}` must be one of"
+            cure = f"Did you mean '{meant}'"
+            yield from rows(door, name, InputError, wrong, each(misspelt), cure)
+            yield from rows(door, name, InputError, wrong, each(None, 3), f"'{meant}'")
+    yield from rows(
+        door,
+        "domain",
+        InputTypeError,
+        f"{name_of}: `domain` must be a feasible set",
+        each(3, "box", [(0.0, 1.0)], Bounds(0, 1))
+        | {"a class": (L2Ball, "got <class .*L2Ball")},
+        r"Use one of dszog\.subproblems",
+    )
+    if name_of in SHARE_STEPS:
+        yield from rows(
+            door,
+            "step_size",
+            InputError,
+            rf"{name_of}: `step_size` must lie in \(0, 1\]",
+            each(1.5, 30.0),
+            "would leave the set. Try 0.01",
+        )
+
+
+def other(
+    door: str,
+    argument: str,
+    case: str,
+    call: Call,
+    wrong: str,
+    got: str,
+    error: type[DszogError] = InputError,
+) -> Row:
+    """Return a row about what some methods refuse and others take."""
+    return Row(
+        door=door,
+        argument=argument,
+        case=case,
+        call=call,
+        error=error,
+        wrong=wrong,
+        got=got,
+        cure=r"\. [A-Z]",
+    )
+
+
+def theory_rows(door: str, valid: dict[str, Any]) -> Iterator[Row]:
+    for name in inspect.signature(DOORS[door][1]).parameters:
+        if name in ("dim", "horizon"):
+            yield from rows(
+                door,
+                name,
+                InputTypeError,
+                f"`{name}` must be a whole number",
+                each(2.5, "3", True),
+                "Pass an int",
+            )
+            yield from rows(
+                door,
+                name,
+                InputError,
+                f"`{name}` must be at least 1",
+                each(0, -1),
+                "Pass a larger number",
+            )
+        elif name == "convex":
+            yield from rows(
+                door,
+                name,
+                InputTypeError,
+                "`convex` must be True or False",
+                each(1, None, "no"),
+                "Pass a bool",
+            )
+        else:
+            yield from rows(
+                door,
+                name,
+                InputError,
+                f"`{name}` must be positive and finite",
+                each(0.0, -1.0, NAN, INF),
+                "Pass a number above 0",
+            )
+            yield from rows(
+                door,
+                name,
+                InputTypeError,
+                f"`{name}` must be a number",
+                each("1", True),
+                "Pass an int or a float",
+            )
+
+
+def comparison_rows(door: str) -> Iterator[Row]:
+    yield from rows(
+        door,
+        "step_size",
+        InputTypeError,
+        "`step_size` must be a number",
+        each("1", True),
+        "Pass an int or a float",
+    )
+    yield from rows(
+        door,
+        "step_size",
+        InputError,
+        "`step_size` must be positive and finite",
+        each(0.0, -1.0, NAN, INF),
+        "Pass a number above 0",
+    )
+    if "n_losses" in inspect.signature(DOORS[door][1]).parameters:
+        yield from rows(
+            door,
+            "n_losses",
+            InputTypeError,
+            "`n_losses` must be a whole number",
+            each(2.5, "3", True),
+            "Pass an int",
+        )
+        yield from rows(
+            door,
+            "n_losses",
+            InputError,
+            "`n_losses` must be at least 1",
+            each(0, -1),
+            "Pass a larger number",
+        )
+
+
+FEASIBLE_ROWS = [
+    *(
+        row
+        for door, (_, kind) in (FEASIBLE_DOORS | OPTION_DOORS | RELEASED_DOORS).items()
+        for row in feasible_rows(door, kind)
+    ),
+    *(
+        row
+        for name, valid in THEORY.items()
+        for row in theory_rows(f"{NAMES[name]}.from_theory", valid)
+    ),
+    *(row for door in COMPARISON_DOORS for row in comparison_rows(door)),
+    *(
+        other(
+            NAMES[name],
+            "per_sample",
+            "along the coordinates",
+            feasible(kind)(per_sample=True, estimator="coordinate"),
+            "`per_sample` is for random directions",
+            "got estimator='coordinate'",
+        )
+        for name, kind in FEASIBLE_METHODS.items()
+    ),
+    *(
+        other(
+            NAMES[name],
+            "step_size",
+            "None",
+            feasible(FEASIBLE_METHODS[name])(step_size=None),
+            "`step_size` must be a number",
+            "got None",
+            InputTypeError,
+        )
+        for name in ("fzcgs", "fcgs", "zopsgd", "acczomda")
+    ),
+    other(
+        "FCGS",
+        "per_sample",
+        "with gradients",
+        feasible(FEASIBLE_METHODS["fcgs"])(per_sample=True, estimator="sphere"),
+        "FCGS: `per_sample` ",
+        "got",
+    ),
+]
+SIDES: dict[str, tuple[type[DszogError], str, dict[str, tuple[Any, str]], str]] = {
+    "numbers": (
+        InputTypeError,
+        "must hold real numbers",
+        {
+            "text": (["a", "b"], "got .*'a'"),
+            "complex": ([1j, 0.0], "got .*1j|got .*1\\.j"),
+        },
+        "converts to float64",
+    ),
+    "shapes": (
+        InputError,
+        "`(lower|upper|bounds)` must ",
+        {
+            "too long": (np.zeros(3), r"\(3,\)"),
+            "a matrix": (np.zeros((2, 2)), r"\(2, 2\)"),
+        },
+        "one (number|entry)",
+    ),
+    "order": (
+        InputError,
+        "`(lower|upper|bounds)` must ",
+        {"nan": ([NAN, 0.0], r"got (.*nan|shapes)")},
+        r"\. [A-Z]",
+    ),
+}
+SET_ROWS = [
+    *(
+        row
+        for door, name in (("L2Ball", "radius"), ("L1Ball", "radius"))
+        for row in (
+            *rows(
+                door,
+                name,
+                InputError,
+                f"{door}: `{name}` must be positive and finite",
+                each(0.0, -1.0, NAN, INF),
+                "Try 10",
+            ),
+            *rows(
+                door,
+                name,
+                InputTypeError,
+                f"{door}: `{name}` must be a number",
+                NOT_A_NUMBER,
+                "Pass an int or a float",
+            ),
+        )
+    ),
+    *(
+        row
+        for door in ("L2Ball", "L1Ball", "Simplex")
+        for row in (
+            *rows(
+                door,
+                "dim",
+                InputTypeError,
+                f"{door}: `dim` must be a whole number",
+                NOT_WHOLE,
+                "Pass an int",
+            ),
+            *rows(
+                door,
+                "dim",
+                InputError,
+                f"{door}: `dim` must be at least 1",
+                each(0, -1),
+                "Pass a larger number",
+            ),
+        )
+    ),
+    *rows(
+        "Simplex",
+        "total",
+        InputError,
+        "Simplex: `total` must be positive and finite",
+        each(0.0, -1.0, NAN, INF),
+        "Pass a number above 0",
+    ),
+    *rows(
+        "Simplex",
+        "total",
+        InputTypeError,
+        "Simplex: `total` must be a number",
+        NOT_A_NUMBER,
+        "Pass an int or a float",
+    ),
+    *(
+        row
+        for door in ("Box", "Polyhedron.linear", "Polyhedron.pairwise")
+        for name in ("lower", "upper")
+        for error, wrong, cases, cure in SIDES.values()
+        for row in rows(door, name, error, wrong, cases, cure)
+    ),
+    *(
+        Row(
+            door=door,
+            argument="upper",
+            case="below lower",
+            call=DOORS[door][0](lower=[0.0, 2.0], upper=[1.0, 1.0]),
+            error=InputError,
+            wrong="`(lower|bounds)` must ",
+            got="got (.*2|shapes)",
+            cure="[Ss]wap",
+        )
+        for door in ("Box", "Polyhedron.linear", "Polyhedron.pairwise")
+    ),
+    Row(
+        door="Box",
+        argument="lower",
+        case="no variables",
+        call=preset(Box)(lower=[], upper=[]),
+        error=InputError,
+        wrong="`lower`",
+        got=r"\(0,\)",
+        cure="one entry per variable",
+    ),
+    *rows(
+        "Polyhedron.linear",
+        "A",
+        InputError,
+        "`A` must be a matrix",
+        of_shapes((2,), (0, 2), (2, 0), (1, 1, 1)),
+        r"[Pp]ass A\[None, :\]",
+    ),
+    *rows(
+        "Polyhedron.linear",
+        "A",
+        InputTypeError,
+        "must hold real numbers",
+        {"sparse, complex": (thin(1.0, 1j), "complex128")},
+        "converts to float64",
+    ),
+    *rows(
+        "Polyhedron.linear",
+        "A",
+        InputError,
+        "must be finite",
+        {"sparse, nan": (thin(1.0, NAN), "got nan")},
+        "Replace these entries",
+    ),
+    *rows(
+        "Polyhedron.linear",
+        "b",
+        InputError,
+        "`b` (must )?have an entry per row",
+        of_shapes((4,), (2, 1), (0,)),
+        "Pass ",
+    ),
+    *(
+        row
+        for name in ("X_pos", "X_neg")
+        for row in (
+            *rows(
+                "Polyhedron.pairwise",
+                name,
+                InputError,
+                "`X_pos` and `X_neg` must be matrices with the same columns",
+                of_shapes((2,), (0, 2), (2, 0), (2, 5)),
+                "Take both from one matrix",
+            ),
+        )
+    ),
+    *rows(
+        "Polyhedron.pairwise",
+        "margin",
+        InputError,
+        "`margin` must be",
+        each(NAN, INF, -INF),
+        r"\. [A-Z]",
+    ),
+    *rows(
+        "Polyhedron.pairwise",
+        "margin",
+        InputTypeError,
+        "`margin` must be a number",
+        NOT_A_NUMBER,
+        "Pass an int or a float",
+    ),
+    *rows(
+        "Polyhedron.pairwise",
+        "form",
+        InputError,
+        "`form` must be one of 'lifted', 'full'",
+        each("lift"),
+        "Did you mean 'lifted'",
+    ),
+    *(
+        row
+        for name, (misspelt, meant) in {
+            "ball": ("boxx", "box"),
+            "solver": ("dapq", "daqp"),
+        }.items()
+        for row in rows(
+            "Polyhedron",
+            name,
+            InputError,
+            f"Polyhedron: `{name}` must be one of",
+            each(misspelt),
+            f"Did you mean '{meant}'",
+        )
+    ),
+    *rows(
+        "Polyhedron",
+        "ball_radius",
+        InputError,
+        "Polyhedron: `ball_radius` must be positive and finite",
+        each(0.0, -1.0, NAN, INF),
+        "Try 10",
+    ),
+    *rows(
+        "Polyhedron",
+        "ball_radius",
+        InputTypeError,
+        "Polyhedron: `ball_radius` must be a number",
+        NOT_A_NUMBER,
+        "Pass an int or a float",
+    ),
+    *rows(
+        "Polyhedron",
+        "families",
+        InputError,
+        "Polyhedron: `families` must ",
+        each(()),
+        r"Polyhedron\.linear",
+    ),
+    *rows(
+        "Polyhedron",
+        "n_named",
+        InputTypeError,
+        "Polyhedron: `n_named` must be a whole number",
+        NOT_WHOLE,
+        "Pass an int",
+    ),
+    *rows(
+        "Polyhedron",
+        "n_named",
+        InputError,
+        "Polyhedron: `n_named` must be at least 0",
+        each(-1),
+        "Pass a larger number",
+    ),
+]
+
+
+def of_sets(call: Call, wrong: str, got: str, cure: str) -> Row:
+    return Row(
+        door="minimize",
+        argument="method",
+        case=f"{wrong} {got}",
+        call=call,
+        error=InputError,
+        wrong=wrong,
+        got=got,
+        cure=cure,
+    )
+
+
+def tangent_problem(user: User) -> object:
+    curved = Constraints(user.values, 3, jacobian=user.gradients)
+    return minimize(constraints=curved, method="fzfw")(user)
+
+
+def empty_problem(user: User) -> object:
+    apart = Constraints.linear([[1.0, 0.0], [-1.0, 0.0]], [0.0, -1.0])
+    return minimize(constraints=apart, method="zopsgd")(user)
+
+
+def without_a_gradient(user: User) -> object:
+    return minimize(constraints=Constraints.linear(np.eye(2), 1.0), method="fcgs")(user)
+
+
+def beside_a_domain(**others: Any) -> Call:
+    method = FEASIBLE_METHODS["zopsgd"](domain=L2Ball(dim=2, radius=9.0))
+    return minimize(method=method, **others)
+
+
+DOMAIN_ROWS = [
+    of_sets(
+        minimize(method="fzfw"),
+        "constraints that can be projected on are needed",
+        "got 3 that are known by values alone",
+        "Use method='dszog'",
+    ),
+    of_sets(
+        tangent_problem,
+        "a convex set is needed",
+        "got 3 constraints that are not known to be convex",
+        "nonconvex='linearise'",
+    ),
+    of_sets(
+        empty_problem,
+        "The feasible set is empty",
+        "no point satisfies all",
+        "Relax them",
+    ),
+    of_sets(
+        without_a_gradient,
+        "a gradient of the losses is needed",
+        "got values alone",
+        "use method='fzcgs'",
+    ),
+    of_sets(
+        minimize(method="fzfw", options={"domain": L2Ball(dim=3, radius=1.0)}),
+        "`domain` has 3 variables",
+        "the problem has 2",
+        "one entry per variable",
+    ),
+    of_sets(
+        beside_a_domain(bounds=[(-1.0, 1.0)] * 2),
+        "`domain`",
+        "got bounds",
+        r"\. [A-Z]",
+    ),
+    of_sets(
+        beside_a_domain(x_scale=5.0),
+        "`domain`",
+        "got x_scale",
+        r"\. [A-Z]",
+    ),
+    Row(
+        door="minimize",
+        argument="weights",
+        case="of a method that weighs nothing",
+        call=linear_problem(method="zopsgd", weights=([0], [0.5])),
+        error=InputError,
+        wrong="`weights` are for methods that weigh constraints",
+        got="got ZOPSGD",
+        cure="Leave them out",
+    ),
+    *(
+        Row(
+            door="minimize",
+            argument="options",
+            case=f"of {name}",
+            call=linear_problem(method=name, options={"penalty": 1.0}),
+            error=InputError,
+            wrong=f"method '{name}' has no option",
+            got="'penalty'",
+            cure="Options: .*step_size",
+        )
+        for name in FEASIBLE_METHODS
+    ),
+]
+
 FIELD_ROWS = [
     *(row for door in METHOD_DOORS for row in field_rows(door)),
     *batch_rows("loss_batch", 2, 1),
@@ -1555,6 +2314,9 @@ ROWS = [
     *UNKNOWN_ROWS,
     *WEIGHTS_ROWS,
     *FIELD_ROWS,
+    *FEASIBLE_ROWS,
+    *SET_ROWS,
+    *DOMAIN_ROWS,
 ]
 
 

@@ -151,8 +151,9 @@ def minimize(
     True
     """
     _refuse_unknown(unknown)
-    problem = _as_problem(fun, x0, constraints, bounds, x_scale)
     chosen, fixed = _as_method(method, options)
+    has_set = getattr(chosen, "domain", None) is not None
+    problem = _as_problem(fun, x0, constraints, bounds, x_scale, has_set)
     chosen, notes = with_feasible_set(problem, chosen)
     limits = _check_limits(max_iterations, max_queries, max_time)
     tolerance = check_nonnegative("minimize", "constraint_tol", constraint_tol)
@@ -209,7 +210,7 @@ def _field_names(method: Any) -> list[str]:
 
 
 def _as_problem(
-    fun: Any, x0: Any, constraints: Any, bounds: Any, x_scale: Any
+    fun: Any, x0: Any, constraints: Any, bounds: Any, x_scale: Any, has_set: bool
 ) -> Problem:
     if isinstance(fun, Problem):
         scale_given = not (np.isscalar(x_scale) and x_scale == 1.0)
@@ -226,7 +227,13 @@ def _as_problem(
         )
     start = check_vector("minimize", "x0", x0)
     return Problem(
-        fun, constraints, len(start), bounds=bounds, x0=start, x_scale=x_scale
+        fun,
+        constraints,
+        len(start),
+        bounds=bounds,
+        x0=start,
+        x_scale=x_scale,
+        unconstrained=has_set,
     )
 
 

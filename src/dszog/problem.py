@@ -15,6 +15,7 @@ from dszog._validation import (
     check_bounds,
     check_callable,
     check_count,
+    check_flag,
     check_floats,
     check_indices,
     check_vector,
@@ -141,6 +142,9 @@ class Problem:
         Where to start; the origin, moved into the bounds, if not given.
     x_scale : float or array_like of shape (dim,)
         The typical size of the variables. Methods work with ``x / x_scale``.
+    unconstrained : bool
+        Allow a problem with neither constraints nor bounds, for a method that brings a
+        feasible set of its own.
     """
 
     def __init__(
@@ -152,6 +156,7 @@ class Problem:
         bounds: Any = None,
         x0: Any = None,
         x_scale: Any = 1.0,
+        unconstrained: bool = False,
     ) -> None:
         self.dim = check_count("Problem", "dim", dim)
         self.lower, self.upper = check_bounds("Problem", bounds, self.dim)
@@ -181,7 +186,9 @@ class Problem:
                 f"Problem: the constraints are in {known} variables, got dim = "
                 f"{self.dim}. Give matrices with one column per variable."
             )
-        if self.constraints is None and not self.size.has_bounds:
+        check_flag("Problem", "unconstrained", unconstrained)
+        nothing = self.constraints is None and not self.size.has_bounds
+        if nothing and not unconstrained:
             raise InputError(
                 "Problem: there is nothing to keep, got neither constraints nor "
                 "bounds. Give constraints, or use an unconstrained method such as "

@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -314,7 +314,7 @@ def run(
             share = (RECENT_POWER + 1) / (n_done + RECENT_POWER)
             weighted_violation += share * (info.weighted_violation - weighted_violation)
             progress = _progress(state, info, meter)
-            if history is not None:
+            if history is not None and info.is_step:
                 history.record(progress)
             for callback in callbacks:
                 callback(progress)
@@ -332,11 +332,11 @@ def run(
 
 def _step_back(last_good: State | None, state: State, error: Exception) -> State:
     """Return the state with half of its last step taken back."""
-    if last_good is None or np.array_equal(last_good.x, state.x):
+    if last_good is None or np.array_equal(last_good.x, state.target):
         raise EvaluationError(
             f"The start cannot be evaluated: {error} Start from another x0."
         ) from error
-    return replace(state, x=(last_good.x + state.x) / 2)
+    return state.back_to(last_good)
 
 
 def _reached(end: Limits, meter: Meter, queries: Sequence[Query]) -> Status | None:

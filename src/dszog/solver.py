@@ -245,6 +245,12 @@ class Solver:
         )
 
     @property
+    def _knows_set(self) -> bool:
+        """Whether all that the iterates keep to are the problem's own constraints."""
+        domain = getattr(self._method, "domain", None)
+        return domain is None or getattr(domain, "n_named", 0) > 0
+
+    @property
     def _penalty(self) -> float:
         return float(getattr(self._method, "penalty", MERIT_PENALTY))
 
@@ -364,6 +370,7 @@ class Solver:
                         certificate,
                         getattr(self._method, "penalty", None),
                         tolerance,
+                        knows_set=self._knows_set,
                     ),
                 ]
             ),

@@ -29,8 +29,13 @@ def advice(
     certificate: Certificate,
     penalty: float | None,
     constraint_tol: float,
+    *,
+    knows_set: bool = True,
 ) -> list[str]:
-    """Return what to do about a run that was no success."""
+    """Return what to do about a run that was no success.
+
+    With `knows_set` False the method kept to a set that the certificate does not know.
+    """
     sentences = []
     if status == Status.DIVERGED:
         sentences.append(
@@ -64,7 +69,7 @@ def advice(
                 "the penalty, the constraints may contradict each other."
             )
         )
-    elif _is_far_from_stationary(certificate):
+    elif knows_set and _is_far_from_stationary(certificate):
         sentences.append(
             "The point is feasible but far from stationary: give a larger budget, or "
             "set x_scale to the size of the variables."

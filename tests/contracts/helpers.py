@@ -13,8 +13,13 @@ from dszog import DSZOG, EVALUATORS, METHODS, Constraints, Losses, Problem
 from dszog._arrays import FloatArray, IntArray
 from dszog.distribution import DISTRIBUTIONS
 from dszog.gradients import DIRECTIONS
-from dszog.methods import Method
+from dszog.methods import FeasibleMethod, Method
+from dszog.methods.linearised import LinearisedMethod
+from dszog.methods.spider import SpiderMethod
 from dszog.query import Query, Reply
+from dszog.subproblems import Box, Domain, Polyhedron
+from dszog.subproblems.linearised import LinearisedSet
+from dszog.subproblems.rows import BoxRows
 
 Values: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
 
@@ -170,19 +175,124 @@ def dszog_variants() -> dict[str, DSZOG]:
     }
 
 
-def variants_of(method_name: str) -> dict[str, Method]:
-    """Return the hyper-parameters to test a method with; its defaults if none are."""
-    if method_name == "dszog":
-        return dict(dszog_variants())
-    return {"defaults": METHODS[method_name]()}
+# A set for each problem: its bounds, where it has some.
+LOWER, UPPER = -1.0, 0.5
+
+FEASIBLE_METHODS: dict[str, Any] = {
+    name: kind for name, kind in METHODS.items() if issubclass(kind, FeasibleMethod)
+}
+
+FEW = ("black box", "bounded white box", "one of everything")
+ROWS = ("black box", "one variable", "bounded white box")
+TANGENTS = ("jacobian known", "white box", "bounded white box")
 
 
-CELLS: list[Cell] = [
-    Cell(method_name, variant, problem_name, method)
-    for method_name in METHODS
-    for variant, method in variants_of(method_name).items()
-    for problem_name in PROBLEMS
-]
+def box(kind: Kind) -> Domain:
+    """Return a set with closed forms."""
+    return Box(lower=np.full(kind.dim, LOWER), upper=np.full(kind.dim, UPPER))
+
+
+def polyhedron(kind: Kind) -> Domain:
+    """Return a set of 40 rows in a ball, whose answers come with hints."""
+    rng = np.random.Generator(np.random.Philox(key=7))
+    rows = rng.normal(size=(40, kind.dim))
+    limits = rows @ np.full(kind.dim, 0.2) + 0.1
+    sides = {"lower": np.full(kind.dim, LOWER), "upper": np.full(kind.dim, UPPER)}
+    return Polyhedron.linear(rows, limits, ball="l2", ball_radius=2.0, **sides)
+
+
+def tangents(kind: Kind) -> LinearisedSet:
+    """Return the constraints of the problem, to be replaced by tangents."""
+    sides = np.full(kind.dim, LOWER), np.full(kind.dim, UPPER)
+    return LinearisedSet(
+        dim=kind.dim,
+        indices=np.arange(kind.m),
+        families=(BoxRows(*sides),),
+        trust_radius=0.7,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """Settings of a method that needs a feasible set, and where to try them."""
+
+    settings: dict[str, Any]
+    problems: tuple[str, ...] = FEW
+    domain: Callable[[Kind], Domain] = box
+    nonconvex: str = "refuse"
+
+    def method(self, kind: Any, problem: Kind) -> Method:
+        """Return the method for a problem."""
+        if self.nonconvex == "refuse":
+            made: Method = kind(domain=self.domain(problem), **self.settings)
+            return made
+        return LinearisedMethod(
+            method=kind(**self.settings),
+            constraints=tangents(problem),
+            retract=self.nonconvex == "retract",
+        )
+
+
+def feasible_variants(method_name: str) -> dict[str, Variant]:
+    """Return the settings to test a method that needs a feasible set with.
+
+    The defaults meet every problem; what differs less meets a few.
+    """
+    kind = FEASIBLE_METHODS[method_name]
+    small: dict[str, Any] = {"loss_batch": 6, "n_directions": 3}
+    if issubclass(kind, SpiderMethod):  # both kinds of steps, within six
+        small |= {"period": 2, "refresh_batch": 9}
+    variants = {"defaults": Variant(settings={}, problems=tuple(PROBLEMS))}
+    if not kind.needs_gradient:
+        for estimator in ("gaussian", "sphere", "coordinate"):
+            settings = small | {"estimator": estimator}
+            variants[estimator] = Variant(settings=settings)
+        settings = small | {"estimator": "sphere", "per_sample": True}
+        variants["per sample"] = Variant(settings=settings)
+    variants |= {
+        "small": Variant(settings=small, problems=("one loss", "white box")),
+        "polyhedron": Variant(settings=small, problems=ROWS, domain=polyhedron),
+        "linearised": Variant(settings=small, problems=TANGENTS, nonconvex="linearise"),
+        "retracted": Variant(settings=small, problems=TANGENTS, nonconvex="retract"),
+    }
+    more: dict[str, dict[str, Any]] = {
+        "zoscgd": {"open loop": {"step_rule": "open_loop"}},
+        "fzfw": {"one step": {"step_size": 1.0}},
+        "fzcgs": {"exact prox": {"exact_prox": True}, "capped": {"max_inner": 1}},
+        "fcgs": {"exact prox": {"exact_prox": True}},
+        "accszofw": {"long steps": {"step_size": 0.9}},
+        "accszofw_storm": {"long factor": {"long_factor": 6.0}},
+        "zopsgd": {"decay": {"step_decay": "sqrt"}},
+        "acczomda": {"undamped": {"damping_scale": 9.0}},
+    }
+    for name, settings in more.get(method_name, {}).items():
+        variants[name] = Variant(settings=small | settings, domain=polyhedron)
+    return variants
+
+
+def is_for(method: Any, problem: Kind) -> bool:
+    """Whether a method can work on a problem: some need gradients."""
+    return problem.gradient or not getattr(method, "needs_gradient", False)
+
+
+def cells_of(method_name: str) -> Iterator[Cell]:
+    """Yield the cells of a method; its defaults on all problems if it is unknown."""
+    kind: Any = METHODS[method_name]
+    if method_name in FEASIBLE_METHODS:
+        for name, variant in feasible_variants(method_name).items():
+            for problem_name in variant.problems:
+                problem = PROBLEMS[problem_name]
+                if is_for(kind, problem):
+                    method = variant.method(kind, problem)
+                    yield Cell(method_name, name, problem_name, method)
+        return
+    variants = dszog_variants() if method_name == "dszog" else {"defaults": kind()}
+    for name, method in variants.items():
+        for problem_name in PROBLEMS:
+            yield Cell(method_name, name, problem_name, method)
+
+
+CELLS: list[Cell] = [cell for name in METHODS for cell in cells_of(name)]
 
 
 # ------------------------------------------------------------------- walking by hand

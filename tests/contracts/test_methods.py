@@ -12,20 +12,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dszog import METHODS, DszogError
-from dszog.query import Query, Reply, cost
+from dszog import METHODS, DszogError, InputError
+from dszog._arrays import FloatArray
+from dszog.methods import FeasibleMethod
+from dszog.methods.linearised import LinearisedMethod, LinearisedState
+from dszog.query import NO_INDICES, ProblemSize, Query, Reply, cost
+from dszog.subproblems import Box
 from tests.contracts.helpers import (
     CELLS,
+    FEASIBLE_METHODS,
+    LOWER,
     PROBLEMS,
+    UPPER,
     Cell,
     advance,
     arrays_in,
+    box,
     digest,
     dszog_variants,
     evaluate,
+    feasible_variants,
+    is_for,
+    make_problem,
     rebuilt,
     trip,
-    variants_of,
     walk,
 )
 
@@ -45,10 +55,17 @@ def test_every_method_meets_every_problem() -> None:
 
     assert set(per_method) == set(METHODS)
     assert per_method["dszog"] == 19 * 11
-    for name, n_cells in per_method.items():
-        assert n_cells == len(variants_of(name)) * len(PROBLEMS)
     assert len({str(cell) for cell in CELLS}) == len(CELLS)
-    assert all(len(cells) == len(PROBLEMS) for cells in SETTINGS.values())
+    for name, kind in METHODS.items():
+        met = {cell.problem_name for cell in SETTINGS[f"{name}-defaults"]}
+        assert met == {p for p in PROBLEMS if is_for(kind, PROBLEMS[p])}
+
+
+def test_every_setting_of_a_feasible_method_meets_some_problem() -> None:
+    assert len(FEASIBLE_METHODS) == 8
+    for name in FEASIBLE_METHODS:
+        for variant in feasible_variants(name):
+            assert f"{name}-{variant}" in SETTINGS
 
 
 def test_every_two_settings_of_dszog_meet_in_some_cell() -> None:
@@ -143,8 +160,18 @@ def test_the_same_seed_gives_the_same_bits(cell: Cell) -> None:
 
 def _draws_something(cell: Cell) -> bool:
     # One loss, one constraint and the one coordinate vector: nothing is left to chance.
-    coordinates = getattr(cell.method, "directions", "") == "coordinate"
-    return not (cell.problem_name == "one of everything" and coordinates)
+    if not isinstance(cell.method, (FeasibleMethod, LinearisedMethod)):
+        coordinates = getattr(cell.method, "directions", "") == "coordinate"
+        return not (cell.problem_name == "one of everything" and coordinates)
+    method = _stepper(cell.method)
+    exact = method.needs_gradient or method.estimator in ("coordinate", "auto")
+    return PROBLEMS[cell.problem_name].n > 1 or not exact
+
+
+def _stepper(method: Any) -> FeasibleMethod:
+    """Return the method that makes the steps."""
+    found: FeasibleMethod = getattr(method, "method", method)
+    return found
 
 
 every_cell_with_draws = pytest.mark.parametrize(
@@ -159,11 +186,12 @@ def _drawn(queries: Sequence[Query]) -> object:
 @every_cell_with_draws
 def test_another_seed_asks_other_questions(cell: Cell) -> None:
     # Where a single sign is drawn per iteration two seeds may agree; eleven do not.
+    n = 3 if cell.method_name == "dszog" else 6  # others may have looks before
     for seed in range(1, 11):
         problem = cell.problem()
-        states = walk(cell.method, problem, cell.start(problem, seed), iterations=3)
+        states = walk(cell.method, problem, cell.start(problem, seed), iterations=n)
         asked = [_drawn(cell.method.ask(state)) for state in states]
-        if asked != [_drawn(queries) for queries in trip(cell).queries[:4]]:
+        if asked != [_drawn(queries) for queries in trip(cell).queries[: n + 1]]:
             return
 
     pytest.fail("eleven seeds asked the same questions")
@@ -174,11 +202,18 @@ def test_another_iteration_asks_other_questions(cell: Cell) -> None:
     # From the same place, so that nothing but the iteration can make a difference.
     state = trip(cell).states[2]
     asked = [
-        _drawn(cell.method.ask(replace(state, iteration=iteration)))
+        _drawn(cell.method.ask(_at_iteration(state, iteration)))
         for iteration in range(2, 12)
     ]
 
     assert any(questions != asked[0] for questions in asked)
+
+
+def _at_iteration(state: Any, iteration: int) -> Any:
+    if not isinstance(state, LinearisedState):
+        return replace(state, iteration=iteration)
+    inner = replace(state.inner, iteration=iteration)
+    return replace(state, iteration=iteration, inner=inner, phase="estimate")
 
 
 @every_cell
@@ -227,7 +262,19 @@ def test_a_start_outside_of_the_bounds_is_moved_into_them(
         far = np.full(size.dim, 1e3)
         moved = cell.method.init(far, size, 0).x
 
-        np.testing.assert_array_equal(moved, np.minimum(far, size.upper))
+        nearest = _nearest_start(cell.method, far, size)
+        np.testing.assert_allclose(moved, nearest, rtol=0.0, atol=1e-12)
+
+
+def _nearest_start(method: Any, x: FloatArray, size: ProblemSize) -> FloatArray:
+    """Return the point within the bounds, and of the feasible set if there is one."""
+    within = size.clip(x)
+    if isinstance(method, LinearisedMethod):  # its linear constraints are a box
+        return np.clip(within, LOWER, UPPER)
+    if isinstance(method, FeasibleMethod):
+        assert method.domain is not None
+        return method.domain.project(within).point
+    return within
 
 
 @every_setting
@@ -242,16 +289,26 @@ def test_every_index_asked_for_exists(cells: list[Cell]) -> None:
 
 
 @every_setting
-def test_gradients_are_asked_for_exactly_where_there_are_some(
+def test_gradients_are_asked_for_exactly_where_there_are_some_and_a_use(
     cells: list[Cell],
 ) -> None:
     for cell in cells:
         size = trip(cell).problem.size
         queries = [query for asked in trip(cell).queries for query in asked]
         wanting = [query for query in queries if query.want == "gradients"]
+        of_losses, of_constraints = _gradients_used(cell.method, size)
 
-        assert any(len(query.losses) for query in wanting) == size.has_gradient
-        assert any(len(query.constraints) for query in wanting) == size.has_jacobian
+        assert any(len(query.losses) for query in wanting) == of_losses
+        assert any(len(query.constraints) for query in wanting) == of_constraints
+
+
+def _gradients_used(method: Any, size: ProblemSize) -> tuple[bool, bool]:
+    """Return whether a method asks for gradients of losses, and of constraints."""
+    if isinstance(method, LinearisedMethod):
+        return method.method.needs_gradient, True
+    if isinstance(method, FeasibleMethod):  # their papers know values alone
+        return method.needs_gradient, False
+    return size.has_gradient, size.has_jacobian
 
 
 @every_setting
@@ -372,25 +429,48 @@ def test_tell_refuses_answers_to_the_questions_of_another_iteration(
                 rf"the state is at iteration {other}, the query was asked at {HERE}. "
                 "Tell the answers to ask"
             )
+            n = len(here.queries[other])
+            if n != len(here.queries[HERE]):
+                match += (
+                    rf"|this state asks {n} queries, got .* Tell the answers to all"
+                )
             with pytest.raises(DszogError, match=match):
                 cell.method.tell(
                     here.states[other], here.queries[HERE], here.replies[HERE]
                 )
 
 
-WHITE_CELLS = [cell for cell in CELLS if cell.problem_name == "white box"]
+WHITE_CELLS = [
+    (cell, name)
+    for cell in CELLS
+    if cell.problem_name in ("white box", "bounded white box")
+    for name, is_used in zip(
+        ("loss_gradients", "jacobian"),
+        _gradients_used(cell.method, cell.problem().size),
+        strict=True,
+    )
+    if is_used and (cell.method_name != "dszog" or cell.problem_name == "white box")
+]
 
 
-@pytest.mark.parametrize("cell", WHITE_CELLS, ids=str)
-@pytest.mark.parametrize("name", ["loss_gradients", "jacobian"])
+@pytest.mark.parametrize(
+    ("cell", "name"), WHITE_CELLS, ids=[f"{name}-{cell}" for cell, name in WHITE_CELLS]
+)
 def test_tell_refuses_gradients_that_do_not_fit(cell: Cell, name: str) -> None:
-    replies = trip(cell).replies[HERE]
-    place = next(i for i, reply in enumerate(replies) if getattr(reply, name).size)
+    here = trip(cell)
+    at, place = next(
+        (at, place)
+        for at, replies in enumerate(here.replies)
+        for place, reply in enumerate(replies)
+        if getattr(reply, name).size
+    )
+    replies = here.replies[at]
     right = getattr(replies[place], name)
 
     def told(array: Any) -> None:
         changed = replace(replies[place], **{name: array})
-        _told(cell, (*replies[:place], changed, *replies[place + 1 :]))
+        wrong = (*replies[:place], changed, *replies[place + 1 :])
+        cell.method.tell(here.states[at], here.queries[at], wrong)
 
     for wrong in (right[:, :-1], right[:-1], np.vstack([right, right[:1]])):
         with pytest.raises(DszogError, match=rf"{name} must have shape .*, got .*One"):
@@ -425,8 +505,133 @@ def test_a_plan_settles_what_was_open_and_leaves_the_rest(
         size = trip(cell).problem.size
         planned: Any = cell.method.planned(size, 10, 10_000)
 
-        open_before = {"horizon", "horizon_queries", "start", "step_decay"}
-        for item in fields(planned):
-            if item.name not in open_before:
-                assert getattr(planned, item.name) == getattr(cell.method, item.name)
+        open_before = {"horizon", "horizon_queries", "start", "step_decay", "method"}
+        for old, new in (
+            (cell.method, planned),
+            (_stepper(cell.method), _stepper(planned)),
+        ):
+            for item in fields(new):
+                if item.name not in open_before:
+                    assert getattr(new, item.name) == getattr(old, item.name)
         assert planned.planned(size, 99, 99_000) == planned
+
+
+# --------------------------------------------------- what methods of feasible sets add
+
+FEASIBLE_CELLS = [cell for cell in CELLS if cell.method_name in FEASIBLE_METHODS]
+SET_CELLS = [cell for cell in FEASIBLE_CELLS if isinstance(cell.method, FeasibleMethod)]
+TANGENT_CELLS = [
+    cell for cell in FEASIBLE_CELLS if isinstance(cell.method, LinearisedMethod)
+]
+every_feasible = pytest.mark.parametrize("name", FEASIBLE_METHODS)
+
+
+@pytest.mark.parametrize("cell", SET_CELLS, ids=str)
+def test_every_iterate_lies_in_the_feasible_set(cell: Cell) -> None:
+    domain = _stepper(cell.method).domain
+    assert domain is not None
+    for state in trip(cell).states:
+        assert domain.contains(state.x)
+        assert domain.contains(getattr(state, "long_point", state.x))
+
+
+@pytest.mark.parametrize("cell", SET_CELLS, ids=str)
+def test_a_hint_changes_nothing_beyond_rounding(cell: Cell) -> None:
+    here = trip(cell)
+    for i in range(1, 6):
+        unaware = replace(here.states[i], active=NO_INDICES)
+        moved, _ = cell.method.tell(unaware, here.queries[i], here.replies[i])
+        np.testing.assert_allclose(moved.x, here.states[i + 1].x, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("cell", FEASIBLE_CELLS, ids=str)
+def test_two_points_are_compared_by_the_same_losses_and_the_same_steps(
+    cell: Cell,
+) -> None:
+    n_pairs = 0
+    for state, queries in zip(trip(cell).states, trip(cell).queries, strict=True):
+        inner = getattr(state, "inner", state)
+        if getattr(state, "phase", "estimate") != "estimate" or inner.iteration == 0:
+            continue
+        half = len(queries) // 2
+        if cell.method_name in ("zoscgd", "zopsgd") or _is_refresh(cell, inner):
+            continue
+        n_pairs += 1
+        assert len(queries) == 2 * half
+        for one, other in zip(queries[:half], queries[half:], strict=True):
+            assert digest([one.steps, one.losses]) == digest(
+                [other.steps, other.losses]
+            )
+            assert not len(one.constraints)
+    one_only = cell.method_name in ("zoscgd", "zopsgd")
+    one_loss = PROBLEMS[cell.problem_name].n == 1 and cell.variant == "defaults"
+    corrected = cell.variant == "linearised"  # the start, which takes the first looks
+    assert n_pairs > 0 or one_only or one_loss or corrected
+
+
+def _is_refresh(cell: Cell, state: Any) -> bool:
+    is_refresh = getattr(_stepper(cell.method), "_is_refresh", None)
+    return is_refresh is not None and bool(is_refresh(state))
+
+
+@pytest.mark.parametrize("cell", TANGENT_CELLS, ids=str)
+def test_the_looks_ask_for_constraints_and_the_steps_for_losses_alone(
+    cell: Cell,
+) -> None:
+    phases = [state.phase for state in trip(cell).states]
+    for phase, queries in zip(phases, trip(cell).queries, strict=True):
+        for query in queries:
+            assert (len(query.losses) > 0) == (phase == "estimate")
+            assert (len(query.constraints) > 0) == (phase != "estimate")
+    assert set(phases) >= {"look", "estimate"}
+    assert ("origin" in phases) == cell.method.retract  # type: ignore[attr-defined]
+
+
+@every_feasible
+def test_a_method_of_feasible_sets_needs_one_that_fits(name: str) -> None:
+    problem, _ = make_problem(PROBLEMS["white box"])
+    kind = FEASIBLE_METHODS[name]
+    with pytest.raises(InputError, match=r"a feasible set is needed, got none. Call"):
+        kind().init(problem.x0, problem.size, 0)
+    other = kind(domain=box(PROBLEMS["one variable"]))
+    with pytest.raises(InputError, match=r"`domain` has 1 variables, .* has 3. Give"):
+        other.init(problem.x0, problem.size, 0)
+
+
+@every_feasible
+def test_steps_towards_corners_need_a_bounded_set(name: str) -> None:
+    problem, _ = make_problem(PROBLEMS["white box"])
+    half_space = Box(lower=np.full(3, -np.inf), upper=np.full(3, 0.5))
+    method = FEASIBLE_METHODS[name](domain=half_space)
+    if name in ("zopsgd", "acczomda"):
+        state = method.init(problem.x0, problem.size, 0)
+        assert half_space.contains(advance(method, problem, state, 3).x)
+        return
+    with pytest.raises(InputError, match=r"need a bounded set, got Box.*finite bounds"):
+        method.init(problem.x0, problem.size, 0)
+
+
+@pytest.mark.parametrize(
+    "problem_name", [name for name, kind in PROBLEMS.items() if not kind.gradient]
+)
+def test_a_method_that_needs_gradients_refuses_a_problem_without(
+    problem_name: str,
+) -> None:
+    kind = PROBLEMS[problem_name]
+    problem, tally = make_problem(kind)
+    method = FEASIBLE_METHODS["fcgs"](domain=box(kind))
+    with pytest.raises(InputError, match=r"a gradient of the losses is needed, got .*"):
+        method.init(problem.x0, problem.size, 0)
+    assert tally.n_calls == 0
+
+
+@pytest.mark.parametrize("name", ["accszofw", "accszofw_storm"])
+def test_one_direction_per_loss_is_a_random_one_or_refused(name: str) -> None:
+    kind = PROBLEMS["black box"]
+    problem, _ = make_problem(kind)
+    try:
+        method = FEASIBLE_METHODS[name](per_sample=True, domain=box(kind))
+        state = method.init(problem.x0, problem.size, 0)
+    except InputError:
+        return
+    assert np.abs(advance(method, problem, state, 2).gradient).max() > 0.1

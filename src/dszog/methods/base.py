@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 from dszog._arrays import FloatArray, IntArray, frozen_floats
@@ -24,6 +24,15 @@ class State:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", frozen_floats(self.x))
+
+    @property
+    def target(self) -> FloatArray:
+        """The point that is asked about next."""
+        return self.x
+
+    def back_to(self, good: Any) -> Self:
+        """Return the state with half of the step from an earlier one taken back."""
+        return replace(self, x=(good.x + self.target) / 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,7 +138,8 @@ class FeasibleMethod:
                 f"{self._name}: `per_sample` is for random directions, got "
                 "estimator='coordinate'. Leave one of them out."
             )
-        if self.domain is not None and not hasattr(self.domain, "project"):
+        is_set = hasattr(self.domain, "project") and not isinstance(self.domain, type)
+        if self.domain is not None and not is_set:
             raise InputTypeError(
                 f"{self._name}: `domain` must be a feasible set, got "
                 f"{shown(self.domain)}. Use one of dszog.subproblems."

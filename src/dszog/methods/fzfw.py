@@ -63,7 +63,8 @@ class FZFW(SpiderMethod):
     def _step(self, size: ProblemSize) -> float:
         if self.step_size is not None:
             return self.step_size
-        return min(1.0, 1.0 / (self._set(size).diameter() * math.sqrt(self._n_steps)))
+        longest = self._set(size).diameter() * math.sqrt(self._n_steps)
+        return 1.0 / max(longest, 1.0)
 
     def _theory_radius(self, size: ProblemSize) -> float:
         return 1.0 / math.sqrt(size.dim * self._n_steps)

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray, frozen_floats
+from dszog._arrays import BoolArray, FloatArray, IntArray, frozen_floats
 from dszog._validation import check_vector
 from dszog.methods.base import Info, State
 from dszog.methods.feasible import FeasibleMethod, FeasibleState
@@ -38,6 +38,17 @@ class LinearisedState(State):
     values: FloatArray  # (n,), of the constraints at x
     jacobian: FloatArray  # (n, dim)
     at_origin: FloatArray  # (n,), values there; empty unless iterates are retracted
+
+    @property
+    def target(self) -> FloatArray:
+        """The point that is asked about next."""
+        return self.inner.x
+
+    def back_to(self, good: Any) -> Self:
+        """Return the state that looks at half of the way from an earlier one."""
+        inner = replace(self.inner, x=(good.x + self.target) / 2)
+        phase: Phase = "origin" if self.phase == "origin" else "look"
+        return replace(self, x=good.x, inner=inner, phase=phase, n_corrections=0)
 
     def __post_init__(self) -> None:
         State.__post_init__(self)
@@ -105,22 +116,31 @@ class LinearisedMethod:
             return self._step(state, queries, replies)
         check_replies(state.iteration, queries, replies, 1)
         state = replace(state, iteration=state.iteration + 1)
-        values = replies[0].constraints[0]
+        values = np.array(replies[0].constraints[0])  # a copy: the reply is not ours
+        # Those that gave no value are not in the query.
+        known = np.isin(self.constraints.indices, queries[0].constraints)
         if state.phase == "origin":
+            at_origin = np.zeros(len(known))  # 0: on the edge, where it is not known
+            at_origin[known] = values
             info = self._looked(values)
-            return replace(state, phase="look", at_origin=values), info
-        return self._look(state, values, replies[0].jacobian)
+            return replace(state, phase="look", at_origin=at_origin), info
+        return self._look(state, values, np.array(replies[0].jacobian), known)
 
     def _look(
-        self, state: LinearisedState, values: FloatArray, jacobian: FloatArray
+        self,
+        state: LinearisedState,
+        values: FloatArray,
+        jacobian: FloatArray,
+        known: BoolArray,
     ) -> tuple[LinearisedState, Info]:
         """Accept the point, or correct it."""
         x, worst = state.inner.x, float(values.max(initial=0.0))
         events: tuple[str, ...] = ()
         if worst > TOLERANCE and self.retract:
-            factor = retraction(values, state.at_origin)
+            at_origin = state.at_origin[known]
+            factor = retraction(values, at_origin)
             x, events = factor * x, (RETRACTED,)
-            values = state.at_origin + factor * (values - state.at_origin)
+            values = at_origin + factor * (values - at_origin)
         elif worst > TOLERANCE and state.n_corrections < CORRECTIONS:
             domain, events = self.constraints.at(x, values, jacobian)
             inner = replace(state.inner, x=domain.project(x).point)

@@ -63,6 +63,7 @@ class SpiderMethod(FeasibleMethod):
             "loss_batch": COMPARED_BATCH,
         }
         if n_losses is not None:
+            n_losses = check_count(cls.__name__, "n_losses", n_losses)
             settings["period"] = math.ceil(n_losses / COMPARED_BATCH)
         return cls(**(settings | changes))
 

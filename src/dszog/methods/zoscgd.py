@@ -14,7 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, get_args
 
-from dszog._validation import check_choice, check_count, check_positive_number
+from dszog._validation import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_positive_number,
+)
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
 from dszog.methods.feasible import FeasibleState, check_shares
@@ -79,6 +84,7 @@ class ZOSCGD(OnePointMethod):
             check_count("ZOSCGD", "horizon", horizon),
         )
         scale = check_positive_number("ZOSCGD", "scale", scale)
+        check_flag("ZOSCGD", "convex", convex)
         power = 2 if convex else 1
         settings: dict[str, Any] = {
             "radius": math.sqrt(2 * scale / (horizon**power * (dim + 3) ** 3)),

@@ -15,6 +15,7 @@ from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog._validation import (
     check_bounds,
     check_choice,
+    check_count,
     check_floats,
     check_number,
     check_positive,
@@ -80,6 +81,12 @@ class Polyhedron:
         check_positive(self, ball_radius="Try 10 for variables of order one.")
         check_choice(self, "solver", self.solver, SOLVERS)
         check_installed(self.solver)
+        check_count(self, "n_named", self.n_named, least=0)
+        if not self.families:
+            raise InputError(
+                "Polyhedron: `families` must hold at least one family of rows, got (). "
+                "Use Polyhedron.linear or Polyhedron.pairwise."
+            )
 
     @classmethod
     def linear(
@@ -97,8 +104,8 @@ class Polyhedron:
         name = "Polyhedron.linear"
         matrix: Any
         if sparse.issparse(A):
+            check_floats(name, "A.data", sparse.csr_array(A).data)
             matrix = sparse.csr_array(A, dtype=np.float64)
-            check_floats(name, "A.data", matrix.data)
         else:
             matrix = check_floats(name, "A", A)
         limits = np.atleast_1d(check_floats(name, "b", b))
