@@ -35,7 +35,7 @@ from dszog._arrays import FloatArray, IntArray
 from dszog.feasible_set import with_feasible_set
 from dszog.methods import FeasibleMethod
 from dszog.methods.linearised import LinearisedMethod
-from dszog.subproblems import Box, L2Ball, Polyhedron, Solution
+from dszog.subproblems import Box, L1Ball, L2Ball, Polyhedron, Simplex, Solution
 
 TARGET = np.array([2.0, 1.0, -1.0])
 # x + y <= 1, x >= 0, z >= -0.5, and a box that does not matter
@@ -327,7 +327,7 @@ def test_constraints_that_may_not_be_convex_are_refused_unless_tangents_are_take
     constraint = smooth(jacobian=jacobian)
     with pytest.raises(InputError, match="got 1 constraints that are not known to be"):
         minimize(fun, np.zeros(3), constraint, method="zopsgd")
-    with pytest.raises(InputError, match="nonconvex='linearise'"):
+    with pytest.raises(InputError, match="'nonconvex': 'linearise'"):
         minimize(fun, np.zeros(3), constraint, method="fzfw")
     assert seen == []
 
@@ -814,3 +814,133 @@ def test_the_same_seed_gives_the_same_bits(name: str) -> None:
 
     assert one.x.tobytes() == other.x.tobytes()
     assert one.fun == other.fun
+
+
+# ---------------------------------------------------------- what a first user ran into
+
+
+@pytest.mark.parametrize(
+    ("domain", "start"),
+    [
+        (Simplex(dim=3), np.zeros(3)),
+        (L1Ball(dim=3, radius=1.0), np.array([2.0, 1.0, -1.0])),
+    ],
+    ids=["simplex", "l1 ball"],
+)
+@pytest.mark.parametrize("name", ["zopsgd", "acczomda", "fzfw", "accszofw_storm"])
+def test_a_start_outside_of_the_set_is_never_the_answer(
+    domain: Any, start: FloatArray, name: str
+) -> None:
+    result = minimize(
+        lambda x: float(np.sum((x - start) ** 2)),
+        start,
+        method=name,
+        options={"domain": domain},
+        max_iterations=30,
+        seed=0,
+    )
+
+    assert domain.contains(result.x)
+
+
+def test_a_feasible_answer_is_not_given_up_for_a_start_that_is_not() -> None:
+    start = np.array([2.0, 1.0, -1.0])
+    result = minimize(
+        lambda x: float(np.sum((x - start) ** 2)),
+        start,
+        Constraints.linear(1e-3 * np.ones((1, 3)), [1e-3]),
+        method="acczomda",
+        max_iterations=50,
+        seed=0,
+    )
+
+    assert result.x.sum() <= 1.0 + 1e-8
+
+
+def test_constraints_beside_a_set_are_said_to_be_only_checked() -> None:
+    result = minimize(
+        distance,
+        np.zeros(3),
+        Constraints.linear(np.eye(3)[:1], [0.1]),
+        method="zopsgd",
+        options={"domain": L2Ball(dim=3, radius=1.0)},
+        max_iterations=20,
+        seed=0,
+    )
+
+    assert "the constraints beside it were only checked" in result.message
+
+
+def test_a_ball_that_nobody_asked_for_does_not_empty_the_set() -> None:
+    result = minimize(
+        distance,
+        np.zeros(3),
+        Constraints.linear(-np.ones((1, 3)), [-60.0]),
+        method="fzfw",
+        max_iterations=20,
+        seed=0,
+    )
+
+    assert result.maxcv == 0.0
+    assert "was cut to the ball |x| <= 69.28" in result.message
+
+
+def test_a_result_on_the_ball_says_so() -> None:
+    result = minimize(
+        lambda x: float(np.sum((x - 30.0) ** 2)),
+        np.zeros(3),
+        Constraints.linear([[1.0, -1.0, 0.0]], [1.0]),
+        method="accszofw",
+        max_iterations=100,
+        seed=0,
+    )
+
+    assert "The result lies on the ball of radius 10" in result.message
+
+
+def test_rows_of_any_length_are_kept() -> None:
+    for name in ("fzfw", "zopsgd"):
+        result = minimize(
+            distance,
+            np.zeros(3),
+            Constraints.linear(1e-11 * np.ones((1, 3)), [-1e-11]),
+            bounds=[(-3.0, 3.0)] * 3,
+            method=name,
+            max_iterations=30,
+            seed=0,
+        )
+        assert result.x.sum() <= -1.0 + 1e-6
+
+
+def test_more_constraints_than_can_be_linearised_are_refused() -> None:
+    seen, fun = counted()
+    constraints = Constraints(
+        lambda points, j: points[:, :1] + 0.0 * j,
+        10**12,
+        jacobian=lambda point, j: np.ones((len(j), 3)),
+    )
+    with pytest.raises(InputError, match="1,000,000,000,000 constraints"):
+        minimize(
+            fun,
+            np.zeros(3),
+            constraints,
+            method="zopsgd",
+            options={"nonconvex": "linearise"},
+        )
+    assert seen == []
+
+
+def test_an_origin_that_is_not_feasible_is_no_place_to_be_drawn_to() -> None:
+    constraints = Constraints(
+        lambda points, j: 1.0 - points[:, :1] + 0.0 * j,
+        2,
+        jacobian=lambda point, j: np.tile([-1.0, 0.0, 0.0], (len(j), 1)),
+    )
+    with pytest.raises(InputError, match="the origin, which is not feasible"):
+        minimize(
+            distance,
+            np.zeros(3),
+            constraints,
+            method="zopsgd",
+            options={"nonconvex": "retract"},
+        )

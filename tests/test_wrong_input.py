@@ -2227,7 +2227,7 @@ DOMAIN_ROWS = [
         tangent_problem,
         "a convex set is needed",
         "got 3 constraints that are not known to be convex",
-        "nonconvex='linearise'",
+        "'nonconvex': 'linearise'",
     ),
     of_sets(
         empty_problem,

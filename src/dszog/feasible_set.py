@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from dszog._arrays import IntArray, frozen_floats
+from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog.constraints import Constraints
 from dszog.constraints.concat import ConcatConstraints
 from dszog.constraints.linear import LinearConstraints
@@ -21,6 +22,8 @@ from dszog.subproblems.linearised import LinearisedSet
 from dszog.subproblems.polyhedron import Ball
 from dszog.subproblems.rows import BoxRows, MatrixRows, Rows
 
+MOST_TANGENTS = 10**6  # constraints that may be linearised at each iterate
+
 
 def with_feasible_set(problem: Problem, method: Any) -> tuple[Any, list[str]]:
     """Return the method with the feasible set of the problem, and what to say of it.
@@ -31,7 +34,12 @@ def with_feasible_set(problem: Problem, method: Any) -> tuple[Any, list[str]]:
         return method, []
     if method.domain is not None:
         _check_beside(problem, type(method).__name__)
-        return method, []
+        if problem.constraints is None:
+            return method, []
+        return method, [
+            "The iterates keep to the domain that was given; the constraints beside it "
+            "were only checked."
+        ]
     return _Builder(problem, method).build()
 
 
@@ -87,10 +95,10 @@ class _Builder:
             return self._linearised()
         if not self._families:  # bounds only would be a family
             raise InputError("minimize: there is nothing to keep. Give constraints.")
-        ball, note = self._ball(self._plain("none"))
-        return replace(self._method, domain=self._plain(ball)), note
+        ball, radius, note = self._ball(self._plain("none"))
+        return replace(self._method, domain=self._plain(ball, radius)), note
 
-    def _plain(self, ball: Ball) -> Domain:
+    def _plain(self, ball: Ball, radius: float = 1.0) -> Domain:
         """Return a set of linear constraints and bounds."""
         only = self._families[0]
         if ball == "none" and len(self._families) == 1 and isinstance(only, BoxRows):
@@ -98,7 +106,7 @@ class _Builder:
         return Polyhedron(
             families=tuple(self._families),
             ball=ball,
-            ball_radius=self._method.ball_radius,
+            ball_radius=radius,
             solver=self._method.solver,
             n_named=self._problem.size.n_constraints,
         )
@@ -110,7 +118,7 @@ class _Builder:
             raise InputError(
                 f"{type(method).__name__}: a convex set is needed, got {n} constraints "
                 "that are not known to be convex. Use method='dszog', or accept "
-                "tangents at each iterate: nonconvex='linearise'."
+                "tangents at each iterate: options={'nonconvex': 'linearise'}."
             )
         ball: Ball = "none" if method.ball == "auto" else method.ball
         bounds = BoxRows(self._problem.size.lower, self._problem.size.upper)
@@ -140,18 +148,28 @@ class _Builder:
         )
         return wrapped, [note]
 
-    def _ball(self, without: Domain) -> tuple[Ball, list[str]]:
-        """Return the ball that the set is cut to, and what to say of it."""
+    def _ball(self, without: Domain) -> tuple[Ball, float, list[str]]:
+        """Return the ball that the set is cut to, and what to say of it.
+
+        A ball that nobody asked for is large enough for the start to lie well inside.
+        """
         method = self._method
+        radius = method.ball_radius
         if method.ball != "auto":
-            return method.ball, []
+            return method.ball, radius, []
         if not method.needs_bounded or without.is_bounded:
-            return "none", []
+            return "none", radius, []
+        start = without.project(self._problem.scaled(self._problem.x0)).point
+        radius = max(radius, 2.0 * float(np.sqrt(np.square(start).sum())))
         x = "|x|" if (self._scale == 1.0).all() else "|x / x_scale|"
-        return "l2", [
-            f"The set is not bounded, as the method needs it to be, and was cut to the "
-            f"ball {x} <= {method.ball_radius:g}; set ball_radius, or give bounds."
-        ]
+        return (
+            "l2",
+            radius,
+            [
+                "The set is not bounded, as the method needs it to be, and was cut to "
+                f"the ball {x} <= {radius:g}; set ball_radius, or give bounds."
+            ],
+        )
 
     def _take(self, constraints: Constraints, first: int) -> None:
         """Take in a family of constraints, the first of which has this index."""
@@ -170,8 +188,13 @@ class _Builder:
             self._families += pairs.families
         elif isinstance(constraints, LinearConstraints):
             matrix, limits = constraints.rows
-            scaled = matrix * self._scale[np.newaxis]
-            self._families.append(MatrixRows(_frozen(scaled), limits))
+            self._families.append(_unit_rows(matrix * self._scale[np.newaxis], limits))
+        elif constraints.has_jacobian and len(constraints) > MOST_TANGENTS:
+            raise InputError(
+                f"{type(self._method).__name__}: tangents to all constraints are "
+                f"needed at each iterate, got {len(constraints):,} constraints. Use "
+                "method='dszog', which looks at few of them at a time."
+            )
         elif constraints.has_jacobian:
             self._nonlinear.append(np.arange(first, first + len(constraints)))
         else:
@@ -183,5 +206,14 @@ class _Builder:
             )
 
 
-def _frozen(matrix: Any) -> Any:
-    return frozen_floats(matrix) if isinstance(matrix, np.ndarray) else matrix.tocsr()
+def _unit_rows(matrix: Any, limits: FloatArray) -> MatrixRows:
+    """Return the same constraints with rows of length 1: violations are distances."""
+    is_dense = isinstance(matrix, np.ndarray)
+    squares = np.square(matrix) if is_dense else matrix.power(2)
+    lengths = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+    factors = 1.0 / np.where(lengths > 0.0, lengths, 1.0)
+    if is_dense:
+        rows: Any = frozen_floats(matrix * factors[:, np.newaxis])
+    else:
+        rows = sparse.csr_array(sparse.diags_array(factors) @ matrix)
+    return MatrixRows(rows, frozen_floats(factors * limits))

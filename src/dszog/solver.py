@@ -35,6 +35,7 @@ VIOLATION_AIM = 0.25  # of the tolerance: the weighted violation that is aimed a
 MAX_RAISE = 100.0  # the largest factor by which a penalty is raised at once
 SMALLER_STEP = 0.25  # after iterates ran away, if the step size was not given
 MAX_RESTARTS = 3
+MANY_INNER = 100  # steps of an inner loop, per iteration, that are worth a word
 MERIT_PENALTY = 30.0  # compares points for methods that have no penalty
 
 
@@ -73,6 +74,7 @@ class Solver:
         if limits.queries is not None:
             self._reserve = self._reserved(limits.queries)
         self._notes = list(notes)
+        self._start = problem.scaled(problem.x0)  # where iterates begin
         self._ledger = Ledger(lambda: self._meter.elapsed)
 
     def solve(self) -> OptimizeResult:
@@ -107,11 +109,13 @@ class Solver:
         """Run from the start, in rounds between which the penalty may be raised."""
         ends = self._round_ends()
         method = self._planned(ends[0])
-        start = self._problem.scaled(self._problem.x0)
+        wanted = self._problem.scaled(self._problem.x0)
         more = {} if self._weights is None else {"weights": self._weights}
-        state = method.init(start, self._size, self._seed, **more)
+        state = method.init(wanted, self._size, self._seed, **more)
         self._check_affordable()
-        self._note_start(start, state.x)
+        self._start = state.x
+        if not np.array_equal(wanted, state.x):
+            self._note("The start was moved to the nearest feasible point.")
         outcome = self._run(method, state, ends[0])
         for end in ends[1:]:
             if outcome.status not in ROUND_OVER:
@@ -142,9 +146,9 @@ class Solver:
             None if end.queries is None else end.queries - meter.n_queries,
         )
 
-    def _note_start(self, wanted: FloatArray, x: FloatArray) -> None:
-        if not np.array_equal(wanted, x):
-            self._notes.append("The start was moved to the nearest feasible point.")
+    def _note(self, sentence: str) -> None:
+        if sentence not in self._notes:
+            self._notes.append(sentence)
 
     def _run(
         self, method: Any, state: Any, end: Limits, last_good: Any = None
@@ -227,6 +231,27 @@ class Solver:
             for event, n in sorted(events.items())
         ]
 
+    def _set_hints(self, x: FloatArray) -> list[str]:
+        """Return what to know about the feasible set at the result."""
+        domain = getattr(self._method, "domain", None)
+        hints = []
+        radius = getattr(domain, "ball_radius", math.inf)
+        if getattr(domain, "ball", "none") == "l2" and math.isclose(
+            float(np.sqrt(np.square(self._problem.scaled(x)).sum())),
+            radius,
+            rel_tol=1e-3,
+        ):
+            hints.append(
+                f"The result lies on the ball of radius {radius:g}: raise ball_radius "
+                "unless the ball is meant."
+            )
+        if self._meter.n_inner > MANY_INNER * max(self._meter.n_iterations, 1):
+            hints.append(
+                "Most of the work was the inner loop: options={'exact_prox': True} "
+                "puts one projection in its place."
+            )
+        return hints
+
     def _costs(self) -> Costs:
         meter, ledger = self._meter, self._ledger
         spent = meter.evaluation_time + ledger.seconds
@@ -289,10 +314,9 @@ class Solver:
             until = self._meter.elapsed + GRACE
         checker = self._checker(self._allowance(), until)
         weights = self._method.weights(outcome.state)
-        start = self._problem.scaled(self._problem.x0)
         best: Certificate | None = None
         try:
-            for x in (outcome.state.x, outcome.average, start):
+            for x in (outcome.state.x, outcome.average, self._start):
                 if not np.isfinite(x).all():
                     continue
                 bar = math.inf
@@ -338,11 +362,11 @@ class Solver:
         ]
 
     def _where(self, certificate: Certificate) -> list[str]:
-        if not np.array_equal(certificate.x, self._problem.x0):
+        if not np.array_equal(certificate.x, self._problem.unscaled(self._start)):
             return []
         return [
             "Neither the last iterate nor the average was better than where the run "
-            "began: this is the start. Give a larger budget."
+            "began: this is the start. If it is not the answer, give a larger budget."
         ]
 
     def _result(
@@ -362,6 +386,7 @@ class Solver:
                     *([outcome.problem] if outcome.problem else []),
                     *self._notes,
                     *self._events(),
+                    *self._set_hints(certificate.x),
                     *self._where(certificate),
                     f"Of the result, {feasibility}.",
                     *self._sign_hint(certificate),

@@ -7,6 +7,7 @@ import numpy as np
 from dszog.certificate import Certificate
 from dszog.status import Status
 
+SMALL_GRADIENT = 1e-2  # in problems of order one, not worth a word either
 STATIONARY_SHARE = 0.5  # of the gradient may be left over before it is worth a word
 
 
@@ -81,5 +82,5 @@ def _is_far_from_stationary(certificate: Certificate) -> bool:
     """Whether most of the objective's gradient is left over by all multipliers."""
     found = certificate.stationarity
     return found is not None and found.best_lagrangian > max(
-        STATIONARY_SHARE * found.gradient_norm, 1e-3
+        STATIONARY_SHARE * found.gradient_norm, SMALL_GRADIENT
     )

@@ -15,6 +15,7 @@ import numpy as np
 
 from dszog._arrays import BoolArray, FloatArray, IntArray, frozen_floats
 from dszog._validation import check_vector
+from dszog.errors import InputError
 from dszog.methods.base import Info, State
 from dszog.methods.feasible import FeasibleMethod, FeasibleState
 from dszog.query import NO_INDICES, ProblemSize, Query, Reply, check_replies
@@ -120,6 +121,13 @@ class LinearisedMethod:
         # Those that gave no value are not in the query.
         known = np.isin(self.constraints.indices, queries[0].constraints)
         if state.phase == "origin":
+            if values.max(initial=0.0) > TOLERANCE:
+                raise InputError(
+                    f"{type(self.method).__name__}: nonconvex='retract' draws iterates "
+                    "towards the origin, which is not feasible: constraint "
+                    f"{queries[0].constraints[int(np.argmax(values))]} is "
+                    f"{values.max():.3g} there. Use nonconvex='linearise'."
+                )
             at_origin = np.zeros(len(known))  # 0: on the edge, where it is not known
             at_origin[known] = values
             info = self._looked(values)

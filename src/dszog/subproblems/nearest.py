@@ -22,7 +22,7 @@ from dszog._arrays import BoolArray, FloatArray, IntArray
 from dszog.errors import EmptySetError, MissingExtraError, SubproblemError
 from dszog.query import NO_INDICES
 from dszog.subproblems.base import Solution
-from dszog.subproblems.rows import Rows, SignRows, System, joined
+from dszog.subproblems.rows import Rows, SignRows, System, joined, normalised
 
 ROWS_PER_ROUND = 20  # of each family
 MAX_ROUNDS = 500
@@ -207,7 +207,7 @@ def is_empty(families: Sequence[Rows], signs: SignRows | None = None) -> bool:
     systems = [family.system() for family in families]
     systems += [] if signs is None else [signs.system()]
     dim = families[0].dim if families else (signs.dim if signs else 0)
-    matrix, limits = joined(systems, dim)
+    matrix, limits = normalised(joined(systems, dim))
     answer = linprog(
         np.zeros(matrix.shape[1]), A_ub=matrix, b_ub=limits, bounds=(None, None)
     )

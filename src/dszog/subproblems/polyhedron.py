@@ -38,6 +38,7 @@ from dszog.subproblems.rows import (
     SignRows,
     System,
     joined,
+    normalised,
 )
 from dszog.subproblems.simple import check_bounded, length, shortened
 
@@ -414,7 +415,7 @@ class Polyhedron:
         matrix, limits = None, None
         n_extra = 0
         if rows:
-            matrix, limits = joined(rows, self.dim)
+            matrix, limits = normalised(joined(rows, self.dim))
             n_extra = matrix.shape[1] - self.dim
         sides = np.column_stack([self._box.lower, self._box.upper])
         free = np.tile([-np.inf, np.inf], (n_extra, 1))
@@ -459,7 +460,7 @@ def _leaves_no_way(system: System, dim: int) -> bool:
     It is if and only if the rows span the space and some combination of them with
     positive weights is 0 (Stiemke): one linear program.
     """
-    matrix = system.matrix
+    matrix = normalised(system).matrix
     if np.linalg.matrix_rank(matrix) < matrix.shape[1]:
         return False
     answer = linprog(

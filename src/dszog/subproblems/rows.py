@@ -257,6 +257,13 @@ def joined(systems: list[System], dim: int) -> System:
     return System(np.concatenate(blocks), limits)
 
 
+def normalised(system: System) -> System:
+    """Return the same rows, each of length 1: what solvers of programs can judge."""
+    lengths = np.sqrt(np.square(system.matrix).sum(axis=1))
+    lengths = np.where(lengths > 0.0, lengths, 1.0)
+    return System(system.matrix / lengths[:, np.newaxis], system.limits / lengths)
+
+
 def times(matrix: FloatArray | sparse.csr_array, w: FloatArray) -> FloatArray:
     """Return the product, whose bits do not depend on the number of threads."""
     if sparse.issparse(matrix):
