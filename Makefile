@@ -49,8 +49,12 @@ types: $(VENV)/.stamp-dev ## Check types with mypy --strict
 	$(BIN)/mypy
 
 .PHONY: unit
-unit: $(VENV)/.stamp-dev ## Run the tests
-	$(BIN)/python $(PYTEST) $(PYTEST_ARGS)
+unit: $(VENV)/.stamp-dev ## Run the tests that take seconds
+	$(BIN)/python $(PYTEST) -m "not slow and not browser" $(PYTEST_ARGS)
+
+.PHONY: slow
+slow: $(VENV)/.stamp-dev ## Run the tests that take minutes: thousands of configurations, kills
+	$(BIN)/python $(PYTEST) -m "slow and not browser" $(PYTEST_ARGS)
 
 .PHONY: doctest
 doctest: $(VENV)/.stamp-dev ## Run the examples in the docstrings
@@ -62,7 +66,7 @@ browser: $(VENV)/.stamp-dev ## Look at the paper's report in Chromium (Debian: a
 
 .PHONY: minimal
 minimal: $(MINIMAL)/.stamp ## Run tests and doctests with NumPy and SciPy alone, no extras
-	$(MINIMAL)/bin/python $(PYTEST) $(PYTEST_ARGS)
+	$(MINIMAL)/bin/python $(PYTEST) -m "not slow and not browser" $(PYTEST_ARGS)
 	$(MINIMAL)/bin/python -m pytest --doctest-modules --doctest-ignore-import-errors src/dszog
 
 .PHONY: test-all-pythons
@@ -70,7 +74,7 @@ test-all-pythons: $(PYTHONS:%=test-python-%) ## Run the tests on Python 3.11, 3.
 
 .PHONY: $(PYTHONS:%=test-python-%)
 $(PYTHONS:%=test-python-%): test-python-%: .venv-%/.stamp
-	.venv-$*/bin/python $(PYTEST) $(PYTEST_ARGS)
+	.venv-$*/bin/python $(PYTEST) -m "not slow and not browser" $(PYTEST_ARGS)
 
 .PHONY: dist
 dist: $(VENV)/.stamp-dev ## Build the wheel and the source archive into dist/
