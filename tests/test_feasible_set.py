@@ -723,7 +723,7 @@ def test_the_time_is_kept_although_subproblems_are_slow() -> None:
     elapsed = time.perf_counter() - before
 
     assert result.status == Status.MAX_TIME
-    assert elapsed < 2.0
+    assert elapsed < 30.0  # the inner loop alone would go on for hours
     assert result.costs.n_oracle_calls > 10
     assert result.maxcv <= 1e-7
 
@@ -930,17 +930,21 @@ def test_more_constraints_than_can_be_linearised_are_refused() -> None:
     assert seen == []
 
 
-def test_an_origin_that_is_not_feasible_is_no_place_to_be_drawn_to() -> None:
+def test_where_the_origin_is_not_feasible_tangents_are_used_and_that_is_said() -> None:
     constraints = Constraints(
         lambda points, j: 1.0 - points[:, :1] + 0.0 * j,
         2,
         jacobian=lambda point, j: np.tile([-1.0, 0.0, 0.0], (len(j), 1)),
     )
-    with pytest.raises(InputError, match="the origin, which is not feasible"):
-        minimize(
-            distance,
-            np.zeros(3),
-            constraints,
-            method="zopsgd",
-            options={"nonconvex": "retract"},
-        )
+    result = minimize(
+        lambda x: float(np.sum(x**2)),
+        np.zeros(3),
+        constraints,
+        method="zopsgd",
+        options={"nonconvex": "retract"},
+        max_iterations=50,
+        seed=0,
+    )
+
+    assert "The origin is not feasible" in result.message
+    assert result.x[0] == pytest.approx(1.0, abs=1e-3)

@@ -312,6 +312,9 @@ class Solver:
         status, until = outcome.status, self._limits.time
         if status == Status.INTERRUPTED:
             until = self._meter.elapsed + GRACE
+        elif until is not None and self._ledger.seconds:
+            # A subproblem is not cut short: what it took is not taken off the check.
+            until = max(until, self._meter.elapsed + CHECK_SHARE * until)
         checker = self._checker(self._allowance(), until)
         weights = self._method.weights(outcome.state)
         best: Certificate | None = None

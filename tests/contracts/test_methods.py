@@ -565,7 +565,8 @@ def test_two_points_are_compared_by_the_same_losses_and_the_same_steps(
             assert not len(one.constraints)
     one_only = cell.method_name in ("zoscgd", "zopsgd")
     one_loss = PROBLEMS[cell.problem_name].n == 1 and cell.variant == "defaults"
-    corrected = cell.variant == "linearised"  # the start, which takes the first looks
+    # The start is corrected first, which takes all looks of so short a trip.
+    corrected = cell.variant in ("linearised", "retracted")
     assert n_pairs > 0 or one_only or one_loss or corrected
 
 

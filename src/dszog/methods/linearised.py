@@ -15,7 +15,6 @@ import numpy as np
 
 from dszog._arrays import BoolArray, FloatArray, IntArray, frozen_floats
 from dszog._validation import check_vector
-from dszog.errors import InputError
 from dszog.methods.base import Info, State
 from dszog.methods.feasible import FeasibleMethod, FeasibleState
 from dszog.query import NO_INDICES, ProblemSize, Query, Reply, check_replies
@@ -26,6 +25,7 @@ Phase: TypeAlias = Literal["origin", "look", "estimate"]
 TOLERANCE = 1e-9  # violations that are not corrected
 CORRECTIONS = 3  # projections on new tangents after a step
 RETRACTED = "infeasible iterates were drawn towards the origin"
+NO_WAY_BACK = "the origin is not feasible: tangents were used instead of drawing to it"
 UNCORRECTED = "iterates stayed infeasible after the corrections"
 
 
@@ -39,6 +39,11 @@ class LinearisedState(State):
     values: FloatArray  # (n,), of the constraints at x
     jacobian: FloatArray  # (n, dim)
     at_origin: FloatArray  # (n,), values there; empty unless iterates are retracted
+
+    @property
+    def origin_is_feasible(self) -> bool:
+        """Whether drawing an iterate towards the origin can make it feasible."""
+        return float(self.at_origin.max(initial=0.0)) <= TOLERANCE
 
     @property
     def target(self) -> FloatArray:
@@ -121,16 +126,10 @@ class LinearisedMethod:
         # Those that gave no value are not in the query.
         known = np.isin(self.constraints.indices, queries[0].constraints)
         if state.phase == "origin":
-            if values.max(initial=0.0) > TOLERANCE:
-                raise InputError(
-                    f"{type(self.method).__name__}: nonconvex='retract' draws iterates "
-                    "towards the origin, which is not feasible: constraint "
-                    f"{queries[0].constraints[int(np.argmax(values))]} is "
-                    f"{values.max():.3g} there. Use nonconvex='linearise'."
-                )
+            helps = values.max(initial=0.0) <= TOLERANCE
             at_origin = np.zeros(len(known))  # 0: on the edge, where it is not known
             at_origin[known] = values
-            info = self._looked(values)
+            info = self._looked(values, () if helps else (NO_WAY_BACK,))
             return replace(state, phase="look", at_origin=at_origin), info
         return self._look(state, values, np.array(replies[0].jacobian), known)
 
@@ -144,7 +143,7 @@ class LinearisedMethod:
         """Accept the point, or correct it."""
         x, worst = state.inner.x, float(values.max(initial=0.0))
         events: tuple[str, ...] = ()
-        if worst > TOLERANCE and self.retract:
+        if worst > TOLERANCE and self.retract and state.origin_is_feasible:
             at_origin = state.at_origin[known]
             factor = retraction(values, at_origin)
             x, events = factor * x, (RETRACTED,)
