@@ -286,8 +286,8 @@ def run(
             problem=problem,
         )
 
-    while True:
-        try:
+    try:  # around the loop, not in it: Ctrl-C may come between two iterations
+        while True:
             queries = method.ask(state)
             reached = _reached(end, meter, queries)
             if reached is not None:
@@ -320,14 +320,14 @@ def run(
                 callback(progress)
             if meter.failures.is_enough:
                 return ended(Status.TOO_MANY_FAILURES)
-        except OutOfTimeError:  # in a subproblem: the iteration is given up
-            return ended(Status.MAX_TIME)
-        except (SubproblemError, EmptySetError) as error:
-            return ended(Status.SUBPROBLEM_FAILED, str(error))
-        except StopIteration:
-            return ended(Status.STOPPED_BY_CALLBACK)
-        except KeyboardInterrupt:
-            return ended(Status.INTERRUPTED)
+    except OutOfTimeError:  # in a subproblem: the iteration is given up
+        return ended(Status.MAX_TIME)
+    except (SubproblemError, EmptySetError) as error:
+        return ended(Status.SUBPROBLEM_FAILED, str(error))
+    except StopIteration:
+        return ended(Status.STOPPED_BY_CALLBACK)
+    except KeyboardInterrupt:
+        return ended(Status.INTERRUPTED)
 
 
 def _step_back(last_good: State | None, state: State, error: Exception) -> State:

@@ -138,7 +138,7 @@ def test_a_run_that_is_killed_ten_times_ends_with_the_same_results(
     n_killed = 0
     for _ in range(10):
         process = start(tmp_path / "killed")
-        time.sleep(float(rng.uniform(1.0, 5.0)))
+        time.sleep(float(rng.uniform(0.5, 2.0)))
         process.kill()
         n_killed += process.wait() != 0
     assert start(tmp_path / "killed").wait() == 0
