@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from dszog._arrays import FloatArray, frozen_floats
 from dszog.methods.base import Info
@@ -68,6 +68,13 @@ def accelerated_step(
 class AcceleratedMethod(FeasibleMethod):
     """What both accelerated methods do, whatever their estimate."""
 
+    horizon_power: ClassVar[float]  # of the number of steps, in the step and the radius
+
+    @classmethod
+    def from_theory(cls, horizon: int, **changes: Any) -> Self:
+        """Return the parameters of the convergence theorem, which are the defaults."""
+        return cls(**({"horizon": horizon} | changes))
+
     def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> AcceleratedState:
         """Return the state before the first iteration: all sequences at the start."""
         start = self._first_state(FeasibleState, x0, size, seed).x
@@ -95,11 +102,11 @@ class AcceleratedMethod(FeasibleMethod):
 
     def _theory_radius(self, size: ProblemSize) -> float:
         power = -0.5 if self._estimator(size) == "coordinate" else -1.0
-        return float(size.dim**power * self._radius_step())
+        return float(size.dim**power * self._n_steps**self.horizon_power)
 
-    def _radius_step(self) -> float:
-        """Return the part of the radius that shrinks with the number of steps."""
-        raise NotImplementedError
+    @property
+    def _step(self) -> float:
+        return self.step_size or float(self._n_steps**self.horizon_power)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,15 +130,12 @@ class AccSZOFW(AcceleratedMethod, SpiderMethod):
     The other fields are those of :class:`~dszog.methods.spider.SpiderMethod`.
     """
 
+    horizon_power: ClassVar[float] = -1 / 2
+
     def __post_init__(self) -> None:
         SpiderMethod.__post_init__(self)
         if self.step_size is not None:
             check_shares(self, step_size=self.step_size)
-
-    @classmethod
-    def from_theory(cls, horizon: int, **changes: Any) -> Self:
-        """Return the parameters of the convergence theorem, which are the defaults."""
-        return cls(**({"horizon": horizon} | changes))
 
     @classmethod
     def as_released(cls, **changes: Any) -> Self:
@@ -167,10 +171,3 @@ class AccSZOFW(AcceleratedMethod, SpiderMethod):
 
     def _refresh_batch(self, size: ProblemSize) -> int:
         return self.refresh_batch or min(size.n_losses, MOST_LOSSES)
-
-    @property
-    def _step(self) -> float:
-        return self.step_size or self._n_steps**-0.5
-
-    def _radius_step(self) -> float:
-        return 1.0 / math.sqrt(self._n_steps)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from dszog._validation import check_positive
 from dszog.methods.accszofw import AcceleratedMethod, AcceleratedState
@@ -43,6 +43,8 @@ class AccSZOFWStorm(AcceleratedMethod, StormMethod):
     The other fields are those of :class:`~dszog.methods.feasible.FeasibleMethod`.
     """
 
+    horizon_power: ClassVar[float] = -2 / 3
+
     long_factor: float = 1.0
 
     def __post_init__(self) -> None:
@@ -50,11 +52,6 @@ class AccSZOFWStorm(AcceleratedMethod, StormMethod):
         check_positive(self, long_factor="The theory has 1.")
         if self.step_size is not None:
             check_shares(self, step_size=self.step_size)
-
-    @classmethod
-    def from_theory(cls, horizon: int, **changes: Any) -> Self:
-        """Return the parameters of the convergence theorem, which are the defaults."""
-        return cls(**({"horizon": horizon} | changes))
 
     @classmethod
     def as_released(cls, **changes: Any) -> Self:
@@ -82,10 +79,3 @@ class AccSZOFWStorm(AcceleratedMethod, StormMethod):
         share = (state.iteration + 1.0) ** (-2.0 / 3.0)
         gradient = self._storm(state, queries, replies, share)
         return self._accelerated(state, gradient, self._step, replies, self.long_factor)
-
-    @property
-    def _step(self) -> float:
-        return self.step_size or self._n_steps ** (-2.0 / 3.0)
-
-    def _radius_step(self) -> float:
-        return float(self._n_steps ** (-2.0 / 3.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,7 @@ from dszog.subproblems.base import FEASIBLE, Solution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ball:
+class _Ball(ABC):
     """What balls around the origin have in common."""
 
     dim: int
@@ -57,8 +58,9 @@ class _Ball:
         """Return by how much the norm of `x` exceeds the radius."""
         return max(self._norm(x) - self.radius, 0.0)
 
+    @abstractmethod
     def _norm(self, x: FloatArray) -> float:
-        raise NotImplementedError
+        """Return the norm whose ball this is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
