@@ -31,6 +31,7 @@ from dszog.distribution import DISTRIBUTIONS, Distribution, DualStep
 from dszog.distribution.dense import DenseDistribution
 from dszog.gradients import Directions
 from dszog.methods import DSZOG
+from dszog.penalties import squared_violation
 from dszog.query import ProblemSize, Query, Reply
 
 Record = Callable[[str, object], None]
@@ -521,6 +522,26 @@ def with_the_wrong_sign(patch: pytest.MonkeyPatch) -> float:
         return -gradients.forward_difference(values, directions, radius)
 
     patch.setattr(f"{METHOD}.forward_difference", uphill)
+    patch.setattr(f"{METHOD}.batches", lambda: None)  # so that this form is used
+    return composed_p_value()
+
+
+def with_the_wrong_sign_in_the_kernel(patch: pytest.MonkeyPatch) -> float:
+    class Uphill:
+        @staticmethod
+        def penalised_difference(
+            losses: FloatArray,
+            constraints: FloatArray,
+            penalty: float,
+            steps: FloatArray,
+            radius: float,
+        ) -> FloatArray:
+            values = losses.mean(axis=1) + penalty * squared_violation(
+                constraints
+            ).mean(axis=1)
+            return -gradients.forward_difference(values, steps / radius, radius)
+
+    patch.setattr(f"{METHOD}.batches", Uphill)
     return composed_p_value()
 
 
@@ -532,6 +553,7 @@ def with_absolute_slopes(patch: pytest.MonkeyPatch) -> float:
         return gradients.forward_difference(rises, directions, radius)
 
     patch.setattr(f"{METHOD}.forward_difference", absolute)
+    patch.setattr(f"{METHOD}.batches", lambda: None)  # so that this form is used
     return composed_p_value()
 
 
@@ -540,6 +562,7 @@ def two_percent_too_long(patch: pytest.MonkeyPatch) -> float:
         return 1.02 * gradients.forward_difference(values, directions, radius)
 
     patch.setattr(f"{METHOD}.forward_difference", longer)
+    patch.setattr(f"{METHOD}.batches", lambda: None)  # so that this form is used
     return composed_p_value(n_draws=N_COMPOSED)
 
 
@@ -599,6 +622,7 @@ def with_the_wrong_m_over_b(patch: pytest.MonkeyPatch) -> float:
 MUTANTS = [
     without_the_factor_d,
     with_the_wrong_sign,
+    with_the_wrong_sign_in_the_kernel,
     with_absolute_slopes,
     two_percent_too_long,
     with_the_directions_of_the_first_iteration,
@@ -608,8 +632,8 @@ MUTANTS = [
 ]
 
 
-def test_there_are_eight_mutants() -> None:
-    assert len(set(MUTANTS)) == 8
+def test_there_are_nine_mutants() -> None:
+    assert len(set(MUTANTS)) == 9
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)

@@ -160,6 +160,18 @@ def loss_function(**changes: Any) -> Call:
     return call
 
 
+def linear_losses(**changes: Any) -> Call:
+    def call(user: User) -> object:
+        valid: dict[str, Any] = {
+            "X": np.eye(2),
+            "y": np.ones(2),
+            "loss": user.values,
+        }
+        return dszog.Losses.linear(**(valid | changes))
+
+    return call
+
+
 def constraints(**changes: Any) -> Call:
     def call(user: User) -> object:
         valid: dict[str, Any] = {"values": user.values, "m": 3}
@@ -419,6 +431,7 @@ DOORS: dict[str, tuple[Callable[..., Call], Callable[..., object]]] = {
     "Problem": (problem, dszog.Problem),
     "Losses": (losses, dszog.Losses),
     "Losses.from_function": (loss_function, dszog.Losses.from_function),
+    "Losses.linear": (linear_losses, dszog.Losses.linear),
     "Constraints": (constraints, Constraints),
     "Constraints.from_function": (constraint_function, Constraints.from_function),
     "Constraints.linear": (linear, Constraints.linear),
@@ -495,6 +508,7 @@ ARRAYS: dict[tuple[str, str], tuple[int, ...]] = {
     ("Problem", "x_scale"): (2,),
     ("Constraints.linear", "A"): (3, 2),
     ("Constraints.linear", "b"): (3,),
+    ("Losses.linear", "X"): (2, 2),
     ("Constraints.pairwise", "X_pos"): (3, 2),
     ("Constraints.pairwise", "X_neg"): (2, 2),
     ("Polyhedron.linear", "A"): (2, 2),
@@ -694,6 +708,22 @@ SHAPE_ROWS = [
         of_shape((4,), (3, 1), (0,)),
         "Pass a vector",
     ),
+    *rows(
+        "Losses.linear",
+        "X",
+        InputError,
+        "`X` must be a matrix with a sample per row",
+        of_shape((2,), (0, 2), (2, 0)),
+        "Pass at least one row",
+    ),
+    *rows(
+        "Losses.linear",
+        "y",
+        InputError,
+        "`y` must have an entry per row of X",
+        of_shape((3,), (2, 1), (0,)),
+        "Pass a vector",
+    ),
     *(
         row
         for name in ("X_pos", "X_neg")
@@ -724,6 +754,7 @@ SIGNATURES = {
     ("Losses", "values"): r"values\(points, indices\) -> \(k, b\) array",
     ("Losses", "gradient"): r"gradient\(point, indices\) -> \(b, dim\) array",
     ("Losses.from_function", "function"): r"fun\(x\) -> float",
+    ("Losses.linear", "loss"): r"loss\(scores, y\) -> \(k, b\)",
     ("Constraints", "values"): r"values\(points, indices\) -> \(k, b\) array",
     ("Constraints", "jacobian"): r"jacobian\(point, indices\) -> \(b, dim\) array",
     ("Constraints.from_function", "function"): r"function\(x, j\) -> float",

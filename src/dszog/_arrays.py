@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,17 +10,40 @@ from numpy.typing import NDArray
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+ColumnArray: TypeAlias = NDArray[np.int32]
+
+
+Array = TypeVar("Array", bound=NDArray[Any])
+
+_FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
 
 
 def frozen_floats(values: Any) -> FloatArray:
     """Return a read-only, C-contiguous float64 array; the argument stays as it is."""
-    array = np.asarray(values, dtype=np.float64, order="C").view()
-    array.flags.writeable = False
-    return array
+    return _frozen(values, _FLOAT)
 
 
 def frozen_ints(values: Any) -> IntArray:
     """Return a read-only, C-contiguous int64 array; the argument stays as it is."""
-    array = np.asarray(values, dtype=np.int64, order="C").view()
+    return _frozen(values, _INT)
+
+
+def freeze(array: Array) -> Array:
+    """Make an array read-only that nobody else holds yet, and return it."""
     array.flags.writeable = False
     return array
+
+
+def _frozen(values: Any, kind: np.dtype[Any]) -> NDArray[Any]:
+    if type(values) is np.ndarray and values.dtype == kind:  # most are: no time is lost
+        flags = values.flags
+        if flags.c_contiguous and not flags.writeable:
+            return values
+    array = np.asarray(values, dtype=kind, order="C").view()
+    array.flags.writeable = False
+    return array
+
+
+def all_finite(array: FloatArray) -> bool:
+    """Whether every entry is a finite number."""
+    return bool(np.logical_and.reduce(np.isfinite(array), axis=None))

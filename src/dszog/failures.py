@@ -91,6 +91,8 @@ class FailureHandler:
     @property
     def is_enough(self) -> bool:
         """Whether so much failed that going on makes no sense."""
+        if not self._n_failed:
+            return False
         full = len(self._recent) == WINDOW
         return self._in_a_row >= MAX_IN_A_ROW or (
             full and sum(self._recent) > MAX_RATE * WINDOW
@@ -110,13 +112,15 @@ class FailureHandler:
     def _count_points(self, reply: Reply) -> None:
         if not reply.losses.size and not reply.constraints.size:
             return
+        if not reply.failures:  # then every value is known
+            n_points = len(reply.losses)
+            self._n_points += n_points
+            self._in_a_row = 0
+            self._recent.extend([False] * min(n_points, WINDOW))
+            return
         failed = _in_each_row(_unknown(reply))
         self._n_points += len(failed)
         self._n_failed += int(failed.sum())
-        if not failed.any():
-            self._in_a_row = 0
-            self._recent.extend([False] * min(len(failed), WINDOW))
-            return
         for one in failed.tolist():
             self._in_a_row = self._in_a_row + 1 if one else 0
             self._recent.append(one)

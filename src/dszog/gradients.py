@@ -77,6 +77,18 @@ _DRAW: dict[str, Callable[[np.random.Generator, int, int], FloatArray]] = {
 }
 
 
+def row_means(table: FloatArray) -> FloatArray:
+    """Return the mean of each row: of the values at each point.
+
+    Examples
+    --------
+    >>> row_means(np.array([[1.0, 3.0], [0.0, 1.0]]))
+    array([2. , 0.5])
+    """
+    means: FloatArray = np.add.reduce(table, axis=1) / table.shape[1]
+    return means
+
+
 def forward_difference(
     values: FloatArray, directions: FloatArray, radius: float
 ) -> FloatArray:

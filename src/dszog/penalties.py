@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dszog._arrays import FloatArray
+from dszog._arrays import FloatArray, frozen_floats
+from dszog.kernels import batches
 
 
 def squared_violation(values: FloatArray) -> FloatArray:
@@ -17,6 +18,23 @@ def squared_violation(values: FloatArray) -> FloatArray:
     """
     violation = np.maximum(values, 0.0)
     return violation * violation
+
+
+def violations(values: FloatArray) -> tuple[float, int, float]:
+    """Return the worst violation, how many there are, and their sum.
+
+    Examples
+    --------
+    >>> violations(np.array([-1.0, 2.0, 0.5]))
+    (2.0, 2, 2.5)
+    """
+    kernels = batches()
+    if kernels is not None:
+        worst, n_violated, total = kernels.violations(frozen_floats(values))
+        return worst, n_violated, total
+    over = values[values > 0.0]
+    worst = float(np.maximum.reduce(over, initial=0.0))
+    return worst, len(over), float(np.add.reduce(over))
 
 
 def merit(objective: float, worst: float, penalty: float) -> float:

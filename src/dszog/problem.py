@@ -26,6 +26,7 @@ from dszog.constraints import Constraints, Simulator
 from dszog.constraints.scipy_forms import from_scipy, is_scipy_form
 from dszog.errors import InputError, InputTypeError
 from dszog.query import ProblemSize
+from dszog.rows import Rows
 
 
 class Losses:
@@ -98,6 +99,48 @@ class Losses:
 
         return cls(values, 1)
 
+    @classmethod
+    def linear(cls, X: Any, y: Any, loss: Callable[[FloatArray, Any], Any]) -> Losses:
+        r"""Return :math:`\text{loss}(x_i \cdot w, y_i)` for each row, a linear model.
+
+        The scores of all points are found together, and from a sparse `X` (or a dense
+        one that is mostly zeros) without touching the zeros.
+
+        Parameters
+        ----------
+        X : array_like or SciPy sparse matrix of shape (n, dim)
+            Rows of data; or of kernels with chosen rows, for a kernel model.
+        y : array_like of shape (n,)
+            What the loss wants to know of each row, such as its label.
+        loss : callable
+            ``loss(scores, y)`` with `scores` of shape ``(k, b)`` and `y` of shape
+            ``(b,)``, returning ``(k, b)`` values. A black box: it need not be smooth.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X, y = np.eye(2), np.array([1.0, -1.0])
+        >>> losses = Losses.linear(
+        ...     X, y, lambda scores, y: np.maximum(1 - y * scores, 0)
+        ... )
+        >>> losses.values(np.array([[2.0, 0.5]]), np.arange(2))
+        array([[0. , 1.5]])
+        """
+        rows = Rows("Losses.linear", "X", X)
+        labels = np.array(y)
+        if labels.shape != (len(rows),):
+            raise InputError(
+                f"Losses.linear: `y` must have an entry per row of X, got shape "
+                f"{labels.shape} for {len(rows)} rows. Pass a vector."
+            )
+        labels.flags.writeable = False
+        check_callable("Losses.linear", "loss", loss, "loss(scores, y) -> (k, b)", 2)
+
+        def values(points: FloatArray, indices: IntArray) -> Any:
+            return loss(rows.scores(points, indices), labels[indices])
+
+        return cls(values, len(rows))
+
     def __len__(self) -> int:
         return self._n
 
@@ -112,6 +155,10 @@ class Losses:
     def values(self, points: FloatArray, indices: IntArray) -> Any:
         """Return the loss of each point (row) and each index (column)."""
         return self._values(points, check_indices(self, indices, self._n))
+
+    def values_at(self, points: FloatArray, indices: IntArray) -> Any:
+        """Return the same for indices that are known to be good; evaluators use it."""
+        return self._values(points, indices)
 
     def gradient(self, point: FloatArray, indices: IntArray) -> Any:
         """Return the gradients of the indexed losses at one point, as rows."""
@@ -231,6 +278,10 @@ class Problem:
             calls=calls,
         )
 
+    @cached_property
+    def _is_unscaled(self) -> bool:
+        return bool((self.x_scale == 1.0).all())
+
     def scaled(self, x: FloatArray) -> FloatArray:
         """Return a point as methods see it."""
         return frozen_floats(x / self.x_scale)
@@ -240,7 +291,7 @@ class Problem:
 
         The start comes back to the bit, which multiplication would not grant.
         """
-        if (self.x_scale == 1.0).all():
+        if self._is_unscaled:
             return frozen_floats(points)
         there = np.where(
             (points == self.scaled(self.x0)).all(axis=-1, keepdims=True),

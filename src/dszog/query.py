@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,10 +18,13 @@ from dszog._arrays import (
     BoolArray,
     FloatArray,
     IntArray,
+    all_finite,
+    freeze,
     frozen_floats,
     frozen_ints,
 )
 from dszog.errors import DszogError
+from dszog.kernels import batches
 
 Want: TypeAlias = Literal["values", "gradients"]
 
@@ -235,10 +238,11 @@ class Query:
     paired: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "x", frozen_floats(self.x))
-        object.__setattr__(self, "steps", frozen_floats(self.steps))
-        object.__setattr__(self, "losses", frozen_ints(self.losses))
-        object.__setattr__(self, "constraints", frozen_ints(self.constraints))
+        own = self.__dict__  # frozen means frozen for others
+        own["x"] = frozen_floats(self.x)
+        own["steps"] = frozen_floats(self.steps)
+        own["losses"] = frozen_ints(self.losses)
+        own["constraints"] = frozen_ints(self.constraints)
         if self.want == "gradients" and len(self.steps):
             raise DszogError("A query for gradients looks at one point: give no steps.")
 
@@ -256,7 +260,7 @@ class Query:
         return cls(
             iteration=iteration,
             x=x,
-            steps=np.empty((0, len(x))),
+            steps=_no_steps(len(x)),
             losses=losses,
             constraints=constraints,
             want=want,
@@ -264,23 +268,35 @@ class Query:
 
     def points(self, size: ProblemSize) -> FloatArray:
         """Return the ``(k + 1, dim)`` points to evaluate, all within the bounds."""
-        points = np.concatenate([self.x[np.newaxis], self.x + self.steps])
-        return frozen_floats(size.clip(points))
+        if not len(self.steps):
+            return frozen_floats(size.clip(self.x[np.newaxis]))
+        points = np.empty((len(self.steps) + 1, len(self.x)))
+        points[0] = self.x
+        np.add(self.x, self.steps, out=points[1:])
+        return freeze(size.clip(points))
 
     @cached_property
-    def distinct_losses(self) -> tuple[IntArray, IntArray]:
-        """The loss indices without repeats, and the place of each in that list."""
+    def distinct_losses(self) -> tuple[IntArray, IntArray | None]:
+        """The loss indices without repeats, and the place of each in that list.
+
+        Ascending; None for the places if the indices are such already.
+        """
         return _distinct(self.losses)
 
     @cached_property
-    def distinct_constraints(self) -> tuple[IntArray, IntArray]:
-        """The constraint indices without repeats, and each one's place in that list."""
+    def distinct_constraints(self) -> tuple[IntArray, IntArray | None]:
+        """The constraint indices without repeats, and each one's place, likewise."""
         return _distinct(self.constraints)
 
     @property
     def n_evaluations(self) -> int:
         """How often each index is evaluated; a gradient counts beside its value."""
         return len(self.steps) + 1 + (self.want == "gradients")
+
+
+@cache
+def _no_steps(dim: int) -> FloatArray:
+    return frozen_floats(np.empty((0, dim)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,12 +319,11 @@ def cost(queries: Sequence[Query], size: ProblemSize) -> Cost:
     constraints, or a loss as well, the call is charged once for each distinct point.
     """
     if size.calls is None:
-        return Cost(
-            losses=sum(q.n_evaluations * len(q.distinct_losses[0]) for q in queries),
-            constraints=sum(
-                q.n_evaluations * len(q.distinct_constraints[0]) for q in queries
-            ),
-        )
+        losses = constraints = 0
+        for query in queries:
+            losses += query.n_evaluations * len(query.distinct_losses[0])
+            constraints += query.n_evaluations * len(query.distinct_constraints[0])
+        return Cost(losses=losses, constraints=constraints)
     parts = [_calls_needed(query, size, size.calls) for query in queries]
     for_losses = set().union(*(part.for_losses for part in parts))
     for_constraints = set().union(*(part.for_constraints for part in parts))
@@ -402,15 +417,13 @@ def check_replies(
                 f"{query.iteration}. Tell the answers to ask(state) of this very state."
             )
         n_points = len(query.steps) + 1
-        wanted = {
-            "losses": (n_points, len(query.losses)),
-            "constraints": (n_points, len(query.constraints)),
-        }
+        n_losses, n_constraints = len(query.losses), len(query.constraints)
+        _check_array("losses", reply.losses, (n_points, n_losses))
+        _check_array("constraints", reply.constraints, (n_points, n_constraints))
         if query.want == "gradients":
-            wanted["loss_gradients"] = (len(query.losses), len(query.x))
-            wanted["jacobian"] = (len(query.constraints), len(query.x))
-        for name, shape in wanted.items():
-            _check_array(name, getattr(reply, name), shape)
+            dim = len(query.x)
+            _check_array("loss_gradients", reply.loss_gradients, (n_losses, dim))
+            _check_array("jacobian", reply.jacobian, (n_constraints, dim))
 
 
 def _check_array(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:
@@ -421,15 +434,35 @@ def _check_array(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:
             f"tell: reply.{name} must have shape {shape}, got {array.shape}. "
             "One row per point, one column per index of the query."
         )
-    if not np.isfinite(array).all():
+    if not all_finite(array):
         raise DszogError(
             f"tell: reply.{name} holds a value that is not finite. "
             "Tell finite values only; leave a failed query untold and ask again."
         )
 
 
-def _distinct(indices: IntArray) -> tuple[IntArray, IntArray]:
+def _distinct(indices: IntArray) -> tuple[IntArray, IntArray | None]:
+    """Return the distinct indices, ascending, and the place of each; None if as is."""
     if len(indices) < 2:
-        return indices, np.zeros(len(indices), dtype=np.int64)
-    distinct, place = np.unique(indices, return_inverse=True)
-    return distinct, place
+        return indices, None
+    kernels = batches()
+    if kernels is not None:
+        n_distinct, kept, places = kernels.distinct(indices)
+        if n_distinct == len(indices):
+            return indices, None
+        if n_distinct > 0:
+            return freeze(kept[:n_distinct]), places
+    return _distinct_plainly(indices)
+
+
+def _distinct_plainly(indices: IntArray) -> tuple[IntArray, IntArray | None]:
+    """Do the same in plain NumPy; also where indices do not ascend."""
+    rises = indices[1:] > indices[:-1]
+    if np.logical_and.reduce(rises):
+        return indices, None
+    if np.logical_or.reduce(indices[1:] < indices[:-1]):
+        distinct, place = np.unique(indices, return_inverse=True)
+        return frozen_ints(distinct), place
+    place = np.zeros(len(indices), dtype=np.int64)
+    np.cumsum(rises, out=place[1:])
+    return frozen_ints(np.concatenate([indices[:1], indices[1:][rises]])), place

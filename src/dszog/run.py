@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dszog._arrays import FloatArray, frozen_floats
+from dszog._arrays import FloatArray, all_finite, frozen_floats
 from dszog.errors import (
     DszogError,
     EmptySetError,
@@ -112,9 +112,11 @@ class Meter:
         self.n_inner = 0
         self.events: Counter[str] = Counter()
 
-    def __call__(self, queries: Sequence[Query]) -> Sequence[Reply]:
+    def __call__(
+        self, queries: Sequence[Query], charged: Cost | None = None
+    ) -> Sequence[Reply]:
         """Charge for the queries, then have them answered."""
-        charged = cost(queries, self._size)
+        charged = self.cost(queries) if charged is None else charged
         if not self.affords(charged.total):
             raise DszogError(
                 f"{charged.total} queries more would exceed the {self._max_queries} "
@@ -129,8 +131,9 @@ class Meter:
         finally:
             spent = time.perf_counter() - before
             self.evaluation_time += spent
-            seconds, n = self._paces.get(_kind(charged), (0.0, 0))
-            self._paces[_kind(charged)] = (seconds + spent, n + charged.total)
+            kind = _kind(charged)
+            seconds, n = self._paces.get(kind, (0.0, 0))
+            self._paces[kind] = (seconds + spent, n + charged.total)
         self.failures.count(replies)
         return replies
 
@@ -140,9 +143,9 @@ class Meter:
         self.n_inner += info.n_inner
         self.events.update(info.events)
 
-    def cost(self, queries: Sequence[Query]) -> int:
+    def cost(self, queries: Sequence[Query]) -> Cost:
         """Return what these queries would be charged."""
-        return cost(queries, self._size).total
+        return cost(queries, self._size)
 
     @property
     def n_queries(self) -> int:
@@ -171,12 +174,11 @@ class Meter:
         """Return the seconds that many queries will take, at the pace so far."""
         return n_queries * self.evaluation_time / max(self.n_queries, 1)
 
-    def time_of(self, queries: Sequence[Query]) -> float:
+    def time_of(self, charged: Cost) -> float:
         """Return the seconds that these will take, at the pace of such ones so far.
 
         Nothing is said of losses where only constraints were asked for so far.
         """
-        charged = cost(queries, self._size)
         kind = _kind(charged)
         if kind in self._paces:
             seconds, n = self._paces[kind]
@@ -212,9 +214,13 @@ class History:
         self._stride = 1
         self._rows: list[tuple[float, ...]] = []
 
+    def wants(self, iteration: int) -> bool:
+        """Whether a row of this iteration is kept; looks before the first are not."""
+        return iteration > 0 and iteration % self._stride == 0
+
     def record(self, progress: Progress) -> None:
-        """Keep this row if its turn has come; looks before the first step have none."""
-        if not progress.iteration or progress.iteration % self._stride:
+        """Keep this row if its turn has come."""
+        if not self.wants(progress.iteration):
             return
         self._rows.append(tuple(getattr(progress, name) for name in self.COLUMNS))
         if len(self._rows) >= self._capacity:
@@ -289,10 +295,11 @@ def run(
     try:  # around the loop, not in it: Ctrl-C may come between two iterations
         while True:
             queries = method.ask(state)
-            reached = _reached(end, meter, queries)
+            charged = meter.cost(queries)
+            reached = _reached(end, meter, charged)
             if reached is not None:
                 return ended(reached)
-            replies = meter(queries)
+            replies = meter(queries, charged)
             try:
                 known = meter.failures.repair(queries, replies)
             except RejectedPointError as error:
@@ -313,11 +320,12 @@ def run(
             average = frozen_floats(average + share * (state.x - average))
             share = (RECENT_POWER + 1) / (n_done + RECENT_POWER)
             weighted_violation += share * (info.weighted_violation - weighted_violation)
-            progress = _progress(state, info, meter)
-            if history is not None and info.is_step:
-                history.record(progress)
-            for callback in callbacks:
-                callback(progress)
+            if callbacks or (history and history.wants(meter.n_iterations)):
+                progress = _progress(state, info, meter)
+                if history and info.is_step:
+                    history.record(progress)
+                for callback in callbacks:
+                    callback(progress)
             if meter.failures.is_enough:
                 return ended(Status.TOO_MANY_FAILURES)
     except OutOfTimeError:  # in a subproblem: the iteration is given up
@@ -339,14 +347,13 @@ def _step_back(last_good: State | None, state: State, error: Exception) -> State
     return state.back_to(last_good)
 
 
-def _reached(end: Limits, meter: Meter, queries: Sequence[Query]) -> Status | None:
-    """Return the limit that forbids these queries, if there is one."""
-    charge = meter.cost(queries)
+def _reached(end: Limits, meter: Meter, charged: Cost) -> Status | None:
+    """Return the limit that forbids queries of this cost, if there is one."""
     if end.iterations is not None and meter.n_iterations >= end.iterations:
         return Status.MAX_ITERATIONS
-    if end.queries is not None and meter.n_queries + charge > end.queries:
+    if end.queries is not None and meter.n_queries + charged.total > end.queries:
         return Status.MAX_QUERIES
-    if end.time is not None and meter.elapsed + meter.time_of(queries) >= end.time:
+    if end.time is not None and meter.elapsed + meter.time_of(charged) >= end.time:
         return Status.MAX_TIME
     return None
 
@@ -362,19 +369,17 @@ class _Watch:
 
     def runs_away(self, x: FloatArray, info: Info) -> bool:
         """Take note of one more iteration; True if this is no longer a search."""
-        if not np.isfinite(x).all():
-            return True
-        seen = {
-            "objective": info.sampled_objective,
-            "violation": info.sampled_violation,
-        }
-        for name, value in seen.items():
-            if not math.isfinite(value):
-                continue
-            first = self._first.setdefault(name, value)
-            if abs(value - first) > RUNAWAY * max(abs(first), 1.0):
-                return True
-        return False
+        return (
+            not all_finite(x)
+            or self._has_left("objective", info.sampled_objective)
+            or self._has_left("violation", info.sampled_violation)
+        )
+
+    def _has_left(self, name: str, value: float) -> bool:
+        if not math.isfinite(value):
+            return False
+        first = self._first.setdefault(name, value)
+        return abs(value - first) > RUNAWAY * max(abs(first), 1.0)
 
 
 def _progress(state: State, info: Info, meter: Meter) -> Progress:

@@ -117,7 +117,11 @@ class Constraints:
 
     def values(self, points: FloatArray, indices: IntArray) -> Any:
         """Return ``f_j(x)`` for each point (row) and each index (column)."""
-        return self._values(points, check_indices(self, indices, self._m))
+        return self.values_at(points, check_indices(self, indices, self._m))
+
+    def values_at(self, points: FloatArray, indices: IntArray) -> Any:
+        """Return the same for indices that are known to be good; evaluators use it."""
+        return self._values(points, indices)
 
     def jacobian(self, point: FloatArray, indices: IntArray) -> Any:
         """Return the gradients of the indexed constraints at one point, as rows."""
@@ -260,7 +264,7 @@ class BlackBoxConstraints(Constraints):
     """Constraints whose gradients are not to be used."""
 
     def __init__(self, inner: Constraints) -> None:
-        super().__init__(inner.values, len(inner))
+        super().__init__(inner.values_at, len(inner))
         self._inner = inner
 
     @property

@@ -79,7 +79,7 @@ class ConcatConstraints(Constraints):
     def _each(self, points: FloatArray, indices: IntArray) -> FloatArray:
         table = np.empty((len(points), len(indices)))
         for part, here, own in self._split(indices):
-            table[:, here] = part.values(points, own)
+            table[:, here] = part.values_at(points, own)
         return table
 
     def _gradients(self, point: FloatArray, indices: IntArray) -> FloatArray:

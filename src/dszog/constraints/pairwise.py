@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray
-from dszog._validation import check_floats, check_number
+from dszog import kernels
+from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog._validation import check_number
 from dszog.constraints.base import Constraints, Summary
 from dszog.errors import InputError
+from dszog.rows import Rows
 
 
 class PairwiseConstraints(Constraints):
@@ -21,8 +23,8 @@ class PairwiseConstraints(Constraints):
 
     def __init__(self, X_pos: Any, X_neg: Any, margin: float = 0.0) -> None:
         name = "Constraints.pairwise"
-        self._positives = _rows(name, "X_pos", X_pos)
-        self._negatives = _rows(name, "X_neg", X_neg)
+        self._positives = Rows(name, "X_pos", X_pos)
+        self._negatives = Rows(name, "X_neg", X_neg)
         if self._positives.shape[1] != self._negatives.shape[1]:
             raise InputError(
                 f"{name}: `X_pos` and `X_neg` must have the same columns, got "
@@ -48,8 +50,8 @@ class PairwiseConstraints(Constraints):
 
     @property
     def samples(self) -> tuple[FloatArray, FloatArray]:
-        """The positive and the negative rows."""
-        return self._positives, self._negatives
+        """The positive and the negative rows, dense."""
+        return self._positives.matrix, self._negatives.matrix
 
     @property
     def margin(self) -> float:
@@ -61,6 +63,16 @@ class PairwiseConstraints(Constraints):
         return np.divmod(indices, len(self._negatives))
 
     def _pairs_at(self, points: FloatArray, indices: IntArray) -> FloatArray:
+        positives, negatives = self._positives, self._negatives
+        if positives.csr and negatives.csr and (compiled := kernels.rows()) is not None:
+            table: FloatArray = compiled.pairs(
+                positives.csr,
+                negatives.csr,
+                self._margin,
+                frozen_floats(points),
+                frozen_ints(indices),
+            )
+            return table
         values: FloatArray = points @ self._differences(indices).T
         return values + self._margin
 
@@ -69,7 +81,7 @@ class PairwiseConstraints(Constraints):
 
     def _differences(self, indices: IntArray) -> FloatArray:
         positive, negative = self.pair(indices)
-        return self._negatives[negative] - self._positives[positive]
+        return self._negatives.dense(negative) - self._positives.dense(positive)
 
     def summary(self, x: FloatArray) -> Summary:
         r"""Return what all pairs say about `x` in :math:`O(n \log n)`, exactly.
@@ -78,9 +90,8 @@ class PairwiseConstraints(Constraints):
         score :math:`s` violates with every positive score below :math:`s +` margin; in
         sorted order these are a prefix, whose sums of scores and squares give the rest.
         """
-        # einsum sums each row alike: equal rows have equal scores, bit for bit.
-        positive = np.einsum("nd,d->n", self._positives, x)
-        negative = np.einsum("nd,d->n", self._negatives, x) + self._margin
+        positive = self._positives.all_scores(x)
+        negative = self._negatives.all_scores(x) + self._margin
         low, high = int(np.argmin(positive)), int(np.argmax(negative))
         worst = float(negative[high] - positive[low])
 
@@ -98,13 +109,3 @@ class PairwiseConstraints(Constraints):
             worst_index=low * len(self._negatives) + high,
             sum_squares=max(total, 0.0),
         )
-
-
-def _rows(owner: str, name: str, value: Any) -> FloatArray:
-    rows = check_floats(owner, name, value)
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise InputError(
-            f"{owner}: `{name}` must be a matrix with a sample per row, got shape "
-            f"{rows.shape}. Pass at least one row: X[y == 1]."
-        )
-    return rows

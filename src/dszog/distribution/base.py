@@ -10,6 +10,7 @@ import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
 from dszog.errors import DszogError
+from dszog.kernels import dual
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +116,7 @@ class Distribution(Protocol):
         ...
 
     def sample(self, rng: np.random.Generator, size: int) -> IntArray:
-        """Draw constraints with the probabilities :math:`p`, with repeats."""
+        """Draw constraints with probabilities :math:`p`, with repeats, ascending."""
         ...
 
     def touched(self) -> tuple[IntArray, FloatArray]:
@@ -127,18 +128,34 @@ class Distribution(Protocol):
         ...
 
 
-def inverse_draws(rng: np.random.Generator, weights: FloatArray, size: int) -> IntArray:
+def inverse_draws(
+    rng: np.random.Generator, weights: FloatArray, rest: float, size: int
+) -> IntArray:
     """Draw positions with probabilities proportional to `weights`, with repeats.
 
-    A position of weight 0 is never drawn.
+    Ascending. A position of weight 0 is never drawn; one past the last stands for the
+    `rest`, which none of the positions holds.
     """
-    heights = np.cumsum(weights)
+    uniforms = rng.random(size)
+    uniforms.sort()
+    kernels = dual()
+    if kernels is not None:
+        good, drawn = kernels.places(weights, rest, uniforms)
+        if good:
+            found: IntArray = drawn
+            return found
+    return _places(weights, rest, uniforms)
+
+
+def _places(weights: FloatArray, rest: float, uniforms: FloatArray) -> IntArray:
+    """Return where each uniform number falls among the weights, then the rest."""
+    heights = np.cumsum(np.append(weights, rest))
     if not (np.isfinite(heights[-1]) and heights[-1] > 0.0):
         raise DszogError(
             f"Weights to draw from must be finite and not all 0, got a sum of "
             f"{heights[-1]}. This is a bug in dszog: please report it."
         )
-    drawn = np.searchsorted(heights, rng.random(size) * heights[-1], side="right")
+    drawn = np.searchsorted(heights, uniforms * heights[-1], side="right")
     # Rounding may lift a draw to the very top: the last positive weight is meant.
     last = np.searchsorted(heights, heights[-1], side="left")
     positions: IntArray = np.minimum(drawn, last)

@@ -98,8 +98,8 @@ class DenseDistribution:
         return replace(self, weights=weights / weights.sum())
 
     def sample(self, rng: np.random.Generator, size: int) -> IntArray:
-        """Draw constraints with the probabilities :math:`p`, with repeats."""
-        return inverse_draws(rng, self.weights, size)
+        """Draw constraints with probabilities :math:`p`, with repeats, ascending."""
+        return inverse_draws(rng, self.weights, 0.0, size)
 
     def touched(self) -> tuple[IntArray, FloatArray]:
         """Return the constraints of positive weight, and the weights."""

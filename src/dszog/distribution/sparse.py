@@ -13,9 +13,10 @@ from typing import Self
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog._arrays import FloatArray, IntArray, freeze, frozen_floats, frozen_ints
 from dszog.distribution.base import DualStep, inverse_draws
 from dszog.distribution.projection import project_with_background
+from dszog.kernels import dual
 
 # A touched constraint rejoins the background when its difference from it is below the
 # rounding of the totals: nothing that could be seen in the dense form is lost.
@@ -90,6 +91,62 @@ class SparseDistribution:
         spread: float | None = None,
     ) -> Self:
         """Estimate the gradient in the weights, then take one step along it."""
+        kernels = dual()
+        if kernels is None:
+            return self._learn_plainly(indices, penalties, step, first, spread)
+        finite, *arrays, background_weight, background_gradient = kernels.learn(
+            self.indices,
+            self.weights,
+            self.gradient,
+            self.memory,
+            self.background_weight,
+            self.background_gradient,
+            self.n_constraints,
+            frozen_ints(indices),
+            frozen_floats(penalties),
+            self._numbers(len(indices), step, first, spread),
+            step.adaptive,
+            step.centred,
+        )
+        if not finite:  # the plain form says what is wrong
+            return self._learn_plainly(indices, penalties, step, first, spread)
+        return type(self)(
+            n_constraints=self.n_constraints,
+            indices=freeze(arrays[0]),
+            weights=freeze(arrays[1]),
+            gradient=freeze(arrays[2]),
+            memory=freeze(arrays[3]),
+            background_weight=background_weight,
+            background_gradient=background_gradient,
+        )
+
+    def _numbers(
+        self, n_drawn: int, step: DualStep, first: bool, spread: float | None
+    ) -> FloatArray:
+        """Return the numbers of a step in the order in which the kernel reads them."""
+        return np.array(
+            [
+                1.0 if first else step.averaging,
+                step.mixing,
+                step.step_size,
+                step.step_eps,
+                step.penalty,
+                step.ridge,
+                step.penalty * (spread or self.n_constraints / n_drawn),
+                MERGE_WEIGHT,
+                MERGE_GRADIENT,
+            ]
+        )
+
+    def _learn_plainly(
+        self,
+        indices: IntArray,
+        penalties: FloatArray,
+        step: DualStep,
+        first: bool,
+        spread: float | None,
+    ) -> Self:
+        """Do the same in plain NumPy; what the kernel is held against."""
         grown = self._touch(indices[penalties > 0.0])
         gradient, background_gradient, memory = grown._estimate(
             indices, penalties, step, first, spread
@@ -187,19 +244,19 @@ class SparseDistribution:
         return float(np.sqrt(square))
 
     def sample(self, rng: np.random.Generator, size: int) -> IntArray:
-        """Draw constraints with the probabilities :math:`p`, with repeats."""
+        """Draw constraints with probabilities :math:`p`, with repeats, ascending."""
         rest = self.n_background * self.background_weight
-        places = inverse_draws(rng, np.append(self.weights, rest), size)
-        in_background = places == len(self.indices)
-        drawn = np.append(self.indices, 0)[places]
-        drawn[in_background] = self._background_draws(
-            rng, int(np.count_nonzero(in_background))
-        )
+        places = inverse_draws(rng, self.weights, rest, size)
+        n_touched = int(np.count_nonzero(places < len(self.indices)))
+        if n_touched == size:  # places ascend, and so do the indices
+            return self.indices[places]
+        drawn = np.empty(size, dtype=np.int64)
+        drawn[:n_touched] = self.indices[places[:n_touched]]
+        drawn[n_touched:] = self._background_draws(rng, size - n_touched)
+        drawn.sort()
         return drawn
 
     def _background_draws(self, rng: np.random.Generator, size: int) -> IntArray:
-        if not size:
-            return np.empty(0, dtype=np.int64)
         rank = rng.integers(self.n_background, size=size)
         # indices[i] - i background constraints lie below the i-th touched one.
         below = self.indices - np.arange(len(self.indices))

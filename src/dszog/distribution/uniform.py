@@ -44,8 +44,10 @@ class UniformDistribution:
         return self
 
     def sample(self, rng: np.random.Generator, size: int) -> IntArray:
-        """Draw constraints uniformly, with repeats."""
-        return rng.integers(self.n_constraints, size=size)
+        """Draw constraints uniformly, with repeats, ascending."""
+        drawn = rng.integers(self.n_constraints, size=size)
+        drawn.sort()
+        return drawn
 
     def touched(self) -> tuple[IntArray, FloatArray]:
         """Return nothing: no constraint has a weight of its own."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray, frozen_floats
+from dszog._arrays import FloatArray, IntArray, all_finite, freeze, frozen_floats
 from dszog._validation import shown
 from dszog.calls import Session, session
 from dszog.errors import EvaluationError, PrecisionWarning
@@ -44,23 +45,22 @@ def answer(problem: Problem, queries: Sequence[Query]) -> tuple[Reply, ...]:
 
 
 def _answer(problem: Problem, query: Query, calls: Session) -> Reply:
-    n_points = len(query.steps) + 1
     losses, loss_places = query.distinct_losses
     constraints, constraint_places = query.distinct_constraints
-    loss_values = constraint_values = np.empty((n_points, 0))
-    loss_gradients = jacobian = NO_GRADIENTS
+    loss_values = constraint_values = _no_values(len(query.steps) + 1)
     if not len(losses) and not len(constraints):
         return Reply(losses=loss_values, constraints=constraint_values)
     points = problem.unscaled(query.points(problem.size))
     one = _Asker(query, points, problem.x_scale, calls)
+    loss_gradients = jacobian = NO_GRADIENTS
     if len(losses):
-        loss = "loss" if problem.size.n_losses > 1 else "objective"
-        loss_values = one.values(loss, problem.losses.values, losses)
+        loss = "loss" if len(problem.losses) > 1 else "objective"
+        loss_values = one.values(loss, problem.losses.values_at, losses)
         if query.want == "gradients":
             loss_gradients = one.gradients(loss, problem.losses.gradient, losses)
     if len(constraints) and problem.constraints is not None:
         family = problem.constraints
-        constraint_values = one.values("constraint", family.values, constraints)
+        constraint_values = one.values("constraint", family.values_at, constraints)
         if query.want == "gradients":
             jacobian = one.gradients("constraint", family.jacobian, constraints)
     return Reply(
@@ -70,6 +70,11 @@ def _answer(problem: Problem, query: Query, calls: Session) -> Reply:
         jacobian=_spread(jacobian, constraint_places, axis=0),
         failures=tuple(one.failures),
     )
+
+
+@cache
+def _no_values(n_points: int) -> FloatArray:
+    return frozen_floats(np.empty((n_points, 0)))
 
 
 class _Asker:
@@ -89,10 +94,10 @@ class _Asker:
         shape = (len(self._points), len(indices))
         cure = "one row per point and one column per index."
         table = self._call(what, function, self._points, indices, shape, cure)
-        bad = np.argwhere(~np.isfinite(table))
-        if len(bad):
-            row, column = bad[0]
-            self._note_value(what, indices[column], row, table[row, column])
+        if all_finite(table):
+            return freeze(table)
+        row, column = np.argwhere(~np.isfinite(table))[0]
+        self._note_value(what, indices[column], row, table[row, column])
         return _known(table)
 
     def gradients(self, what: str, function: Any, indices: IntArray) -> FloatArray:
@@ -101,9 +106,8 @@ class _Asker:
         shape = (len(indices), len(self._points[0]))
         cure = "one gradient per row."
         table = self._call(what, function, self._points[0], indices, shape, cure)
-        bad = np.argwhere(~np.isfinite(table))
-        if len(bad):
-            row, column = bad[0]
+        if not all_finite(table):
+            row, column = np.argwhere(~np.isfinite(table))[0]
             self._note_value(what, indices[row], 0, table[row, column])
         return _known(table * self._x_scale)
 
@@ -116,14 +120,16 @@ class _Asker:
         shape: tuple[int, int],
         cure: str,
     ) -> FloatArray:
-        indices.flags.writeable = False
-        unknown = np.full(shape, np.nan)
         self._calls.errors.clear()
         try:
             returned = function(where, indices)
         except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
             self._note_error(what, indices, 0, error)
-            return unknown
+            return np.full(shape, np.nan)
+        is_plain = type(returned) is np.ndarray and returned.dtype == np.float64
+        if is_plain and returned.shape == shape:  # as it should be: a copy will do
+            return np.array(returned, order="C")
+        unknown = np.full(shape, np.nan)
         if np.ma.isMaskedArray(returned):
             cure = "Return numbers everywhere: array.filled(...)."
             happened = "returned a masked array"
@@ -234,8 +240,8 @@ def _known(table: FloatArray) -> FloatArray:
     return frozen_floats(np.where(np.isfinite(table), table, np.nan))
 
 
-def _spread(values: FloatArray, places: IntArray, axis: int) -> FloatArray:
+def _spread(values: FloatArray, places: IntArray | None, axis: int) -> FloatArray:
     """Give each repeated index the value of its one evaluation."""
-    if not values.size:
+    if places is None or not values.size:
         return values
-    return frozen_floats(np.take(values, places, axis=axis))
+    return freeze(values.take(places, axis=axis))

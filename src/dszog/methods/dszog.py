@@ -17,13 +17,14 @@ References
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray, frozen_floats
+from dszog._arrays import FloatArray, IntArray, freeze, frozen_floats
 from dszog._random import distinct_indices, stream
 from dszog._validation import (
     check_choice,
@@ -44,11 +45,13 @@ from dszog.gradients import (
     central_difference,
     draw_directions,
     forward_difference,
+    row_means,
 )
+from dszog.kernels import batches
 from dszog.methods.base import Info, State
 from dszog.methods.start import StartPass
 from dszog.methods.theory import TheoremConstants, theorem_parameters
-from dszog.penalties import squared_violation
+from dszog.penalties import squared_violation, violations
 from dszog.query import NO_INDICES, ProblemSize, Query, Reply, check_replies, cost
 from dszog.sampling import (
     constraints_per_draw,
@@ -318,12 +321,14 @@ class DSZOG:
         steps = self.radius * directions
         if self.antithetic:
             steps = np.concatenate([steps, -steps])
-        # Seen from a little inside the bounds, no direction has to be cut short.
-        reach = np.abs(steps).max(axis=0, initial=0.0)
+        base = state.x
+        if size.has_bounds:
+            # Seen from a little inside the bounds, no direction has to be cut short.
+            base = size.inside(base, np.abs(steps).max(axis=0, initial=0.0))
         around = Query(
             iteration=state.iteration,
-            x=size.inside(state.x, reach),
-            steps=steps,
+            x=base,
+            steps=freeze(steps),
             losses=NO_INDICES if size.has_gradient else losses,
             constraints=NO_INDICES if size.has_jacobian else constraints,
             paired=self.antithetic,
@@ -352,8 +357,8 @@ class DSZOG:
         velocity = (1 - b) * state.velocity + b * estimate  # line 14
         scale = self._decay(state) * self.step_size
         if self.adaptive:
-            norm = np.sqrt(np.square(velocity).sum())
-            scale = scale / (np.sqrt(norm) + self.step_eps)
+            norm = math.sqrt(np.add.reduce(np.square(velocity)))
+            scale = scale / (math.sqrt(norm) + self.step_eps)
         x = state.size.clip(state.x - scale * velocity)  # line 5
 
         distribution = state.distribution
@@ -365,12 +370,15 @@ class DSZOG:
                 first,
                 constraints_per_draw(queries[2].constraints, state.size),
             )
-        next_state = replace(
-            state,
+        next_state = DSZOGState(
             iteration=state.iteration + 1,
+            seed=state.seed,
+            size=state.size,
             x=x,
             velocity=velocity,
             distribution=distribution,
+            start=None,
+            first_iteration=state.first_iteration,
             n_queries=state.n_queries + cost(queries, state.size).total,
         )
         return next_state, self._info(next_state, replies)
@@ -445,19 +453,30 @@ class DSZOG:
         directions are read off the query, from which a failed one may be missing.
         """
         around, at, _ = replies
+        kernels = batches()
+        is_black_box = not (size.has_gradient or size.has_jacobian)
+        if kernels and is_black_box and not self.antithetic:
+            found: FloatArray = kernels.penalised_difference(
+                around.losses,
+                around.constraints,
+                self.penalty,
+                query.steps,
+                self.radius,
+            )
+            return found
         gradient = np.zeros(size.dim)
         values = np.zeros(len(around.losses))
         if size.has_gradient:
             gradient += at.loss_gradients.mean(axis=0)
         else:
-            values += around.losses.mean(axis=1)
+            values += row_means(around.losses)
         if size.n_constraints and size.has_jacobian:
             slopes = 2.0 * np.maximum(at.constraints[0], 0.0)
             gradient += (
                 self.penalty * np.einsum("j,jd->d", slopes, at.jacobian) / len(slopes)
             )
         elif size.n_constraints:
-            values += self.penalty * squared_violation(around.constraints).mean(axis=1)
+            values += self.penalty * row_means(squared_violation(around.constraints))
         if len(values) > 1:
             directions = query.steps / self.radius
             difference = forward_difference
@@ -577,15 +596,19 @@ class DSZOG:
         size = state.size
         losses = at.losses[0] if size.has_gradient else around.losses[0]
         drawn = at.constraints[0] if size.has_jacobian else around.constraints[0]
-        seen = np.concatenate([drawn, dual.constraints[0]])
         uniform = drawn if self.distribution == "uniform" else dual.constraints[0]
-        nan = float("nan")
+        worst, share, weighted = math.nan, math.nan, 0.0
+        if len(uniform):
+            worst, n_violated, _ = violations(uniform)
+            share = n_violated / len(uniform)
+        if len(drawn):
+            worst_drawn, _, total = violations(drawn)
+            worst = max(worst_drawn, worst)
+            weighted = total / len(drawn)
         return Info(
-            sampled_objective=float(losses.mean()),
-            sampled_violation=float(np.maximum(seen, 0.0).max()) if len(seen) else nan,
-            sampled_share=float((uniform > 0.0).mean()) if len(uniform) else nan,
-            weighted_violation=float(np.maximum(drawn, 0.0).mean())
-            if len(drawn)
-            else 0.0,
+            sampled_objective=float(np.add.reduce(losses)) / len(losses),
+            sampled_violation=worst,
+            sampled_share=share,
+            weighted_violation=weighted,
             n_touched=len(self.weights(state)[0]),
         )

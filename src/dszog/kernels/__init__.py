@@ -1,0 +1,79 @@
+"""The hot loops as compiled kernels, where Numba is installed.
+
+Each kernel does in one pass what plain NumPy does in many small calls, and has its
+plain form as the reference: ``distribution/sparse.py`` for ``_dual``,
+``rows.py`` for ``_rows``, ``query.py`` and ``gradients.py`` for
+``_batches``. Results agree to rounding. Kernels are compiled
+at their first call and kept on disk. ``DSZOG_KERNELS=numpy`` in the environment does
+without them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+SWITCH = "DSZOG_KERNELS"
+"""The environment variable that chooses "numba" (the default) or "numpy"."""
+
+
+@cache
+def dual() -> ModuleType | None:
+    """Return the kernels of the weights; None where plain NumPy has to do."""
+    if not is_on():
+        return None
+    from dszog.kernels import _dual
+
+    return _explained(_dual)
+
+
+@cache
+def rows() -> ModuleType | None:
+    """Return the kernels of scores of rows; None where plain NumPy has to do."""
+    if not is_on():
+        return None
+    from dszog.kernels import _rows
+
+    return _explained(_rows)
+
+
+@cache
+def batches() -> ModuleType | None:
+    """Return the kernels of batches; None where plain NumPy has to do."""
+    if not is_on():
+        return None
+    from dszog.kernels import _batches
+
+    return _explained(_batches)
+
+
+@cache
+def is_on() -> bool:
+    """Whether kernels are used: Numba is installed and was not switched off."""
+    if os.environ.get(SWITCH, "numba") == "numpy":
+        return False
+    try:
+        import numba  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _explained(kernels: ModuleType) -> ModuleType:
+    """Say why the first call takes seconds, if nothing is kept on disk yet."""
+    kept = Path(kernels.FIRST.stats.cache_path)
+    name = kernels.__name__.rsplit(".", 1)[-1]
+    if not any(kept.glob(f"{name}.*.nbi")):
+        logging.getLogger("dszog").warning(
+            "Compiling the kernels of %s, once; later runs find them on disk. "
+            "%s=numpy does without them.",
+            kernels.__name__,
+            SWITCH,
+        )
+    return kernels

@@ -1,0 +1,289 @@
+"""Every compiled kernel does what its plain form does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+import dszog
+from dszog import kernels
+from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog._random import CHECK, distinct_indices, stream
+from dszog.distribution import DualStep, SparseDistribution
+from dszog.distribution.base import _places
+from dszog.distribution.projection import project_with_background
+from dszog.gradients import forward_difference
+from dszog.penalties import squared_violation, violations
+from dszog.query import Query, _distinct_plainly
+from dszog.rows import Rows
+
+pytest.importorskip("numba")
+
+AGREEMENT = 1e-12  # of weights, which sum to 1
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def some_steps(centred: bool, adaptive: bool, share: float) -> DualStep:
+    return DualStep(
+        step_size=0.01,
+        averaging=share,
+        mixing=1.0 - share / 2,
+        penalty=30.0,
+        ridge=1e-6,
+        step_eps=1e-8,
+        adaptive=adaptive,
+        centred=centred,
+    )
+
+
+@given(
+    seed=seeds,
+    n_constraints=st.sampled_from([3, 40, 10**4, 10**12]),
+    size=st.floats(1e-8, 1e6),
+    share=st.floats(0.05, 1.0),
+    centred=st.booleans(),
+    adaptive=st.booleans(),
+)
+def test_the_compiled_dual_step_is_the_plain_one(
+    seed: int,
+    n_constraints: int,
+    size: float,
+    share: float,
+    centred: bool,
+    adaptive: bool,
+) -> None:
+    rng = np.random.default_rng(seed)
+    step = some_steps(centred, adaptive, share)
+    compiled = SparseDistribution.from_weights(
+        n_constraints, np.empty(0, dtype=np.int64), np.empty(0)
+    )
+    plain = compiled
+    for i in range(25):
+        indices = distinct_indices(rng, n_constraints, min(20, n_constraints))
+        penalties = size * np.maximum(rng.standard_normal(len(indices)) - 0.5, 0.0)
+        penalties *= i % 7 != 3  # now and then nothing is violated
+        compiled = compiled.learn(indices, penalties, step, i == 0)
+        plain = plain._learn_plainly(indices, penalties, step, i == 0, None)
+        assert_alike(compiled, plain)
+
+
+def assert_alike(one: SparseDistribution, other: SparseDistribution) -> None:
+    """Compare on the union of the touched: what merges when may differ by rounding."""
+    union = np.union1d(one.indices, other.indices)
+    weights = [weights_at(each, union) for each in (one, other)]
+    np.testing.assert_allclose(weights[0], weights[1], rtol=1e-9, atol=AGREEMENT)
+    rest = [each.n_background * each.background_weight for each in (one, other)]
+    assert rest[0] == pytest.approx(rest[1], rel=1e-9, abs=AGREEMENT)
+    total = float(one.weights.sum()) + rest[0]
+    assert total == pytest.approx(1.0, abs=1e-12)
+    assert (one.weights >= 0.0).all()
+
+
+def weights_at(distribution: SparseDistribution, indices: IntArray) -> FloatArray:
+    found = np.full(len(indices), distribution.background_weight)
+    places = np.searchsorted(indices, distribution.indices)
+    found[places] = distribution.weights
+    return found
+
+
+@given(
+    seed=seeds,
+    scale=st.sampled_from([1e-300, 1e-12, 1e-3, 1.0, 1e6, 1e17, 1e150, 1e300]),
+    k=st.integers(0, 60),
+    n_background=st.sampled_from([0, 1, 7, 10**12]),
+)
+def test_the_compiled_projection_is_the_plain_one(
+    seed: int, scale: float, k: int, n_background: int
+) -> None:
+    if k + n_background == 0:
+        return
+    rng = np.random.default_rng(seed)
+    values, background = scale * rng.standard_normal(k), scale * rng.standard_normal()
+    expected, rest = project_with_background(values, background, n_background)
+    found = values.copy()
+    compiled = load("_dual")._project(found, background, n_background)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=AGREEMENT)
+    assert compiled == pytest.approx(rest, rel=1e-9, abs=AGREEMENT)
+    assert found.sum() + n_background * compiled == pytest.approx(1.0, abs=1e-9)
+
+
+def test_a_step_that_is_not_finite_is_refused_as_in_the_plain_form() -> None:
+    start = SparseDistribution.from_weights(
+        10, np.empty(0, dtype=np.int64), np.empty(0)
+    )
+    step = some_steps(centred=False, adaptive=False, share=1.0)
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(dszog.DszogError, match="finite"),
+    ):
+        start.learn(np.array([1]), np.array([np.inf]), step, True)
+
+
+@given(seed=seeds, k=st.integers(0, 50), rest=st.sampled_from([0.0, 1e-9, 0.7]))
+def test_compiled_places_are_the_plain_ones_to_the_bit(
+    seed: int, k: int, rest: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    weights = rng.random(k) * (rng.random(k) > 0.3)
+    if weights.sum() + rest == 0.0:
+        return
+    uniforms = np.sort(np.append(rng.random(40), [0.0, np.nextafter(1.0, 0.0)]))
+    good, places = load("_dual").places(frozen_floats(weights), rest, uniforms)
+    assert good
+    np.testing.assert_array_equal(places, _places(weights, rest, uniforms))
+    assert (np.append(weights, rest)[places] > 0.0).all()
+
+
+@given(st.lists(st.integers(0, 30), max_size=60), st.booleans())
+def test_repeats_are_found_alike(indices: list[int], ascending: bool) -> None:
+    given_indices = frozen_ints(sorted(indices) if ascending else indices)
+    query = Query.at(np.zeros(1), iteration=0, constraints=given_indices)
+    distinct, places = query.distinct_constraints
+    plain, plain_places = _distinct_plainly(given_indices)
+    np.testing.assert_array_equal(distinct, plain)
+    for found in (places, plain_places):
+        back = distinct if found is None else distinct[found]
+        np.testing.assert_array_equal(back, given_indices)
+    assert not distinct.flags.writeable
+
+
+@given(seed=seeds, shape=st.tuples(*[st.integers(1, 9)] * 4))
+def test_the_compiled_difference_is_the_plain_one(
+    seed: int, shape: tuple[int, int, int, int]
+) -> None:
+    n_directions, n_losses, n_constraints, dim = shape
+    rng = np.random.default_rng(seed)
+    losses = rng.standard_normal((n_directions + 1, n_losses))
+    constraints = rng.standard_normal((n_directions + 1, n_constraints))
+    directions, radius, penalty = rng.standard_normal((n_directions, dim)), 1e-2, 7.0
+    compiled = load("_batches").penalised_difference(
+        losses, constraints, penalty, radius * directions, radius
+    )
+    values = losses.mean(axis=1) + penalty * squared_violation(constraints).mean(axis=1)
+    plain = forward_difference(values, directions, radius)
+    np.testing.assert_allclose(compiled, plain, rtol=1e-9, atol=1e-8)
+
+
+@given(st.lists(st.floats(-10, 10), max_size=20))
+def test_violations_are_counted_alike(values: list[float]) -> None:
+    array = np.array(values, dtype=float)
+    worst, n_violated, total = violations(array)
+    over = np.maximum(array, 0.0)
+    assert worst == over.max(initial=0.0)
+    assert n_violated == int((array > 0.0).sum())
+    assert total == pytest.approx(float(over.sum()))
+
+
+# -------------------------------------------------------------------- scores of rows
+
+
+def mostly_zeros(seed: int, n: int = 40, dim: int = 12) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    matrix: FloatArray = rng.standard_normal((n, dim)) * (rng.random((n, dim)) < 0.15)
+    return matrix
+
+
+@given(seed=seeds, n_points=st.integers(1, 12))
+def test_scores_of_sparse_rows_are_those_of_dense_ones(
+    seed: int, n_points: int
+) -> None:
+    X = mostly_zeros(seed)
+    rng = np.random.default_rng(seed + 1)
+    points, indices = rng.standard_normal((n_points, 12)), rng.integers(40, size=9)
+    expected = points @ X[indices].T
+    for matrix in (X, sparse.csr_array(X), sparse.coo_matrix(X)):
+        rows = Rows("test", "X", matrix)
+        assert rows.csr is not None
+        np.testing.assert_allclose(rows.scores(points, indices), expected, atol=1e-12)
+        np.testing.assert_allclose(rows.all_scores(points[0]), X @ points[0])
+        np.testing.assert_array_equal(rows.dense(indices), X[indices])
+
+
+def test_no_bit_of_a_score_depends_on_what_else_is_asked() -> None:
+    X = mostly_zeros(3)
+    rng = np.random.default_rng(0)
+    points, indices = rng.standard_normal((11, 12)), np.arange(40)
+    pairs = dszog.Constraints.pairwise(X[:15], X[15:], margin=0.1)
+    rows = Rows("test", "X", X)
+    all_pairs = np.arange(len(pairs))
+    together = rows.scores(points, indices), pairs.values(points, all_pairs)
+    for k in range(11):
+        alone = points[k : k + 1]
+        np.testing.assert_array_equal(rows.scores(alone, indices)[0], together[0][k])
+        found = pairs.values(alone, all_pairs[7:300])[0]
+        np.testing.assert_array_equal(found, together[1][k, 7:300])
+
+
+@given(seed=seeds, n_points=st.integers(1, 12))
+def test_pairs_of_sparse_rows_are_those_of_dense_ones(seed: int, n_points: int) -> None:
+    X = mostly_zeros(seed)
+    rng = np.random.default_rng(seed + 1)
+    points = rng.standard_normal((n_points, 12))
+    pairs = dszog.Constraints.pairwise(sparse.csr_array(X[:15]), X[15:], margin=-0.1)
+    indices = rng.integers(len(pairs), size=30)
+    differences = X[15:][indices % 25] - X[:15][indices // 25]
+    expected = points @ differences.T - 0.1
+    np.testing.assert_allclose(pairs.values(points, indices), expected, atol=1e-12)
+    np.testing.assert_array_equal(pairs.jacobian(points[0], indices), differences)
+    worst = (X[15:] @ points[0])[:, None] - X[:15] @ points[0] - 0.1
+    assert pairs.summary(points[0]).n_violated == int((worst > 0).sum())
+
+
+# ------------------------------------------------------------------- the whole library
+
+
+def test_a_run_with_kernels_is_the_run_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = mostly_zeros(5, n=60)
+    y = np.where(X.sum(axis=1) > 0, 1.0, -1.0)
+
+    def problem() -> dszog.Problem:
+        losses = dszog.Losses.linear(X, y, lambda s, y: np.logaddexp(0.0, -y * s))
+        pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0])
+        return dszog.Problem(losses, pairs.black_box(), 12)
+
+    found = dszog.minimize(problem(), seed=1, max_iterations=60)
+    switch_off(monkeypatch)
+    plain = dszog.minimize(problem(), seed=1, max_iterations=60)
+    np.testing.assert_allclose(found.x, plain.x, atol=1e-7)
+    assert found.nfev == plain.nfev
+
+
+def switch_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernels.SWITCH, "numpy")
+    for function in (kernels.is_on, kernels.dual, kernels.rows, kernels.batches):
+        function.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Any:
+    yield
+    for function in (kernels.is_on, kernels.dual, kernels.rows, kernels.batches):
+        function.cache_clear()
+
+
+def test_importing_the_library_neither_loads_nor_compiles_anything() -> None:
+    code = "import dszog, sys; sys.exit('numba' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("iteration", [0, 1, 2**40])
+def test_a_stream_is_the_generator_with_that_key(seed: int, iteration: int) -> None:
+    key = seed + (iteration << 64)
+    reference = np.random.Generator(np.random.Philox(key=key))
+    draws = stream(seed, iteration).standard_normal(50)
+    np.testing.assert_array_equal(draws, reference.standard_normal(50))
+    other = stream(seed, iteration, CHECK).standard_normal(50)
+    assert not np.array_equal(draws, other)
+
+
+def load(name: str) -> Any:
+    return __import__(f"dszog.kernels.{name}", fromlist=["kernels"])
