@@ -38,17 +38,16 @@ class Record:
     keeps_calls: bool = True
     calls: list[Call] = field(default_factory=list)
     began: list[float] = field(default_factory=list)  # seconds, one per loss call
-    calls_before: list[int] = field(default_factory=list)  # likewise
-    n_calls: int = 0
+    inside_before: list[float] = field(default_factory=list)  # likewise
+    inside: float = 0.0  # seconds that the calls took
 
     def losses(self, values: Values) -> Values:
         """Return the losses, recorded: each iteration asks for them once."""
 
         def recorded(points: FloatArray, indices: IntArray) -> Any:
             self.began.append(time.perf_counter())
-            self.calls_before.append(self.n_calls)
-            self._keep("loss", points, indices)
-            return values(points, indices)
+            self.inside_before.append(self.inside)
+            return self._made("loss", values, points, indices)
 
         return recorded
 
@@ -56,17 +55,32 @@ class Record:
         """Return the constraints, recorded."""
 
         def recorded(points: FloatArray, indices: IntArray) -> Any:
-            self._keep("pair", points, indices)
-            return values(points, indices)
+            return self._made("pair", values, points, indices)
 
         return recorded
 
-    def _keep(
-        self, kind: Literal["loss", "pair"], points: FloatArray, indices: IntArray
-    ) -> None:
-        self.n_calls += 1
+    def _made(
+        self,
+        kind: Literal["loss", "pair"],
+        values: Values,
+        points: FloatArray,
+        indices: IntArray,
+    ) -> Any:
         if self.keeps_calls:
             self.calls.append(Call(kind, np.array(points), np.array(indices)))
+        before = time.perf_counter()
+        answer = values(points, indices)
+        self.inside += time.perf_counter() - before
+        return answer
+
+    def overhead(self, first: int, last: int) -> float:
+        """Return the time of these iterations over that inside their calls."""
+        elapsed = self.began[last] - self.began[first]
+        return elapsed / (self.inside_before[last] - self.inside_before[first])
+
+    def seconds_each(self, first: int, last: int) -> float:
+        """Return the mean time of these iterations."""
+        return (self.began[last] - self.began[first]) / (last - first)
 
     def of_iterations(self, first: int, last: int) -> list[Call]:
         """Return the calls from the loss call `first` up to the loss call `last`."""

@@ -106,6 +106,7 @@ def a9a_timing(effort: Effort) -> Iterator[Row]:
     method = _fitting(as_timed(), rows)
     n, warm_up = effort.iterations, 20
     calls: list[Any] = []
+    inside: list[float] = []
     data = PairwiseData(rows.train.dense, rows.train.y)
 
     def iterations() -> float:
@@ -113,7 +114,8 @@ def a9a_timing(effort: Effort) -> Iterator[Row]:
         problem = _a9a_problem(rows, record)
         dszog.minimize(problem, method=method, max_iterations=n + warm_up + 1, seed=0)
         calls[:] = record.of_iterations(warm_up, warm_up + n)
-        return (record.began[warm_up + n] - record.began[warm_up]) / n
+        inside.append(record.overhead(warm_up, warm_up + n))
+        return record.seconds_each(warm_up, warm_up + n)
 
     def frozen() -> float:
         return seconds(lambda: frozen_evaluation(data, calls)) / n
@@ -131,6 +133,11 @@ def a9a_timing(effort: Effort) -> Iterator[Row]:
             "data": rows.name,
         },
     )
+    yield Row.of(
+        f"iteration / time inside the problem's own values ({rows.name}, the same)",
+        Spread.of(inside[1:]),
+        unit="x",
+    )
 
 
 def slow_black_box(effort: Effort) -> Iterator[Row]:
@@ -143,9 +150,7 @@ def slow_black_box(effort: Effort) -> Iterator[Row]:
         record = Record(keeps_calls=False)
         problem = _a9a_problem(rows, record, pause=SLOW_CALL)
         dszog.minimize(problem, method=method, max_iterations=n + warm_up + 1, seed=0)
-        first, last = warm_up, warm_up + n
-        n_calls = record.calls_before[last] - record.calls_before[first]
-        return (record.began[last] - record.began[first]) / (n_calls * SLOW_CALL)
+        return record.overhead(warm_up, warm_up + n)
 
     yield Row.of(
         f"iteration / time in a black box of 1 ms a call ({rows.name})",

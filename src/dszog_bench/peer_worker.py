@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -20,6 +22,7 @@ from dszog_bench.customers import customers_case
 from dszog_bench.peers import PEERS, quietly
 from dszog_bench.relaxed import relaxed_case
 
+GRACE = 1.5  # times the seconds, after which a solver is ended wherever it is
 CASES: dict[str, Callable[[], Case]] = {
     "relaxed": relaxed_case,
     "relaxed-1": lambda: relaxed_case(1),
@@ -45,8 +48,14 @@ class Request:
     gigabytes: float
 
 
-def answer(request: Request) -> dict[str, Any]:
-    """Run the solver and return its row."""
+def answer(
+    request: Request, late: Callable[[dict[str, Any]], None] | None = None
+) -> dict[str, Any]:
+    """Run the solver and return its row.
+
+    A solver that does not look up for long, between two values, cannot be stopped: then
+    `late` is called, from another thread, with what is known so far.
+    """
     check_choice("peers", "case", request.case, CASES)
     check_choice("peers", "peer", request.peer, PEERS)
     peer = PEERS[request.peer]
@@ -57,20 +66,33 @@ def answer(request: Request) -> dict[str, Any]:
     limit_memory(request.gigabytes)
     budget = Budget(case, request.seconds, request.queries)
     why = "the solver gave up"
+    watchdog = None
+    if late is not None:
+
+        def bark() -> None:
+            late(row | _found(budget, "time, inside the solver"))
+
+        watchdog = threading.Timer(GRACE * request.seconds, bark)
+        watchdog.daemon = True
+        watchdog.start()
     try:
         with quietly(), suppress(OverError):
             peer.solve(budget, request.seed)
     except MemoryError as error:
         why = f"cannot hold the problem: {str(error) or 'out of memory'}"
-    if budget.is_reached:
-        outcome, why = "reached", ""
-    else:
-        outcome = "not reached"
-        if budget.ended is not None:
-            why = "time" if budget.own_seconds > request.seconds else "queries"
-    return row | {
-        "outcome": outcome,
-        "why": why,
+    if watchdog is not None:
+        watchdog.cancel()
+    if budget.ended is not None:
+        why = "time" if budget.own_seconds > request.seconds else "queries"
+    return row | _found(budget, why)
+
+
+def _found(budget: Budget, why: str) -> dict[str, Any]:
+    """Return what a budget tells of a run; `why` is for one that was in vain."""
+    case = budget.case
+    return {
+        "outcome": "reached" if budget.is_reached else "not reached",
+        "why": "" if budget.is_reached else why,
         "own_seconds": budget.own_seconds,
         "loss_queries": budget.n_losses,
         "constraint_queries": budget.n_constraints,
@@ -95,5 +117,11 @@ def _finite(value: float) -> float | None:
     return value if abs(value) < float("inf") else None
 
 
+def _write_and_leave(row: dict[str, Any]) -> None:
+    sys.__stdout__.write(json.dumps(row))  # type: ignore[union-attr]
+    sys.__stdout__.flush()  # type: ignore[union-attr]
+    os._exit(0)
+
+
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(answer(Request(**json.loads(sys.argv[1])))))
+    _write_and_leave(answer(Request(**json.loads(sys.argv[1])), _write_and_leave))

@@ -27,6 +27,11 @@ Solve: TypeAlias = Callable[[Budget, int], None]
 PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)  # on the sum of squared violations
 REACH = 2.0  # half the width of the box around the start, for solvers that need one
 WATCHED_EVERY = 20  # iterations of DSZOG
+MANY_VARIABLES = (  # NOMAD's models take minutes there between two values
+    "QUAD_MODEL_SEARCH no",
+    "EVAL_QUEUE_SORT DIR_LAST_SUCCESS",
+    "DIRECTION_TYPE ORTHO 2N",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +248,7 @@ def _nomad(budget: Budget, seed: int) -> None:
             f"DIMENSION {len(start)}",
             f"SEED {seed}",
             "DISPLAY_DEGREE 0",
+            *(MANY_VARIABLES if len(start) > 20 else ()),
         ],
     )
 

@@ -99,4 +99,4 @@ def iteration_seconds(
         seed=seed,
         progress=progress,
     )
-    return (record.began[warm_up + n_iterations] - record.began[warm_up]) / n_iterations
+    return record.seconds_each(warm_up, warm_up + n_iterations)
