@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -31,6 +32,8 @@ class Budget:
         Of real time.
     queries : int
         In all.
+    leave : callable, optional
+        For a solver that swallows exceptions.
     """
 
     case: Case
@@ -42,6 +45,7 @@ class Budget:
     best_gap: float = np.inf  # the least objective over the optimum that was feasible
     least_violation: float = np.inf
     ended: float | None = None  # own seconds when the solver was stopped
+    leave: Callable[[], None] | None = None  # ends the process, where one may
     _began: float = field(default_factory=time.perf_counter)
     _watching: float = 0.0
     _known: dict[str, tuple[bytes, object]] = field(default_factory=dict)

@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.progress import TimeElapsedColumn as Elapsed
-from rich.table import Table
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from dszog._validation import did_you_mean
 from dszog.errors import InputError
@@ -29,7 +33,6 @@ def run_bench(
     output: Path,
     full: bool = False,
     data: Folder | None = None,
-    quick: Effort = QUICK,
 ) -> int:
     """Measure; return 0 if every bar that was looked at is met, else 3.
 
@@ -45,12 +48,10 @@ def run_bench(
         More blocks, larger tables.
     data : path, optional
         Folder with a9a and a9a.t.
-    quick : Effort
-        What is done without `full`.
     """
     names = _wanted(what, full)
     named_folder(data)  # refused before anything is measured
-    effort = replace(FULL if full else quick, data=data)
+    effort = replace(FULL if full else QUICK, data=data)
     for name, version in versions().items():
         console.print(f"{name} {version}", style="dim", markup=False)
     is_met = True
@@ -145,16 +146,8 @@ def _bar(console: Console) -> Progress:
         TextColumn("bench"),
         BarColumn(),
         MofNCompleteColumn(),
-        Elapsed(),
+        TimeElapsedColumn(),
         TextColumn("{task.description}"),
         console=console,
         disable=not console.is_terminal,
     )
-
-
-def as_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Return a table for the terminal."""
-    table = Table(*heads)
-    for cells in rows:
-        table.add_row(*cells)
-    return table

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from dszog._validation import check_choice
@@ -65,14 +66,17 @@ def answer(
     case = CASES[request.case]()
     limit_memory(request.gigabytes)
     budget = Budget(case, request.seconds, request.queries)
-    why = "the solver gave up"
+    why = "the solver ended by itself"
     watchdog = None
     if late is not None:
 
-        def bark() -> None:
-            late(row | _found(budget, "time, inside the solver"))
+        def bark(why: str) -> None:
+            late(row | _found(budget, why))
 
-        watchdog = threading.Timer(GRACE * request.seconds, bark)
+        budget.leave = partial(bark, "time")
+        watchdog = threading.Timer(
+            GRACE * request.seconds, bark, ["time, inside the solver"]
+        )
         watchdog.daemon = True
         watchdog.start()
     try:

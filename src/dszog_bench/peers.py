@@ -230,7 +230,9 @@ def _nomad(budget: Budget, seed: int) -> None:
         try:
             text = f"{budget.objective(x)} {float(budget.constraints(x).max())}"
         except OverError:
-            return 0  # a failed evaluation: what is over stays over
+            if budget.leave is not None:
+                budget.leave()
+            return 0  # a failed evaluation, as all that follow
         point.setBBO(text.encode("UTF-8"))
         return 1
 
