@@ -34,6 +34,7 @@ N_FEATURES, N_HIDDEN, N_NEW = 10, 8, 2000
 SLACK = 0.05
 TARGET_GAIN = 0.9  # of what the optimum gains over the old model
 TARGET_VIOLATION = 0.005  # a tenth of the slack
+LARGEST_RESIDUAL = 1e-5  # of the first-order conditions at a reference
 BLOCK = 2**15  # customers whose values are made at a time
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -308,7 +309,13 @@ class Customers:
         return self._between(self.old, x)
 
     def reference(self, n_starts: int = 5) -> Reference:
-        """Return the best of several starts, with its KKT residual."""
+        """Return the best of several starts, with its KKT residual.
+
+        Raises
+        ------
+        RuntimeError
+            If the best point found is infeasible or not stationary.
+        """
         began = time.perf_counter()
         rng = np.random.Generator(np.random.Philox(key=self.seed + 1))
         free = minimize(self.objective, self.old, jac=self._gradient, method="BFGS").x
@@ -320,6 +327,11 @@ class Customers:
         best = int(np.argmin(values))
         w = ends[best][0]
         residual, multipliers = self._kkt(w)
+        if self.worst(w) > 0.0 or residual > LARGEST_RESIDUAL:
+            raise RuntimeError(
+                f"customers, {self.name}, m = {self.m:,}: no optimum found (violation "
+                f"{self.worst(w):.1e}, KKT residual {residual:.1e})"
+            )
         return Reference(
             model=self.name,
             m=self.m,

@@ -14,7 +14,8 @@ from typing import Any
 
 from rich.console import Console
 
-from dszog_bench.peer_worker import CASES, Request
+from dszog_bench.customers import reference_path
+from dszog_bench.peer_worker import CUSTOMERS, Request
 from dszog_bench.peers import PEERS
 from dszog_bench.records import markdown, versions, write_json
 
@@ -22,7 +23,9 @@ COSTS = {"0": 0.0, "10 us": 1e-5, "1 ms": 1e-3}  # seconds of one constraint's v
 LATEST = 3.0  # times the seconds, and a minute: a process is killed then
 PEER_TABLES: dict[str, tuple[str, ...]] = {
     "peers": ("relaxed",),
-    "peers-customers": tuple(name for name in CASES if name.startswith("customers")),
+    "peers-customers": tuple(
+        name for name, what in CUSTOMERS.items() if reference_path(*what).exists()
+    ),
 }
 """Tables by the name that the command takes, and the cases in each."""
 

@@ -19,21 +19,24 @@ from typing import Any
 from dszog._validation import check_choice
 from dszog_bench.budget import Budget, OverError
 from dszog_bench.cases import Case
-from dszog_bench.customers import customers_case
+from dszog_bench.customers import ModelName, customers_case
 from dszog_bench.peers import PEERS, quietly
 from dszog_bench.relaxed import relaxed_case
 
 GRACE = 1.5  # times the seconds, after which a solver is ended wherever it is
+CUSTOMERS: dict[str, tuple[ModelName, int]] = {
+    "customers-linear-1e4": ("linear", 10**4),
+    "customers-linear-1e5": ("linear", 10**5),
+    "customers-linear-1e6": ("linear", 10**6),
+    "customers-neural-1e4": ("neural", 10**4),
+    "customers-neural-1e5": ("neural", 10**5),
+    "customers-neural-1e6": ("neural", 10**6),
+}
 CASES: dict[str, Callable[[], Case]] = {
     "relaxed": relaxed_case,
     "relaxed-1": lambda: relaxed_case(1),
     "relaxed-2": lambda: relaxed_case(2),
-    "customers-linear-1e4": lambda: customers_case("linear", 10**4),
-    "customers-linear-1e5": lambda: customers_case("linear", 10**5),
-    "customers-linear-1e6": lambda: customers_case("linear", 10**6),
-    "customers-neural-1e4": lambda: customers_case("neural", 10**4),
-    "customers-neural-1e5": lambda: customers_case("neural", 10**5),
-    "customers-neural-1e6": lambda: customers_case("neural", 10**6),
+    **{name: partial(customers_case, *what) for name, what in CUSTOMERS.items()},
 }
 
 

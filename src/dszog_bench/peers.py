@@ -93,7 +93,7 @@ def counted_problem(budget: Budget) -> dszog.Problem:
     )
 
 
-def _dszog(budget: Budget, seed: int, **options: Any) -> None:
+def _dszog(budget: Budget, seed: int, tolerance: float = 1e-2, **options: Any) -> None:
     """Run the library with its defaults; every twentieth iterate is watched."""
 
     def watch(progress: dszog.Progress) -> None:
@@ -106,10 +106,16 @@ def _dszog(budget: Budget, seed: int, **options: Any) -> None:
         counted_problem(budget),
         options=options,
         max_queries=budget.case.planned_queries,
+        constraint_tol=tolerance,
         seed=seed,
         callback=watch,
     )
     budget.watch(result.x)
+
+
+def _told(budget: Budget, seed: int) -> None:
+    """Tell the library how large a violation may remain, as a user could."""
+    _dszog(budget, seed, tolerance=budget.case.target_violation)
 
 
 def _uniform(budget: Budget, seed: int) -> None:
@@ -277,6 +283,9 @@ def _optuna(budget: Budget, seed: int) -> None:
 EXTRA = 'pip install "dszog[bench]"'
 PEERS: dict[str, Peer] = {
     "dszog": Peer(solve=_dszog, package="dszog", install=EXTRA, is_random=True),
+    "dszog, told the tolerance": Peer(
+        solve=_told, package="dszog", install=EXTRA, is_random=True
+    ),
     "dszog, uniform weights": Peer(
         solve=_uniform, package="dszog", install=EXTRA, is_random=True
     ),
