@@ -17,6 +17,7 @@ from dszog_bench.frozen import (
     frozen_values,
     recorded_problem,
 )
+from dszog_bench.memory import memory_above_data
 from dszog_bench.plain import Draws, Plain, PlainState, project_simplex
 from dszog_bench.records import Row, markdown
 from dszog_bench.rotated import rotated_losses, rotated_rows, rotated_values
@@ -214,6 +215,15 @@ def test_an_iteration_is_timed_without_what_comes_before_and_after() -> None:
 
     began = made[0].began
     assert seconds == pytest.approx((began[6] - began[2]) / 4)
+
+
+def test_memory_is_that_of_the_run_and_not_of_who_started_it() -> None:
+    ballast = np.ones(2**26)  # 512 MB
+
+    above = memory_above_data(10**12, 20)
+
+    assert ballast[-1] == 1.0
+    assert 0.0 < above < 300.0
 
 
 # --------------------------------------------------------------------------- records
