@@ -96,7 +96,7 @@ def paper_size(rows: Samples, seed: int = 0, n_rows: int = 500) -> Samples:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadlineSettings:
-    """Chosen on a fifth of the training file that the fit did not see.
+    """What is run: step, penalty and margin were chosen on a fifth of the training file.
 
     Attributes
     ----------
