@@ -96,7 +96,7 @@ def paper_size(rows: Samples, seed: int = 0, n_rows: int = 500) -> Samples:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadlineSettings:
-    """What is run: step, penalty and margin were chosen on a fifth of the training file.
+    """What is run: step, penalty and margin chosen on a fifth of the training file.
 
     Attributes
     ----------
