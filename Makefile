@@ -58,7 +58,7 @@ slow: $(VENV)/.stamp-dev ## Run the tests that take minutes: thousands of config
 
 .PHONY: doctest
 doctest: $(VENV)/.stamp-dev ## Run the examples in the docstrings
-	$(BIN)/python -m pytest --doctest-modules src/dszog src/dszog_paper
+	$(BIN)/python -m pytest --doctest-modules src/dszog src/dszog_paper src/dszog_bench
 
 .PHONY: browser
 browser: $(VENV)/.stamp-dev ## Look at the paper's report in Chromium (Debian: apt install chromium)

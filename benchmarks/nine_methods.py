@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from relaxed_pairwise import MARGIN, load_optimum, relaxed_pairwise_data
 
 import dszog
+from dszog_bench.relaxed import MARGIN, load_optimum, relaxed_pairwise_data
 
 OUTPUT = Path(__file__).parent / "results" / "nine_methods"
 GRID = (1e-2, 1e-3, 1e-4)

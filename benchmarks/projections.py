@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from relaxed_pairwise import MARGIN, relaxed_pairwise_data
 
 from dszog.subproblems import Polyhedron
+from dszog_bench.relaxed import MARGIN, relaxed_pairwise_data
 
 OUTPUT = Path(__file__).parent / "results" / "projections.json"
 SOLVERS = ("generation", "daqp", "piqp")

@@ -5,7 +5,7 @@ and with the same number of queries, over several data and run seeds ::
 
     python benchmarks/relaxed_pairwise_runs.py
 
-The gap is that of the objective to the constrained optimum of `relaxed_pairwise.py`, in
+The gap is that of the objective to the constrained optimum of `dszog_bench.relaxed`, in
 percent, at the returned point; the violation is the worst over all pairs. A negative
 gap is bought by violation.
 """
@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 import scipy
 import sklearn
-from relaxed_pairwise import MARGIN, load_optimum, relaxed_pairwise_data
 
 import dszog
+from dszog_bench.relaxed import load_optimum, relaxed_pairwise_problem
 
 OUTPUT = Path(__file__).parent / "results" / "relaxed_pairwise_runs.json"
 
@@ -42,17 +42,6 @@ SETTINGS: dict[str, dszog.DSZOG | str] = {
         averaging=0.1, n_directions=1
     ),
 }
-
-
-def relaxed_pairwise_problem(data_seed: int) -> dszog.Problem:
-    """Return the problem with objective and constraints as black boxes."""
-    X, y, _, _ = relaxed_pairwise_data(data_seed)
-
-    def values(points: Any, indices: Any) -> Any:
-        return 1.0 - np.exp(-np.square(y[indices] - points @ X[indices].T))
-
-    pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0], margin=-MARGIN)
-    return dszog.Problem(dszog.Losses(values, len(y)), pairs.black_box(), X.shape[1])
 
 
 def solve(setting: str, data_seed: int, run_seed: int, max_queries: int) -> Any:

@@ -68,9 +68,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": BELOW_DOORS | DOORS | {"learn", "__init__"},
 }
 
+PACKAGES = {"dszog_paper", "dszog_bench"}  # users of the library beside it
 HARD_DEPENDENCIES = {"numpy", "scipy"}
 OPTIONAL = {  # extras: at the top of a module where True, else inside a function
-    "cli": ({"cyclopts", "rich", "matplotlib", "sklearn", "dszog_paper"}, True),
+    "cli": ({"cyclopts", "rich", "matplotlib", "sklearn", *PACKAGES}, True),
     "learn": ({"sklearn"}, True),
     "progress": ({"rich"}, False),
     "kernels": ({"numba"}, True),
@@ -182,9 +183,9 @@ def _wrong_import(item: Import) -> Iterator[str]:
         target = part_of(item.imported)
         if target != part and target not in MAY_IMPORT.get(part, set()):
             yield f"{where}: {part} must not import {target}"
-    elif top == "dszog_paper":
+    elif top in PACKAGES:
         if part != "cli":
-            yield f"{where}: only the command line may import dszog_paper"
+            yield f"{where}: only the command line may import {top}"
     elif top in UNSAFE or (top == "importlib" and part != "cli"):
         yield f"{where}: {top} must not be imported"
     elif top in CLOCKS and part in PURE:
@@ -361,6 +362,7 @@ VIOLATIONS = [
     ("minimize.py", "import dszog.cli", "minimize must not import cli"),
     ("utils.py", "", "dszog.utils has no place in the layers"),
     ("minimize.py", "import dszog_paper", "only the command line may import"),
+    ("run.py", "def f():\n    import dszog_bench", "only the command line may import"),
     (
         "methods/base.py",
         "from .one import x",

@@ -136,3 +136,61 @@ def paper(
         )
         sys.exit(130)
     sys.exit(code)
+
+
+@app.command
+def bench(
+    *what: str,
+    output: Annotated[Path, Parameter(name=("--output", "-o"))] = Path("dszog-bench"),
+    quick: bool = False,
+    full: bool = False,
+    data: Path | None = None,
+) -> None:
+    """Measure the library: what an iteration costs, and what it reaches.
+
+    Without --full a quick version of all measures, in a few minutes. With --full more
+    repetitions and the tables of other libraries on the same problems, which take
+    hours; rows of these are kept as they finish: interrupt, and call again with the
+    same --output to go on.
+
+    Examples
+    --------
+        dszog bench a9a --data FOLDER        193.8 million pairs from a cold start
+
+        dszog bench iteration constraints    two measures
+
+        dszog bench peers                    other libraries on one problem, quickly
+
+    Parameters
+    ----------
+    what
+        Names of measures: a9a, iteration, slow-black-box, constraints, sizes, plain,
+        memory, comforts; or of tables: peers, peers-customers.
+    output
+        Folder for JSON and Markdown.
+    quick
+        The quick version, as without --full.
+    full
+        More repetitions, and the long tables.
+    data
+        Folder with a9a and a9a.t; else DSZOG_DATA names one. Generated stand-ins, named
+        as such, take their place where neither is given.
+    """
+    from dszog.cli.bench import bench_command
+
+    console = Console()
+    try:
+        code = bench_command(
+            console, what=what, output=output, quick=quick, full=full, data=data
+        )
+    except DszogError as error:
+        console.print(str(error), style="red", markup=False)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        console.print(
+            "Interrupted. Rows of peers that were finished are kept: call again with "
+            "the same --output to go on.",
+            markup=False,
+        )
+        sys.exit(130)
+    sys.exit(code)

@@ -1,0 +1,255 @@
+r"""The whole of a9a: 193.8 million pair constraints, by evaluations alone.
+
+Every positive row is to outscore every negative one. No model keeps all these pairs,
+so the share that is violated is what counts, beside the accuracy on the test file.
+Logistic regression reaches 84.95 % and violates 9.46 % of the pairs. The least share
+that was found for a linear model, with gradients of smooth surrogates of the share, is
+9.44 %. A smaller one takes a model that is not linear in the columns: here their first
+twelve principal components are multiplied with each other, which needs no labels.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import dszog
+from dszog._arrays import FloatArray, IntArray
+from dszog.constraints import PairwiseConstraints
+from dszog.errors import InputError
+from dszog_paper.data import Samples, load, stand_in
+from dszog_paper.data.fetch import Folder
+
+LEAST_ACCURACY = 0.845  # on the test file
+LARGEST_SHARE = 0.094  # of all training pairs violated
+LONGEST = 180.0  # seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class A9aRows:
+    """Training and test rows; stand-ins, and named so, where the files are missing."""
+
+    name: str
+    train: Samples
+    test: Samples
+
+    @property
+    def is_real(self) -> bool:
+        """Whether these are the published files."""
+        return "stand-in" not in self.name
+
+
+def a9a_rows(data: Folder | None = None, *, required: bool = False) -> A9aRows:
+    """Read a9a and a9a.t; generated stand-ins take their place unless required.
+
+    Examples
+    --------
+    >>> rows = a9a_rows()
+    >>> rows.train.n_features
+    123
+    """
+    try:
+        train, test = (
+            load("a9a", part, data=data, allow_download=False)
+            for part in ("train", "test")
+        )
+    except InputError:
+        if required or data is not None:
+            raise
+        both = stand_in("a9a")
+        # One draw, cut in two: another draw would have another truth.
+        half = both.n_rows // 2
+        rows = np.arange(both.n_rows)
+        return A9aRows(
+            name=both.name, train=both.take(rows[:half]), test=both.take(rows[half:])
+        )
+    return A9aRows(name="a9a", train=train, test=test)
+
+
+def linear_problem(rows: Samples) -> dszog.Problem:
+    """Return the paper's pairwise problem on these rows: linear, no bias.
+
+    The loss is ``1 - exp(-(y - x @ w)**2)``; all is a black box. With all of a9a it is
+    the problem on which iterations are timed.
+    """
+    X, y = rows.dense, rows.y
+
+    def values(points: FloatArray, indices: IntArray) -> Any:
+        return 1.0 - np.exp(-np.square(y[indices] - points @ X[indices].T))
+
+    pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0])
+    return dszog.Problem(dszog.Losses(values, len(y)), pairs.black_box(), X.shape[1])
+
+
+def paper_size(rows: Samples, seed: int = 0, n_rows: int = 500) -> Samples:
+    """Return as many random rows as the paper trains on."""
+    n_rows = min(n_rows, rows.n_rows)
+    rng = np.random.Generator(np.random.Philox(key=seed))
+    return rows.take(np.sort(rng.choice(rows.n_rows, n_rows, replace=False)))
+
+
+# ------------------------------------------------------------------------ the headline
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadlineSettings:
+    """What is run: step, penalty and margin chosen on a fifth of the training file.
+
+    Attributes
+    ----------
+    n_components : int
+        Principal components whose products join the columns.
+    floor : float
+        Added to the variances before the features are scaled by them.
+    margin : float
+        By which positive rows are to outscore negative ones during the run.
+    """
+
+    n_components: int = 12
+    floor: float = 0.02
+    margin: float = 1.0
+    penalty: float = 1.0
+    step_size: float = 0.003
+    radius: float = 1e-3
+    n_directions: int = 10
+    loss_batch: int = 256
+    constraint_batch: int = 256
+    iterations: int = 40_000
+    seed: int = 0
+
+
+class Features:
+    """Columns and products of principal components, rotated to equal variances.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Training rows, from which alone everything is taken; no labels.
+    n_components : int
+    floor : float
+    """
+
+    def __init__(self, X: FloatArray, n_components: int, floor: float) -> None:
+        self._centre = X.mean(axis=0)
+        _, _, axes = np.linalg.svd(X - self._centre, full_matrices=False)
+        self._axes = axes[:n_components]
+        self._first, self._second = np.triu_indices(len(self._axes))
+        wide = self._with_products(X)
+        self._mean = wide.mean(axis=0)
+        variances, axes = np.linalg.eigh(np.cov(wide.T))
+        kept = variances > 1e-9 * variances[-1]  # one-hot columns sum to one
+        self._rotation = axes[:, kept] / np.sqrt(variances[kept] + floor)
+
+    def _with_products(self, X: FloatArray) -> FloatArray:
+        scores = (X - self._centre) @ self._axes.T
+        return np.hstack([X, scores[:, self._first] * scores[:, self._second]])
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Return the features of rows, and a column of ones for the bias."""
+        rotated = (self._with_products(X) - self._mean) @ self._rotation
+        return np.hstack([rotated, np.ones((len(X), 1))])
+
+
+def headline_problem(
+    rows: FloatArray, y: FloatArray, margin: float
+) -> tuple[dszog.Problem, PairwiseConstraints]:
+    """Return logistic losses under all pairs with a margin, and the pairs without one.
+
+    The problem is a black box; the pairs tell the exact share at the end.
+    """
+
+    def values(points: FloatArray, indices: IntArray) -> Any:
+        return np.logaddexp(0.0, -y[indices] * (points @ rows[indices].T))
+
+    pairs = dszog.Constraints.pairwise(rows[y > 0], rows[y < 0], margin)
+    problem = dszog.Problem(
+        dszog.Losses(values, len(y)), pairs.black_box(), rows.shape[1]
+    )
+    return problem, dszog.Constraints.pairwise(rows[y > 0], rows[y < 0])
+
+
+def best_threshold(scores: FloatArray, y: FloatArray) -> float:
+    """Return the score above which to predict +1, for the most right predictions.
+
+    Examples
+    --------
+    >>> best_threshold(np.array([0.0, 1.0, 2.0, 3.0]), np.array([-1, -1, 1, 1]))
+    1.5
+    """
+    order = np.argsort(scores)
+    ordered, is_positive = scores[order], y[order] > 0
+    n_right = np.concatenate(
+        [
+            [is_positive.sum()],
+            np.cumsum(~is_positive) + is_positive.sum() - np.cumsum(is_positive),
+        ]
+    )
+    between = np.concatenate([[-np.inf], (ordered[1:] + ordered[:-1]) / 2.0, [np.inf]])
+    # Between equal scores there is no threshold.
+    possible = np.concatenate([[True], ordered[1:] > ordered[:-1], [True]])
+    return float(between[np.argmax(np.where(possible, n_right, -1))])
+
+
+def headline(
+    rows: A9aRows,
+    settings: HeadlineSettings = HeadlineSettings(),  # noqa: B008  (frozen)
+    *,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Fit a9a from a cold start and return the figures, all of them exact.
+
+    The weights over the pairs are kept equal: where no point keeps all constraints, the
+    worst one says little and the mean violation much. What is judged is the last
+    iterate.
+    """
+    started = time.perf_counter()
+    train, test = rows.train, rows.test
+    features = Features(train.dense, settings.n_components, settings.floor)
+    X, y = features(train.dense), train.y
+    problem, pairs = headline_problem(X, y, settings.margin)
+    last = problem.x0
+
+    def keep(seen: dszog.Progress) -> None:
+        nonlocal last
+        last = seen.x
+
+    result = dszog.minimize(
+        problem,
+        method=dszog.DSZOG(
+            step_size=settings.step_size,
+            penalty=settings.penalty,
+            radius=settings.radius,
+            n_directions=settings.n_directions,
+            loss_batch=min(settings.loss_batch, len(y)),
+            constraint_batch=settings.constraint_batch,
+            directions="sphere",
+            distribution="uniform",
+        ),
+        max_iterations=settings.iterations,
+        seed=settings.seed,
+        callback=keep,
+        progress=progress,
+    )
+    scores = X @ last
+    threshold = best_threshold(scores, y)
+    found = pairs.summary(last)
+    test_scores = features(test.dense) @ last
+    return {
+        "data": rows.name,
+        "train_rows": train.n_rows,
+        "pairs": found.n_constraints,
+        "variables": problem.dim,
+        "iterations": result.nit,
+        "loss_queries": result.nfev,
+        "constraint_queries": result.ncev,
+        "share_violated": found.n_violated / found.n_constraints,
+        "worst_violation": found.worst_value,
+        "score_spread": float(scores.std()),
+        "test_accuracy": float(((test_scores > threshold) == (test.y > 0)).mean()),
+        "train_accuracy": float(((scores > threshold) == (y > 0)).mean()),
+        "majority_share": float(max((test.y > 0).mean(), (test.y < 0).mean())),
+        "seconds": time.perf_counter() - started,
+    }

@@ -1,0 +1,324 @@
+"""Other libraries on the same cases, each in the form that suits it best.
+
+All start at the same point, see values only, and are stopped by the same `Budget`.
+Where a solver cannot take all constraints it is given their worst violation: as a
+penalty whose minimum is that of the problem, or as its one constraint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.optimize import NonlinearConstraint, minimize
+
+import dszog
+from dszog._arrays import FloatArray, IntArray
+from dszog_bench.budget import Budget, OverError
+
+Solve: TypeAlias = Callable[[Budget, int], None]
+
+PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)  # on the sum of squared violations
+REACH = 2.0  # half the width of the box around the start, for solvers that need one
+WATCHED_EVERY = 20  # iterations of DSZOG
+MANY_VARIABLES = (  # NOMAD's models take minutes there between two values
+    "QUAD_MODEL_SEARCH no",
+    "EVAL_QUEUE_SORT DIR_LAST_SUCCESS",
+    "DIRECTION_TYPE ORTHO 2N",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """A solver.
+
+    Parameters
+    ----------
+    solve : callable
+        ``solve(budget, seed)`` runs until the budget stops it or it gives up.
+    package : str
+        What has to be installed.
+    install : str
+        How.
+    is_random : bool
+        Whether seeds make a difference.
+    """
+
+    solve: Solve
+    package: str = "scipy"
+    install: str = "pip install scipy"
+    is_random: bool = False
+
+
+# --------------------------------------------------------------------------- our own
+
+
+class CountedConstraints(dszog.Constraints):
+    """Black-box constraints whose evaluations are charged to a budget."""
+
+    def __init__(self, inner: dszog.Constraints, budget: Budget) -> None:
+        self._inner = inner
+
+        def values(points: FloatArray, indices: IntArray) -> Any:
+            budget.n_constraints += len(points) * len(indices)
+            return inner.values(points, indices)
+
+        super().__init__(values, len(inner))
+
+    def summary(self, x: FloatArray) -> Any:
+        """Return what all constraints say about `x`, where structure tells."""
+        return self._inner.summary(x)
+
+
+def counted_problem(budget: Budget) -> dszog.Problem:
+    """Return the problem of a case with every value charged to the budget."""
+    problem = budget.case.problem
+
+    def losses(points: FloatArray, indices: IntArray) -> Any:
+        budget.n_losses += len(points) * len(indices)
+        return problem.losses.values(points, indices)
+
+    known: Any = problem.constraints
+    return dszog.Problem(
+        dszog.Losses(losses, len(problem.losses)),
+        CountedConstraints(known, budget),
+        problem.dim,
+        x0=problem.x0,
+    )
+
+
+def _dszog(budget: Budget, seed: int, tolerance: float = 1e-2, **options: Any) -> None:
+    """Run the library with its defaults; every twentieth iterate is watched."""
+
+    def watch(progress: dszog.Progress) -> None:
+        if budget.is_over:
+            budget.stop()
+        if progress.iteration % WATCHED_EVERY == 0:
+            budget.watch(progress.x)
+
+    result = dszog.minimize(
+        counted_problem(budget),
+        options=options,
+        max_queries=budget.case.planned_queries,
+        constraint_tol=tolerance,
+        seed=seed,
+        callback=watch,
+    )
+    budget.watch(result.x)
+
+
+def _told(budget: Budget, seed: int) -> None:
+    """Tell the library how large a violation may remain, as a user could."""
+    _dszog(budget, seed, tolerance=budget.case.target_violation)
+
+
+def _uniform(budget: Budget, seed: int) -> None:
+    _dszog(budget, seed, distribution="uniform")
+
+
+# ----------------------------------------------------------------------------- SciPy
+
+
+def _cobyla(budget: Budget, seed: int) -> None:
+    _scipy(budget, "COBYLA", constraints=_as_dictionary(budget), options=_many())
+
+
+def _slsqp(budget: Budget, seed: int) -> None:
+    _scipy(budget, "SLSQP", constraints=_as_dictionary(budget), options=_many())
+
+
+def _cobyqa(budget: Budget, seed: int) -> None:
+    rows = NonlinearConstraint(budget.constraints, -np.inf, 0.0)
+    _scipy(budget, "COBYQA", constraints=rows)
+
+
+def _trust_constr(budget: Budget, seed: int) -> None:
+    rows = NonlinearConstraint(budget.constraints, -np.inf, 0.0)
+    _scipy(budget, "trust-constr", constraints=rows, options=_many())
+
+
+def _lbfgsb(budget: Budget, seed: int) -> None:
+    """Minimise a quadratic penalty by finite differences, stiffer and stiffer."""
+    x = budget.case.start
+    for penalty in PENALTIES:
+
+        def total(w: FloatArray, penalty: float = penalty) -> float:
+            violations = np.maximum(budget.constraints(w), 0.0)
+            return budget.objective(w) + penalty * float(np.square(violations).sum())
+
+        x = minimize(total, x, method="L-BFGS-B", options={"maxfun": 10**9}).x
+
+
+def _cobyqa_penalty(budget: Budget, seed: int) -> None:
+    """Minimise an exact penalty by models of it, as BOBYQA would."""
+    _scipy(budget, "COBYQA", function=_exact(budget))
+
+
+def _scipy(budget: Budget, method: str, function: Any = None, **more: Any) -> None:
+    minimize(function or budget.objective, budget.case.start, method=method, **more)
+
+
+def _as_dictionary(budget: Budget) -> dict[str, Any]:
+    return {"type": "ineq", "fun": lambda x: -budget.constraints(x)}
+
+
+def _many() -> dict[str, int]:
+    return {"maxiter": 10**6}
+
+
+def _exact(budget: Budget) -> Callable[[Any], float]:
+    """Return the objective with a penalty that is exact: see `Case.exact_weight`."""
+
+    def total(x: Any) -> float:
+        point = np.asarray(x, dtype=float)
+        weight = budget.case.exact_weight
+        return budget.objective(point) + weight * budget.worst(point)
+
+    return total
+
+
+# ------------------------------------------------------------------------------ others
+
+
+def _cma_penalty(budget: Budget, seed: int) -> None:
+    import cma
+
+    function = _exact(budget)
+    while True:  # until the budget stops it
+        es = cma.CMAEvolutionStrategy(
+            budget.case.start, 0.1, {"seed": seed + 1, "verbose": -9}
+        )
+        while not es.stop():
+            points = es.ask()
+            es.tell(points, [function(x) for x in points])
+        seed += 1000
+
+
+def _cma_lagrangian(budget: Budget, seed: int) -> None:
+    import cma
+
+    function = cma.ConstrainedFitnessAL(
+        budget.objective, lambda x: list(budget.constraints(np.asarray(x)))
+    )
+    es = cma.CMAEvolutionStrategy(
+        budget.case.start, 0.1, {"seed": seed + 1, "verbose": -9}
+    )
+    while not es.stop():
+        points = es.ask()
+        es.tell(points, [function(x) for x in points])
+        function.update(es)
+
+
+def _nevergrad(budget: Budget, seed: int) -> None:
+    import nevergrad as ng
+
+    space = ng.p.Array(init=budget.case.start)
+    space.random_state = np.random.RandomState(seed)
+    n_asks = max(budget.queries // budget.case.n_constraints, 100)
+    optimizer = ng.optimizers.NGOpt(parametrization=space, budget=n_asks)
+    function = _exact(budget)
+    for _ in range(n_asks):
+        candidate = optimizer.ask()
+        optimizer.tell(candidate, function(candidate.value))
+
+
+def _nomad(budget: Budget, seed: int) -> None:
+    import PyNomad
+
+    def black_box(point: Any) -> int:  # an exception would be lost in there
+        x = np.array([point.get_coord(i) for i in range(point.size())])
+        try:
+            text = f"{budget.objective(x)} {float(budget.constraints(x).max())}"
+        except OverError:
+            if budget.leave is not None:
+                budget.leave()
+            return 0  # a failed evaluation, as all that follow
+        point.setBBO(text.encode("UTF-8"))
+        return 1
+
+    start = budget.case.start
+    n_evaluations = max(budget.queries // budget.case.n_constraints, 1)
+    PyNomad.optimize(
+        black_box,
+        start.tolist(),
+        (start - REACH).tolist(),
+        (start + REACH).tolist(),
+        [
+            "BB_OUTPUT_TYPE OBJ PB",
+            f"MAX_BB_EVAL {n_evaluations}",
+            f"MAX_TIME {int(budget.seconds) + 1}",
+            f"DIMENSION {len(start)}",
+            f"SEED {seed}",
+            "DISPLAY_DEGREE 0",
+            *(MANY_VARIABLES if len(start) > 20 else ()),
+        ],
+    )
+
+
+def _optuna(budget: Budget, seed: int) -> None:
+    import optuna
+
+    optuna.logging.set_verbosity(logging.CRITICAL)
+    start = budget.case.start
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
+    study.enqueue_trial({str(i): float(x) for i, x in enumerate(start)})
+    function = _exact(budget)
+
+    def objective(trial: Any) -> float:
+        point = [
+            trial.suggest_float(str(i), x - REACH, x + REACH)
+            for i, x in enumerate(start.tolist())
+        ]
+        return function(point)
+
+    study.optimize(objective, n_trials=None)
+
+
+EXTRA = 'pip install "dszog[bench]"'
+PEERS: dict[str, Peer] = {
+    "dszog": Peer(solve=_dszog, package="dszog", install=EXTRA, is_random=True),
+    "dszog, told the tolerance": Peer(
+        solve=_told, package="dszog", install=EXTRA, is_random=True
+    ),
+    "dszog, uniform weights": Peer(
+        solve=_uniform, package="dszog", install=EXTRA, is_random=True
+    ),
+    "scipy COBYLA": Peer(solve=_cobyla),
+    "scipy COBYQA": Peer(solve=_cobyqa),
+    "scipy SLSQP": Peer(solve=_slsqp),
+    "scipy trust-constr": Peer(solve=_trust_constr),
+    "scipy L-BFGS-B, penalty": Peer(solve=_lbfgsb),
+    "scipy COBYQA, penalty": Peer(solve=_cobyqa_penalty),
+    "cma, penalty": Peer(
+        solve=_cma_penalty, package="cma", install=EXTRA, is_random=True
+    ),
+    "cma, augmented Lagrangian": Peer(
+        solve=_cma_lagrangian, package="cma", install=EXTRA, is_random=True
+    ),
+    "nevergrad NGOpt, penalty": Peer(
+        solve=_nevergrad, package="nevergrad", install=EXTRA, is_random=True
+    ),
+    "NOMAD, worst constraint": Peer(
+        solve=_nomad,
+        package="PyNomad",
+        install="pip install PyNomadBBO",
+        is_random=True,
+    ),
+    "optuna TPE, penalty": Peer(
+        solve=_optuna, package="optuna", install=EXTRA, is_random=True
+    ),
+}
+
+
+@contextlib.contextmanager
+def quietly() -> Any:
+    """Keep what solvers print and warn to themselves."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,72 @@
+"""As many constraints as one likes over the same 2,000 rows, as a function of an index.
+
+Constraint `j` belongs to row ``j % 2000`` and asks that its score, with the features
+shifted cyclically and a bound that depends on `j`, stays below that bound. Nothing is
+ever listed, so `m` goes from ten thousand to a trillion with the same memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import dszog
+from dszog._arrays import FloatArray, IntArray
+
+N_ROWS = 2000
+GOLDEN = 0.6180339887498949  # spreads the bounds evenly over (0.3, 0.6)
+
+
+def rotated_rows(dim: int, seed: int = 0) -> tuple[FloatArray, FloatArray]:
+    """Return 2,000 rows of length about 1 and their labels."""
+    rng = np.random.Generator(np.random.Philox(key=seed))
+    X = rng.standard_normal((N_ROWS, dim)) / np.sqrt(dim)
+    y = np.where(X @ rng.standard_normal(dim) > 0, 1.0, -1.0)
+    return X, y
+
+
+def rotated_values(X: FloatArray) -> Any:
+    """Return ``values(points, indices)`` of the constraints over these rows.
+
+    Examples
+    --------
+    >>> X, _ = rotated_rows(3)
+    >>> rotated_values(X)(np.zeros((1, 3)), np.array([0, 10**12 - 1])).shape
+    (1, 2)
+    """
+    dim = X.shape[1]
+    columns = np.arange(dim)
+
+    def values(points: FloatArray, indices: IntArray) -> Any:
+        turn, row = np.divmod(indices, N_ROWS)
+        shifted = X[row[:, np.newaxis], (columns + turn[:, np.newaxis]) % dim]
+        bounds = 0.3 + 0.3 * ((GOLDEN * (turn % 1_000_003)) % 1.0)
+        return points @ shifted.T - bounds
+
+    return values
+
+
+def rotated_losses(X: FloatArray, y: FloatArray) -> Any:
+    """Return ``values(points, indices)`` of logistic losses of the rows."""
+
+    def values(points: FloatArray, indices: IntArray) -> Any:
+        return np.logaddexp(0.0, -y[indices] * (points @ X[indices].T))
+
+    return values
+
+
+def rotated_problem(m: int, dim: int = 50, seed: int = 0) -> dszog.Problem:
+    """Return the problem with `m` constraints, all of it a black box.
+
+    Examples
+    --------
+    >>> rotated_problem(10**12)
+    Problem(dim=50, n_losses=2_000, n_constraints=1_000_000_000_000)
+    """
+    X, y = rotated_rows(dim, seed)
+    return dszog.Problem(
+        dszog.Losses(rotated_losses(X, y), N_ROWS),
+        dszog.Constraints(rotated_values(X), m),
+        dim,
+    )

@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import hashlib
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dszog
+from dszog.evaluators import EVALUATORS
+from dszog_bench.frozen import (
+    Call,
+    PairwiseData,
+    Record,
+    frozen_evaluation,
+    frozen_values,
+    recorded_problem,
+)
+from dszog_bench.memory import memory_above_data
+from dszog_bench.plain import Draws, Plain, PlainState, project_simplex
+from dszog_bench.records import Row, markdown
+from dszog_bench.rotated import rotated_losses, rotated_rows, rotated_values
+from dszog_bench.timing import Spread, interleaved, iteration_seconds
+from dszog_paper.data import stand_in
+
+METHOD = dszog.DSZOG.as_published(loss_batch=16, constraint_batch=16, dual_batch=16)
+
+
+def pairwise() -> tuple[PairwiseData, Any, Any]:
+    """Return stand-in rows, their losses and their pairs as the library has them."""
+    rows = stand_in("a9a")
+    X, y = rows.dense, rows.y
+
+    def losses(points: Any, indices: Any) -> Any:
+        return 1.0 - np.exp(-np.square(y[indices] - points @ X[indices].T))
+
+    pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0], margin=0.2)
+    return PairwiseData(X, y, margin=0.2), losses, pairs
+
+
+# ------------------------------------------------------------------ frozen evaluation
+
+
+def test_frozen_values_are_those_the_library_asked_for() -> None:
+    data, losses, pairs = pairwise()
+    record = Record()
+    problem = recorded_problem(losses, len(data.y), pairs, record)
+
+    result = dszog.minimize(problem, method=METHOD, max_iterations=5, seed=3)
+
+    kinds = {"loss": losses, "pair": pairs.values}
+    assert {call.kind for call in record.calls} == set(kinds)
+    for call in record.calls:
+        expected = kinds[call.kind](call.points, call.indices)
+        np.testing.assert_array_equal(frozen_values(data, call), expected)
+    n_values = sum(len(call.points) * len(call.indices) for call in record.calls)
+    assert n_values == result.nfev + result.ncev
+
+
+def test_the_recorded_iterations_are_three_calls_each() -> None:
+    data, losses, pairs = pairwise()
+    record = Record()
+    problem = recorded_problem(losses, len(data.y), pairs, record)
+
+    dszog.minimize(problem, method=METHOD, max_iterations=6, seed=3)
+    calls = record.of_iterations(1, 5)
+
+    assert [call.kind for call in calls] == ["loss", "pair", "pair"] * 4
+    assert [len(call.points) for call in calls] == [11, 11, 1] * 4
+    assert record.seconds_each(1, 5) > 0
+    assert record.overhead(1, 5) > 1  # calls are inside their iterations
+    frozen_evaluation(data, calls)
+
+
+def test_a_record_that_keeps_nothing_still_tells_the_time() -> None:
+    _, losses, _ = pairwise()
+    record = Record(keeps_calls=False)
+
+    record.losses(losses)(np.zeros((1, 123)), np.array([0]))
+
+    assert not record.calls
+    assert len(record.began) == len(record.inside_before) == 1
+    assert record.inside > 0
+
+
+def test_the_frozen_code_has_not_been_touched() -> None:
+    text = inspect.getsource(frozen_values).encode()
+
+    assert hashlib.sha256(text).hexdigest() == FROZEN, (
+        "Iterations are compared with frozen_values over all versions: leave it be."
+    )
+
+
+FROZEN = "eed28eae3e572cabcde7ecfa5a3e95aaebb78870ec43b594ee746fd5b4d98e69"
+
+
+def test_a_frozen_pair_is_negative_minus_positive_plus_margin() -> None:
+    data = PairwiseData(np.array([[1.0], [5.0], [2.0]]), np.array([1, -1, 1]), 0.5)
+
+    call = Call("pair", np.array([[2.0]]), np.array([1]))
+
+    np.testing.assert_array_equal(frozen_values(data, call), [[10.0 - 4.0 + 0.5]])
+
+
+# ------------------------------------------------------------------- plain Algorithm 1
+
+
+def test_plain_algorithm_1_makes_the_iterates_of_the_dense_method() -> None:
+    dim, m = 6, 4001
+    X, y = rotated_rows(dim)
+    losses, constraints = rotated_losses(X, y), rotated_values(X)
+    problem = dszog.Problem(
+        dszog.Losses(losses, len(y)), dszog.Constraints(constraints, m), dim
+    )
+    method = dszog.DSZOG.as_published(
+        distribution="dense", loss_batch=20, constraint_batch=20, dual_batch=40
+    )
+    plain = Plain(
+        losses=losses,
+        constraints=constraints,
+        n_losses=len(y),
+        m=m,
+        loss_batch=20,
+        constraint_batch=20,
+        dual_batch=40,
+    )
+    start = np.full(dim, 2.0)  # far out: many constraints are violated
+    evaluate = EVALUATORS["serial"](problem)
+    state = method.init(start, problem.size, seed=5)
+    printed: PlainState = plain.start(start)
+    n_steps = 0
+    while n_steps < 40:
+        queries = method.ask(state)
+        if state.start is None:
+            around, _, dual = queries
+            draws = Draws(
+                directions=around.steps / method.radius,
+                losses=around.losses,
+                constraints=around.constraints,
+                duals=dual.constraints,
+            )
+            printed = plain.step(printed, draws)
+            n_steps += 1
+        state, _ = method.tell(state, queries, evaluate(queries))
+
+    np.testing.assert_allclose(printed.w, state.x, rtol=0, atol=1e-9)
+    assert state.distribution is not None
+    np.testing.assert_allclose(printed.p, state.distribution.dense(), rtol=0, atol=1e-9)
+    assert np.abs(state.x - start).max() > 0.1  # it did go somewhere
+    assert np.count_nonzero(printed.p) > 1
+
+
+def test_plain_draws_follow_the_weights_and_do_not_repeat_the_uniform_ones() -> None:
+    X, y = rotated_rows(3)
+    plain = Plain(
+        losses=rotated_losses(X, y),
+        constraints=rotated_values(X),
+        n_losses=len(y),
+        m=500,
+    )
+    state = plain.uniform_start(np.zeros(3))
+    state.p = np.zeros(500)
+    state.p[[7, 9]] = 0.5
+
+    draws = plain.draw(state, np.random.Generator(np.random.Philox(key=1)))
+
+    assert set(draws.constraints.tolist()) == {7, 9}
+    assert len(set(draws.duals.tolist())) == len(draws.duals) == 128
+    assert len(set(draws.losses.tolist())) == 128
+
+
+def test_the_plain_projection_is_the_librarys() -> None:
+    from dszog.distribution.projection import project_onto_simplex
+
+    rng = np.random.Generator(np.random.Philox(key=2))
+    for scale in (1e-3, 1.0, 1e6):
+        v = scale * rng.standard_normal(50)
+        np.testing.assert_allclose(
+            project_simplex(v), project_onto_simplex(v), atol=1e-12
+        )
+
+
+# --------------------------------------------------------------------------- timing
+
+
+def test_two_blocks_are_timed_in_turns() -> None:
+    order: list[str] = []
+    times = iter([0.0, 3.0, 8.0, 9.0])
+
+    def first() -> float:
+        order.append("A")
+        return next(times)
+
+    def second() -> float:
+        order.append("B")
+        return 2.0
+
+    found = interleaved(first, second, 3)
+
+    assert "".join(order) == "AB" * 4  # the first of each is not counted
+    assert found.ratio == Spread(median=4.0, low=2.75, high=4.25, n=3)
+    assert found.second.median == 2.0
+
+
+def test_an_iteration_is_timed_without_what_comes_before_and_after() -> None:
+    made: list[Record] = []
+
+    def make(record: Record) -> dszog.Problem:
+        made.append(record)
+        data, losses, pairs = pairwise()
+        return recorded_problem(losses, len(data.y), pairs, record)
+
+    seconds = iteration_seconds(make, METHOD, 4, warm_up=2)
+
+    began = made[0].began
+    assert seconds == pytest.approx((began[6] - began[2]) / 4)
+
+
+def test_memory_is_that_of_the_run_and_not_of_who_started_it() -> None:
+    ballast = np.ones(2**26)  # 512 MB
+
+    above = memory_above_data(10**12, 20)
+
+    assert ballast[-1] == 1.0
+    assert 0.0 < above < 300.0
+
+
+# --------------------------------------------------------------------------- records
+
+
+@pytest.mark.parametrize(
+    ("figure", "direction", "is_met"),
+    [(1.9, "at most", True), (2.1, "at most", False), (2.1, "at least", True)],
+)
+def test_a_row_knows_whether_its_bar_is_met(
+    figure: float, direction: Any, is_met: bool
+) -> None:
+    row = Row(what="a", figure=figure, bar=2.0, unit="x", direction=direction)
+
+    assert row.is_met is is_met
+    met = "yes" if is_met else "no"
+    assert row.cells() == ["a", f"{figure} x", "", f"{direction} 2 x", met]
+
+
+def test_a_row_without_a_bar_is_neither_met_nor_missed() -> None:
+    row = Row.of("a", Spread(median=3.0, low=1e-9, high=1e9, n=4))
+
+    assert row.is_met is None
+    assert row.cells() == ["a", "3", "1.00e-09 to 1.00e+09", "", ""]
+    assert "| a | 3 |" in markdown(["what", "figure"], [row.cells()[:2]])
