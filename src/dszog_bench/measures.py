@@ -25,7 +25,6 @@ from dszog_bench.frozen import (
     PairwiseData,
     Record,
     frozen_evaluation,
-    recorded_problem,
 )
 from dszog_bench.memory import memory_above_data
 from dszog_bench.plain import Plain
@@ -44,9 +43,9 @@ BATCH = 128
 SLOW_CALL = 1e-3  # seconds
 BARS: dict[str, float | None] = {
     # None: no bar has been set.
-    "iteration": None,
-    "slow-black-box": None,
-    "constraints": None,
+    "iteration": 1.5,
+    "slow-black-box": 1.02,
+    "constraints": 1.2,
     "memory": 300.0,  # MB
     "comforts": None,
 }
@@ -171,18 +170,20 @@ def _fitting(method: dszog.DSZOG, rows: A9aRows) -> dszog.DSZOG:
 
 def _a9a_problem(rows: A9aRows, record: Record, pause: float = 0.0) -> dszog.Problem:
     X, y = rows.train.dense, rows.train.y
-
-    def losses(points: FloatArray, indices: IntArray) -> Any:
-        return 1.0 - np.exp(-np.square(y[indices] - points @ X[indices].T))
-
+    losses = dszog.Losses.linear(X, y, _loss)
     pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0])
-    if not pause:
-        return recorded_problem(losses, len(y), pairs, record)
+    own, others = losses.values_at, pairs.values_at
+    if pause:
+        own, others = _lasting(own, pause), _lasting(others, pause)
     return dszog.Problem(
-        dszog.Losses(record.losses(_lasting(losses, pause)), len(y)),
-        dszog.Constraints(record.pairs(_lasting(pairs.values, pause)), len(pairs)),
+        dszog.Losses(record.losses(own), len(y)),
+        dszog.Constraints(record.pairs(others), len(pairs)),
         X.shape[1],
     )
+
+
+def _loss(scores: FloatArray, y: FloatArray) -> FloatArray:
+    return 1.0 - np.exp(-np.square(y - scores))
 
 
 def _lasting(values: Any, pause: float) -> Any:
