@@ -22,17 +22,20 @@ SOURCE = Path(dszog.__file__).parent
 
 # ------------------------------------------------------------------------- the layers
 
-HELPERS = {"_arrays", "_random", "_validation", "errors", "status", "kernels"}
+HELPERS = {"_arrays", "_random", "_validation", "_version", "errors", "status"}
+HELPERS |= {"kernels"}
 PARTS = {"gradients", "penalties", "distribution", "subproblems"}
 BELOW_RUN = HELPERS | PARTS | {"query", "sampling", "methods", "certificate"}
 BELOW_RUN |= {"stationarity", "failures"}
 BELOW_DOORS = BELOW_RUN | {"run", "io", "constraints", "problem", "evaluators"}
-BELOW_DOORS |= {"readers"}
+BELOW_DOORS |= {"readers", "checkpoint"}
 CHECKING = {"checker", "verdict"}
+SAVING = {"fingerprint", "stage", "snapshot"}
 DOORS = CHECKING | {"solver", "progress", "minimize", "certify", "accounting"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "_arrays": set(),
+    "_version": set(),
     "errors": set(),
     "status": set(),
     "_random": {"_arrays", "errors"},
@@ -60,9 +63,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "readers": HELPERS,
     "accounting": HELPERS | PARTS | {"query", "methods"},
     "feasible_set": BELOW_RUN | {"constraints", "problem"},
-    "solver": BELOW_DOORS | CHECKING | {"accounting"},
+    "checkpoint": BELOW_RUN,
+    "fingerprint": HELPERS | {"checkpoint", "problem"},
+    "stage": {"run"},
+    "snapshot": BELOW_DOORS | SAVING | {"accounting"},
+    "solver": BELOW_DOORS | CHECKING | SAVING | {"accounting"},
     "certify": BELOW_DOORS | CHECKING,
-    "minimize": BELOW_DOORS | {"solver", "progress", "feasible_set"},
+    "minimize": BELOW_DOORS | SAVING | {"solver", "progress", "feasible_set"},
     "learn": BELOW_DOORS | DOORS,
     "__init__": BELOW_DOORS | DOORS,
     "cli": BELOW_DOORS | DOORS | {"learn", "__init__"},

@@ -950,6 +950,7 @@ def test_the_result_is_scipys_with_what_the_documentation_lists() -> None:
         "multipliers",
         "method",
         "costs",
+        "digest",
     }
     assert result.x.flags.writeable
     assert isinstance(result.success, bool)

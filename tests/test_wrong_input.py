@@ -1413,6 +1413,8 @@ CHOICE_ROWS = [
             ("certify", "evaluator", "seriel", "serial"),
             ("minimize", "on_failure", "penalize", "penalise"),
             ("minimize", "on_failure", "re-sample", "resample"),
+            ("minimize", "on_interrupt", "retrun", "return"),
+            ("minimize", "on_interrupt", "rise", "raise"),
         )
         for row in (
             *rows(
@@ -1441,13 +1443,41 @@ CHOICE_ROWS = [
         each(1, 0, "yes", None, 1.0),
         "Pass a bool",
     ),
+    *(
+        row
+        for name in ("progress", "resume")
+        for row in rows(
+            "minimize",
+            name,
+            InputTypeError,
+            f"minimize: `{name}` must be True or False",
+            each(1, 0, "yes", None, 1.0),
+            "Pass a bool",
+        )
+    ),
     *rows(
         "minimize",
-        "progress",
+        "resume",
+        InputError,
+        "minimize: `resume` needs the folder of the checkpoints",
+        {"without a folder": (True, "got none")},
+        "Give it: checkpoint='folder'",
+    ),
+    *rows(
+        "minimize",
+        "checkpoint",
         InputTypeError,
-        "minimize: `progress` must be True or False",
-        each(1, 0, "yes", None, 1.0),
-        "Pass a bool",
+        "minimize: `checkpoint` must be the path of a folder",
+        each(True, 3, b"run", ""),
+        "For example checkpoint='run-1'",
+    ),
+    *rows(
+        "Problem",
+        "tag",
+        InputTypeError,
+        "Problem: `tag` must be a string",
+        each(3, None, b"data"),
+        "Give a name, for example tag='data of May'",
     ),
     *rows(
         "certify",
@@ -1530,6 +1560,8 @@ UNKNOWN_ROWS = [
             ("call_back", "callback"),
             ("evaluater", "evaluator"),
             ("onfailure", "on_failure"),
+            ("checkpoints", "checkpoint"),
+            ("resumed", "resume"),
             ("constrainttol", "constraint_tol"),
         )
     ),

@@ -1,10 +1,14 @@
 """Minimise what can only be evaluated, under more constraints than one can look at."""
 
+from dszog._version import VERSION
 from dszog.accounting import Costs
 from dszog.certificate import Certificate
 from dszog.certify import certify
 from dszog.constraints import Constraints, Simulator
 from dszog.errors import (
+    CheckpointError,
+    CheckpointWarning,
+    CheckpointWriteError,
     DszogError,
     EmptySetError,
     EvaluationError,
@@ -34,7 +38,7 @@ from dszog.query import ProblemSize, Query, Reply
 from dszog.run import Progress
 from dszog.status import Status
 
-__version__ = "0.1.0.dev0"
+__version__ = VERSION
 
 __all__ = [
     "DSZOG",
@@ -49,6 +53,9 @@ __all__ = [
     "AccSZOFWStorm",
     "AccZOM",
     "Certificate",
+    "CheckpointError",
+    "CheckpointWarning",
+    "CheckpointWriteError",
     "Constraints",
     "Costs",
     "DszogError",

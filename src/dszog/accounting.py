@@ -38,6 +38,8 @@ class Costs:
         Seconds in the user's functions, in subproblems, and in the rest.
     events : dict
         What should not have happened, and how often.
+    n_lost : int
+        Queries beside these whose answers were lost when the run was interrupted.
     """
 
     n_loss_queries: int
@@ -51,6 +53,7 @@ class Costs:
     time_subproblem: float
     time_other: float
     events: dict[str, int]
+    n_lost: int = 0
 
     @property
     def time(self) -> float:
@@ -67,6 +70,8 @@ class Ledger:
         Returns seconds since the run began.
     """
 
+    _COUNTS = ("n_oracle_calls", "n_projections", "n_solver_rounds", "n_rows")
+
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self.until = math.inf  # after that nothing more is solved
@@ -76,6 +81,20 @@ class Ledger:
         self.n_rows = 0
         self.seconds = 0.0
         self.events: Counter[str] = Counter()
+
+    def saved(self) -> dict[str, Any]:
+        """Return all counts, for a checkpoint."""
+        return {name: getattr(self, name) for name in self._COUNTS} | {
+            "seconds": self.seconds,
+            "events": dict(self.events),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from counts that were saved."""
+        for name in self._COUNTS:
+            setattr(self, name, int(saved[name]))
+        self.seconds = float(saved["seconds"])
+        self.events = Counter({str(k): int(n) for k, n in saved["events"].items()})
 
     def watched(self, method: Any) -> Any:
         """Return the method with a feasible set that is counted, if it has one."""

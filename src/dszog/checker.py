@@ -175,7 +175,10 @@ class Checker:
     def _ask(self, queries: Sequence[Query]) -> Sequence[Reply]:
         if self._until is not None and self._meter.elapsed > self._until:
             raise OutOfTimeError("the time for looking at the result is over")
-        return self._meter(queries)
+        meter = self._meter
+        if meter.n_lost and not meter.affords(meter.cost(queries).total):
+            raise OutOfTimeError("queries set aside for this were lost with a process")
+        return meter(queries)
 
 
 def certificate_merit(certificate: Certificate, penalty: float) -> float:

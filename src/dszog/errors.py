@@ -5,6 +5,8 @@ A message has three parts: what is wrong, what was given, and what to do about i
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class DszogError(Exception):
     """Base of all errors raised by dszog."""
@@ -19,7 +21,12 @@ class InputTypeError(DszogError, TypeError):
 
 
 class EvaluationError(DszogError, RuntimeError):
-    """A user function failed, or returned something that is not usable values."""
+    """A user function failed, or returned something that is not usable values.
+
+    Out of `minimize` it carries the ``result`` so far, whose point is not checked.
+    """
+
+    result: Any = None
 
 
 class OutOfTimeError(DszogError):
@@ -40,3 +47,20 @@ class SubproblemError(DszogError, RuntimeError):
 
 class EmptySetError(InputError):
     """No point satisfies all the constraints of a set."""
+
+
+class CheckpointError(DszogError):
+    """A checkpoint cannot be used: damaged, of another problem, or in use."""
+
+
+class CheckpointWriteError(CheckpointError):
+    """A checkpoint could not be written.
+
+    It carries the ``result`` so far, whose point is not checked.
+    """
+
+    result: Any = None
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint was not as expected, and the run goes on all the same."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -97,6 +97,31 @@ class FailureHandler:
         return self._in_a_row >= MAX_IN_A_ROW or (
             full and sum(self._recent) > MAX_RATE * WINDOW
         )
+
+    def would_raise(self, replies: Sequence[Reply]) -> bool:
+        """Whether these replies end the run."""
+        return self.policy == "raise" and any(reply.failures for reply in replies)
+
+    def saved(self) -> dict[str, Any]:
+        """Return all counts, for a checkpoint; the failures shown lose their error."""
+        return {
+            "n_rejected": self.n_rejected,
+            "n_failed": self._n_failed,
+            "n_points": self._n_points,
+            "in_a_row": self._in_a_row,
+            "recent": "".join("01"[failed] for failed in self._recent),
+            "kinds": dict(self._kinds),
+        }
+
+    def restore(self, saved: dict[str, Any], first: Sequence[Failure]) -> None:
+        """Go on from counts that were saved, and the first failures."""
+        self.n_rejected = int(saved["n_rejected"])
+        self._n_failed = int(saved["n_failed"])
+        self._n_points = int(saved["n_points"])
+        self._in_a_row = int(saved["in_a_row"])
+        self._recent.extend(character == "1" for character in saved["recent"])
+        self._kinds = Counter({str(k): int(n) for k, n in saved["kinds"].items()})
+        self._first = list(first)
 
     def count(self, replies: Sequence[Reply]) -> None:
         """Take note of all points; raise for a failure if that is the policy."""

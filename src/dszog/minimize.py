@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import fields
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -25,17 +28,22 @@ from dszog._validation import (
     did_you_mean,
     shown,
 )
+from dszog._version import VERSION
+from dszog.checkpoint import Store
 from dszog.constraints import Simulator
 from dszog.errors import InputError, InputTypeError
 from dszog.evaluators import EVALUATORS
 from dszog.failures import POLICIES, Policy
 from dszog.feasible_set import check_policy, with_feasible_set
+from dszog.fingerprint import fingerprint, surroundings
 from dszog.methods import METHODS, Method
 from dszog.problem import Losses, Problem
 from dszog.progress import show_progress
 from dszog.run import Callback, Limits
-from dszog.solver import Solver
+from dszog.snapshot import Contract, saved_seed
+from dszog.solver import OnInterrupt, Solver
 
+INTERRUPTS: tuple[str, ...] = get_args(OnInterrupt)
 DEFAULT_ITERATIONS = 2000
 ELSEWHERE = {  # what some arguments are called in SciPy
     "maxiter": "max_iterations",
@@ -65,7 +73,10 @@ def minimize(
     evaluator: str = "serial",
     callback: Callback | None = None,
     progress: bool = False,
+    checkpoint: str | PathLike[str] | None = None,
+    resume: bool = False,
     on_failure: Policy = "raise",
+    on_interrupt: OnInterrupt = "return",
     **unknown: Any,
 ) -> OptimizeResult:
     r"""Minimise a function under very many constraints, by evaluations alone.
@@ -108,12 +119,23 @@ def minimize(
         ends the run.
     progress : bool
         Show a progress bar, or lines where there is no terminal.
+    checkpoint : path, optional
+        A folder to save the run to, every ten seconds and at its end; replies are
+        written down as they come, so that at most the batch in flight is ever lost. It
+        has to be empty, or there is `resume`. See ``docs/faults.md``.
+    resume : bool
+        Go on with the run in `checkpoint`, bit for bit as if it had not been
+        interrupted; begin one if the folder is empty. All other arguments have to be
+        the same, but the budgets may be: with others the run goes on to the new ones.
     on_failure : {"raise", "resample", "penalise"}
         What to do when a function raises or returns something that is not a finite
         number. ``"raise"`` stops with an error that says where. ``"resample"`` leaves
         the direction or the index out: the estimate is then conditional on success.
         ``"penalise"`` gives a perturbed point a bad value instead. Either way a failure
         is never taken for a satisfied constraint, and ``result.failures`` counts.
+    on_interrupt : {"return", "raise"}
+        On Ctrl-C, return the best point so far, or raise ``KeyboardInterrupt``. With a
+        `checkpoint` the run can be resumed either way.
 
     Returns
     -------
@@ -128,7 +150,8 @@ def minimize(
         ``message``; ``nit``, ``nfev`` (losses), ``ncev`` (constraints); ``seed``,
         ``history``, ``weights`` (the touched constraints and their weights),
         ``certificate`` (the evidence: print it), ``multipliers`` (indices and values),
-        ``failures``, ``method``, ``costs`` (queries, subproblems, where the time went).
+        ``failures``, ``method``, ``costs`` (queries, subproblems, where the time went),
+        ``digest`` (the same only if every iterate was the same, bit for bit).
 
     Examples
     --------
@@ -157,7 +180,7 @@ def minimize(
     chosen, notes = with_feasible_set(problem, chosen)
     limits = _check_limits(max_iterations, max_queries, max_time)
     tolerance = check_nonnegative("minimize", "constraint_tol", constraint_tol)
-    seed = fresh_seed() if seed is None else check_seed("minimize", seed)
+    seed = None if seed is None else check_seed("minimize", seed)
     check_choice("minimize", "on_failure", on_failure, POLICIES)
     check_policy(chosen, on_failure)
     if weights is not None:
@@ -165,28 +188,52 @@ def minimize(
         _check_takes_weights(chosen)
     check_choice("minimize", "evaluator", evaluator, EVALUATORS)
     check_flag("minimize", "progress", progress)
+    check_choice("minimize", "on_interrupt", on_interrupt, INTERRUPTS)
+    check_flag("minimize", "resume", resume)
+    folder = _check_folder(checkpoint, resume)
     if callback is not None:
         check_callable("minimize", "callback", callback, "callback(progress)", 1)
     callbacks = [] if callback is None else [callback]
 
-    answer = EVALUATORS[evaluator](problem)
-    try:
-        with show_progress(progress, limits) as shown_to:
-            return Solver(
+    contract = None
+    if folder is not None:
+        contract = Contract(
+            method=chosen,
+            seed=seed,
+            fingerprint=fingerprint(
                 problem,
                 chosen,
-                fixed,
-                limits,
-                tolerance,
-                seed,
-                answer,
-                [*shown_to, *callbacks],
-                on_failure,
-                weights,
-                notes,
-            ).solve()
-    finally:
-        answer.close()
+                constraint_tol=tolerance,
+                on_failure=on_failure,
+                weights=weights,
+            ),
+            surroundings=surroundings(VERSION),
+        )
+    with ExitStack() as opened:
+        store = None
+        if folder is not None:
+            store = Store(folder, resume=resume, library=VERSION)
+            opened.callback(store.close)
+            seed = saved_seed(store) if seed is None else seed
+        answer = EVALUATORS[evaluator](problem)
+        opened.callback(answer.close)
+        shown_to = opened.enter_context(show_progress(progress, limits))
+        return Solver(
+            problem,
+            chosen,
+            fixed,
+            limits,
+            tolerance,
+            fresh_seed() if seed is None else seed,
+            answer,
+            [*shown_to, *callbacks],
+            on_failure,
+            weights,
+            notes,
+            store,
+            contract,
+            on_interrupt,
+        ).solve()
 
 
 # ------------------------------------------------------------------- reading arguments
@@ -284,6 +331,22 @@ def _check_takes_weights(method: Method) -> None:
             f"minimize: `weights` are for methods that weigh constraints, got "
             f"{type(method).__name__}. Leave them out."
         )
+
+
+def _check_folder(checkpoint: Any, resume: bool) -> Path | None:
+    if checkpoint is None:
+        if resume:
+            raise InputError(
+                "minimize: `resume` needs the folder of the checkpoints, got none. "
+                "Give it: checkpoint='folder'."
+            )
+        return None
+    if not isinstance(checkpoint, (str, PathLike)) or not str(checkpoint):
+        raise InputTypeError(
+            f"minimize: `checkpoint` must be the path of a folder, got "
+            f"{shown(checkpoint)}. For example checkpoint='run-1'."
+        )
+    return Path(checkpoint)
 
 
 def _check_limits(iterations: Any, queries: Any, time: Any) -> Limits:

@@ -192,6 +192,9 @@ class Problem:
     unconstrained : bool
         Allow a problem with neither constraints nor bounds, for a method that brings a
         feasible set of its own.
+    tag : str
+        A name for the functions, such as a version of the data: a run is not resumed
+        from a checkpoint of a problem with another one.
     """
 
     def __init__(
@@ -204,7 +207,14 @@ class Problem:
         x0: Any = None,
         x_scale: Any = 1.0,
         unconstrained: bool = False,
+        tag: str = "",
     ) -> None:
+        if not isinstance(tag, str):
+            raise InputTypeError(
+                f"Problem: `tag` must be a string, got {shown(tag)}. Give a name, for "
+                "example tag='data of May'."
+            )
+        self.tag = tag
         self.dim = check_count("Problem", "dim", dim)
         self.lower, self.upper = check_bounds("Problem", bounds, self.dim)
         self.x_scale = _check_scale(x_scale, self.dim)

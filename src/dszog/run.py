@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -25,6 +27,8 @@ from dszog.query import Cost, ProblemSize, Query, Reply, cost
 from dszog.status import Status
 
 Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
+
+WEIGHTS_EVERY = 64  # iterations after which the weights go into the digest
 
 RUNAWAY = 1e4  # sampled values this many times the scale of the start have run away
 MAX_REJECTED = 5  # steps taken back one after the other
@@ -79,6 +83,40 @@ class Limits:
         )
 
 
+class Played(Protocol):
+    """Replies that were given in an earlier process."""
+
+    @property
+    def replies(self) -> Sequence[Reply]: ...
+    @property
+    def spent(self) -> float: ...
+    @property
+    def elapsed(self) -> float: ...
+
+
+class Tape(Protocol):
+    """Keeps replies, so that a run that died can hear them again."""
+
+    n_lost: int
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether there are kept replies that were not heard yet."""
+        ...
+
+    def played(self, queries: Sequence[Query], charged: Cost) -> Played | None:
+        """Return the kept replies to these queries, if there are any left."""
+        ...
+
+    def asked(self, queries: Sequence[Query], charged: Cost, elapsed: float) -> None:
+        """Take note of queries before they are answered."""
+        ...
+
+    def answered(self, replies: Sequence[Reply], spent: float, elapsed: float) -> None:
+        """Keep the replies, before anybody uses them."""
+        ...
+
+
 class Meter:
     """Counts what is handed to the user's functions, and never exceeds the budget.
 
@@ -111,12 +149,21 @@ class Meter:
         self._paces: dict[str, tuple[float, int]] = {}  # seconds and queries of a kind
         self.n_inner = 0
         self.events: Counter[str] = Counter()
+        self.reserve = 0  # queries that iterations leave over
+        self._n_lost = 0  # used up by earlier processes, for nothing
+        self._tape: Tape | None = None
+        self._stopped_at: float | None = None  # the clock stands while a tape plays
 
     def __call__(
         self, queries: Sequence[Query], charged: Cost | None = None
     ) -> Sequence[Reply]:
         """Charge for the queries, then have them answered."""
         charged = self.cost(queries) if charged is None else charged
+        if self._tape is not None:
+            played = self._tape.played(queries, charged)
+            if played is not None:
+                return self._play(charged, played)
+            self._start_clock()
         if not self.affords(charged.total):
             raise DszogError(
                 f"{charged.total} queries more would exceed the {self._max_queries} "
@@ -125,17 +172,79 @@ class Meter:
             )
         self.n_loss_queries += charged.losses
         self.n_constraint_queries += charged.constraints
+        if self._tape is not None:
+            self._tape.asked(queries, charged, self.elapsed)
         before = time.perf_counter()
         try:
             replies = self._answer(queries)
         finally:
             spent = time.perf_counter() - before
-            self.evaluation_time += spent
-            kind = _kind(charged)
-            seconds, n = self._paces.get(kind, (0.0, 0))
-            self._paces[kind] = (seconds + spent, n + charged.total)
+            self._note_pace(charged, spent)
+        # A failure that ends the run is not kept: it may be mended before it goes on.
+        if self._tape is not None and not self.failures.would_raise(replies):
+            self._tape.answered(replies, spent, self.elapsed)
         self.failures.count(replies)
         return replies
+
+    def _note_pace(self, charged: Cost, spent: float) -> None:
+        self.evaluation_time += spent
+        seconds, n = self._paces.get(_kind(charged), (0.0, 0))
+        self._paces[_kind(charged)] = (seconds + spent, n + charged.total)
+
+    def _play(self, charged: Cost, played: Played) -> Sequence[Reply]:
+        """Count replies of an earlier process as if they were given now."""
+        self.n_loss_queries += charged.losses
+        self.n_constraint_queries += charged.constraints
+        self._note_pace(charged, played.spent)
+        self._stopped_at = max(self._stopped_at or 0.0, played.elapsed)
+        self.failures.count(played.replies)
+        return played.replies
+
+    def _start_clock(self) -> None:
+        if self._stopped_at is not None:
+            self._started = time.perf_counter() - self._stopped_at
+            self._stopped_at = None
+
+    def keep_on(self, tape: Tape) -> None:
+        """Keep replies on a tape, after those that it holds were heard."""
+        self._tape = tape
+        self._stopped_at = self.elapsed
+        if not tape.is_replaying:
+            self._start_clock()
+
+    @property
+    def n_lost(self) -> int:
+        """Queries that were used up by earlier processes and are not counted else."""
+        return self._n_lost + (0 if self._tape is None else self._tape.n_lost)
+
+    def saved(self) -> dict[str, Any]:
+        """Return all counts, for a checkpoint."""
+        return {
+            "n_iterations": self.n_iterations,
+            "n_loss_queries": self.n_loss_queries,
+            "n_constraint_queries": self.n_constraint_queries,
+            "n_lost": self.n_lost,
+            "n_inner": self.n_inner,
+            "elapsed": self.elapsed,
+            "evaluation_time": self.evaluation_time,
+            "paces": {name: list(pace) for name, pace in self._paces.items()},
+            "events": dict(self.events),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from counts that were saved."""
+        self.n_iterations = int(saved["n_iterations"])
+        self.n_loss_queries = int(saved["n_loss_queries"])
+        self.n_constraint_queries = int(saved["n_constraint_queries"])
+        self._n_lost = int(saved["n_lost"])
+        self.n_inner = int(saved["n_inner"])
+        self.evaluation_time = float(saved["evaluation_time"])
+        self._paces = {
+            str(name): (float(seconds), int(n))
+            for name, (seconds, n) in saved["paces"].items()
+        }
+        self.events = Counter({str(k): int(n) for k, n in saved["events"].items()})
+        self._started = time.perf_counter() - float(saved["elapsed"])
 
     def note(self, info: Info) -> None:
         """Count an iteration and what went on in it."""
@@ -154,7 +263,9 @@ class Meter:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the run began."""
+        """Seconds since the run began, in all processes that worked on it."""
+        if self._stopped_at is not None:
+            return self._stopped_at
         return time.perf_counter() - self._started
 
     @property
@@ -167,7 +278,8 @@ class Meter:
     def affords(self, n_queries: int) -> bool:
         """Whether that many more queries are within the budget."""
         return (
-            self._max_queries is None or self.n_queries + n_queries <= self._max_queries
+            self._max_queries is None
+            or self.n_queries + self.n_lost + n_queries <= self._max_queries
         )
 
     def time_for(self, n_queries: int) -> float:
@@ -229,8 +341,65 @@ class History:
 
     def columns(self) -> dict[str, FloatArray]:
         """Return the recorded rows as one array per column."""
-        table = np.array(self._rows, dtype=float).reshape(-1, len(self.COLUMNS))
+        table = self._table()
         return {name: table[:, i] for i, name in enumerate(self.COLUMNS)}
+
+    def _table(self) -> FloatArray:
+        return np.array(self._rows, dtype=float).reshape(-1, len(self.COLUMNS))
+
+    def saved(self) -> dict[str, Any]:
+        """Return all rows, for a checkpoint."""
+        return {"stride": self._stride, "rows": self._table()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from rows that were saved."""
+        self._stride = max(int(saved["stride"]), 1)
+        rows = saved["rows"].reshape(-1, len(self.COLUMNS)).tolist()
+        self._rows = [tuple(row) for row in rows]
+
+
+@dataclass(kw_only=True)
+class Position:
+    """Where a run stands between two iterations: all that the loop changes."""
+
+    state: State
+    average: FloatArray  # (dim,), of the iterates, the later ones weighing more
+    last_good: State | None = None  # the one before, which could be evaluated
+    weighted_violation: float = 0.0  # sum_j p_j max(f_j, 0), averaged over the last
+    n_done: int = 0
+    n_rejected: int = 0  # steps taken back one after the other
+    first: dict[str, float] = field(default_factory=dict)  # values at the start
+    digest: bytes = b""  # of all iterations so far
+
+    @classmethod
+    def at(
+        cls, state: State, last_good: State | None = None, digest: bytes = b""
+    ) -> Position:
+        """Return the position before the first iteration from a state."""
+        return cls(state=state, average=state.x, last_good=last_good, digest=digest)
+
+    def note(self, method: Method, meter: Meter) -> None:
+        """Take one more iteration into the digest.
+
+        The iterate and the counts each time. The weights, which may be many, only now
+        and then: an error in them shows in the constraints drawn, hence in the iterate.
+        """
+        counts = _COUNTS.pack(
+            meter.n_iterations, meter.n_loss_queries, meter.n_constraint_queries
+        )
+        content = self.digest + counts + self.state.x.tobytes()
+        self.digest = hashlib.sha256(content).digest()
+        if not self.n_done % WEIGHTS_EVERY:
+            self.digest = self.digest_with_weights(method)
+
+    def digest_with_weights(self, method: Method) -> bytes:
+        """Return the digest with the weights taken in."""
+        indices, weights = method.weights(self.state)
+        content = self.digest + indices.tobytes() + weights.tobytes()
+        return hashlib.sha256(content).digest()
+
+
+_COUNTS = struct.Struct("<qqq")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +412,18 @@ class Outcome:
     last_good: State | None  # the one before, which could be evaluated
     weighted_violation: float  # sum_j p_j max(f_j, 0), averaged over the last iterates
     problem: str = ""  # what a solver of subproblems had to say
+
+    @classmethod
+    def of(cls, position: Position, status: Status, problem: str = "") -> Outcome:
+        """Return the end of a run that got this far."""
+        return cls(
+            state=position.state,
+            status=status,
+            average=position.average,
+            last_good=position.last_good,
+            weighted_violation=position.weighted_violation,
+            problem=problem,
+        )
 
 
 def run(
@@ -278,64 +459,85 @@ def run(
     Outcome
         After Ctrl-C too; any other exception of user code is passed on.
     """
-    average, weighted_violation, n_done = state.x, 0.0, 0
-    n_rejected = 0
-    watch = _Watch()
+    position = Position.at(state, last_good)
+    return advance(
+        method, position, meter, end=end, history=history, callbacks=callbacks
+    )
 
-    def ended(status: Status, problem: str = "") -> Outcome:
-        return Outcome(
-            state=state,
-            status=status,
-            average=average,
-            last_good=last_good,
-            weighted_violation=weighted_violation,
-            problem=problem,
-        )
 
+def advance(
+    method: Method,
+    position: Position,
+    meter: Meter,
+    *,
+    end: Limits,
+    history: History | None = None,
+    callbacks: Sequence[Callback] = (),
+    between: Callable[[], None] | None = None,
+) -> Outcome:
+    """Do what :func:`run` does from a position, which is moved along.
+
+    `between` is called after each iteration, when the position is all there is to know.
+    """
     try:  # around the loop, not in it: Ctrl-C may come between two iterations
         while True:
+            state = position.state
             queries = method.ask(state)
             charged = meter.cost(queries)
             reached = _reached(end, meter, charged)
             if reached is not None:
-                return ended(reached)
+                return Outcome.of(position, reached)
             replies = meter(queries, charged)
             try:
                 known = meter.failures.repair(queries, replies)
             except RejectedPointError as error:
-                if meter.failures.is_enough or n_rejected == MAX_REJECTED:
-                    state = state if last_good is None else last_good
-                    return ended(Status.TOO_MANY_FAILURES)
-                state, n_rejected = _step_back(last_good, state, error), n_rejected + 1
+                good = position.last_good
+                if meter.failures.is_enough or position.n_rejected == MAX_REJECTED:
+                    position.state = state if good is None else good
+                    return Outcome.of(position, Status.TOO_MANY_FAILURES)
+                position.state = _step_back(good, state, error)
+                position.n_rejected += 1
                 meter.failures.n_rejected += 1
                 continue
             moved, info = method.tell(state, *known)
-            if watch.runs_away(moved.x, info):
-                return ended(Status.DIVERGED)
-            last_good, n_rejected = state, 0
-            state, n_done = moved, n_done + 1
+            if _runs_away(position.first, moved.x, info):
+                return Outcome.of(position, Status.DIVERGED)
+            _accept(position, moved, info)
             meter.note(info)
-            # Polynomial-decay averaging: no horizon needed, early iterates forgotten.
-            share = (AVERAGE_POWER + 1) / (n_done + AVERAGE_POWER)
-            average = frozen_floats(average + share * (state.x - average))
-            share = (RECENT_POWER + 1) / (n_done + RECENT_POWER)
-            weighted_violation += share * (info.weighted_violation - weighted_violation)
+            position.note(method, meter)
             if callbacks or (history and history.wants(meter.n_iterations)):
-                progress = _progress(state, info, meter)
+                progress = _progress(moved, info, meter)
                 if history and info.is_step:
                     history.record(progress)
                 for callback in callbacks:
                     callback(progress)
             if meter.failures.is_enough:
-                return ended(Status.TOO_MANY_FAILURES)
+                return Outcome.of(position, Status.TOO_MANY_FAILURES)
+            if between is not None:
+                between()
     except OutOfTimeError:  # in a subproblem: the iteration is given up
-        return ended(Status.MAX_TIME)
+        return Outcome.of(position, Status.MAX_TIME)
     except (SubproblemError, EmptySetError) as error:
-        return ended(Status.SUBPROBLEM_FAILED, str(error))
+        return Outcome.of(position, Status.SUBPROBLEM_FAILED, str(error))
     except StopIteration:
-        return ended(Status.STOPPED_BY_CALLBACK)
+        return Outcome.of(position, Status.STOPPED_BY_CALLBACK)
     except KeyboardInterrupt:
-        return ended(Status.INTERRUPTED)
+        return Outcome.of(position, Status.INTERRUPTED)
+
+
+def _accept(position: Position, moved: State, info: Info) -> None:
+    """Move on by one iteration."""
+    position.last_good, position.n_rejected = position.state, 0
+    position.state = moved
+    position.n_done += 1
+    # Polynomial-decay averaging: no horizon needed, early iterates forgotten.
+    share = (AVERAGE_POWER + 1) / (position.n_done + AVERAGE_POWER)
+    average = position.average
+    position.average = frozen_floats(average + share * (moved.x - average))
+    share = (RECENT_POWER + 1) / (position.n_done + RECENT_POWER)
+    position.weighted_violation += share * (
+        info.weighted_violation - position.weighted_violation
+    )
 
 
 def _step_back(last_good: State | None, state: State, error: Exception) -> State:
@@ -353,33 +555,31 @@ def _reached(end: Limits, meter: Meter, charged: Cost) -> Status | None:
         return Status.MAX_ITERATIONS
     if end.queries is not None and meter.n_queries + charged.total > end.queries:
         return Status.MAX_QUERIES
+    if meter.n_lost and not meter.affords(charged.total + meter.reserve):
+        return Status.MAX_QUERIES
     if end.time is not None and meter.elapsed + meter.time_of(charged) >= end.time:
         return Status.MAX_TIME
     return None
 
 
-class _Watch:
-    """Notices iterates that run away, by values that leave the scale of the start.
+def _runs_away(first: dict[str, float], x: FloatArray, info: Info) -> bool:
+    """Whether iterates run away: whether values leave the scale of the first ones.
 
     Values, not the size of ``x``: how large ``x`` may become is the problem's affair.
     """
+    return (
+        not all_finite(x)
+        or _has_left(first, "objective", info.sampled_objective)
+        or _has_left(first, "violation", info.sampled_violation)
+    )
 
-    def __init__(self) -> None:
-        self._first: dict[str, float] = {}
 
-    def runs_away(self, x: FloatArray, info: Info) -> bool:
-        """Take note of one more iteration; True if this is no longer a search."""
-        return (
-            not all_finite(x)
-            or self._has_left("objective", info.sampled_objective)
-            or self._has_left("violation", info.sampled_violation)
-        )
-
-    def _has_left(self, name: str, value: float) -> bool:
-        if not math.isfinite(value):
-            return False
-        first = self._first.setdefault(name, value)
-        return abs(value - first) > RUNAWAY * max(abs(first), 1.0)
+def _has_left(first: dict[str, float], name: str, value: float) -> bool:
+    """Whether a value has left the scale of the first of its name."""
+    if not math.isfinite(value):
+        return False
+    at_first = first.setdefault(name, value)
+    return abs(value - at_first) > RUNAWAY * max(abs(at_first), 1.0)
 
 
 def _progress(state: State, info: Info, meter: Meter) -> Progress:

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -15,11 +15,20 @@ from dszog._arrays import FloatArray, IntArray
 from dszog.accounting import Costs, Ledger
 from dszog.certificate import Certificate
 from dszog.checker import Checker, certificate_merit, heaviest_first
-from dszog.errors import InputError, OutOfTimeError, PrecisionWarning
+from dszog.checkpoint import Recorder, ReplayOverError, Store
+from dszog.errors import (
+    CheckpointWriteError,
+    EvaluationError,
+    InputError,
+    OutOfTimeError,
+    PrecisionWarning,
+)
 from dszog.evaluators import Evaluator
 from dszog.failures import FailureHandler, Policy
 from dszog.problem import Problem
-from dszog.run import Callback, History, Limits, Meter, Outcome, run
+from dszog.run import Callback, History, Limits, Meter, Outcome, Position, advance
+from dszog.snapshot import Contract, load_run, run_content
+from dszog.stage import Stage
 from dszog.status import Status
 from dszog.verdict import advice, is_success
 
@@ -38,6 +47,8 @@ MAX_RESTARTS = 3
 MANY_INNER = 100  # steps of an inner loop, per iteration, that are worth a word
 MERIT_PENALTY = 30.0  # compares points for methods that have no penalty
 
+OnInterrupt: TypeAlias = Literal["return", "raise"]
+
 
 class Solver:
     """One call of `minimize`: runs the method, checks the candidates, reports."""
@@ -55,6 +66,9 @@ class Solver:
         on_failure: Policy,
         weights: tuple[IntArray, FloatArray] | None,
         notes: Sequence[str] = (),
+        store: Store | None = None,
+        contract: Contract | None = None,
+        on_interrupt: OnInterrupt = "return",
     ) -> None:
         self._problem = problem
         self._size = problem.size
@@ -70,24 +84,40 @@ class Solver:
         self._callbacks = callbacks
         self._history = History()
         self._weights = weights
-        self._reserve = 0
         if limits.queries is not None:
-            self._reserve = self._reserved(limits.queries)
+            self._meter.reserve = self._reserved(limits.queries)
         self._notes = list(notes)
         self._start = problem.scaled(problem.x0)  # where iterates begin
         self._ledger = Ledger(lambda: self._meter.elapsed)
+        self._stage: Stage | None = None
+        self._store = store
+        self._contract = contract
+        self._recorder: Recorder | None = None
+        self._on_interrupt = on_interrupt
 
     def solve(self) -> OptimizeResult:
         """Run, again with a smaller step if need be; check and report."""
         self._warn_if_radius_is_lost()
-        outcome = self._attempt()
-        for _ in range(MAX_RESTARTS):
-            if outcome.status != Status.DIVERGED or not self._may_change("step_size"):
-                break
-            self._shrink_step()
-            outcome = self._attempt()
-        status, certificate = self._best(outcome)
+        try:
+            outcome = self._all_rounds()
+            self._sync()
+            if outcome.status == Status.INTERRUPTED and self._on_interrupt == "raise":
+                raise KeyboardInterrupt
+            status, certificate = self._best(outcome)
+        except (EvaluationError, CheckpointWriteError) as error:
+            error.result = self._so_far()
+            raise
+        if status == Status.INTERRUPTED and self._on_interrupt == "raise":
+            raise KeyboardInterrupt
         return self._result(status, outcome, certificate)
+
+    def _so_far(self) -> OptimizeResult | None:
+        """Return what there is to report of a run that broke off, without a look."""
+        if self._stage is None:
+            return None
+        outcome = Outcome.of(self._stage.position, Status.INTERRUPTED)
+        blank = self._checker(3).blank(outcome.state.x)
+        return self._result(Status.INTERRUPTED, outcome, blank)
 
     def _warn_if_radius_is_lost(self) -> None:
         radius = getattr(self._method, "radius", None)
@@ -105,8 +135,29 @@ class Solver:
 
     # ----------------------------------------------------------------------- running
 
-    def _attempt(self) -> Outcome:
-        """Run from the start, in rounds between which the penalty may be raised."""
+    def _all_rounds(self) -> Outcome:
+        """Run round after round, from where an earlier process stopped if one did."""
+        stage = self._resumed() or self._first_stage(0)
+        while True:
+            self._stage = stage
+            self._save()
+            outcome = self._run(stage)
+            if outcome.status in ROUND_OVER and stage.round + 1 < len(stage.ends):
+                stage = self._next_round(stage, outcome)
+            elif (
+                outcome.status == Status.DIVERGED
+                and stage.attempt < MAX_RESTARTS
+                and self._may_change("step_size")
+            ):
+                self._shrink_step()
+                stage = self._first_stage(stage.attempt + 1, stage.position.digest)
+            else:
+                if outcome.status in ROUND_OVER:
+                    self._save()
+                return outcome
+
+    def _first_stage(self, attempt: int, digest: bytes = b"") -> Stage:
+        """Return the beginning of a run from the start."""
         ends = self._round_ends()
         method = self._planned(ends[0])
         wanted = self._problem.scaled(self._problem.x0)
@@ -116,26 +167,112 @@ class Solver:
         self._start = state.x
         if not np.array_equal(wanted, state.x):
             self._note("The start was moved to the nearest feasible point.")
-        outcome = self._run(method, state, ends[0])
-        for end in ends[1:]:
-            if outcome.status not in ROUND_OVER:
-                break
-            self._raise_penalty(outcome.weighted_violation)
-            method = self._planned(end)
-            state = method.new_round(outcome.state)
-            outcome = self._run(method, state, end, outcome.last_good)
-        return outcome
+        position = Position.at(state, digest=digest)
+        return Stage(
+            attempt=attempt, round=0, ends=ends, method=method, position=position
+        )
+
+    def _next_round(self, stage: Stage, outcome: Outcome) -> Stage:
+        """Return the beginning of the next round, with a higher penalty if need be."""
+        self._raise_penalty(outcome.weighted_violation)
+        return self._round_from(stage, stage.round + 1, stage.ends)
+
+    def _round_from(self, stage: Stage, number: int, ends: list[Limits]) -> Stage:
+        method, last = self._planned(ends[number]), stage.position
+        state = method.new_round(last.state)
+        return Stage(
+            attempt=stage.attempt,
+            round=number,
+            ends=ends,
+            method=method,
+            position=Position.at(state, last.last_good, last.digest),
+        )
+
+    # -------------------------------------------------------------- saved and resumed
+
+    def _resumed(self) -> Stage | None:
+        """Return where an earlier process was, if there was one; else begin to keep."""
+        if self._store is None or self._contract is None:
+            return None
+        loaded = load_run(self._store, self._contract, self._size)
+        if loaded is None:
+            return None
+        self._start, self._notes = loaded.start, loaded.notes
+        self._method = loaded.with_settings(self._method)
+        loaded.restore(self._meter, self._history, self._ledger)
+        self._listen(self._store).lose(self._problem.n_calls_made)
+        stage = loaded.stage
+        if loaded.limits == self._limits:
+            return stage
+        return self._with_other_limits(stage)
+
+    def _listen(self, store: Store) -> Recorder:
+        """Hear what the journal holds, then write on."""
+        is_timed = self._limits.time is not None
+        self._recorder = Recorder(store, is_timed=is_timed)
+        self._meter.keep_on(self._recorder)
+        return self._recorder
+
+    def _with_other_limits(self, stage: Stage) -> Stage:
+        """Go as far as the earlier process went, then begin a round to the new end."""
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.stops_after_replay = True
+            self._stage = stage
+            try:
+                while True:
+                    outcome = self._run(stage)
+                    more = stage.round + 1 < len(stage.ends)
+                    if outcome.status not in ROUND_OVER or not more:
+                        break
+                    self._stage = stage = self._next_round(stage, outcome)
+            except ReplayOverError:
+                pass
+            recorder.stops_after_replay = False
+            recorder.drop()
+        end = self._set_aside(self._limits)
+        return self._round_from(stage, 0, [end])
+
+    def _save(self, due: bool = True) -> None:
+        """Write a checkpoint, unless an older one and its journal are being heard."""
+        store, stage, contract = self._store, self._stage, self._contract
+        if store is None or stage is None or contract is None or not due:
+            return
+        if self._recorder is not None and self._recorder.is_replaying:
+            return
+        content = run_content(
+            stage,
+            limits=self._limits,
+            method=self._method,
+            start=self._start,
+            notes=self._notes,
+            meter=self._meter,
+            history=self._history,
+            ledger=self._ledger,
+        )
+        store.save(contract.about(self._seed), content)
+        if self._recorder is None:
+            self._listen(store)
+
+    def _sync(self) -> None:
+        if self._store is not None:
+            self._store.sync()
 
     def _round_ends(self) -> list[Limits]:
         """Return where each round ends; the check of the result is set aside."""
-        now, limits = self._meter.used, self._limits
-        if limits.queries is not None:
-            limits = replace(limits, queries=max(limits.queries - self._reserve, 0))
-        if limits.time is not None:
-            limits = replace(limits, time=(1.0 - CHECK_SHARE) * limits.time)
+        now, limits = self._meter.used, self._set_aside(self._limits)
         if not self._may_change("penalty"):
             return [limits]
         return [limits.part_way(now, share) for share in ROUNDS]
+
+    def _set_aside(self, limits: Limits) -> Limits:
+        """Return the limits less what the check of the result may take."""
+        if limits.queries is not None:
+            n_left = max(limits.queries - self._meter.reserve, 0)
+            limits = replace(limits, queries=n_left)
+        if limits.time is not None:
+            limits = replace(limits, time=(1.0 - CHECK_SHARE) * limits.time)
+        return limits
 
     def _planned(self, end: Limits) -> Any:
         """Return the method, told how far this round goes."""
@@ -150,18 +287,17 @@ class Solver:
         if sentence not in self._notes:
             self._notes.append(sentence)
 
-    def _run(
-        self, method: Any, state: Any, end: Limits, last_good: Any = None
-    ) -> Outcome:
+    def _run(self, stage: Stage) -> Outcome:
+        end, store = stage.end, self._store
         self._ledger.until = math.inf if end.time is None else end.time
-        return run(
-            self._ledger.watched(method),
-            state,
+        return advance(
+            self._ledger.watched(stage.method),
+            stage.position,
             self._meter,
             end=end,
-            last_good=last_good,
             history=self._history,
             callbacks=self._callbacks,
+            between=None if store is None else lambda: self._save(due=store.is_due),
         )
 
     def _check_affordable(self) -> None:
@@ -267,6 +403,7 @@ class Solver:
             time_subproblem=ledger.seconds,
             time_other=max(meter.elapsed - spent, 0.0),
             events=dict(ledger.events + meter.events),
+            n_lost=meter.n_lost,
         )
 
     @property
@@ -413,4 +550,11 @@ class Solver:
             weights=self._method.weights(outcome.state),
             method=self._method,
             costs=self._costs(),
+            digest=self._digest(),
         )
+
+    def _digest(self) -> str:
+        """Return a hash of the whole way, in which every bit of it counts."""
+        if self._stage is None:
+            return ""
+        return self._stage.position.digest_with_weights(self._method).hex()

@@ -1,0 +1,13 @@
+"""Checkpoints: what a run needs to go on, in files that are whole or not there."""
+
+from dszog.checkpoint.encoding import settings_of, with_settings
+from dszog.checkpoint.recorder import Recorder, ReplayOverError
+from dszog.checkpoint.store import Store
+
+__all__ = [
+    "Recorder",
+    "ReplayOverError",
+    "Store",
+    "settings_of",
+    "with_settings",
+]

@@ -1,0 +1,150 @@
+"""Between a run and its journal: first play what is written, then write on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dszog.checkpoint.records import (
+    Answered,
+    Asked,
+    Lost,
+    pack_answered,
+    pack_asked,
+    pack_lost,
+    question,
+    unpack,
+)
+from dszog.checkpoint.store import Store
+from dszog.errors import CheckpointError
+from dszog.query import Cost, Query, Reply
+
+
+class ReplayOverError(Exception):
+    """All journalled replies are played, and no more was asked for."""
+
+
+class Played(NamedTuple):
+    """Replies from the journal, with the time of the run then."""
+
+    replies: Sequence[Reply]
+    spent: float
+    elapsed: float
+
+
+class _Pair(NamedTuple):
+    asked: Asked
+    answered: Answered
+
+
+class Recorder:
+    """Plays the replies of a store's journals, then appends to the last of them.
+
+    Parameters
+    ----------
+    store : Store
+    is_timed : bool
+        Whether a clock decides how the run goes on, so that it may go differently the
+        second time; what was answered then, and is not asked again, is lost.
+    """
+
+    def __init__(self, store: Store, *, is_timed: bool = False) -> None:
+        self._store = store
+        self._is_timed = is_timed
+        self.n_lost = 0  # queries that were used up for nothing
+        self.elapsed = 0.0  # of the latest record
+        self.stops_after_replay = False
+        self._pairs = self._read()
+        self._next: _Pair | None = None
+        self._advance()
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether there are replies left to play."""
+        return self._next is not None
+
+    def _read(self) -> Iterator[_Pair]:
+        """Yield questions with their answers; count those that have none as lost."""
+        open_question: Asked | None = None
+        for journal in self._store.chain:
+            for number in range(len(journal.places)):
+                record = unpack(journal.content(number))
+                if isinstance(record, Lost):
+                    self.n_lost += record.n_queries
+                elif isinstance(record, Asked):
+                    if open_question is not None:
+                        self.n_lost += open_question.n_queries
+                    open_question = record
+                    self.elapsed = max(self.elapsed, record.elapsed)
+                elif open_question is not None:
+                    self.elapsed = max(self.elapsed, record.elapsed)
+                    yield _Pair(open_question, record)
+                    open_question = None
+                else:
+                    raise CheckpointError("The journal has an answer to no question.")
+        if open_question is not None:
+            self.n_lost += open_question.n_queries
+
+    def _advance(self) -> None:
+        self._next = next(self._pairs, None)
+
+    def played(self, queries: Sequence[Query], charged: Cost) -> Played | None:
+        """Return the journalled replies to these queries; None if there are none left.
+
+        Raises
+        ------
+        CheckpointError
+            If the journal has the answers to other questions.
+        """
+        if self._next is None and not self.stops_after_replay:
+            return None
+        asked = question(queries)
+        if asked >= 0:
+            # A look at the result, after which the run went on all the same.
+            while self._next is not None and self._next.asked.in_check:
+                self._lose()
+        if self._next is None:
+            if self.stops_after_replay:
+                raise ReplayOverError
+            return None
+        there, answered = self._next
+        fits = there.question == asked and len(answered.replies) == len(queries)
+        if fits and (there.losses, there.constraints) == (
+            charged.losses,
+            charged.constraints,
+        ):
+            self._advance()
+            return Played(answered.replies, answered.spent, answered.elapsed)
+        if not (self._is_timed or asked < 0):
+            raise CheckpointError(
+                "The journal answers other questions than this run asks: the method "
+                "goes another way than it went before. Resume with the versions and on "
+                "the machine that the run began with, or start again."
+            )
+        self.drop()
+        return self.played(queries, charged)
+
+    def drop(self) -> None:
+        """Count all replies that were not played as lost."""
+        while self._next is not None:
+            self._lose()
+
+    def _lose(self) -> None:
+        if self._next is not None:
+            self.n_lost += self._next.asked.n_queries
+        self._advance()
+
+    def lose(self, n_queries: int) -> None:
+        """Take note of queries that belong to no question."""
+        self.n_lost += n_queries
+        if n_queries:
+            self._store.chain[-1].append(pack_lost(n_queries))
+
+    def asked(self, queries: Sequence[Query], charged: Cost, elapsed: float) -> None:
+        """Take note of queries before they are answered."""
+        record = pack_asked(charged, question(queries), elapsed)
+        self._store.chain[-1].append(record)
+
+    def answered(self, replies: Sequence[Reply], spent: float, elapsed: float) -> None:
+        """Take note of the answers, before anybody uses them."""
+        self._store.chain[-1].append(pack_answered(replies, spent, elapsed))

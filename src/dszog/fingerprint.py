@@ -1,0 +1,85 @@
+"""What has to be the same for a run to go on, and what should be."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import sys
+from typing import Any
+
+import numpy as np
+import scipy
+
+from dszog import kernels
+from dszog._arrays import FloatArray, IntArray
+from dszog.checkpoint import settings_of
+from dszog.problem import Problem
+
+MOST_SHOWN = 60  # characters of a value in a message
+
+
+def fingerprint(
+    problem: Problem,
+    method: Any,
+    *,
+    constraint_tol: float,
+    on_failure: str,
+    weights: tuple[IntArray, FloatArray] | None,
+) -> dict[str, str]:
+    """Return all that decides how a run goes, but for the functions themselves."""
+    size = problem.size
+    given = {
+        "dim": size.dim,
+        "number of losses": size.n_losses,
+        "number of constraints": size.n_constraints,
+        "x0": _print(problem.x0),
+        "lower bounds": _print(problem.lower),
+        "upper bounds": _print(problem.upper),
+        "x_scale": _print(problem.x_scale),
+        "gradient of the losses": size.has_gradient,
+        "jacobian of the constraints": size.has_jacobian,
+        "tag": problem.tag,
+        "constraint_tol": constraint_tol,
+        "on_failure": on_failure,
+        "weights": "none" if weights is None else _print(*weights),
+        **{f"method {name}": value for name, value in settings_of(method).items()},
+    }
+    return {name: _short(repr(value)) for name, value in given.items()}
+
+
+def surroundings(library: str) -> dict[str, str]:
+    """Return what the bits of a run may depend on beside that."""
+    return {
+        "dszog": library,
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "kernels": "compiled" if kernels.is_on() else "plain",
+        "Python": platform.python_version(),
+        "machine": f"{sys.platform} {platform.machine()} {platform.node()}",
+    }
+
+
+def differences(there: dict[str, str], here: dict[str, str]) -> list[str]:
+    """Return what differs, in words."""
+    return [
+        f"{name} ({there.get(name, 'nothing')} there, {here.get(name, 'nothing')} here)"
+        for name in sorted({*there, *here})
+        if there.get(name) != here.get(name)
+    ]
+
+
+def _short(text: str) -> str:
+    """Return a text that is short, and differs wherever the long one does."""
+    if len(text) <= MOST_SHOWN:
+        return text
+    return f"{text[:MOST_SHOWN]}... #{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _print(*arrays: Any) -> str:
+    """Return a short text that two arrays share only if they are the same bits."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    head = ", ".join(f"{entry:.6g}" for entry in arrays[0][:3])
+    more = ", ..." if len(arrays[0]) > 3 else ""
+    return f"[{head}{more}] #{digest.hexdigest()[:16]}"

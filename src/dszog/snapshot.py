@@ -1,0 +1,243 @@
+"""All that a run needs to go on, as the content of a checkpoint, and back."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from dszog._arrays import FloatArray, frozen_floats
+from dszog.accounting import Ledger
+from dszog.checkpoint import Store, settings_of, with_settings
+from dszog.checkpoint.records import failure_from_json, failure_to_json
+from dszog.errors import CheckpointError, CheckpointWarning, DszogError
+from dszog.fingerprint import differences
+from dszog.methods import State
+from dszog.query import ProblemSize, Query, Reply
+from dszog.run import History, Limits, Meter, Position
+from dszog.stage import Stage
+
+PARTS = {
+    "limits",
+    "start",
+    "notes",
+    "method",
+    "planned",
+    "attempt",
+    "round",
+    "ends",
+    "position",
+    "meter",
+    "failures",
+    "first failures",
+    "history",
+    "ledger",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contract:
+    """What the call asks for, to be compared with what a checkpoint is of."""
+
+    method: Any  # as given, before a run changes it
+    seed: int | None  # None if none was given
+    fingerprint: dict[str, str]
+    surroundings: dict[str, str]
+
+    def about(self, seed: int) -> dict[str, Any]:
+        """Return what a checkpoint says of itself."""
+        return {
+            "seed": str(seed),  # may have more digits than others' numbers
+            "fingerprint": self.fingerprint,
+            "surroundings": self.surroundings,
+        }
+
+
+def run_content(
+    stage: Stage,
+    *,
+    limits: Limits,
+    method: Any,
+    start: FloatArray,
+    notes: list[str],
+    meter: Meter,
+    history: History,
+    ledger: Ledger,
+) -> dict[str, Any]:
+    """Return the content of a checkpoint."""
+    failures = meter.failures
+    return {
+        "limits": _limits(limits),
+        "start": start,
+        "notes": notes,
+        "method": settings_of(method),
+        "planned": settings_of(stage.method),
+        "attempt": stage.attempt,
+        "round": stage.round,
+        "ends": [_limits(end) for end in stage.ends],
+        "position": {
+            item.name: getattr(stage.position, item.name) for item in fields(Position)
+        },
+        "meter": meter.saved(),
+        "failures": failures.saved(),
+        "first failures": [failure_to_json(f) for f in failures.report.first],
+        "history": history.saved(),
+        "ledger": ledger.saved(),
+    }
+
+
+class LoadedRun:
+    """The content of a checkpoint, checked and taken apart."""
+
+    def __init__(self, content: dict[str, Any], contract: Contract) -> None:
+        if set(content) != PARTS:
+            raise CheckpointError("it has other parts than it should")
+        self._content = content
+        self.start: FloatArray = frozen_floats(_typed(content["start"], np.ndarray))
+        self.notes: list[str] = [_typed(note, str) for note in content["notes"]]
+        self.limits = _as_limits(content["limits"])
+        self.stage = Stage(
+            attempt=_typed(content["attempt"], int),
+            round=_typed(content["round"], int),
+            ends=[_as_limits(end) for end in _typed(content["ends"], list)],
+            method=with_settings(contract.method, content["planned"]),
+            position=_as_position(content["position"]),
+        )
+        if not 0 <= self.stage.round < len(self.stage.ends):
+            raise CheckpointError("it names a round that there is not")
+        if self.start.shape != self.stage.position.state.x.shape:
+            raise CheckpointError("its start does not fit the problem")
+
+    def with_settings(self, method: Any) -> Any:
+        """Return the method as the run had changed it."""
+        return with_settings(method, self._content["method"])
+
+    def restore(self, meter: Meter, history: History, ledger: Ledger) -> None:
+        """Bring all counts to where they were."""
+        content = self._content
+        meter.restore(content["meter"])
+        first = [failure_from_json(found) for found in content["first failures"]]
+        meter.failures.restore(content["failures"], first)
+        history.restore(content["history"])
+        ledger.restore(content["ledger"])
+
+
+def load_run(store: Store, contract: Contract, size: ProblemSize) -> LoadedRun | None:
+    """Return the run that a folder holds; None if it holds none.
+
+    Raises
+    ------
+    CheckpointError
+        If it is another run than the one that is asked for.
+    """
+
+    def compare(about: dict[str, Any]) -> None:
+        _compare(about, contract, str(store.folder))
+
+    def build(content: dict[str, Any]) -> LoadedRun:
+        return _build(content, contract, size)
+
+    return store.load(size, compare, build)
+
+
+def saved_seed(store: Store) -> int | None:
+    """Return the seed of the run that a folder holds; None if it holds none."""
+    about = store.about()
+    return None if about is None else _seed_of(about)
+
+
+def _seed_of(about: dict[str, Any]) -> int:
+    text = about.get("seed")
+    if not (isinstance(text, str) and text.isascii() and text.isdigit()):
+        raise CheckpointError("The checkpoint does not say which seed it has.")
+    return int(text[:40])
+
+
+def _compare(about: dict[str, Any], contract: Contract, folder: str) -> None:
+    """Refuse to go on with another run; warn where the bits may differ."""
+    other = differences(_texts(about, "fingerprint"), contract.fingerprint)
+    seed = _seed_of(about)
+    if contract.seed is not None and contract.seed != seed:
+        other.append(f"seed ({seed} there, {contract.seed} here)")
+    if other:
+        raise CheckpointError(
+            f"The run in {folder!r} is another one, it differs in: {'; '.join(other)}. "
+            "Call with the same arguments, or give an empty folder."
+        )
+    changed = differences(_texts(about, "surroundings"), contract.surroundings)
+    if changed:
+        warnings.warn(
+            f"The run in {folder!r} began elsewhere: {'; '.join(changed)}. It goes on, "
+            "but its numbers may differ in the last digits from an uninterrupted run.",
+            CheckpointWarning,
+            stacklevel=2,
+        )
+
+
+def _texts(about: dict[str, Any], name: str) -> dict[str, str]:
+    facts = about.get(name)
+    if not isinstance(facts, dict) or not all(
+        isinstance(text, str) for text in facts.values()
+    ):
+        raise CheckpointError(f"The {name} of the checkpoint makes no sense.")
+    return facts
+
+
+def _build(content: dict[str, Any], contract: Contract, size: ProblemSize) -> LoadedRun:
+    """Take a content apart; raise if it cannot have been written by this module."""
+    try:
+        run = LoadedRun(content, contract)
+        # Once on trial: whatever is wrong with the content shows before it is used.
+        run.with_settings(contract.method)
+        run.restore(Meter(_no_answer, size), History(), Ledger(lambda: 0.0))
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise CheckpointError(f"its content makes no sense ({error!s:.80})") from error
+    return run
+
+
+def _no_answer(queries: Sequence[Query]) -> Sequence[Reply]:
+    raise DszogError("A meter on trial answers nothing.")
+
+
+def _limits(limits: Limits) -> tuple[Any, ...]:
+    return limits.iterations, limits.queries, limits.time
+
+
+def _as_limits(found: Any) -> Limits:
+    iterations, queries, time = _typed(found, tuple)
+    return Limits(
+        iterations=None if iterations is None else _typed(iterations, int),
+        queries=None if queries is None else _typed(queries, int),
+        time=None if time is None else _typed(time, float),
+    )
+
+
+def _as_position(found: Any) -> Position:
+    kinds: dict[str, Any] = {
+        "state": State,
+        "average": np.ndarray,
+        "last_good": (State, type(None)),
+        "weighted_violation": float,
+        "n_done": int,
+        "n_rejected": int,
+        "first": dict,
+        "digest": bytes,
+    }
+    if set(_typed(found, dict)) != set(kinds):
+        raise CheckpointError("its position has other parts than it should")
+    made = {name: _typed(found[name], kind) for name, kind in kinds.items()}
+    position = Position(**made)
+    if position.average.shape != position.state.x.shape:
+        raise CheckpointError("its average does not fit the problem")
+    position.average = frozen_floats(position.average)
+    position.first = {name: float(value) for name, value in position.first.items()}
+    return position
+
+
+def _typed(value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
+        raise CheckpointError(f"a {type(value).__name__} in it is out of place")
+    return value

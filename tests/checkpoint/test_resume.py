@@ -1,0 +1,733 @@
+"""A run that was killed and resumed goes the way of one that was not, bit for bit."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dszog
+import dszog.checkpoint.store as store_module
+from dszog import CheckpointError, CheckpointWarning, CheckpointWriteError, Constraints
+from dszog.checkpoint.container import pack, unpack
+from tests.checkpoint.cells import CELLS, Cell, Killed
+
+DSZOG_CELL = CELLS[0]
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the syncs, which only a loss of power needs."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+@pytest.fixture(params=["always", "never"])
+def cadence(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Save after each iteration, or only where rounds begin and end."""
+    name: str = request.param
+    monkeypatch.setattr(store_module, "SAVE_EVERY", 0.0 if name == "always" else 1e9)
+    monkeypatch.setattr(store_module, "SAVE_SHARE", 1e9)
+    return name
+
+
+def die_at(n_calls: int) -> Callable[[int], None]:
+    def before(number: int) -> None:
+        if number == n_calls:
+            raise Killed
+
+    return before
+
+
+def fresh(cell: Cell, before: Callable[[int], None] = lambda n: None) -> Cell:
+    return Cell(cell.name, cell.method, cell.options, cell.form, before_call=before)
+
+
+def same_result(first: Any, second: Any) -> None:
+    assert first.digest == second.digest
+    assert first.x.tobytes() == second.x.tobytes()
+    assert (first.fun, first.maxcv) == (second.fun, second.maxcv)
+    assert (first.nit, first.nfev, first.ncev) == (second.nit, second.nfev, second.ncev)
+    assert first.message == second.message
+    assert first.status == second.status
+    assert first.weights[0].tobytes() == second.weights[0].tobytes()
+    assert first.weights[1].tobytes() == second.weights[1].tobytes()
+    for name in first.history:
+        if name != "elapsed":
+            np.testing.assert_array_equal(first.history[name], second.history[name])
+    assert first.costs.n_oracle_calls == second.costs.n_oracle_calls
+    assert first.costs.n_projections == second.costs.n_projections
+
+
+# Each method is killed with one cadence in the quick tests, and with both in all.
+EVERY_OTHER = [
+    pytest.param(
+        cell,
+        cadence,
+        id=f"{cell}-{cadence}",
+        marks=[pytest.mark.slow] if (number + turn) % 2 else [],
+    )
+    for number, cell in enumerate(CELLS)
+    for turn, cadence in enumerate(("always", "never"))
+]
+
+
+@pytest.mark.parametrize(("cell", "cadence"), EVERY_OTHER, indirect=["cadence"])
+def test_a_run_that_dies_in_every_call_ends_as_one_that_lives(
+    cell: Cell, cadence: str, tmp_path: Path
+) -> None:
+    straight = fresh(cell)
+    expected = straight.run()
+    folder, n_deaths, n_calls = tmp_path / "run", 0, 0
+    result = None
+    while result is None:
+        # Each process answers a batch or two (of at most two calls) anew, then dies.
+        one = fresh(cell, die_at(3 + n_deaths % 2))
+        try:
+            result = one.run(folder)
+        except Killed:
+            n_deaths += 1
+            n_calls += one.n_calls - 1
+            assert n_deaths < 50
+            continue
+        n_calls += one.n_calls
+
+    same_result(result, expected)
+    assert n_deaths >= 3
+    assert n_calls >= straight.n_calls  # a batch of several calls is begun again
+
+
+@pytest.mark.parametrize("cell", CELLS[::5], ids=str)
+def test_saving_changes_nothing(cell: Cell, cadence: str, tmp_path: Path) -> None:
+    expected = fresh(cell).run()
+
+    same_result(fresh(cell).run(tmp_path / "run"), expected)
+
+
+def test_a_finished_run_is_reported_again_without_a_call(
+    cadence: str, tmp_path: Path
+) -> None:
+    first = fresh(DSZOG_CELL).run(tmp_path / "run")
+    again = fresh(DSZOG_CELL)
+
+    for _ in range(2):
+        same_result(again.run(tmp_path / "run"), first)
+    assert again.n_calls == 0
+
+
+def test_a_run_with_restarts_and_failures_resumes(cadence: str, tmp_path: Path) -> None:
+    def run(folder: Path | None, dies_at: int = 10**9) -> Any:
+        calls = [0]
+
+        def values(points: Any, i: Any) -> Any:
+            calls[0] += 1
+            if calls[0] == dies_at:
+                raise Killed
+            table = 1e3 * ((points[:, None, :] - 2.0) ** 2).sum(axis=2) + 0.0 * i
+            table[np.abs(np.sin(9e4 * points[:, 0])) < 0.02] = np.nan
+            return table
+
+        return dszog.minimize(
+            dszog.Losses(values, 4),
+            np.full(2, 0.3),
+            Constraints(
+                lambda points, j: points.sum(axis=1, keepdims=True) - 1.0 - j, 5
+            ),
+            max_iterations=60,
+            seed=4,
+            on_failure="resample",
+            checkpoint=folder,
+            resume=folder is not None,
+        )
+
+    expected = run(None)
+    assert expected.failures.n_failed > 0
+    result = None
+    while result is None:
+        with contextlib.suppress(Killed):
+            result = run(tmp_path / "run", dies_at=14)
+    same_result(result, expected)
+    assert result.failures.n_failed == expected.failures.n_failed
+    assert result.failures.n_points == expected.failures.n_points
+    assert result.failures.kinds == expected.failures.kinds
+    assert [f.message for f in result.failures.first] == [
+        f.message for f in expected.failures.first
+    ]
+
+
+def test_iterates_that_ran_away_do_so_again(cadence: str, tmp_path: Path) -> None:
+    def run(folder: Path | None, stop_at: int) -> Any:
+        calls = [0]
+
+        def fun(x: Any) -> float:
+            calls[0] += 1
+            if calls[0] == stop_at:
+                raise Killed
+            return float(1e7 * np.sum((x - 2.0) ** 4))
+
+        return dszog.minimize(
+            fun,
+            np.zeros(2),
+            Constraints(lambda points, j: points[:, :1] - 1.0 - j, 3),
+            max_iterations=30,
+            seed=0,
+            checkpoint=folder,
+            resume=folder is not None,
+        )
+
+    expected = run(None, 10**9)
+    assert "The iterates ran away" in expected.message
+    result = None
+    while result is None:
+        with contextlib.suppress(Killed):
+            result = run(tmp_path / "run", 30)
+    same_result(result, expected)
+
+
+# ----------------------------------------------------------------------------- budgets
+
+
+@settings(max_examples=10)
+@given(
+    max_queries=st.integers(400, 1500),
+    deaths=st.lists(st.integers(1, 12), max_size=8),
+    is_quick=st.booleans(),
+)
+def test_queries_are_never_exceeded_across_deaths(
+    max_queries: int, deaths: list[int], is_quick: bool
+) -> None:
+    used = [0, 0]  # values of losses and constraints that were handed out, and calls
+    dies_at = [0]
+
+    def count(table: Any) -> Any:
+        used[1] += 1
+        used[0] += table.size
+        if used[1] == dies_at[0]:
+            raise Killed
+        return table
+
+    def run(folder: str) -> Any:
+        used[1] = 0
+        return dszog.minimize(
+            dszog.Losses(
+                lambda p, i: count(((p[:, None] - 2.0) ** 2).sum(2) + 0.0 * i), 20
+            ),
+            np.zeros(2),
+            Constraints(lambda p, j: count(p.sum(axis=1, keepdims=True) - 0.1 * j), 30),
+            max_queries=max_queries,
+            seed=0,
+            options={"loss_batch": 5, "constraint_batch": 5, "dual_batch": 5},
+            checkpoint=folder,
+            resume=True,
+        )
+
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        patch.setattr(store_module, "SAVE_EVERY", 0.0 if is_quick else 1e9)
+        patch.setattr(store_module, "SAVE_SHARE", 1e9)
+        for death in deaths:
+            dies_at[0] = death
+            try:
+                run(folder)
+            except Killed:
+                continue
+        dies_at[0] = 0
+        result = run(folder)
+    # A batch is charged whole, also where the process died in its first call.
+    assert used[0] <= result.nfev + result.ncev + result.costs.n_lost <= max_queries
+
+
+def test_time_of_earlier_processes_counts(tmp_path: Path) -> None:
+    one = fresh(DSZOG_CELL, die_at(6))
+    with pytest.raises(Killed):
+        one.run(tmp_path / "run", max_time=1000.0)
+    two = fresh(DSZOG_CELL)
+    with pytest.MonkeyPatch.context() as patch:
+        # The first process seems to have run for long before it died.
+        def long_ago(self: Any, saved: dict[str, Any]) -> None:
+            restore(self, saved | {"elapsed": 2000.0})
+
+        restore = dszog.run.Meter.restore
+        patch.setattr(dszog.run.Meter, "restore", long_ago)
+        result = two.run(tmp_path / "run", max_time=1000.0)
+    assert result.status == dszog.Status.MAX_TIME
+
+
+def test_a_run_goes_on_to_a_budget_that_was_raised(
+    cadence: str, tmp_path: Path
+) -> None:
+    first = fresh(DSZOG_CELL).run(tmp_path / "run", max_iterations=8)
+    second = fresh(DSZOG_CELL).run(tmp_path / "run", max_iterations=20)
+
+    assert (first.nit, second.nit) == (8, 20)
+    assert second.costs.n_lost > 0  # the look at the first result
+    assert second.digest != first.digest
+    third = fresh(DSZOG_CELL)
+    same_result(third.run(tmp_path / "run", max_iterations=20), second)
+    assert third.n_calls == 0
+
+
+def test_a_raised_budget_is_reached_the_same_way_however_often_it_dies(
+    cadence: str, tmp_path: Path
+) -> None:
+    def all_of_it(folder: Path, before: Callable[[], Callable[[int], None]]) -> Any:
+        fresh(DSZOG_CELL).run(folder, max_iterations=8)
+        while True:
+            try:
+                return fresh(DSZOG_CELL, before()).run(folder, max_iterations=20)
+            except Killed:
+                continue
+
+    straight = all_of_it(tmp_path / "a", lambda: lambda n: None)
+    hunted = all_of_it(tmp_path / "b", lambda: die_at(3))
+
+    assert hunted.digest == straight.digest
+
+
+def test_a_budget_may_be_lowered(tmp_path: Path) -> None:
+    with pytest.raises(Killed):
+        fresh(DSZOG_CELL, die_at(11)).run(tmp_path / "run")
+
+    assert fresh(DSZOG_CELL).run(tmp_path / "run", max_iterations=3).nit < 12
+
+
+# -------------------------------------------------------------- interrupts and errors
+
+
+def interrupt_at(iteration: int) -> Callable[[dszog.Progress], None]:
+    def callback(progress: dszog.Progress) -> None:
+        if progress.iteration == iteration:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+@pytest.mark.parametrize("iteration", [1, 5, 12])
+def test_after_ctrl_c_a_run_can_go_on(
+    cadence: str, tmp_path: Path, iteration: int
+) -> None:
+    expected = fresh(DSZOG_CELL).run()
+
+    stopped = fresh(DSZOG_CELL).run(tmp_path / "run", callback=interrupt_at(iteration))
+    result = fresh(DSZOG_CELL).run(tmp_path / "run")
+
+    assert stopped.status == dszog.Status.INTERRUPTED
+    assert not stopped.success
+    assert stopped.nit == iteration
+    assert (result.digest, result.nit) == (expected.digest, expected.nit)
+    assert result.costs.n_lost >= 0
+
+
+def test_ctrl_c_inside_a_users_function_can_go_on(tmp_path: Path) -> None:
+    def pressed(number: int) -> None:
+        if number == 7:
+            signal.raise_signal(signal.SIGINT)
+
+    stopped = fresh(DSZOG_CELL, pressed).run(tmp_path / "run")
+    result = fresh(DSZOG_CELL).run(tmp_path / "run")
+
+    assert stopped.status == dszog.Status.INTERRUPTED
+    assert result.digest == fresh(DSZOG_CELL).run().digest
+
+
+def pressing(function: Any, counter: list[int], at: int) -> Any:
+    """Return a function after whose call Ctrl-C comes, if it is the one."""
+
+    def pressed(*arguments: Any) -> Any:
+        counter[0] += 1
+        result = function(*arguments)
+        if counter[0] == at:
+            raise KeyboardInterrupt
+        return result
+
+    return pressed
+
+
+def test_ctrl_c_in_the_middle_of_a_save_can_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(store_module, "SAVE_SHARE", 1e9)
+    expected = fresh(DSZOG_CELL).run()
+    real = {name: getattr(os, name) for name in ("write", "rename", "fsync", "pwrite")}
+    for at in range(3, 60, 7):
+        folder, counter = tmp_path / str(at), [0]
+        with pytest.MonkeyPatch.context() as patch:
+            for name, function in real.items():
+                patch.setattr(os, name, pressing(function, counter, at))
+            # It is raised before the first iteration: there is nothing to return yet.
+            with contextlib.suppress(KeyboardInterrupt):
+                fresh(DSZOG_CELL).run(folder)
+        assert fresh(DSZOG_CELL).run(folder).digest == expected.digest
+
+
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_an_interrupt_is_raised_on_request(tmp_path: Path, has_folder: bool) -> None:
+    folder = tmp_path / "run" if has_folder else None
+    with pytest.raises(KeyboardInterrupt):
+        fresh(DSZOG_CELL).run(folder, callback=interrupt_at(5), on_interrupt="raise")
+    if folder is not None:
+        assert fresh(DSZOG_CELL).run(folder).digest == fresh(DSZOG_CELL).run().digest
+
+
+def test_the_library_installs_no_signal_handlers(tmp_path: Path) -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    seen = []
+    fresh(DSZOG_CELL).run(
+        tmp_path / "run",
+        callback=lambda progress: seen.append(
+            [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+        ),
+    )
+
+    assert all(handlers == before for handlers in seen)
+    assert seen
+
+
+def test_a_run_that_the_callback_stopped_goes_on(cadence: str, tmp_path: Path) -> None:
+    def stop(progress: dszog.Progress) -> None:
+        if progress.iteration == 5:
+            raise StopIteration
+
+    stopped = fresh(DSZOG_CELL).run(tmp_path / "run", callback=stop)
+    result = fresh(DSZOG_CELL).run(tmp_path / "run")
+
+    assert stopped.status == dszog.Status.STOPPED_BY_CALLBACK
+    assert result.digest == fresh(DSZOG_CELL).run().digest
+
+
+def test_a_function_that_failed_is_asked_again_once_it_is_mended(
+    cadence: str, tmp_path: Path
+) -> None:
+    def failing(number: int) -> None:
+        if number == 8:
+            raise ZeroDivisionError("not yet")
+
+    with pytest.raises(dszog.EvaluationError, match="not yet") as caught:
+        fresh(DSZOG_CELL, failing).run(tmp_path / "run")
+    so_far = caught.value.result
+    assert so_far.nit > 0
+    assert not so_far.success
+    assert np.isnan(so_far.fun)
+
+    result = fresh(DSZOG_CELL).run(tmp_path / "run")
+    assert result.digest == fresh(DSZOG_CELL).run().digest
+    assert result.costs.n_lost > 0
+
+
+def test_an_error_in_a_callback_can_be_resumed_from(tmp_path: Path) -> None:
+    def broken(progress: dszog.Progress) -> None:
+        if progress.iteration == 6:
+            raise RuntimeError("my own")
+
+    with pytest.raises(RuntimeError, match="my own"):
+        fresh(DSZOG_CELL).run(tmp_path / "run", callback=broken)
+    assert fresh(DSZOG_CELL).run(tmp_path / "run").nit == 12
+
+
+@pytest.mark.parametrize("call", ["write", "pwrite", "rename"])
+def test_a_full_disk_is_loud_and_gives_the_result_so_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    monkeypatch.setattr(store_module, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(store_module, "SAVE_SHARE", 1e9)
+    real, counter = getattr(os, call), [0]
+
+    def full(*arguments: Any) -> Any:
+        counter[0] += 1
+        if counter[0] > 6:
+            raise OSError(28, "No space left on device")
+        return real(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, call, full)
+        with pytest.raises(CheckpointWriteError, match="No space left") as caught:
+            fresh(DSZOG_CELL).run(tmp_path / "run")
+    assert caught.value.result.x.shape == (3,)
+    assert not caught.value.result.success
+    result = fresh(DSZOG_CELL).run(tmp_path / "run")
+    assert result.digest == fresh(DSZOG_CELL).run().digest
+
+
+# ------------------------------------------------------------------------ another run
+
+
+def other(**changes: Any) -> Callable[[Path], Any]:
+    """Return a run that differs in one thing from the one in the folder."""
+
+    def run(folder: Path) -> Any:
+        given: dict[str, Any] = {
+            "dim": 2,
+            "n": 4,
+            "m": 5,
+            "bounds": [(-3.0, 3.0)] * 2,
+            "x0": [0.0, 0.0],
+            "x_scale": 1.0,
+            "tag": "a",
+            "seed": 1,
+            "method": "dszog",
+            "options": {"radius": 1e-4},
+            "constraint_tol": 1e-2,
+            "on_failure": "resample",
+        }
+        given |= changes
+        problem = dszog.Problem(
+            dszog.Losses(lambda p, i: (p**2).sum(1)[:, None] + 0.0 * i, given["n"]),
+            Constraints(lambda p, j: p[:, :1] - 1.0 - j, given["m"]),
+            given["dim"],
+            bounds=given["bounds"] * (given["dim"] // 2),
+            x0=np.resize(given["x0"], given["dim"]),
+            x_scale=given["x_scale"],
+            tag=given["tag"],
+        )
+        return dszog.minimize(
+            problem,
+            max_iterations=4,
+            checkpoint=folder,
+            resume=True,
+            **{
+                name: given[name]
+                for name in (
+                    "seed",
+                    "method",
+                    "options",
+                    "constraint_tol",
+                    "on_failure",
+                )
+            },
+        )
+
+    return run
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    r"dim \(2 there, 4 here\)": {"dim": 4},
+    r"number of losses \(4 there, 6 here\)": {"n": 6},
+    r"number of constraints \(5 there, 7 here\)": {"m": 7},
+    "lower bounds": {"bounds": [(-2.0, 3.0)] * 2},
+    "upper bounds": {"bounds": [(-3.0, 2.0)] * 2},
+    "x0": {"x0": [0.0, 5e-324]},
+    "x_scale": {"x_scale": 2.0},
+    r"tag \('a' there, 'b' here\)": {"tag": "b"},
+    r"seed \(1 there, 2 here\)": {"seed": 2},
+    r"method radius \(0.0001 there, 0.001 here\)": {"options": {"radius": 1e-3}},
+    "method penalty": {"options": {"radius": 1e-4, "penalty": 7.0}},
+    "method type": {"method": "zopsgd", "options": {"domain": None}},
+    "constraint_tol": {"constraint_tol": 1e-3},
+    "on_failure": {"on_failure": "penalise"},
+}
+
+
+@pytest.mark.parametrize(("said", "changes"), OTHERS.items(), ids=OTHERS)
+def test_another_run_is_refused_by_what_it_differs_in(
+    tmp_path: Path, said: str, changes: dict[str, Any]
+) -> None:
+    other()(tmp_path / "run")
+    if "method type" in said:  # that needs constraints which can be projected on
+        with pytest.raises(dszog.InputError):
+            other(**changes)(tmp_path / "run")
+        return
+    before = sorted(path.read_bytes() for path in (tmp_path / "run").iterdir())
+
+    with pytest.raises(CheckpointError, match=f"differs in: .*{said}"):
+        other(**changes)(tmp_path / "run")
+    after = sorted(path.read_bytes() for path in (tmp_path / "run").iterdir())
+    assert [len(content) for content in after] == [len(content) for content in before]
+
+
+def test_another_method_is_refused(tmp_path: Path) -> None:
+    matrix = next(cell for cell in CELLS if cell.name == "zopsgd-matrix")
+    fresh(matrix).run(tmp_path / "run")
+    wrong = fresh(matrix)
+    wrong.method = "zoscgd"
+
+    with pytest.raises(
+        CheckpointError, match=r"method type \('ZOPSGD' there, 'ZOSCGD'"
+    ):
+        wrong.run(tmp_path / "run")
+
+
+def test_the_seed_of_the_folder_is_used_if_none_is_given(tmp_path: Path) -> None:
+    first = other(seed=None)(tmp_path / "run")
+
+    assert other(seed=None)(tmp_path / "run").seed == first.seed
+
+
+def test_the_first_weights_are_part_of_the_run(tmp_path: Path) -> None:
+    weights = np.array([2]), np.array([1.0])
+    fresh(DSZOG_CELL).run(tmp_path / "run", weights=weights)
+
+    with pytest.raises(CheckpointError, match="differs in: weights"):
+        fresh(DSZOG_CELL).run(tmp_path / "run")
+
+
+def changed_header(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    facts, arrays = unpack(path.read_bytes())
+    change(facts)
+    path.write_bytes(b"".join(pack(facts, arrays, "0")))
+
+
+@pytest.mark.parametrize("name", ["dszog", "NumPy", "SciPy", "Python", "machine"])
+def test_other_versions_and_machines_are_told_of(tmp_path: Path, name: str) -> None:
+    first = fresh(DSZOG_CELL).run(tmp_path / "run")
+    for path in (tmp_path / "run").glob("checkpoint-*"):
+        changed_header(
+            path, lambda facts: facts["about"]["surroundings"].update({name: "0.0"})
+        )
+
+    with pytest.warns(CheckpointWarning, match=rf"began elsewhere: {name} \(0.0 there"):
+        result = fresh(DSZOG_CELL).run(tmp_path / "run")
+    assert result.digest == first.digest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda facts: facts.update(generation=99),
+        lambda facts: facts.update(run="zz"),
+        lambda facts: facts.update(run=3),
+        lambda facts: facts.update(run="00"),
+        lambda facts: facts.update(about=[]),
+        lambda facts: facts.update(more=1),
+        lambda facts: facts.pop("run"),
+        lambda facts: facts["about"].update(seed=1),
+        lambda facts: facts["about"].update(seed="-1"),
+        lambda facts: facts["about"].pop("seed"),
+        lambda facts: facts["about"].update(fingerprint=3),
+        lambda facts: facts["about"]["fingerprint"].update(dim=3),
+        lambda facts: facts["about"].pop("surroundings"),
+    ],
+)
+def test_a_header_that_was_tampered_with_gives_our_error(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    fresh(DSZOG_CELL).run(tmp_path / "run")
+    for path in (tmp_path / "run").glob("checkpoint-*"):
+        changed_header(path, change)
+
+    with pytest.raises(CheckpointError):
+        fresh(DSZOG_CELL).run(tmp_path / "run")
+
+
+WRONGS: list[Any] = [None, -1, "x", {"list": []}, {"dict": []}, {"array": 0}]
+
+
+def test_a_content_that_was_tampered_with_gives_a_result_or_our_error(
+    tmp_path: Path,
+) -> None:
+    template = tmp_path / "template"
+    with pytest.raises(Killed):
+        fresh(DSZOG_CELL, die_at(9)).run(template)
+    *older, path = sorted(template.glob("checkpoint-*"))
+    for one in older:
+        one.unlink()
+    facts, arrays = unpack(path.read_bytes())
+    tree = json.loads(arrays[0].tobytes())
+    places: list[tuple[int, ...]] = [(part,) for part in range(len(tree["dict"]))]
+    places += [
+        (part, entry)
+        for part, (_, held) in enumerate(tree["dict"])
+        if isinstance(held, dict) and "dict" in held
+        for entry in range(len(held["dict"]))
+    ]
+    n_refused = 0
+    for number, place in enumerate(places):
+        wrongs = WRONGS if len(place) == 1 else [WRONGS[number % 6]]
+        for wrong in wrongs:
+            changed = json.loads(json.dumps(tree))
+            holder = changed["dict"][place[0]]
+            if len(place) > 1:
+                holder = holder[1]["dict"][place[1]]
+            holder[1] = wrong
+            text = np.frombuffer(json.dumps(changed).encode(), dtype=np.uint8)
+            folder = tmp_path / "run"
+            shutil.copytree(template, folder)
+            (folder / path.name).write_bytes(
+                b"".join(pack(facts, [text, *arrays[1:]], "0"))
+            )
+            try:
+                fresh(DSZOG_CELL).run(folder, max_iterations=3)
+            except CheckpointError:
+                n_refused += 1
+            shutil.rmtree(folder)
+    assert n_refused > 80
+
+
+# ------------------------------------------------------------------------------ golden
+
+GOLDEN = Path(__file__).with_name("golden")
+GOLDEN_DIGEST = (GOLDEN / "digest.txt").read_text().strip()
+
+
+def test_the_checkpoint_of_an_earlier_version_is_continued_to_the_same_end(
+    tmp_path: Path,
+) -> None:
+    shutil.copytree(GOLDEN / "run", tmp_path / "run")
+    (tmp_path / "run").chmod(0o700)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CheckpointWarning)  # of another machine
+        result = fresh(DSZOG_CELL).run(tmp_path / "run")
+
+    assert result.nit == 12
+    np.testing.assert_allclose(result.x, golden_x(), rtol=1e-9)
+    if is_where_it_was_made():
+        assert result.digest == GOLDEN_DIGEST
+
+
+def golden_x() -> list[float]:
+    text = (GOLDEN / "x.txt").read_text().split()
+    return [float.fromhex(entry) for entry in text]
+
+
+def is_where_it_was_made() -> bool:
+    """Whether versions and machine are those of the golden file: then all bits are."""
+    facts, _ = unpack(sorted((GOLDEN / "run").glob("checkpoint-*"))[-1].read_bytes())
+    there = facts["about"]["surroundings"]
+    here = dszog.fingerprint.surroundings(dszog.__version__)
+    names = ("NumPy", "Python", "kernels")
+    return all(there[name] == here[name] for name in names)
+
+
+# ------------------------------------------------------------------------------- kills
+
+
+@pytest.mark.parametrize(
+    ("n_kills", "seed"),
+    [
+        (8, 0),
+        pytest.param(1000, 1, marks=[pytest.mark.slow, pytest.mark.timeout(1200)]),
+    ],
+)
+def test_killed_processes_leave_what_the_next_one_needs(
+    n_kills: int, seed: int
+) -> None:
+    script = Path(__file__).with_name("kill_loop.py")
+    root = Path(__file__).parents[2]
+    paths = [str(Path(dszog.__file__).parents[1]), str(root)]
+    done = subprocess.run(
+        [sys.executable, str(script), str(n_kills), str(seed)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["kills"] >= n_kills
+    assert found["runs"] > 0
+    assert found["mismatches"] == 0
+    assert found["most lost"] <= 0
