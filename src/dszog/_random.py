@@ -67,7 +67,7 @@ def distinct_indices(rng: np.random.Generator, n: int, size: int) -> IntArray:
     >>> distinct_indices(stream(0, 0), 3, 3)
     array([0, 1, 2])
     """
-    if 4 * size > n or n > EXACT:
+    if size**2 > n or n > EXACT:  # repeats would be many
         drawn: IntArray = rng.choice(n, size=size, replace=False, shuffle=False)
         drawn.sort()
         return drawn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -267,14 +268,18 @@ def over_sizes(effort: Effort) -> Iterator[Row]:
 
 
 def against_plain(effort: Effort) -> Iterator[Row]:
-    """Time Algorithm 1 as printed, dense, over an iteration of the library."""
+    """Time Algorithm 1 as printed, dense, over an iteration of the library.
+
+    On pairs of generated rows: their values cost little, so that what is compared is
+    the algorithm.
+    """
     dim = 50
-    X, y = rotated_rows(dim)
     for m in effort.plain_counts:
+        problem = _pairs_of(m, dim)
         plain = Plain(
-            losses=rotated_losses(X, y),
-            constraints=rotated_values(X),
-            n_losses=N_ROWS,
+            losses=problem.losses.values,
+            constraints=_constraints_of(problem).values,
+            n_losses=problem.size.n_losses,
             m=m,
         )
         n_plain = 20 if m <= 10**5 else 2
@@ -293,7 +298,15 @@ def against_plain(effort: Effort) -> Iterator[Row]:
 
             return seconds(run) / n
 
-        ours = _rotated_block(m, as_timed(), effort.iterations)
+        def make(record: Record, problem: dszog.Problem = problem) -> dszog.Problem:
+            losses = record.losses(problem.losses.values_at)
+            return dszog.Problem(
+                dszog.Losses(losses, len(problem.losses)), problem.constraints, dim
+            )
+
+        def ours(make: Any = make) -> float:
+            return iteration_seconds(make, as_timed(), effort.iterations)
+
         found = interleaved(printed, ours, n_blocks)
         yield Row.of(
             f"plain dense Algorithm 1 / iteration, m = {m:,}",
@@ -306,6 +319,24 @@ def against_plain(effort: Effort) -> Iterator[Row]:
                 "iteration_seconds": found.second.median,
             },
         )
+
+
+def _pairs_of(m: int, dim: int) -> dszog.Problem:
+    """Return a black-box problem with `m` pairs, of about as many rows of each kind."""
+    n_positive = next(n for n in range(math.isqrt(m), 0, -1) if m % n == 0)
+    n_negative = m // n_positive
+    rng = np.random.Generator(np.random.Philox(key=0))
+    X = rng.standard_normal((n_positive + n_negative, dim)) / np.sqrt(dim)
+    y = np.repeat([1.0, -1.0], [n_positive, n_negative])
+    X += 0.2 * y[:, np.newaxis]
+    pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0])
+    return dszog.Problem(dszog.Losses.linear(X, y, _loss), pairs.black_box(), dim)
+
+
+def _constraints_of(problem: dszog.Problem) -> dszog.Constraints:
+    if problem.constraints is None:
+        raise AssertionError("the problem has pairs")
+    return problem.constraints
 
 
 # ----------------------------------------------------------------- memory and comforts
