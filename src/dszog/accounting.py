@@ -10,6 +10,7 @@ from typing import Any
 
 from dszog._arrays import FloatArray, IntArray
 from dszog.errors import OutOfTimeError
+from dszog.evaluators import Traffic
 from dszog.methods import FeasibleMethod
 from dszog.methods.linearised import LinearisedMethod
 from dszog.query import NO_INDICES
@@ -38,6 +39,11 @@ class Costs:
         Seconds in the user's functions, in subproblems, and in the rest.
     events : dict
         What should not have happened, and how often.
+    n_retried : int
+        Queries made again because a worker was lost. They are charged to
+        ``max_queries``, and not in ``nfev`` and ``ncev``.
+    traffic : Traffic, optional
+        What went between the run and its workers, where it has any.
     """
 
     n_loss_queries: int
@@ -51,6 +57,8 @@ class Costs:
     time_subproblem: float
     time_other: float
     events: dict[str, int]
+    n_retried: int = 0
+    traffic: Traffic | None = None
 
     @property
     def time(self) -> float:

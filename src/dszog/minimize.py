@@ -27,7 +27,7 @@ from dszog._validation import (
 )
 from dszog.constraints import Simulator
 from dszog.errors import InputError, InputTypeError
-from dszog.evaluators import EVALUATORS
+from dszog.evaluators import check_evaluator, open_evaluator
 from dszog.failures import POLICIES, Policy
 from dszog.feasible_set import check_policy, with_feasible_set
 from dszog.methods import METHODS, Method
@@ -62,7 +62,8 @@ def minimize(
     x_scale: Any = 1.0,
     weights: tuple[IntArray, FloatArray] | None = None,
     seed: int | None = None,
-    evaluator: str = "serial",
+    evaluator: Any = "serial",
+    timeout: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
     on_failure: Policy = "raise",
@@ -101,8 +102,14 @@ def minimize(
         run, with ``x0=result.x``.
     seed : int, optional
         Same seed, same run, bit for bit. Drawn and reported if not given.
-    evaluator : str
-        A name from :data:`dszog.EVALUATORS`.
+    evaluator : str, workers or concurrent.futures.Executor
+        Who calls the functions: ``"serial"``, ``"threads"``, ``"processes"``,
+        ``"dask"`` or ``"ray"``; or an instance such as
+        ``dszog.evaluators.Processes(4)`` or ``dszog.evaluators.Dask(client)``; or any
+        executor. The result is the same to the bit. See ``docs/scaling_out.md``.
+    timeout : float, optional
+        Seconds after which a piece of work is given up and its values count as failed.
+        For processes, Dask and Ray, whose workers can be ended.
     callback : callable, optional
         Called with a :class:`dszog.Progress` after each iteration; ``StopIteration``
         ends the run.
@@ -163,30 +170,29 @@ def minimize(
     if weights is not None:
         weights = check_weights("minimize", weights, problem.size.n_constraints)
         _check_takes_weights(chosen)
-    check_choice("minimize", "evaluator", evaluator, EVALUATORS)
+    check_evaluator("minimize", evaluator, timeout)
     check_flag("minimize", "progress", progress)
     if callback is not None:
         check_callable("minimize", "callback", callback, "callback(progress)", 1)
     callbacks = [] if callback is None else [callback]
 
-    answer = EVALUATORS[evaluator](problem)
-    try:
-        with show_progress(progress, limits) as shown_to:
-            return Solver(
-                problem,
-                chosen,
-                fixed,
-                limits,
-                tolerance,
-                seed,
-                answer,
-                [*shown_to, *callbacks],
-                on_failure,
-                weights,
-                notes,
-            ).solve()
-    finally:
-        answer.close()
+    with (
+        open_evaluator("minimize", evaluator, problem, timeout) as answer,
+        show_progress(progress, limits) as shown_to,
+    ):
+        return Solver(
+            problem,
+            chosen,
+            fixed,
+            limits,
+            tolerance,
+            seed,
+            answer,
+            [*shown_to, *callbacks],
+            on_failure,
+            weights,
+            notes,
+        ).solve()
 
 
 # ------------------------------------------------------------------- reading arguments

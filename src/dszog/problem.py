@@ -21,7 +21,7 @@ from dszog._validation import (
     check_vector,
     shown,
 )
-from dszog.calls import call_number
+from dszog.calls import Grain, call_number
 from dszog.constraints import Constraints, Simulator
 from dszog.constraints.scipy_forms import from_scipy, is_scipy_form
 from dszog.errors import InputError, InputTypeError
@@ -71,6 +71,7 @@ class Losses:
             )
         self._values = values
         self._gradient = gradient
+        self.grain = Grain()
         self._n = check_count("Losses", "n", n)
         if self._n >= 2**63:
             raise InputError(
@@ -96,7 +97,19 @@ class Losses:
             once = np.array([call_number(function, x) for x in points])
             return np.repeat(once[:, np.newaxis], len(indices), axis=1)
 
-        return cls(values, 1)
+        losses = cls(values, 1)
+        losses.grain = Grain(each=True)
+        return losses
+
+    def in_pieces(self, size: int) -> Losses:
+        """Return the same losses, evaluated in pieces of at most `size` values.
+
+        See :meth:`dszog.Constraints.in_pieces`.
+        """
+        other = copy(self)
+        size = check_count("Losses.in_pieces", "size", size)
+        other.grain = replace(self.grain, size=size)
+        return other
 
     def __len__(self) -> int:
         return self._n
@@ -264,7 +277,9 @@ def _as_losses(losses: Any) -> Losses:
     if isinstance(losses, Losses):
         return losses
     if isinstance(losses, Simulator):
-        return Losses(losses.loss_values, losses.n)
+        of_simulator = Losses(losses.loss_values, losses.n)
+        of_simulator.grain = losses.grain
+        return of_simulator
     if callable(losses):
         return Losses.from_function(losses)
     raise InputTypeError(

@@ -136,7 +136,7 @@ class Calls:
 class Failure:
     """A value that a user's function did not give."""
 
-    kind: str  # "exception", "not finite" or "wrong shape"
+    kind: str  # "exception", "not finite", "wrong shape", "worker lost", "timeout"
     what: str  # "loss", "constraint", or the gradient of one
     index: int  # of the first such loss or constraint
     iteration: int

@@ -107,10 +107,14 @@ class Meter:
         self.n_iterations = 0
         self.n_loss_queries = 0
         self.n_constraint_queries = 0
+        self.n_retried = 0  # queries made again because a worker was lost
+        self.kept = 0  # for the check of the result: must not go into that
         self.evaluation_time = 0.0
         self._paces: dict[str, tuple[float, int]] = {}  # seconds and queries of a kind
         self.n_inner = 0
         self.events: Counter[str] = Counter()
+        if hasattr(answer, "charge"):  # an evaluator that may have to do things twice
+            answer.charge = self.charge_retry
 
     def __call__(self, queries: Sequence[Query]) -> Sequence[Reply]:
         """Charge for the queries, then have them answered."""
@@ -121,6 +125,8 @@ class Meter:
                 f"allowed, {self.n_queries} are used. This is a bug in dszog: please "
                 "report it."
             )
+        if any(query.iteration < 0 for query in queries):  # of the check of the result
+            self.kept = max(self.kept - charged.total, 0)
         self.n_loss_queries += charged.losses
         self.n_constraint_queries += charged.constraints
         before = time.perf_counter()
@@ -134,6 +140,13 @@ class Meter:
         self.failures.count(replies)
         return replies
 
+    def charge_retry(self, again: Cost) -> bool:
+        """Charge for queries made again; False, and no charge, if that is too much."""
+        if not self.affords(again.total + self.kept):
+            return False
+        self.n_retried += again.total
+        return True
+
     def note(self, info: Info) -> None:
         """Count an iteration and what went on in it."""
         self.n_iterations += info.is_step
@@ -146,8 +159,13 @@ class Meter:
 
     @property
     def n_queries(self) -> int:
-        """What was charged so far."""
+        """What was asked so far."""
         return self.n_loss_queries + self.n_constraint_queries
+
+    @property
+    def n_charged(self) -> int:
+        """What was asked so far, and what was made again."""
+        return self.n_queries + self.n_retried
 
     @property
     def elapsed(self) -> float:
@@ -158,13 +176,13 @@ class Meter:
     def used(self) -> Limits:
         """How far the run has gone."""
         return Limits(
-            iterations=self.n_iterations, queries=self.n_queries, time=self.elapsed
+            iterations=self.n_iterations, queries=self.n_charged, time=self.elapsed
         )
 
     def affords(self, n_queries: int) -> bool:
         """Whether that many more queries are within the budget."""
         return (
-            self._max_queries is None or self.n_queries + n_queries <= self._max_queries
+            self._max_queries is None or self.n_charged + n_queries <= self._max_queries
         )
 
     def time_for(self, n_queries: int) -> float:
@@ -344,7 +362,7 @@ def _reached(end: Limits, meter: Meter, queries: Sequence[Query]) -> Status | No
     charge = meter.cost(queries)
     if end.iterations is not None and meter.n_iterations >= end.iterations:
         return Status.MAX_ITERATIONS
-    if end.queries is not None and meter.n_queries + charge > end.queries:
+    if end.queries is not None and meter.n_charged + charge > end.queries:
         return Status.MAX_QUERIES
     if end.time is not None and meter.elapsed + meter.time_of(queries) >= end.time:
         return Status.MAX_TIME

@@ -63,6 +63,7 @@ class Solver:
         self._limits = limits
         self._constraint_tol = constraint_tol
         self._seed = seed
+        self._answer = answer
         self._meter = Meter(
             answer, self._size, limits.queries, FailureHandler(on_failure)
         )
@@ -73,6 +74,7 @@ class Solver:
         self._reserve = 0
         if limits.queries is not None:
             self._reserve = self._reserved(limits.queries)
+        self._meter.kept = self._reserve
         self._notes = list(notes)
         self._start = problem.scaled(problem.x0)  # where iterates begin
         self._ledger = Ledger(lambda: self._meter.elapsed)
@@ -267,6 +269,8 @@ class Solver:
             time_subproblem=ledger.seconds,
             time_other=max(meter.elapsed - spent, 0.0),
             events=dict(ledger.events + meter.events),
+            n_retried=meter.n_retried,
+            traffic=getattr(self._answer, "traffic", None),
         )
 
     @property

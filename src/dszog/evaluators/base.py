@@ -23,8 +23,6 @@ class Evaluator(Protocol):
     why; what to do about it is for others to decide.
     """
 
-    def __init__(self, problem: Problem) -> None: ...
-
     def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
         """Return one reply per query."""
         ...

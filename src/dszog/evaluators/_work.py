@@ -1,0 +1,54 @@
+"""What a worker in another process does with a piece of work."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dszog.evaluators._parcel import unpack_problem
+from dszog.evaluators._wire import pack_replies, unpack_parts
+from dszog.evaluators.base import answer
+from dszog.problem import Problem
+
+_problems: dict[str, Problem] = {}  # of this process; one run has one problem
+KEPT = 4  # problems that a worker of several runs remembers
+
+
+def work(problem: Problem, message: bytes) -> bytes:
+    """Return the answer to a piece."""
+    return pack_replies(answer(problem, unpack_parts(message)))
+
+
+def work_on(name: str, parcel: bytes, message: bytes) -> bytes:
+    """Return the answer to a piece about a problem, which is unpacked only once."""
+    problem = _problems.get(name)
+    if problem is None:
+        problem = unpack_problem(parcel)
+        while len(_problems) >= KEPT:
+            _problems.pop(next(iter(_problems)), None)
+        _problems[name] = problem
+    return work(problem, message)
+
+
+def work_if_known(name: str, message: bytes) -> bytes | None:
+    """Return the answer to a piece; None if this process lacks the problem."""
+    problem = _problems.get(name)
+    return None if problem is None else work(problem, message)
+
+
+@contextmanager
+def ended_after(seconds: float | None) -> Iterator[None]:
+    """Have the system end this process if the block takes longer.
+
+    The signal's default action needs neither the main thread nor Python's lock, so it
+    also ends code that never comes back to Python.
+    """
+    if seconds is None:
+        yield
+        return
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)

@@ -1,0 +1,230 @@
+"""Workers of a Dask cluster: the user's, or one of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import secrets
+import signal
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from dszog._validation import check_count, shown
+from dszog.errors import InputTypeError, MissingExtraError
+from dszog.evaluators._chunks import Piece
+from dszog.evaluators._parcel import pack_problem
+from dszog.evaluators._supervisor import Done, Lost, Supervised, Traffic
+from dszog.evaluators._wire import pack_parts, unpack_replies
+from dszog.evaluators._work import ended_after, work_on
+from dszog.evaluators.processes import n_processors
+from dszog.problem import Problem
+
+LOOK_EVERY = 5.0  # seconds after which the workers are counted again
+SILENCE = "30s"  # after which the scheduler of our own cluster gives a worker up
+
+
+class Dask:
+    """Workers of a Dask cluster.
+
+    The problem is scattered once. Dask runs a task again by itself when a worker is
+    lost, and may run again what was finished; of a cluster that is started here this is
+    switched off as far as it can be, and what it does all the same is counted in
+    ``result.costs.traffic.n_duplicate`` and never used twice.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        Of a cluster whose workers can import dszog. Without it a cluster of processes
+        is started on this machine, reachable from this machine only, at the first run;
+        ``close()`` ends it.
+    n_workers : int, optional
+        Of a cluster that is started here; one for each processor if not given.
+    """
+
+    can_stop = hasattr(signal, "setitimer")
+
+    def __init__(self, client: Any = None, *, n_workers: int | None = None) -> None:
+        if client is not None and not hasattr(client, "scatter"):
+            raise InputTypeError(
+                f"Dask: `client` must be a distributed.Client, got {shown(client)}. "
+                "Pass Client(address), or nothing for a cluster of this machine."
+            )
+        if n_workers is None:
+            n_workers = n_processors()
+        self.n_workers = check_count("Dask", "n_workers", n_workers)
+        self._client = client
+        self._ours: list[Any] = []  # what close() has to close, in that order
+
+    def __repr__(self) -> str:
+        return f"Dask({self._client!r})"
+
+    def open(self, problem: Problem, timeout: float | None = None) -> Supervised:
+        """Return an evaluator of this problem."""
+        parcel = pack_problem(problem)
+        if self._client is None:
+            self._start()
+        return Supervised(problem, DaskPool(self._client, parcel, timeout), timeout)
+
+    def _start(self) -> None:
+        try:
+            import dask
+            from distributed import Client, LocalCluster
+        except ImportError as error:
+            raise MissingExtraError(
+                'evaluator="dask" needs dask.distributed: pip install "dszog[dask]".'
+            ) from error
+        settings = {
+            "distributed.scheduler.allowed-failures": 0,  # we retry
+            "distributed.scheduler.work-stealing": False,
+            "distributed.scheduler.worker-ttl": SILENCE,
+            "distributed.logging.distributed": "critical",
+        }
+        with dask.config.set(settings):
+            cluster = LocalCluster(
+                n_workers=self.n_workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                silence_logs=50,
+            )
+            self._client = Client(cluster, set_as_default=False)
+        self._ours = [self._client, cluster]
+
+    def close(self) -> None:
+        """End the cluster if it was started here; the user's is the user's."""
+        while self._ours:
+            self._ours.pop(0).close()
+            self._client = None
+
+
+def run_piece(
+    name: str, parcel: bytes, message: bytes, attempt: int, timeout: float | None
+) -> bytes:
+    """Evaluate a piece in a Dask worker, and say that it was begun."""
+    from distributed import get_worker
+
+    get_worker().log_event(name, attempt)
+    with ended_after(timeout):
+        return work_on(name, parcel, message)
+
+
+class DaskPool:
+    """The workers that a client knows."""
+
+    def __init__(self, client: Any, parcel: bytes, timeout: float | None) -> None:
+        self._client = client
+        self._parcel = parcel
+        self._timeout = timeout
+        self._name = f"dszog-{secrets.token_hex(8)}"
+        self._scattered: Any = None
+        self._finished: queue.Queue[int] = queue.Queue()
+        self._under_way: dict[int, Any] = {}
+        self._begun: Counter[int] = Counter()
+        self._n_slots, self._looked = 1, -LOOK_EVERY
+        self._traffic = Traffic()
+        client.subscribe_topic(self._name, self._note_begin)
+
+    def _note_begin(self, event: Any) -> None:
+        self._begun[event[1]] += 1
+
+    @property
+    def traffic(self) -> Traffic:
+        """The bytes, and how often the scheduler ran what it was to run once."""
+        again = sum(n - 1 for n in list(self._begun.values()))
+        return replace(self._traffic, n_duplicate=again)
+
+    def room(self) -> int:
+        """Return how many tasks may be handed out: enough to keep workers busy.
+
+        With a timeout none waits at a worker, as its time would run there.
+        """
+        now = time.monotonic()
+        if now - self._looked > LOOK_EVERY:
+            self._looked = now
+            self._n_slots = max(sum(self._client.nthreads().values()), 1)
+        ahead = 2 if self._timeout is None else 1
+        return ahead * self._n_slots - len(self._under_way)
+
+    def submit(self, attempt: int, piece: Piece) -> None:
+        """Hand out a task."""
+        if self._scattered is None or self._scattered.status != "finished":
+            self._scattered = self._client.scatter(
+                self._parcel, broadcast=True, hash=False
+            )
+            self._count(bytes_problem=len(self._parcel))
+        message = pack_parts(piece.parts)
+        self._count(bytes_sent=len(message))
+        future = self._client.submit(
+            run_piece,
+            self._name,
+            self._scattered,
+            message,
+            attempt,
+            self._timeout,
+            key=f"{self._name}-{attempt}",
+            pure=False,
+            retries=0,
+        )
+        self._under_way[attempt] = future
+        future.add_done_callback(lambda _: self._finished.put(attempt))
+
+    def wait(self, seconds: float) -> Sequence[Done | Lost]:
+        """Return what happened."""
+        attempts = []
+        with contextlib.suppress(queue.Empty):
+            attempts.append(self._finished.get(timeout=seconds))
+            while True:
+                attempts.append(self._finished.get_nowait())
+        return [
+            event
+            for attempt in attempts
+            if (future := self._under_way.pop(attempt, None)) is not None
+            and (event := self._event(attempt, future)) is not None
+        ]
+
+    def _event(self, attempt: int, future: Any) -> Done | Lost | None:
+        from distributed import TimeoutError as OutOfTime
+
+        if future.status == "error":
+            error = future.exception()
+            return Lost(attempt, f"{type(error).__name__}: {error}"[:500])
+        try:
+            # A result whose worker is gone is computed again: wait for that elsewhere.
+            returned = future.result(timeout=1.0) if not future.cancelled() else None
+        except OutOfTime:
+            self._under_way[attempt] = future
+            self._finished.put(attempt)
+            return None
+        except Exception as error:  # noqa: BLE001  (of the cluster: the piece is lost)
+            return Lost(attempt, f"{type(error).__name__}: {error}"[:500])
+        if returned is None:
+            return Lost(attempt, "the task was cancelled", started=False)
+        self._count(bytes_received=len(returned))
+        return Done(attempt, unpack_replies(returned))
+
+    def stop(self, attempt: int) -> None:
+        """Cancel the task; a worker that is at it ends itself."""
+        future = self._under_way.pop(attempt, None)
+        if future is not None:
+            future.cancel(force=True)
+
+    def forget(self) -> None:
+        """Cancel all tasks."""
+        under_way, self._under_way = self._under_way, {}
+        for future in under_way.values():
+            future.cancel(force=True)
+
+    def close(self) -> None:
+        """Cancel what is under way and drop the problem."""
+        self.forget()
+        with contextlib.suppress(ValueError):
+            self._client.unsubscribe_topic(self._name)
+        self._scattered = None
+
+    def _count(self, **more: int) -> None:
+        known = {name: getattr(self._traffic, name) + n for name, n in more.items()}
+        self._traffic = replace(self._traffic, **known)
