@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dszog._validation import shown
-from dszog.evaluators._chunks import Assembly, Piece, cut
+from dszog.evaluators._chunks import Assembly, Part, Piece, cut
 from dszog.evaluators.base import _named
 from dszog.problem import Problem
 from dszog.query import Cost, Failure, Query, Reply, cost
@@ -53,17 +53,24 @@ class Lost:
 class Pool(Protocol):
     """Workers that hold one problem."""
 
+    bundle: float  # seconds of work that are worth a message; 0: each piece alone
+
     @property
     def traffic(self) -> Traffic:
         """The bytes, and executions that nobody ordered."""
         ...
 
-    def room(self) -> int:
-        """Return how many more attempts can be handed out now."""
+    @property
+    def n_slots(self) -> int:
+        """How many pieces can be worked at, at the same time."""
         ...
 
-    def submit(self, attempt: int, piece: Piece) -> None:
-        """Have a piece evaluated; does not wait."""
+    def room(self, n_waiting: int) -> int:
+        """Return how many attempts to hand out now, if so many pieces wait."""
+        ...
+
+    def submit(self, attempt: int, parts: Sequence[Part]) -> None:
+        """Have the parts of some pieces evaluated; does not wait."""
         ...
 
     def wait(self, seconds: float) -> Sequence[Done | Lost]:
@@ -101,6 +108,7 @@ class Supervised:
         self._pool = pool
         self._timeout = timeout
         self._traffic = Traffic()
+        self._seconds: float | None = None  # that a piece takes, about
         self._n_attempts = 0  # so far, in all iterations: each has a number of its own
         self.charge: Callable[[Cost], bool] = lambda _: True
 
@@ -134,6 +142,11 @@ class Supervised:
         self._n_attempts += 1
         return self._n_attempts
 
+    def _note_seconds(self, seconds: float) -> None:
+        """Keep a running mean of what a piece takes; it decides no bit."""
+        known = seconds if self._seconds is None else self._seconds
+        self._seconds = 0.8 * known + 0.2 * seconds
+
     def _count(self, name: str) -> None:
         known = getattr(self._traffic, name)
         self._traffic = replace(self._traffic, **{name: known + 1})
@@ -152,15 +165,15 @@ class _Batch:
         self._waiting = deque(range(len(pieces)))
         self._open = set(range(len(pieces)))
         self._tries = [0] * len(pieces)
-        self._piece_of: dict[int, int] = {}  # of every attempt at this batch
+        self._pieces_of: dict[int, list[int]] = {}  # of every attempt at this batch
         self._answered: set[int] = set()  # pieces
         self._began: dict[int, float] = {}  # of the attempts under way
 
     def run(self) -> tuple[Reply, ...]:
         """Hand out pieces and take answers until nothing is open."""
         while self._open:
-            while self._waiting and self._pool.room() > 0:
-                self._hand_out(self._waiting.popleft())
+            while self._waiting and self._pool.room(len(self._waiting)) > 0:
+                self._hand_out(self._bundle())
             for event in self._pool.wait(self._patience()):
                 if isinstance(event, Done):
                     self._take(event)
@@ -169,33 +182,64 @@ class _Batch:
             self._end_overdue()
         return self._assembly.replies()
 
-    def _hand_out(self, number: int) -> None:
+    def _bundle(self) -> list[int]:
+        """Take the pieces of one message off those that wait.
+
+        A worker's share of them, and no more than is worth a message: while pieces are
+        quick, messages would cost more than the work. What was lost once goes alone.
+        """
+        first = self._waiting.popleft()
+        seconds, timeout = self._owner._seconds, self._owner._timeout
+        if seconds is None or timeout is not None or self._tries[first]:
+            return [first]
+        share = -(-(len(self._waiting) + 1) // self._pool.n_slots)
+        n = min(share, int(self._pool.bundle / max(seconds, 1e-6)))
+        numbers = [first]
+        while len(numbers) < n and not self._tries[self._waiting[0]]:
+            numbers.append(self._waiting.popleft())
+        return numbers
+
+    def _hand_out(self, numbers: list[int]) -> None:
         attempt = self._owner._next_attempt()
-        self._piece_of[attempt] = number
+        self._pieces_of[attempt] = numbers
         self._began[attempt] = time.monotonic()
-        self._tries[number] += 1
-        self._pool.submit(attempt, self._pieces[number])
+        for number in numbers:
+            self._tries[number] += 1
+        self._pool.submit(
+            attempt, [part for one in numbers for part in self._pieces[one].parts]
+        )
 
     def _take(self, event: Done) -> None:
-        self._began.pop(event.attempt, None)
-        number = self._piece_of.get(event.attempt)
-        if number in self._open:
-            self._open.discard(number)
-            if number in self._waiting:  # it was given up for lost, and was not
-                self._waiting.remove(number)
-            self._answered.add(number)
-            self._assembly.put(self._pieces[number], event.replies)
-            self._owner._count("n_pieces")
-        elif number in self._answered:
-            self._owner._count("n_duplicate")
-        else:
+        numbers = self._pieces_of.get(event.attempt)
+        began = self._began.pop(event.attempt, None)
+        if numbers is None:  # of an earlier batch, which was interrupted
             self._owner._count("n_late")
+            return
+        if began is not None:
+            self._owner._note_seconds((time.monotonic() - began) / len(numbers))
+        replies = iter(event.replies)
+        for number in numbers:
+            own = [next(replies) for _ in self._pieces[number].parts]
+            if number in self._open:
+                self._open.discard(number)
+                if number in self._waiting:  # it was given up for lost, and was not
+                    self._waiting.remove(number)
+                self._answered.add(number)
+                self._assembly.put(self._pieces[number], own)
+                self._owner._count("n_pieces")
+            elif number in self._answered:
+                self._owner._count("n_duplicate")
+            else:
+                self._owner._count("n_late")
 
     def _lose(self, event: Lost) -> None:
-        is_known = self._began.pop(event.attempt, None) is not None
-        number = self._piece_of.get(event.attempt)
-        if not is_known or number is None or number not in self._open:
+        if self._began.pop(event.attempt, None) is None:
             return
+        for number in reversed(self._pieces_of[event.attempt]):
+            if number in self._open:
+                self._lose_piece(number, event)
+
+    def _lose_piece(self, number: int, event: Lost) -> None:
         if not event.started:
             self._tries[number] -= 1
             self._waiting.appendleft(number)
@@ -235,7 +279,8 @@ class _Batch:
             self._pool.stop(attempt)
             self._owner._count("n_timeouts")
             happened = f"took longer than timeout={timeout:g} seconds"
-            self._give_up(self._piece_of[attempt], "timeout", happened, "")
+            for number in self._pieces_of[attempt]:
+                self._give_up(number, "timeout", happened, "")
 
     def _give_up(self, number: int, kind: str, happened: str, why: str) -> None:
         """Let the values of a piece be unknown, and say why."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from dszog._validation import check_count, shown
 from dszog.errors import InputTypeError, MissingExtraError
-from dszog.evaluators._chunks import Piece
+from dszog.evaluators._chunks import Part
 from dszog.evaluators._parcel import pack_problem
 from dszog.evaluators._supervisor import Done, Lost, Supervised, Traffic
 from dszog.evaluators._wire import pack_parts, unpack_replies
@@ -137,26 +137,33 @@ class DaskPool:
         again = sum(n - 1 for n in list(self._begun.values()))
         return replace(self._traffic, n_duplicate=again)
 
-    def room(self) -> int:
-        """Return how many tasks may be handed out: enough to keep workers busy.
+    bundle = 0.25
 
-        With a timeout none waits at a worker, as its time would run there.
-        """
+    @property
+    def n_slots(self) -> int:
+        """Threads of all workers, as last seen."""
         now = time.monotonic()
         if now - self._looked > LOOK_EVERY:
             self._looked = now
             self._n_slots = max(sum(self._client.nthreads().values()), 1)
-        ahead = 2 if self._timeout is None else 1
-        return ahead * self._n_slots - len(self._under_way)
+        return self._n_slots
 
-    def submit(self, attempt: int, piece: Piece) -> None:
+    def room(self, n_waiting: int) -> int:
+        """Return how many tasks to hand out: enough to keep workers busy.
+
+        With a timeout none waits at a worker, as its time would run there.
+        """
+        ahead = 1 if self._timeout is not None else 2
+        return ahead * self.n_slots - len(self._under_way)
+
+    def submit(self, attempt: int, parts: Sequence[Part]) -> None:
         """Hand out a task."""
         if self._scattered is None or self._scattered.status != "finished":
             self._scattered = self._client.scatter(
                 self._parcel, broadcast=True, hash=False
             )
             self._count(bytes_problem=len(self._parcel))
-        message = pack_parts(piece.parts)
+        message = pack_parts(parts)
         self._count(bytes_sent=len(message))
         future = self._client.submit(
             run_piece,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from dszog._validation import check_count
-from dszog.evaluators._chunks import Piece
+from dszog.evaluators._chunks import Part
 from dszog.evaluators._parcel import pack_problem
 from dszog.evaluators._supervisor import Done, Lost, Supervised, Traffic
 from dszog.evaluators._wire import pack_parts, unpack_replies
@@ -95,15 +95,17 @@ class ThreadPool:
         self._is_ours = is_ours
         self._finished: queue.Queue[tuple[int, Future[Any]]] = queue.Queue()
         self._under_way: dict[int, Future[Any]] = {}
+        self.bundle = 0.0
+        self.n_slots = int(getattr(executor, "_max_workers", None) or n_processors())
         self.traffic = Traffic()
 
-    def room(self) -> int:
-        """Return how many more pieces may wait."""
+    def room(self, n_waiting: int) -> int:
+        """Return how many more pieces may wait in the executor."""
         return AHEAD - len(self._under_way)
 
-    def submit(self, attempt: int, piece: Piece) -> None:
+    def submit(self, attempt: int, parts: Sequence[Part]) -> None:
         """Put a piece into the executor's own queue."""
-        self._start(attempt, answer, self._problem, piece.parts)
+        self._start(attempt, answer, self._problem, parts)
 
     def _start(self, attempt: int, function: Any, *arguments: Any) -> None:
         future: Future[Any]
@@ -163,13 +165,14 @@ class ExecutorPool(ThreadPool):
 
     def __init__(self, executor: Executor, problem: Problem) -> None:
         super().__init__(executor, problem)
+        self.bundle = 0.01
         self._parcel = pack_problem(problem)
         self._name = secrets.token_hex(8)
         self._messages: dict[int, bytes] = {}
 
-    def submit(self, attempt: int, piece: Piece) -> None:
+    def submit(self, attempt: int, parts: Sequence[Part]) -> None:
         """Send a piece, in the hope that the worker has the problem."""
-        message = pack_parts(piece.parts)
+        message = pack_parts(parts)
         self._messages[attempt] = message
         self._count(bytes_sent=len(message))
         self._start(attempt, work_if_known, self._name, message)

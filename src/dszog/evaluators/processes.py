@@ -11,12 +11,13 @@ import socket
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from dszog._validation import check_count
 from dszog.errors import DszogError, EvaluationError, InputError
 from dszog.evaluators import _nursery as wire
-from dszog.evaluators._chunks import Piece
+from dszog.evaluators._chunks import Part
 from dszog.evaluators._parcel import pack_problem
 from dszog.evaluators._supervisor import Done, Lost, Supervised, Traffic
 from dszog.evaluators._wire import pack_parts, unpack_replies
@@ -88,7 +89,9 @@ class Processes:
                 f"{sys.platform}. Pass a concurrent.futures.ProcessPoolExecutor, or "
                 "use 'threads', 'dask' or 'ray'."
             )
-        pool = ProcessPool(pack_problem(problem), self.n_workers, self.threads)
+        pool = ProcessPool(
+            pack_problem(problem), self.n_workers, self.threads, timeout is None
+        )
         return Supervised(problem, pool, timeout)
 
     def close(self) -> None:
@@ -107,16 +110,21 @@ class _Worker:
     channel: socket.socket
     pid: int
     is_ready: bool = False
-    attempt: int | None = None
+    attempts: deque[int] = field(default_factory=deque)  # it is at the first
     received: bytearray = field(default_factory=bytearray)
 
 
 class ProcessPool:
     """Workers with a socket each, and the nursery that forks them."""
 
-    def __init__(self, parcel: bytes, n_workers: int, threads: int) -> None:
+    bundle = 0.002
+
+    def __init__(
+        self, parcel: bytes, n_workers: int, threads: int, ahead: bool
+    ) -> None:
         self._parcel = parcel
-        self._n_workers = n_workers
+        self.n_slots = n_workers
+        self._ahead = ahead  # whether a piece may wait at a worker
         self._threads = threads
         self._nursery: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -197,17 +205,22 @@ class ProcessPool:
             with contextlib.suppress(OSError):
                 self._control.sendall(wire.COMMAND.pack(b"K", worker.pid))
 
-    def room(self) -> int:
-        """Return how many workers have nothing to do, or could be started."""
-        busy = sum(worker.attempt is not None for worker in self._workers)
-        return self._n_workers - busy
+    def room(self, n_waiting: int) -> int:
+        """Return how many messages to send: one to each worker, and one ahead.
 
-    def submit(self, attempt: int, piece: Piece) -> None:
-        """Send a piece to a worker that has nothing to do."""
-        message = pack_parts(piece.parts)
-        idle = [worker for worker in self._workers if worker.attempt is None]
-        worker = idle[0] if idle else self._start_worker()
-        worker.attempt = attempt
+        None ahead for the last pieces, which had better go to who is done first.
+        """
+        ahead = 2 if self._ahead and n_waiting > self.n_slots else 1
+        busy = sum(min(len(worker.attempts), ahead) for worker in self._workers)
+        return ahead * self.n_slots - busy
+
+    def submit(self, attempt: int, parts: Sequence[Part]) -> None:
+        """Send a message to the worker that has the least to do."""
+        message = pack_parts(parts)
+        worker = min(self._workers, key=lambda one: len(one.attempts), default=None)
+        if worker is None or (worker.attempts and len(self._workers) < self.n_slots):
+            worker = self._start_worker()
+        worker.attempts.append(attempt)
         self._note_bytes(sent=len(message) + wire.FRAME.size)
         with contextlib.suppress(ConnectionError):  # the wait will see that it is gone
             wire.send_frame(worker.channel, wire.WORK, attempt, message)
@@ -246,8 +259,8 @@ class ProcessPool:
                 "evaluator='threads'."
             )
         else:
-            if worker.attempt == attempt:
-                worker.attempt = None
+            if attempt in worker.attempts:
+                worker.attempts.remove(attempt)
             self._events.append(Done(attempt, unpack_replies(body)))
 
     def _lose(self, worker: _Worker) -> None:
@@ -260,19 +273,20 @@ class ProcessPool:
                     "the problem. Look at what importing your modules does there, or "
                     "use evaluator='threads'."
                 )
-        if worker.attempt is not None:
+        for place, attempt in enumerate(worker.attempts):
+            started = worker.is_ready and place == 0
             why = f"process {worker.pid} ended"
-            self._events.append(Lost(worker.attempt, why, started=worker.is_ready))
+            self._events.append(Lost(attempt, why, started))
 
     def stop(self, attempt: int) -> None:
         """Kill the worker that is at this attempt."""
-        for worker in [one for one in self._workers if one.attempt == attempt]:
+        for worker in [one for one in self._workers if attempt in one.attempts]:
             self._drop(worker)
 
     def forget(self) -> None:
         """Kill the workers that are at something."""
         self._events.clear()
-        for worker in [one for one in self._workers if one.attempt is not None]:
+        for worker in [one for one in self._workers if one.attempts]:
             self._drop(worker)
 
     def close(self) -> None:

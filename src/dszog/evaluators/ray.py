@@ -12,7 +12,7 @@ from typing import Any
 
 from dszog._validation import check_count
 from dszog.errors import MissingExtraError
-from dszog.evaluators._chunks import Piece
+from dszog.evaluators._chunks import Part
 from dszog.evaluators._parcel import pack_problem
 from dszog.evaluators._supervisor import Done, Lost, Supervised, Traffic
 from dszog.evaluators._wire import pack_parts, unpack_replies
@@ -100,21 +100,28 @@ class RayPool:
         self._n_slots, self._looked = 1, -LOOK_EVERY
         self.traffic = Traffic(bytes_problem=len(parcel))
 
-    def room(self) -> int:
-        """Return how many tasks may be handed out: enough to keep workers busy.
+    bundle = 0.1
 
-        With a timeout none waits for a worker, as its time would run there.
-        """
+    @property
+    def n_slots(self) -> int:
+        """Processors of the cluster, as last seen."""
         now = time.monotonic()
         if now - self._looked > LOOK_EVERY:
             self._looked = now
             self._n_slots = max(int(self._ray.cluster_resources().get("CPU", 1)), 1)
-        ahead = 2 if self._timeout is None else 1
-        return ahead * self._n_slots - len(self._under_way)
+        return self._n_slots
 
-    def submit(self, attempt: int, piece: Piece) -> None:
+    def room(self, n_waiting: int) -> int:
+        """Return how many tasks to hand out: enough to keep workers busy.
+
+        With a timeout none waits for a worker, as its time would run there.
+        """
+        ahead = 1 if self._timeout is not None else 2
+        return ahead * self.n_slots - len(self._under_way)
+
+    def submit(self, attempt: int, parts: Sequence[Part]) -> None:
         """Hand out a task."""
-        message = pack_parts(piece.parts)
+        message = pack_parts(parts)
         self._count(bytes_sent=len(message))
         task = self._task.remote(self._name, self._parcel, message, self._timeout)
         self._under_way[task] = attempt
