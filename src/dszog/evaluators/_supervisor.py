@@ -39,6 +39,7 @@ class Done:
 
     attempt: int
     replies: Sequence[Reply]
+    seconds: float = 0.0  # that the worker was at it
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Lost:
 class Pool(Protocol):
     """Workers that hold one problem."""
 
-    bundle: float  # seconds of work that are worth a message; 0: each piece alone
+    bundle: float  # pieces that take fewer seconds share a message; 0: none does
 
     @property
     def traffic(self) -> Traffic:
@@ -168,6 +169,12 @@ class _Batch:
         self._pieces_of: dict[int, list[int]] = {}  # of every attempt at this batch
         self._answered: set[int] = set()  # pieces
         self._began: dict[int, float] = {}  # of the attempts under way
+        self._size = _bundle_size(
+            len(pieces),
+            owner._pool.n_slots,
+            owner._seconds if owner._timeout is None else None,
+            owner._pool.bundle,
+        )
 
     def run(self) -> tuple[Reply, ...]:
         """Hand out pieces and take answers until nothing is open."""
@@ -185,17 +192,16 @@ class _Batch:
     def _bundle(self) -> list[int]:
         """Take the pieces of one message off those that wait.
 
-        A worker's share of them, and no more than is worth a message: while pieces are
-        quick, messages would cost more than the work. What was lost once goes alone.
+        What was lost once goes alone: it may be to blame.
         """
-        first = self._waiting.popleft()
-        seconds, timeout = self._owner._seconds, self._owner._timeout
-        if seconds is None or timeout is not None or self._tries[first]:
-            return [first]
-        share = -(-(len(self._waiting) + 1) // self._pool.n_slots)
-        n = min(share, int(self._pool.bundle / max(seconds, 1e-6)))
-        numbers = [first]
-        while len(numbers) < n and not self._tries[self._waiting[0]]:
+        numbers = [self._waiting.popleft()]
+        if self._tries[numbers[0]]:
+            return numbers
+        while (
+            len(numbers) < self._size
+            and self._waiting
+            and not self._tries[self._waiting[0]]
+        ):
             numbers.append(self._waiting.popleft())
         return numbers
 
@@ -211,12 +217,11 @@ class _Batch:
 
     def _take(self, event: Done) -> None:
         numbers = self._pieces_of.get(event.attempt)
-        began = self._began.pop(event.attempt, None)
+        self._began.pop(event.attempt, None)
         if numbers is None:  # of an earlier batch, which was interrupted
             self._owner._count("n_late")
             return
-        if began is not None:
-            self._owner._note_seconds((time.monotonic() - began) / len(numbers))
+        self._owner._note_seconds(event.seconds / len(numbers))
         replies = iter(event.replies)
         for number in numbers:
             own = [next(replies) for _ in self._pieces[number].parts]
@@ -319,3 +324,19 @@ class _Batch:
     @property
     def _loss(self) -> str:
         return "loss" if self._owner._problem.size.n_losses > 1 else "objective"
+
+
+def _bundle_size(
+    n_pieces: int, n_slots: int, seconds: float | None, bundle: float
+) -> int:
+    """Return how many pieces share a message, so that workers have as many each.
+
+    While pieces are quick, messages would cost more than the work; while they are not,
+    each goes alone, so that little is lost with a worker.
+    """
+    if seconds is None or seconds >= bundle:
+        return 1
+    each = -(-n_pieces // n_slots)
+    most = max(int(4 * bundle / max(seconds, 1e-9)), 1)
+    n_rounds = -(-each // most)
+    return -(-each // max(n_rounds, 1)) or 1

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import signal
+import struct
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dszog.evaluators._parcel import unpack_problem
-from dszog.evaluators._wire import pack_replies, unpack_parts
+from dszog.evaluators._supervisor import Done
+from dszog.evaluators._wire import pack_replies, unpack_parts, unpack_replies
 from dszog.evaluators.base import answer
 from dszog.problem import Problem
 
 _problems: dict[str, Problem] = {}  # of this process; one run has one problem
+SECONDS = struct.Struct("<d")
 KEPT = 4  # problems that a worker of several runs remembers
 
 
 def work(problem: Problem, message: bytes) -> bytes:
-    """Return the answer to a piece."""
-    return pack_replies(answer(problem, unpack_parts(message)))
+    """Return the seconds that a piece took, and its answer."""
+    before = time.perf_counter()
+    answered = pack_replies(answer(problem, unpack_parts(message)))
+    return SECONDS.pack(time.perf_counter() - before) + answered
 
 
 def work_on(name: str, parcel: bytes, message: bytes) -> bytes:
@@ -52,3 +58,9 @@ def ended_after(seconds: float | None) -> Iterator[None]:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def received(attempt: int, returned: bytes) -> Done:
+    """Return what a worker sent, in the process that asked for it."""
+    (seconds,) = SECONDS.unpack_from(returned)
+    return Done(attempt, unpack_replies(returned[SECONDS.size :]), seconds)

@@ -17,8 +17,8 @@ from dszog.errors import InputTypeError, MissingExtraError
 from dszog.evaluators._chunks import Part
 from dszog.evaluators._parcel import pack_problem
 from dszog.evaluators._supervisor import Done, Lost, Supervised, Traffic
-from dszog.evaluators._wire import pack_parts, unpack_replies
-from dszog.evaluators._work import ended_after, work_on
+from dszog.evaluators._wire import pack_parts
+from dszog.evaluators._work import ended_after, received, work_on
 from dszog.evaluators.processes import n_processors
 from dszog.problem import Problem
 
@@ -137,7 +137,7 @@ class DaskPool:
         again = sum(n - 1 for n in list(self._begun.values()))
         return replace(self._traffic, n_duplicate=again)
 
-    bundle = 0.25
+    bundle = 0.05
 
     @property
     def n_slots(self) -> int:
@@ -211,7 +211,7 @@ class DaskPool:
         if returned is None:
             return Lost(attempt, "the task was cancelled", started=False)
         self._count(bytes_received=len(returned))
-        return Done(attempt, unpack_replies(returned))
+        return received(attempt, returned)
 
     def stop(self, attempt: int) -> None:
         """Cancel the task; a worker that is at it ends itself."""

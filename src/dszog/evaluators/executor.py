@@ -14,12 +14,11 @@ from dszog._validation import check_count
 from dszog.evaluators._chunks import Part
 from dszog.evaluators._parcel import pack_problem
 from dszog.evaluators._supervisor import Done, Lost, Supervised, Traffic
-from dszog.evaluators._wire import pack_parts, unpack_replies
-from dszog.evaluators._work import work_if_known, work_on
+from dszog.evaluators._wire import pack_parts
+from dszog.evaluators._work import received, work_if_known, work_on
 from dszog.evaluators.base import answer
 from dszog.evaluators.processes import n_processors
 from dszog.problem import Problem
-from dszog.query import Reply
 
 AHEAD = 10_000  # pieces that may wait in an executor
 
@@ -135,14 +134,13 @@ class ThreadPool:
             return [Lost(attempt, "it was cancelled", started=False)]
         error = future.exception()
         if error is None:
-            return [Done(attempt, self._replies(future.result()))]
+            return [self._done(attempt, future.result())]
         if not isinstance(error, Exception):
             raise error  # a wish to leave
         return [Lost(attempt, f"{type(error).__name__}: {error}")]
 
-    def _replies(self, returned: Any) -> Sequence[Reply]:
-        replies: Sequence[Reply] = returned
-        return replies
+    def _done(self, attempt: int, returned: Any) -> Done:
+        return Done(attempt, returned)
 
     def stop(self, attempt: int) -> None:
         """Do nothing: a thread cannot be ended, and no timeout is accepted."""
@@ -165,7 +163,7 @@ class ExecutorPool(ThreadPool):
 
     def __init__(self, executor: Executor, problem: Problem) -> None:
         super().__init__(executor, problem)
-        self.bundle = 0.01
+        self.bundle = 0.005
         self._parcel = pack_problem(problem)
         self._name = secrets.token_hex(8)
         self._messages: dict[int, bytes] = {}
@@ -191,9 +189,9 @@ class ExecutorPool(ThreadPool):
             return []
         return super()._event(attempt, future)
 
-    def _replies(self, returned: Any) -> Sequence[Reply]:
+    def _done(self, attempt: int, returned: Any) -> Done:
         self._count(bytes_received=len(returned))
-        return unpack_replies(returned)
+        return received(attempt, returned)
 
     def forget(self) -> None:
         """Take what has not begun out of the queue."""

@@ -20,7 +20,8 @@ from dszog.evaluators import _nursery as wire
 from dszog.evaluators._chunks import Part
 from dszog.evaluators._parcel import pack_problem
 from dszog.evaluators._supervisor import Done, Lost, Supervised, Traffic
-from dszog.evaluators._wire import pack_parts, unpack_replies
+from dszog.evaluators._wire import pack_parts
+from dszog.evaluators._work import received
 from dszog.problem import Problem
 
 THREAD_SETTINGS = (  # numbers of threads that numerical libraries start
@@ -117,7 +118,7 @@ class _Worker:
 class ProcessPool:
     """Workers with a socket each, and the nursery that forks them."""
 
-    bundle = 0.002
+    bundle = 0.001
 
     def __init__(
         self, parcel: bytes, n_workers: int, threads: int, ahead: bool
@@ -261,7 +262,7 @@ class ProcessPool:
         else:
             if attempt in worker.attempts:
                 worker.attempts.remove(attempt)
-            self._events.append(Done(attempt, unpack_replies(body)))
+            self._events.append(received(attempt, body))
 
     def _lose(self, worker: _Worker) -> None:
         self._drop(worker)

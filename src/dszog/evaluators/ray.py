@@ -15,8 +15,8 @@ from dszog.errors import MissingExtraError
 from dszog.evaluators._chunks import Part
 from dszog.evaluators._parcel import pack_problem
 from dszog.evaluators._supervisor import Done, Lost, Supervised, Traffic
-from dszog.evaluators._wire import pack_parts, unpack_replies
-from dszog.evaluators._work import ended_after, work_on
+from dszog.evaluators._wire import pack_parts
+from dszog.evaluators._work import ended_after, received, work_on
 from dszog.evaluators.processes import n_processors
 from dszog.problem import Problem
 
@@ -100,7 +100,7 @@ class RayPool:
         self._n_slots, self._looked = 1, -LOOK_EVERY
         self.traffic = Traffic(bytes_problem=len(parcel))
 
-    bundle = 0.1
+    bundle = 0.02
 
     @property
     def n_slots(self) -> int:
@@ -144,7 +144,7 @@ class RayPool:
             text = str(error).strip().split("\n")[0]
             return Lost(attempt, f"{type(error).__name__}: {text}"[:500])
         self._count(bytes_received=len(returned))
-        return Done(attempt, unpack_replies(returned))
+        return received(attempt, returned)
 
     def stop(self, attempt: int) -> None:
         """Have Ray end the worker that is at this attempt; it would do so itself."""
