@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -92,12 +92,7 @@ class Losses:
         check_callable(
             "Losses.from_function", "function", function, "fun(x) -> float", 1
         )
-
-        def values(points: FloatArray, indices: IntArray) -> FloatArray:
-            once = np.array([call_number(function, x) for x in points])
-            return np.repeat(once[:, np.newaxis], len(indices), axis=1)
-
-        losses = cls(values, 1)
+        losses = cls(_OneLoss(function), 1)
         losses.grain = Grain(each=True)
         return losses
 
@@ -134,6 +129,17 @@ class Losses:
                 "Losses(values, n, gradient=...)."
             )
         return self._gradient(point, check_indices(self, indices, self._n))
+
+
+@dataclass(frozen=True)
+class _OneLoss:
+    """The values of a single loss; a class, so that it can be sent to workers."""
+
+    function: Callable[[FloatArray], float]
+
+    def __call__(self, points: FloatArray, indices: IntArray) -> FloatArray:
+        once = np.array([call_number(self.function, x) for x in points])
+        return np.repeat(once[:, np.newaxis], len(indices), axis=1)
 
 
 class Problem:

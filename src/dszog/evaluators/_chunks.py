@@ -237,7 +237,7 @@ def _shared_pieces(
                 key = name if name in whole else (name, call)
                 lists = asked.setdefault(key, {}).setdefault((number, row), ([], []))
                 lists[0 if is_loss else 1].extend(columns)
-    size = _piece_size(_shared_grain(problem), len(asked))
+    size = max(_piece_size(_shared_grain(problem), len(asked)), 1)
     keys = list(asked)
     for start in range(0, len(keys), size):
         together: dict[tuple[int, int], tuple[list[int], list[int]]] = {}

@@ -23,7 +23,7 @@ import traceback
 
 import numpy as np
 
-from dszog.evaluators._parcel import unpack_problem
+from dszog.evaluators._parcel import preload, unpack_problem
 from dszog.evaluators._work import work
 
 TICK = 0.2  # seconds between two looks for workers that are stopped
@@ -52,6 +52,7 @@ def receive(channel: socket.socket, n: int) -> bytes | None:
 def main(descriptor: int) -> None:
     """Fork workers until the other side of the socket is gone."""
     control = socket.socket(fileno=descriptor)
+    preload()
     length = receive(control, NUMBER.size)
     parcel = None if length is None else receive(control, NUMBER.unpack(length)[0])
     if parcel is None:

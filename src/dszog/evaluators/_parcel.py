@@ -57,3 +57,8 @@ def unpack_problem(parcel: bytes) -> Problem:
     """Return the problem, in a worker."""
     problem: Problem = pickle.loads(parcel)
     return problem
+
+
+def preload() -> None:
+    """Import what unpacking needs, once for all workers that are forked."""
+    _sender()

@@ -14,6 +14,7 @@ from dszog.evaluators.base import _named
 from dszog.problem import Problem
 from dszog.query import Cost, Failure, Query, Reply, cost
 
+START = 30.0  # seconds for a worker to begin, where it does not say when it does
 HEARTBEAT = 0.5  # seconds after which a wait looks around, whatever happens
 MAX_ATTEMPTS = 6  # at one piece; if workers live for 20 calls on average, 3 are too few
 
@@ -31,6 +32,13 @@ class Traffic:
     bytes_sent: int = 0  # pieces of work, without the problem
     bytes_received: int = 0
     bytes_problem: int = 0  # the problem, sent once to each worker
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An attempt that a worker has taken up."""
+
+    attempt: int
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,7 @@ class Pool(Protocol):
         """Have the parts of some pieces evaluated; does not wait."""
         ...
 
-    def wait(self, seconds: float) -> Sequence[Done | Lost]:
+    def wait(self, seconds: float) -> Sequence[Begun | Done | Lost]:
         """Return what happened, after so many seconds if nothing did."""
         ...
 
@@ -168,7 +176,8 @@ class _Batch:
         self._tries = [0] * len(pieces)
         self._pieces_of: dict[int, list[int]] = {}  # of every attempt at this batch
         self._answered: set[int] = set()  # pieces
-        self._began: dict[int, float] = {}  # of the attempts under way
+        self._began: dict[int, float] = {}  # when attempts under way were handed out
+        self._running: dict[int, float] = {}  # and when they were taken up
         self._size = _bundle_size(
             len(pieces),
             owner._pool.n_slots,
@@ -182,7 +191,9 @@ class _Batch:
             while self._waiting and self._pool.room(len(self._waiting)) > 0:
                 self._hand_out(self._bundle())
             for event in self._pool.wait(self._patience()):
-                if isinstance(event, Done):
+                if isinstance(event, Begun):
+                    self._running[event.attempt] = time.monotonic()
+                elif isinstance(event, Done):
                     self._take(event)
                 else:
                     self._lose(event)
@@ -238,11 +249,21 @@ class _Batch:
                 self._owner._count("n_late")
 
     def _lose(self, event: Lost) -> None:
-        if self._began.pop(event.attempt, None) is None:
+        if event.attempt not in self._began:
             return
+        timeout = self._owner._timeout
+        if timeout is not None and self._seconds(event.attempt) >= timeout:
+            self._time_out(event.attempt, timeout)  # its worker ended itself
+            return
+        del self._began[event.attempt]
         for number in reversed(self._pieces_of[event.attempt]):
             if number in self._open:
                 self._lose_piece(number, event)
+
+    def _seconds(self, attempt: int) -> float:
+        """Return for how long an attempt is under way, as far as is known."""
+        began = self._running.get(attempt, self._began[attempt])
+        return time.monotonic() - began
 
     def _lose_piece(self, number: int, event: Lost) -> None:
         if not event.started:
@@ -267,25 +288,27 @@ class _Batch:
 
     def _patience(self) -> float:
         timeout = self._owner._timeout
-        if timeout is None or not self._began:
+        if timeout is None:
             return HEARTBEAT
-        first = min(self._began.values()) + timeout
-        return min(max(first - time.monotonic(), 0.0), HEARTBEAT)
+        longest = max((self._seconds(attempt) for attempt in self._began), default=0.0)
+        return min(max(timeout - longest, 0.01), HEARTBEAT)
 
     def _end_overdue(self) -> None:
         timeout = self._owner._timeout
         if timeout is None:
             return
-        now = time.monotonic()
-        for attempt, began in list(self._began.items()):
-            if now - began < timeout:
-                continue
-            del self._began[attempt]
-            self._pool.stop(attempt)
-            self._owner._count("n_timeouts")
-            happened = f"took longer than timeout={timeout:g} seconds"
-            for number in self._pieces_of[attempt]:
-                self._give_up(number, "timeout", happened, "")
+        for attempt in list(self._began):
+            allowed = timeout if attempt in self._running else timeout + START
+            if self._seconds(attempt) >= allowed:
+                self._pool.stop(attempt)
+                self._time_out(attempt, timeout)
+
+    def _time_out(self, attempt: int, timeout: float) -> None:
+        del self._began[attempt]
+        self._owner._count("n_timeouts")
+        happened = f"took longer than timeout={timeout:g} seconds"
+        for number in self._pieces_of[attempt]:
+            self._give_up(number, "timeout", happened, "")
 
     def _give_up(self, number: int, kind: str, happened: str, why: str) -> None:
         """Let the values of a piece be unknown, and say why."""

@@ -16,7 +16,7 @@ from dszog._validation import check_count, shown
 from dszog.errors import InputTypeError, MissingExtraError
 from dszog.evaluators._chunks import Part
 from dszog.evaluators._parcel import pack_problem
-from dszog.evaluators._supervisor import Done, Lost, Supervised, Traffic
+from dszog.evaluators._supervisor import Begun, Done, Lost, Supervised, Traffic
 from dszog.evaluators._wire import pack_parts
 from dszog.evaluators._work import ended_after, received, work_on
 from dszog.evaluators.processes import n_processors
@@ -121,15 +121,18 @@ class DaskPool:
         self._timeout = timeout
         self._name = f"dszog-{secrets.token_hex(8)}"
         self._scattered: Any = None
-        self._finished: queue.Queue[int] = queue.Queue()
+        self._news: queue.Queue[Begun | int] = (
+            queue.Queue()
+        )  # or the number of one done
         self._under_way: dict[int, Any] = {}
-        self._begun: Counter[int] = Counter()
+        self._begun: Counter[int] = Counter()  # how often each attempt was begun
         self._n_slots, self._looked = 1, -LOOK_EVERY
         self._traffic = Traffic()
         client.subscribe_topic(self._name, self._note_begin)
 
     def _note_begin(self, event: Any) -> None:
         self._begun[event[1]] += 1
+        self._news.put(Begun(event[1]))
 
     @property
     def traffic(self) -> Traffic:
@@ -177,21 +180,23 @@ class DaskPool:
             retries=0,
         )
         self._under_way[attempt] = future
-        future.add_done_callback(lambda _: self._finished.put(attempt))
+        future.add_done_callback(lambda _: self._news.put(attempt))
 
-    def wait(self, seconds: float) -> Sequence[Done | Lost]:
+    def wait(self, seconds: float) -> Sequence[Begun | Done | Lost]:
         """Return what happened."""
-        attempts = []
+        news = []
         with contextlib.suppress(queue.Empty):
-            attempts.append(self._finished.get(timeout=seconds))
+            news.append(self._news.get(timeout=seconds))
             while True:
-                attempts.append(self._finished.get_nowait())
-        return [
-            event
-            for attempt in attempts
-            if (future := self._under_way.pop(attempt, None)) is not None
-            and (event := self._event(attempt, future)) is not None
-        ]
+                news.append(self._news.get_nowait())
+        events: list[Begun | Done | Lost] = []
+        for one in news:
+            if isinstance(one, Begun):
+                events.append(one)
+            elif (future := self._under_way.pop(one, None)) is not None:
+                event = self._event(one, future)
+                events += [] if event is None else [event]
+        return events
 
     def _event(self, attempt: int, future: Any) -> Done | Lost | None:
         from distributed import TimeoutError as OutOfTime
@@ -204,7 +209,7 @@ class DaskPool:
             returned = future.result(timeout=1.0) if not future.cancelled() else None
         except OutOfTime:
             self._under_way[attempt] = future
-            self._finished.put(attempt)
+            self._news.put(attempt)
             return None
         except Exception as error:  # noqa: BLE001  (of the cluster: the piece is lost)
             return Lost(attempt, f"{type(error).__name__}: {error}"[:500])

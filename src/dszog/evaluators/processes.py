@@ -19,7 +19,7 @@ from dszog.errors import DszogError, EvaluationError, InputError
 from dszog.evaluators import _nursery as wire
 from dszog.evaluators._chunks import Part
 from dszog.evaluators._parcel import pack_problem
-from dszog.evaluators._supervisor import Done, Lost, Supervised, Traffic
+from dszog.evaluators._supervisor import Begun, Done, Lost, Supervised, Traffic
 from dszog.evaluators._wire import pack_parts
 from dszog.evaluators._work import received
 from dszog.problem import Problem
@@ -131,7 +131,7 @@ class ProcessPool:
         self._control: socket.socket | None = None
         self._workers: list[_Worker] = []
         self._selector = selectors.DefaultSelector()
-        self._events: deque[Done | Lost] = deque()
+        self._events: deque[Begun | Done | Lost] = deque()
         self._n_bad_starts = 0
         self.traffic = Traffic(bytes_problem=len(parcel))
 
@@ -191,6 +191,9 @@ class ProcessPool:
         ours, theirs = socket.socketpair()
         try:
             worker = _Worker(ours, self._forked(theirs))
+        except BaseException:
+            ours.close()
+            raise
         finally:
             theirs.close()
         self._workers.append(worker)
@@ -223,14 +226,15 @@ class ProcessPool:
             worker = self._start_worker()
         worker.attempts.append(attempt)
         self._note_bytes(sent=len(message) + wire.FRAME.size)
+        if worker.is_ready:
+            self._events.append(Begun(attempt))
         with contextlib.suppress(ConnectionError):  # the wait will see that it is gone
             wire.send_frame(worker.channel, wire.WORK, attempt, message)
 
-    def wait(self, seconds: float) -> list[Done | Lost]:
+    def wait(self, seconds: float) -> list[Begun | Done | Lost]:
         """Return answers and losses; `seconds` is how long nothing may happen."""
-        if not self._events:
-            for key, _ in self._selector.select(seconds):
-                self._listen(key.data)
+        for key, _ in self._selector.select(0.0 if self._events else seconds):
+            self._listen(key.data)
         events = list(self._events)
         self._events.clear()
         return events
@@ -252,6 +256,7 @@ class ProcessPool:
         if kind == wire.READY:
             worker.is_ready = True
             self._n_bad_starts = 0
+            self._events.extend(Begun(waiting) for waiting in worker.attempts)
         elif kind == wire.FAILED:
             raise DszogError(
                 "The problem cannot be unpacked in a worker:\n"
