@@ -8,12 +8,12 @@ import secrets
 import signal
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from dszog._validation import check_count, shown
-from dszog.errors import InputTypeError, MissingExtraError
+from dszog.errors import EvaluationError, InputTypeError, MissingExtraError
 from dszog.evaluators._chunks import Part
 from dszog.evaluators._parcel import pack_problem
 from dszog.evaluators._supervisor import Begun, Done, Lost, Supervised, Traffic
@@ -23,6 +23,7 @@ from dszog.evaluators.processes import n_processors
 from dszog.problem import Problem
 
 LOOK_EVERY = 5.0  # seconds after which the workers are counted again
+MAX_WAITS = 20  # attempts at sending the problem, some seconds each
 SILENCE = "30s"  # after which the scheduler of our own cluster gives a worker up
 
 
@@ -66,7 +67,13 @@ class Dask:
         parcel = pack_problem(problem)
         if self._client is None:
             self._start()
-        return Supervised(problem, DaskPool(self._client, parcel, timeout), timeout)
+        pool = DaskPool(self._client, parcel, timeout, self._heal)
+        return Supervised(problem, pool, timeout)
+
+    def _heal(self, n_workers: int) -> None:
+        """Start workers that our own cluster has given up for good."""
+        if self._ours and n_workers < self.n_workers:
+            self._ours[1].scale(self.n_workers)
 
     def _start(self) -> None:
         try:
@@ -88,7 +95,7 @@ class Dask:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # any free port, of this machine only
                 silence_logs=50,
             )
             self._client = Client(cluster, set_as_default=False)
@@ -115,8 +122,15 @@ def run_piece(
 class DaskPool:
     """The workers that a client knows."""
 
-    def __init__(self, client: Any, parcel: bytes, timeout: float | None) -> None:
+    def __init__(
+        self,
+        client: Any,
+        parcel: bytes,
+        timeout: float | None,
+        heal: Callable[[int], None],
+    ) -> None:
         self._client = client
+        self._heal = heal
         self._parcel = parcel
         self._timeout = timeout
         self._name = f"dszog-{secrets.token_hex(8)}"
@@ -148,7 +162,9 @@ class DaskPool:
         now = time.monotonic()
         if now - self._looked > LOOK_EVERY:
             self._looked = now
-            self._n_slots = max(sum(self._client.nthreads().values()), 1)
+            threads = self._client.nthreads()
+            self._heal(len(threads))
+            self._n_slots = max(sum(threads.values()), 1)
         return self._n_slots
 
     def room(self, n_waiting: int) -> int:
@@ -162,10 +178,7 @@ class DaskPool:
     def submit(self, attempt: int, parts: Sequence[Part]) -> None:
         """Hand out a task."""
         if self._scattered is None or self._scattered.status != "finished":
-            self._scattered = self._client.scatter(
-                self._parcel, broadcast=True, hash=False
-            )
-            self._count(bytes_problem=len(self._parcel))
+            self._scattered = self._scatter()
         message = pack_parts(parts)
         self._count(bytes_sent=len(message))
         future = self._client.submit(
@@ -181,6 +194,24 @@ class DaskPool:
         )
         self._under_way[attempt] = future
         future.add_done_callback(lambda _: self._news.put(attempt))
+
+    def _scatter(self) -> Any:
+        """Send the problem to the workers; wait for some if none is there."""
+        for _ in range(MAX_WAITS):
+            try:
+                scattered = self._client.scatter(
+                    self._parcel, broadcast=True, hash=False, timeout=LOOK_EVERY
+                )
+            except Exception:  # noqa: BLE001  (no worker, or one that went just now)
+                time.sleep(0.5)
+                self._heal(len(self._client.nthreads()))
+            else:
+                self._count(bytes_problem=len(self._parcel))
+                return scattered
+        raise EvaluationError(
+            f"The Dask cluster had no worker that took the problem in {MAX_WAITS} "
+            "attempts. Look at its log, or use evaluator='processes'."
+        )
 
     def wait(self, seconds: float) -> Sequence[Begun | Done | Lost]:
         """Return what happened."""
