@@ -138,6 +138,7 @@ class Deadly:
     path: str
     mean_life: float = 20.0  # calls; infinite for functions that do no harm
     pause: float = 0.0  # seconds
+    m: int = 30
 
     def objective(self, x: FloatArray) -> float:
         self._note(x, -1)
@@ -157,7 +158,8 @@ class Deadly:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def problem(self) -> Problem:
-        return Problem(self.objective, Constraints.from_function(self.limit, 30), 3)
+        constraints = Constraints.from_function(self.limit, self.m)
+        return Problem(self.objective, constraints, 3)
 
     def calls(self) -> Counter[str]:
         """Return how often each point and index was evaluated."""

@@ -16,15 +16,21 @@ from tests.evaluators.helpers import HAS, Deadly, digest, solve, workers
 INF = float("inf")
 N_RUNS = {"processes": 400, "dask": 50, "ray": 50}  # of the release; together 500
 SHARE = int(os.environ.get("DSZOG_CHAOS_SHARE", "1"))  # 10: a tenth of them
-N_ITERATIONS = 4
+SIZES = {  # constraints and iterations: a cluster takes seconds to replace a worker
+    "processes": (30, 4),
+    "dask": (5, 3),
+    "ray": (5, 3),
+}
 
 
-def chaotic(folder: Path, seed: int, evaluator: Any) -> dict[str, int]:
+def chaotic(folder: Path, seed: int, name: str, team: Any) -> dict[str, int]:
     """Run once in quiet and once in chaos; return what happened."""
-    calm = Deadly(str(folder / f"calm-{seed}"), mean_life=INF)
-    wanted = solve(calm.problem(), seed=seed, max_iterations=N_ITERATIONS)
-    deadly = Deadly(str(folder / f"deadly-{seed}"))
-    found = solve(deadly.problem(), evaluator, seed=seed, max_iterations=N_ITERATIONS)
+    m, n_iterations = SIZES[name]
+    more = {"seed": seed, "max_iterations": n_iterations}
+    calm = Deadly(str(folder / f"calm-{seed}"), mean_life=INF, m=m)
+    wanted = solve(calm.problem(), **more)
+    deadly = Deadly(str(folder / f"deadly-{seed}"), m=m)
+    found = solve(deadly.problem(), team, **more)
     traffic, calls, asked = found.costs.traffic, deadly.calls(), calm.calls()
     n_pieces = found.nfev + found.ncev
     return {
@@ -61,7 +67,8 @@ def check(total: dict[str, int], n_runs: int) -> None:
 
 
 def test_three_chaotic_runs_end_as_quiet_ones_do(tmp_path: Path) -> None:
-    rows = (chaotic(tmp_path, seed, Processes(2)) for seed in range(3))
+    team = Processes(2)
+    rows = (chaotic(tmp_path, seed, "processes", team) for seed in range(3))
     check(add_up(rows), 3)
 
 
@@ -80,7 +87,7 @@ def test_chaotic_runs_end_as_quiet_ones_do(name: str, tmp_path: Path) -> None:
     try:
         seeds = itertools.count(100)
         n_runs = N_RUNS[name] // SHARE
-        rows = (chaotic(tmp_path, next(seeds), team) for _ in range(n_runs))
+        rows = (chaotic(tmp_path, next(seeds), name, team) for _ in range(n_runs))
         check(add_up(rows), n_runs)
     finally:
         team.close()

@@ -32,9 +32,10 @@ class Ray:
     Parameters
     ----------
     n_workers : int, optional
-        Of a cluster of this machine, reachable from this machine only, which is started
-        at the first run if ``ray.init`` was not called before; ``close()`` ends it. One
-        for each processor if not given.
+        Of a cluster of this machine, which is started at the first run if ``ray.init``
+        was not called before; ``close()`` ends it. One for each processor if not given.
+        Ray listens on all network addresses of the machine: call ``ray.init`` yourself,
+        as its manual says, where this matters.
     """
 
     can_stop = hasattr(signal, "setitimer")
