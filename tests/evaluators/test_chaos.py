@@ -54,6 +54,7 @@ def add_up(rows: Iterator[dict[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {}
     for row in rows:
         total = {name: total.get(name, 0) + n for name, n in row.items()}
+        print(total, flush=True)
     return total
 
 
@@ -66,10 +67,10 @@ def check(total: dict[str, int], n_runs: int) -> None:
     assert total["workers lost"] > 0
 
 
-def test_three_chaotic_runs_end_as_quiet_ones_do(tmp_path: Path) -> None:
+def test_two_chaotic_runs_end_as_quiet_ones_do(tmp_path: Path) -> None:
     team = Processes(2)
-    rows = (chaotic(tmp_path, seed, "processes", team) for seed in range(3))
-    check(add_up(rows), 3)
+    rows = (chaotic(tmp_path, seed, "processes", team) for seed in range(2))
+    check(add_up(rows), 2)
 
 
 def test_the_release_has_five_hundred_runs() -> None:

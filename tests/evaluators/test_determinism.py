@@ -101,7 +101,9 @@ print(*(digest(solve(PROBLEMS[name](), "{evaluator}")) for name in PROBLEMS))
 """
 
 
-@pytest.mark.parametrize("evaluator", ["serial", "processes"])
+@pytest.mark.parametrize(
+    "evaluator", ["serial", pytest.param("processes", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(("threads", "seed"), [("1", "1"), ("2", "77")])
 def test_threads_of_libraries_and_the_hash_seed_change_nothing(
     evaluator: str, threads: str, seed: str

@@ -113,7 +113,7 @@ def test_workers_that_end_while_they_unpack_the_problem_are_an_error() -> None:
 # --------------------------------------------------------------- workers that are lost
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_killed_workers_change_no_bit_and_no_reply_is_lost_or_used_twice(
     tmp_path: Path, seed: int
 ) -> None:
@@ -131,7 +131,9 @@ def test_killed_workers_change_no_bit_and_no_reply_is_lost_or_used_twice(
     assert traffic.n_duplicate == traffic.n_late == 0
 
 
-@pytest.mark.parametrize("function", [leave, crash, stop_itself])
+@pytest.mark.parametrize(
+    "function", [leave, pytest.param(crash, marks=pytest.mark.slow), stop_itself]
+)
 def test_an_index_that_always_ends_its_worker_is_a_failure_that_names_it(
     function: Any,
 ) -> None:
@@ -174,6 +176,7 @@ def test_a_stopped_worker_is_replaced(tmp_path: Path) -> None:
 
 
 @linux
+@pytest.mark.slow
 def test_a_killed_nursery_is_replaced_with_its_workers(tmp_path: Path) -> None:
     calm = Deadly(str(tmp_path / "calm"), mean_life=INF, pause=0.002)
 
@@ -189,7 +192,9 @@ def test_a_killed_nursery_is_replaced_with_its_workers(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- timeouts
 
 
-@pytest.mark.parametrize("function", [sleep_long, never_come_back])
+@pytest.mark.parametrize(
+    "function", [sleep_long, pytest.param(never_come_back, marks=pytest.mark.slow)]
+)
 def test_a_timeout_ends_the_worker(function: Any) -> None:
     problem = with_limit(function)
     with pytest.raises(
@@ -213,7 +218,9 @@ def test_a_timeout_is_a_failure_under_the_policy_and_is_not_tried_again() -> Non
 # ----------------------------------------------------------------------------- budgets
 
 
-@pytest.mark.parametrize("max_queries", [150, 400])
+@pytest.mark.parametrize(
+    "max_queries", [150, pytest.param(400, marks=pytest.mark.slow)]
+)
 def test_what_is_made_again_is_within_the_budget(
     tmp_path: Path, max_queries: int
 ) -> None:
@@ -265,6 +272,7 @@ time.sleep(1e6)
 
 
 @linux
+@pytest.mark.slow
 def test_workers_end_when_the_run_is_killed() -> None:
     path = os.pathsep.join(path for path in sys.path if path)
     with subprocess.Popen(

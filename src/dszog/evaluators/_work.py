@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from dszog.errors import DszogError
 from dszog.evaluators._parcel import unpack_problem
 from dszog.evaluators._supervisor import Done
 from dszog.evaluators._wire import pack_replies, unpack_parts, unpack_replies
@@ -64,3 +65,12 @@ def received(attempt: int, returned: bytes) -> Done:
     """Return what a worker sent, in the process that asked for it."""
     (seconds,) = SECONDS.unpack_from(returned)
     return Done(attempt, unpack_replies(returned[SECONDS.size :]), seconds)
+
+
+def refuse_if_unusable(error: BaseException) -> None:
+    """Raise where the workers of a cluster cannot unpack the problem at all."""
+    if isinstance(error, (ImportError, AttributeError)):
+        raise DszogError(
+            f"The problem cannot be unpacked in a worker: {type(error).__name__}: "
+            f"{error}. Make dszog and the modules of your functions importable there."
+        ) from error

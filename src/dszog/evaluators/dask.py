@@ -18,7 +18,12 @@ from dszog.evaluators._chunks import Part
 from dszog.evaluators._parcel import pack_problem
 from dszog.evaluators._supervisor import Begun, Done, Lost, Supervised, Traffic
 from dszog.evaluators._wire import pack_parts
-from dszog.evaluators._work import ended_after, received, work_on
+from dszog.evaluators._work import (
+    ended_after,
+    received,
+    refuse_if_unusable,
+    work_on,
+)
 from dszog.evaluators.processes import n_processors
 from dszog.problem import Problem
 
@@ -234,6 +239,7 @@ class DaskPool:
 
         if future.status == "error":
             error = future.exception()
+            refuse_if_unusable(error)
             return Lost(attempt, f"{type(error).__name__}: {error}"[:500])
         try:
             # A result whose worker is gone is computed again: wait for that elsewhere.

@@ -16,7 +16,12 @@ from dszog.evaluators._chunks import Part
 from dszog.evaluators._parcel import pack_problem
 from dszog.evaluators._supervisor import Done, Lost, Supervised, Traffic
 from dszog.evaluators._wire import pack_parts
-from dszog.evaluators._work import ended_after, received, work_on
+from dszog.evaluators._work import (
+    ended_after,
+    received,
+    refuse_if_unusable,
+    work_on,
+)
 from dszog.evaluators.processes import n_processors
 from dszog.problem import Problem
 
@@ -142,6 +147,7 @@ class RayPool:
         try:
             returned = self._ray.get(task)
         except Exception as error:  # noqa: BLE001  (of the cluster: the piece is lost)
+            refuse_if_unusable(getattr(error, "cause", None) or error)
             text = str(error).strip().split("\n")[0]
             return Lost(attempt, f"{type(error).__name__}: {text}"[:500])
         self._count(bytes_received=len(returned))
