@@ -11,7 +11,15 @@ import pytest
 from dszog import Constraints, Losses, Problem, Query
 from dszog._arrays import FloatArray
 from dszog.evaluators import Serial
-from dszog.evaluators._chunks import LARGE, MANY, Assembly, Part, cut, needs_cut
+from dszog.evaluators._chunks import (
+    LARGE,
+    MANY,
+    Assembly,
+    Part,
+    cut,
+    needs_cut,
+    whole_limits,
+)
 from dszog.evaluators._wire import (
     pack_parts,
     pack_replies,
@@ -98,7 +106,7 @@ def test_a_vectorised_function_is_called_as_it_would_be_without_workers() -> Non
         for part in piece.parts
     ]
     assert shapes == [(5, 7, 0), (5, 0, 10), (1, 0, 5)]
-    assert not needs_cut(problem, queries)
+    assert not needs_cut(whole_limits(problem), queries)
 
 
 def test_a_function_of_one_point_and_index_is_cut_into_some_dozens_of_pieces() -> None:
@@ -139,7 +147,7 @@ def test_a_very_large_table_is_cut_for_everyone() -> None:
     problem = Problem(Losses(lambda p, i: p[:, :1] + i, n), None, 1, bounds=[(-9, 9)])
     one = np.ones((1, 1))
     query = Query(iteration=0, x=np.zeros(1), steps=one, losses=np.arange(n))
-    assert needs_cut(problem, [query])
+    assert needs_cut(whole_limits(problem), [query])
     assert [len(piece.parts[0].rows) for piece in cut(problem, [query])] == [1, 1]
     (reply,) = Serial(problem)([query])
     np.testing.assert_array_equal(reply.losses[1], np.arange(n) + 1.0)

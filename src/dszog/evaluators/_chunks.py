@@ -106,16 +106,20 @@ class Piece:
 NOTHING = slice(0, 0)
 
 
-def needs_cut(problem: Problem, queries: Sequence[Query]) -> bool:
-    """Whether a vectorised function may not be asked for all of this at once."""
-    loss_limit = _whole(problem.losses.grain)
+def whole_limits(problem: Problem) -> tuple[float, float]:
+    """Return how many values of losses and of constraints may be asked for at once."""
     grains = () if problem.constraints is None else problem.constraints.grains
     limit = min((_whole(grain) for _, grain in grains), default=math.inf)
+    return _whole(problem.losses.grain), limit
+
+
+def needs_cut(limits: tuple[float, float], queries: Sequence[Query]) -> bool:
+    """Whether a vectorised function may not be asked for all of this at once."""
     for query in queries:
         n_points = len(query.steps) + 1
-        if n_points * len(query.losses) > loss_limit:
+        if n_points * len(query.losses) > limits[0]:
             return True
-        if n_points * len(query.constraints) > limit:
+        if n_points * len(query.constraints) > limits[1]:
             return True
     return False
 
