@@ -470,8 +470,9 @@ def test_time_runs_over_by_no_more_than_a_call(
 
 
 @pytest.mark.parametrize("factor", [1.0, 30.0])
+@pytest.mark.parametrize("seed", range(8))
 def test_functions_that_become_slower_do_not_break_the_time_limit(
-    clock: Clock, factor: float
+    clock: Clock, factor: float, seed: int
 ) -> None:
     fun, constraints = ticking(clock, 20)
 
@@ -481,7 +482,7 @@ def test_functions_that_become_slower_do_not_break_the_time_limit(
 
     clock.each = 0.001
     result = dszog.minimize(
-        fun, [0.5, 0.5], constraints, max_time=10.0, seed=0, callback=slower
+        fun, [0.5, 0.5], constraints, max_time=10.0, seed=seed, callback=slower
     )
     assert result.status == Status.MAX_TIME
     assert result.nit > 20

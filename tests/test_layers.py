@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checker": BELOW_DOORS,
     "verdict": BELOW_RUN,
     "readers": HELPERS,
-    "accounting": HELPERS | PARTS | {"query", "methods"},
+    "accounting": HELPERS | PARTS | {"query", "methods", "evaluators"},
     "feasible_set": BELOW_RUN | {"constraints", "problem"},
     "checkpoint": BELOW_RUN,
     "fingerprint": HELPERS | {"checkpoint", "problem"},
@@ -83,12 +83,14 @@ OPTIONAL = {  # extras: at the top of a module where True, else inside a functio
     "progress": ({"rich"}, False),
     "kernels": ({"numba"}, True),
     "subproblems": ({"daqp", "piqp"}, False),
-    "evaluators": ({"dask", "distributed", "ray"}, False),
+    "evaluators": ({"dask", "distributed", "ray", "cloudpickle"}, False),
 }
 PURE = PARTS | {"query", "methods", "certificate", "_arrays", "_validation", "_random"}
 CLOCKS = {"time", "datetime"}
 UNSAFE = {"pickle", "marshal", "shelve", "joblib", "dill", "cloudpickle", "random"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
+SENDS_FUNCTIONS = "dszog.evaluators._parcel"  # to workers the user asked for
+FORKS = "dszog.evaluators._nursery"  # workers that must not share one random state
 RANDOM_TYPES = {"Generator", "Philox", "SeedSequence", "BitGenerator"}
 
 
@@ -193,6 +195,8 @@ def _wrong_import(item: Import) -> Iterator[str]:
     elif top in PACKAGES:
         if part != "cli":
             yield f"{where}: only the command line may import {top}"
+    elif top in {"pickle", "cloudpickle"} and item.importer == SENDS_FUNCTIONS:
+        return
     elif top in UNSAFE or (top == "importlib" and part != "cli"):
         yield f"{where}: {top} must not be imported"
     elif top in CLOCKS and part in PURE:
@@ -219,7 +223,8 @@ def _wrong_deeds(module: Module) -> Iterator[str]:
             yield f"{where}: a bare assert is no check"
         if isinstance(node, ast.Attribute) and node.attr not in RANDOM_TYPES:
             owner = ast.unparse(node.value)
-            if owner in ("np.random", "numpy.random") and module.part != "cli":
+            allowed = module.part == "cli" or module.name == FORKS
+            if owner in ("np.random", "numpy.random") and not allowed:
                 yield f"{where}: {owner}.{node.attr} is not stream(seed, iteration)"
         if isinstance(node, ast.ImportFrom) and node.module == "numpy.random":
             for alias in node.names:

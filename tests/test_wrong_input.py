@@ -1361,6 +1361,8 @@ COUNT_ROWS = [
 ]
 NUMBERS: dict[tuple[str, str], tuple[list[float], str]] = {
     ("minimize", "max_time"): ([0.0, -1.0, NAN], "Pass a number above 0"),
+    ("minimize", "timeout"): ([0.0, -1.0, NAN], "Pass a number above 0"),
+    ("certify", "timeout"): ([0.0, -1.0, NAN], "Pass a number above 0"),
     ("minimize", "constraint_tol"): ([-1.0, NAN, INF], "Try 1e-2"),
     ("Constraints.pairwise", "margin"): ([NAN, INF, -INF], "Try 0, or -0.1"),
     ("certify", "penalty"): ([0.0, -1.0, NAN, INF], "Pass a number above 0"),
@@ -1390,6 +1392,36 @@ NUMBER_ROWS = [
     )
 ]
 CHOICE_ROWS = [
+    *(
+        row
+        for door in ("minimize", "certify")
+        for row in (
+            *rows(
+                door,
+                "evaluator",
+                InputError,
+                f"{door}: `evaluator` must be one of 'serial'",
+                each("seriel"),
+                "Did you mean 'serial'",
+            ),
+            *rows(
+                door,
+                "evaluator",
+                InputTypeError,
+                f"{door}: `evaluator` must be a name, an executor or workers",
+                each(3, None, ["serial"], True, dszog.evaluators.Threads),
+                r"Names: serial.*an instance such as dszog\.evaluators\.Processes\(4\)",
+            ),
+            *rows(
+                door,
+                "timeout",
+                InputError,
+                f"{door}: `timeout` needs workers that can be ended",
+                each(1.0, 3),
+                "Use 'processes', 'dask' or 'ray'",
+            ),
+        )
+    ),
     *rows(
         "minimize",
         "method",
@@ -1409,8 +1441,6 @@ CHOICE_ROWS = [
     *(
         row
         for door, name, misspelt, meant in (
-            ("minimize", "evaluator", "seriel", "serial"),
-            ("certify", "evaluator", "seriel", "serial"),
             ("minimize", "on_failure", "penalize", "penalise"),
             ("minimize", "on_failure", "re-sample", "resample"),
             ("minimize", "on_interrupt", "retrun", "return"),

@@ -10,6 +10,7 @@ from typing import Any
 
 from dszog._arrays import FloatArray, IntArray
 from dszog.errors import OutOfTimeError
+from dszog.evaluators import Traffic
 from dszog.methods import FeasibleMethod
 from dszog.methods.linearised import LinearisedMethod
 from dszog.query import NO_INDICES
@@ -40,6 +41,11 @@ class Costs:
         What should not have happened, and how often.
     n_lost : int
         Queries beside these whose answers were lost when the run was interrupted.
+    n_retried : int
+        Queries made again because a worker was lost. They are charged to
+        ``max_queries``, and not in ``nfev`` and ``ncev``.
+    traffic : Traffic, optional
+        What went between the run and its workers, where it has any.
     """
 
     n_loss_queries: int
@@ -54,6 +60,8 @@ class Costs:
     time_other: float
     events: dict[str, int]
     n_lost: int = 0
+    n_retried: int = 0
+    traffic: Traffic | None = None
 
     @property
     def time(self) -> float:

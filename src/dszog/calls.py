@@ -22,6 +22,25 @@ from dszog._validation import shown
 from dszog.errors import EvaluationError
 
 
+@dataclass(frozen=True, slots=True)
+class Grain:
+    """How the values of a function may be asked for in pieces.
+
+    Parameters
+    ----------
+    each : bool
+        The function is called for one point and index at a time: however the values
+        are cut into pieces, they are the same to the bit. The values of a function of
+        many points and indices may not be: a matrix product rounds differently in
+        another shape.
+    size : int, optional
+        The most calls in one piece, if somebody said so.
+    """
+
+    each: bool = False
+    size: int | None = None
+
+
 @dataclass
 class Session:
     """What is remembered while the queries of one iteration are answered."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
 from dszog._validation import (
-    check_choice,
     check_count,
     check_nonnegative,
     check_positive_number,
@@ -21,7 +20,7 @@ from dszog._validation import (
 from dszog.certificate import Certificate
 from dszog.checker import Checker, heaviest_first
 from dszog.errors import DszogError, InputError, InputTypeError
-from dszog.evaluators import EVALUATORS
+from dszog.evaluators import check_evaluator, open_evaluator
 from dszog.failures import FailureHandler
 from dszog.problem import Problem
 from dszog.query import NO_INDICES
@@ -41,7 +40,8 @@ def certify(
     active_tol: float = 1e-2,
     max_queries: int | None = None,
     seed: int = 0,
-    evaluator: str = "serial",
+    evaluator: Any = "serial",
+    timeout: float | None = None,
 ) -> Certificate:
     r"""Return the evidence for a point: how good, how feasible, how stationary.
 
@@ -60,8 +60,9 @@ def certify(
         Without it all losses and up to ten million constraints are evaluated.
     seed : int
         Of the draw, if not all constraints are looked at.
-    evaluator : str
-        A name from :data:`dszog.EVALUATORS`.
+    evaluator : str, workers or concurrent.futures.Executor
+    timeout : float, optional
+        As for :func:`dszog.minimize`.
 
     Returns
     -------
@@ -104,13 +105,13 @@ def certify(
     ridge = check_positive_number("certify", "ridge", ridge)
     active_tol = check_nonnegative("certify", "active_tol", active_tol)
     seed = check_seed("certify", seed)
-    check_choice("certify", "evaluator", evaluator, EVALUATORS)
+    check_evaluator("certify", evaluator, timeout)
     if max_queries is not None:
         max_queries = check_count("certify", "max_queries", max_queries, least=2)
 
-    answer = EVALUATORS[evaluator](problem)
-    try:
+    with open_evaluator("certify", evaluator, problem, timeout) as answer:
         meter = Meter(answer, size, max_queries, FailureHandler("resample"))
+        meter.kept = max_queries or 0
         checker = Checker(problem, meter, seed, _allowance(problem, max_queries))
         suspects = NO_INDICES if weights is None else heaviest_first(weights)
         certificate = checker.check(problem.scaled(point), suspects)
@@ -125,8 +126,6 @@ def certify(
         return checker.with_stationarity(
             certificate, weights, penalty=penalty, ridge=ridge, active_tol=active_tol
         )
-    finally:
-        answer.close()
 
 
 def _allowance(problem: Problem, max_queries: int | None) -> int:

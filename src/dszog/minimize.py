@@ -32,7 +32,7 @@ from dszog._version import VERSION
 from dszog.checkpoint import Store
 from dszog.constraints import Simulator
 from dszog.errors import InputError, InputTypeError
-from dszog.evaluators import EVALUATORS
+from dszog.evaluators import check_evaluator, open_evaluator
 from dszog.failures import POLICIES, Policy
 from dszog.feasible_set import check_policy, with_feasible_set
 from dszog.fingerprint import fingerprint, surroundings
@@ -70,7 +70,8 @@ def minimize(
     x_scale: Any = 1.0,
     weights: tuple[IntArray, FloatArray] | None = None,
     seed: int | None = None,
-    evaluator: str = "serial",
+    evaluator: Any = "serial",
+    timeout: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
     checkpoint: str | PathLike[str] | None = None,
@@ -112,8 +113,14 @@ def minimize(
         run, with ``x0=result.x``.
     seed : int, optional
         Same seed, same run, bit for bit. Drawn and reported if not given.
-    evaluator : str
-        A name from :data:`dszog.EVALUATORS`.
+    evaluator : str, workers or concurrent.futures.Executor
+        Who calls the functions: ``"serial"``, ``"threads"``, ``"processes"``,
+        ``"dask"`` or ``"ray"``; or an instance such as
+        ``dszog.evaluators.Processes(4)`` or ``dszog.evaluators.Dask(client)``; or any
+        executor. The result is the same to the bit. See ``docs/scaling_out.md``.
+    timeout : float, optional
+        Seconds after which a piece of work is given up and its values count as failed.
+        For processes, Dask and Ray, whose workers can be ended.
     callback : callable, optional
         Called with a :class:`dszog.Progress` after each iteration; ``StopIteration``
         ends the run.
@@ -186,7 +193,7 @@ def minimize(
     if weights is not None:
         weights = check_weights("minimize", weights, problem.size.n_constraints)
         _check_takes_weights(chosen)
-    check_choice("minimize", "evaluator", evaluator, EVALUATORS)
+    check_evaluator("minimize", evaluator, timeout)
     check_flag("minimize", "progress", progress)
     check_choice("minimize", "on_interrupt", on_interrupt, INTERRUPTS)
     check_flag("minimize", "resume", resume)
@@ -215,8 +222,9 @@ def minimize(
             store = Store(folder, resume=resume, library=VERSION)
             opened.callback(store.close)
             seed = saved_seed(store) if seed is None else seed
-        answer = EVALUATORS[evaluator](problem)
-        opened.callback(answer.close)
+        answer = opened.enter_context(
+            open_evaluator("minimize", evaluator, problem, timeout)
+        )
         shown_to = opened.enter_context(show_progress(progress, limits))
         return Solver(
             problem,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +21,7 @@ from dszog._validation import (
     check_vector,
     shown,
 )
-from dszog.calls import call_number
+from dszog.calls import Grain, call_number
 from dszog.constraints import Constraints, Simulator
 from dszog.constraints.scipy_forms import from_scipy, is_scipy_form
 from dszog.errors import InputError, InputTypeError
@@ -72,6 +72,7 @@ class Losses:
             )
         self._values = values
         self._gradient = gradient
+        self.grain = Grain()
         self._n = check_count("Losses", "n", n)
         if self._n >= 2**63:
             raise InputError(
@@ -92,12 +93,19 @@ class Losses:
         check_callable(
             "Losses.from_function", "function", function, "fun(x) -> float", 1
         )
+        losses = cls(_OneLoss(function), 1)
+        losses.grain = Grain(each=True)
+        return losses
 
-        def values(points: FloatArray, indices: IntArray) -> FloatArray:
-            once = np.array([call_number(function, x) for x in points])
-            return np.repeat(once[:, np.newaxis], len(indices), axis=1)
+    def in_pieces(self, size: int) -> Losses:
+        """Return the same losses, evaluated in pieces of at most `size` values.
 
-        return cls(values, 1)
+        See :meth:`dszog.Constraints.in_pieces`.
+        """
+        other = copy(self)
+        size = check_count("Losses.in_pieces", "size", size)
+        other.grain = replace(self.grain, size=size)
+        return other
 
     @classmethod
     def linear(cls, X: Any, y: Any, loss: Callable[[FloatArray, Any], Any]) -> Losses:
@@ -168,6 +176,17 @@ class Losses:
                 "Losses(values, n, gradient=...)."
             )
         return self._gradient(point, check_indices(self, indices, self._n))
+
+
+@dataclass(frozen=True)
+class _OneLoss:
+    """The values of a single loss; a class, so that it can be sent to workers."""
+
+    function: Callable[[FloatArray], float]
+
+    def __call__(self, points: FloatArray, indices: IntArray) -> FloatArray:
+        once = np.array([call_number(self.function, x) for x in points])
+        return np.repeat(once[:, np.newaxis], len(indices), axis=1)
 
 
 class Problem:
@@ -325,7 +344,9 @@ def _as_losses(losses: Any) -> Losses:
     if isinstance(losses, Losses):
         return losses
     if isinstance(losses, Simulator):
-        return Losses(losses.loss_values, losses.n)
+        of_simulator = Losses(losses.loss_values, losses.n)
+        of_simulator.grain = losses.grain
+        return of_simulator
     if callable(losses):
         return Losses.from_function(losses)
     raise InputTypeError(

@@ -139,7 +139,7 @@ class Calls:
 class Failure:
     """A value that a user's function did not give."""
 
-    kind: str  # "exception", "not finite" or "wrong shape"
+    kind: str  # "exception", "not finite", "wrong shape", "worker lost", "timeout"
     what: str  # "loss", "constraint", or the gradient of one
     index: int  # of the first such loss or constraint
     iteration: int
@@ -447,7 +447,8 @@ def _distinct(indices: IntArray) -> tuple[IntArray, IntArray | None]:
         return indices, None
     kernels = batches()
     if kernels is not None:
-        n_distinct, kept, places = kernels.distinct(indices)
+        kept, places = np.empty((2, len(indices)), dtype=np.int64)
+        n_distinct = kernels.distinct(indices, kept, places)
         if n_distinct == len(indices):
             return indices, None
         if n_distinct > 0:

@@ -64,8 +64,9 @@ class Rows:
     def scores(self, points: FloatArray, indices: IntArray) -> FloatArray:
         """Return the score of each point (row) and each indexed row (column)."""
         if self.csr is not None and (compiled := kernels.rows()) is not None:
-            table: FloatArray = compiled.scores(
-                *self.csr, frozen_floats(points), frozen_ints(indices)
+            table = np.empty((len(points), len(indices)))
+            compiled.scores(
+                *self.csr, frozen_floats(points), frozen_ints(indices), table
             )
             return table
         if self.sparse is not None:

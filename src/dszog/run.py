@@ -145,20 +145,27 @@ class Meter:
         self.n_iterations = 0
         self.n_loss_queries = 0
         self.n_constraint_queries = 0
+        self.n_retried = 0  # queries made again because a worker was lost
+        self.kept = 0  # for the check of the result: must not go into that
         self.evaluation_time = 0.0
-        self._paces: dict[str, tuple[float, int]] = {}  # seconds and queries of a kind
+        # By kind: seconds and queries so far, and the seconds of one in the last batch.
+        self._paces: dict[str, tuple[float, int, float]] = {}
+        self._last_pace = 0.0
         self.n_inner = 0
         self.events: Counter[str] = Counter()
-        self.reserve = 0  # queries that iterations leave over
         self._n_lost = 0  # used up by earlier processes, for nothing
         self._tape: Tape | None = None
         self._stopped_at: float | None = None  # the clock stands while a tape plays
+        if hasattr(answer, "charge"):  # an evaluator that may have to do things twice
+            answer.charge = self.charge_retry
 
     def __call__(
         self, queries: Sequence[Query], charged: Cost | None = None
     ) -> Sequence[Reply]:
         """Charge for the queries, then have them answered."""
         charged = self.cost(queries) if charged is None else charged
+        if queries and queries[0].iteration < 0:  # of the check of the result
+            self.kept = max(self.kept - charged.total, 0)
         if self._tape is not None:
             played = self._tape.played(queries, charged)
             if played is not None:
@@ -188,8 +195,10 @@ class Meter:
 
     def _note_pace(self, charged: Cost, spent: float) -> None:
         self.evaluation_time += spent
-        seconds, n = self._paces.get(_kind(charged), (0.0, 0))
-        self._paces[_kind(charged)] = (seconds + spent, n + charged.total)
+        kind, n_now = _kind(charged), max(charged.total, 1)
+        seconds, n, _ = self._paces.get(kind, (0.0, 0, 0.0))
+        self._last_pace = spent / n_now
+        self._paces[kind] = (seconds + spent, n + n_now, self._last_pace)
 
     def _play(self, charged: Cost, played: Played) -> Sequence[Reply]:
         """Count replies of an earlier process as if they were given now."""
@@ -224,9 +233,11 @@ class Meter:
             "n_loss_queries": self.n_loss_queries,
             "n_constraint_queries": self.n_constraint_queries,
             "n_lost": self.n_lost,
+            "n_retried": self.n_retried,
             "n_inner": self.n_inner,
             "elapsed": self.elapsed,
             "evaluation_time": self.evaluation_time,
+            "last_pace": self._last_pace,
             "paces": {name: list(pace) for name, pace in self._paces.items()},
             "events": dict(self.events),
         }
@@ -237,14 +248,23 @@ class Meter:
         self.n_loss_queries = int(saved["n_loss_queries"])
         self.n_constraint_queries = int(saved["n_constraint_queries"])
         self._n_lost = int(saved["n_lost"])
+        self.n_retried = int(saved["n_retried"])
         self.n_inner = int(saved["n_inner"])
         self.evaluation_time = float(saved["evaluation_time"])
         self._paces = {
-            str(name): (float(seconds), int(n))
-            for name, (seconds, n) in saved["paces"].items()
+            str(name): (float(seconds), int(n), float(last))
+            for name, (seconds, n, last) in saved["paces"].items()
         }
+        self._last_pace = float(saved["last_pace"])
         self.events = Counter({str(k): int(n) for k, n in saved["events"].items()})
         self._started = time.perf_counter() - float(saved["elapsed"])
+
+    def charge_retry(self, again: Cost) -> bool:
+        """Charge for queries made again; False, and no charge, if that is too much."""
+        if not self.affords(again.total + self.kept):
+            return False
+        self.n_retried += again.total
+        return True
 
     def note(self, info: Info) -> None:
         """Count an iteration and what went on in it."""
@@ -258,8 +278,13 @@ class Meter:
 
     @property
     def n_queries(self) -> int:
-        """What was charged so far."""
+        """What was asked so far."""
         return self.n_loss_queries + self.n_constraint_queries
+
+    @property
+    def n_charged(self) -> int:
+        """What was asked so far, and what was made again."""
+        return self.n_queries + self.n_retried
 
     @property
     def elapsed(self) -> float:
@@ -272,19 +297,23 @@ class Meter:
     def used(self) -> Limits:
         """How far the run has gone."""
         return Limits(
-            iterations=self.n_iterations, queries=self.n_queries, time=self.elapsed
+            iterations=self.n_iterations, queries=self.n_charged, time=self.elapsed
         )
 
     def affords(self, n_queries: int) -> bool:
         """Whether that many more queries are within the budget."""
         return (
             self._max_queries is None
-            or self.n_queries + self.n_lost + n_queries <= self._max_queries
+            or self.n_charged + self.n_lost + n_queries <= self._max_queries
         )
 
     def time_for(self, n_queries: int) -> float:
-        """Return the seconds that many queries will take, at the pace so far."""
-        return n_queries * self.evaluation_time / max(self.n_queries, 1)
+        """Return the seconds that many queries will take, at the pace so far.
+
+        Or at the last one if that was slower: functions may become slower.
+        """
+        pace = self.evaluation_time / max(self.n_queries, 1)
+        return n_queries * max(pace, self._last_pace)
 
     def time_of(self, charged: Cost) -> float:
         """Return the seconds that these will take, at the pace of such ones so far.
@@ -293,8 +322,8 @@ class Meter:
         """
         kind = _kind(charged)
         if kind in self._paces:
-            seconds, n = self._paces[kind]
-            return charged.total * seconds / max(n, 1)
+            seconds, n, last = self._paces[kind]
+            return charged.total * max(seconds / n, last)
         return 0.0 if kind == "losses" else self.time_for(charged.total)
 
 
@@ -553,9 +582,9 @@ def _reached(end: Limits, meter: Meter, charged: Cost) -> Status | None:
     """Return the limit that forbids queries of this cost, if there is one."""
     if end.iterations is not None and meter.n_iterations >= end.iterations:
         return Status.MAX_ITERATIONS
-    if end.queries is not None and meter.n_queries + charged.total > end.queries:
+    if end.queries is not None and meter.n_charged + charged.total > end.queries:
         return Status.MAX_QUERIES
-    if meter.n_lost and not meter.affords(charged.total + meter.reserve):
+    if meter.n_lost and not meter.affords(charged.total + meter.kept):
         return Status.MAX_QUERIES
     if end.time is not None and meter.elapsed + meter.time_of(charged) >= end.time:
         return Status.MAX_TIME

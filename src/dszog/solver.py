@@ -77,6 +77,7 @@ class Solver:
         self._limits = limits
         self._constraint_tol = constraint_tol
         self._seed = seed
+        self._answer = answer
         self._meter = Meter(
             answer, self._size, limits.queries, FailureHandler(on_failure)
         )
@@ -85,7 +86,7 @@ class Solver:
         self._history = History()
         self._weights = weights
         if limits.queries is not None:
-            self._meter.reserve = self._reserved(limits.queries)
+            self._meter.kept = self._reserved(limits.queries)
         self._notes = list(notes)
         self._start = problem.scaled(problem.x0)  # where iterates begin
         self._ledger = Ledger(lambda: self._meter.elapsed)
@@ -268,7 +269,7 @@ class Solver:
     def _set_aside(self, limits: Limits) -> Limits:
         """Return the limits less what the check of the result may take."""
         if limits.queries is not None:
-            n_left = max(limits.queries - self._meter.reserve, 0)
+            n_left = max(limits.queries - self._meter.kept, 0)
             limits = replace(limits, queries=n_left)
         if limits.time is not None:
             limits = replace(limits, time=(1.0 - CHECK_SHARE) * limits.time)
@@ -404,6 +405,8 @@ class Solver:
             time_other=max(meter.elapsed - spent, 0.0),
             events=dict(ledger.events + meter.events),
             n_lost=meter.n_lost,
+            n_retried=meter.n_retried,
+            traffic=getattr(self._answer, "traffic", None),
         )
 
     @property

@@ -136,8 +136,8 @@ def test_compiled_places_are_the_plain_ones_to_the_bit(
     if weights.sum() + rest == 0.0:
         return
     uniforms = np.sort(np.append(rng.random(40), [0.0, np.nextafter(1.0, 0.0)]))
-    good, places = load("_dual").places(frozen_floats(weights), rest, uniforms)
-    assert good
+    places = np.empty(len(uniforms), dtype=np.int64)
+    assert load("_dual").places(frozen_floats(weights), rest, uniforms, places)
     np.testing.assert_array_equal(places, _places(weights, rest, uniforms))
     assert (np.append(weights, rest)[places] > 0.0).all()
 
@@ -164,8 +164,9 @@ def test_the_compiled_difference_is_the_plain_one(
     losses = rng.standard_normal((n_directions + 1, n_losses))
     constraints = rng.standard_normal((n_directions + 1, n_constraints))
     directions, radius, penalty = rng.standard_normal((n_directions, dim)), 1e-2, 7.0
-    compiled = load("_batches").penalised_difference(
-        losses, constraints, penalty, radius * directions, radius
+    compiled = np.zeros(dim)
+    load("_batches").penalised_difference(
+        losses, constraints, penalty, radius * directions, radius, compiled
     )
     values = losses.mean(axis=1) + penalty * squared_violation(constraints).mean(axis=1)
     plain = forward_difference(values, directions, radius)

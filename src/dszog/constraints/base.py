@@ -3,13 +3,15 @@ r"""A family of constraints :math:`f_j(x) \le 0`, known by its values alone."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
 from dszog._validation import check_callable, check_count, check_indices
+from dszog.calls import Grain
 from dszog.errors import InputError
 from dszog.query import Calls
 
@@ -93,6 +95,7 @@ class Constraints:
             )
         self._values = values
         self._jacobian = jacobian
+        self._grain = Grain()
 
     def __len__(self) -> int:
         return self._m
@@ -109,6 +112,30 @@ class Constraints:
     def calls(self) -> Calls | None:
         """Which constraints share a call of the user's function; None if none do."""
         return None
+
+    @property
+    def grains(self) -> tuple[tuple[int, Grain], ...]:
+        """How values may be cut into pieces, from which constraint on."""
+        return ((0, self._grain),)
+
+    def in_pieces(self, size: int) -> Constraints:
+        """Return the same constraints, evaluated in pieces of at most `size` calls.
+
+        Pieces are what workers share. A family that is called for one point and index
+        at a time is cut by itself; one that is called with many is called with all of
+        them at once unless this says how many values one call shall give. The answer
+        is the same for every evaluator and any number of workers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> slow = Constraints(lambda points, j: points @ np.ones((2, len(j))), 9)
+        >>> slow.in_pieces(4).grains[0][1].size
+        4
+        """
+        other = copy(self)
+        other._grain = replace(self._grain, size=check_count("in_pieces", "size", size))
+        return other
 
     @property
     def has_jacobian(self) -> bool:
@@ -276,6 +303,15 @@ class BlackBoxConstraints(Constraints):
     def calls(self) -> Calls | None:
         """Which constraints share a call of the user's function."""
         return self._inner.calls
+
+    @property
+    def grains(self) -> tuple[tuple[int, Grain], ...]:
+        """How values may be cut into pieces, from which constraint on."""
+        return self._inner.grains
+
+    def in_pieces(self, size: int) -> Constraints:
+        """Return the same constraints, evaluated in pieces of at most `size` calls."""
+        return BlackBoxConstraints(self._inner.in_pieces(size))
 
     def summary(self, x: FloatArray) -> Summary | None:
         """Return what all constraints say about `x`, where structure tells."""

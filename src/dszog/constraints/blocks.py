@@ -9,7 +9,7 @@ import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
 from dszog._validation import check_callable, check_count
-from dszog.calls import call_vector
+from dszog.calls import Grain, call_vector
 from dszog.constraints.base import Constraints, check_constraint_count
 from dszog.query import Calls
 
@@ -33,6 +33,7 @@ class BlockConstraints(Constraints):
         self._width = check_count(name, "width", width)
         m = check_constraint_count(name, n_blocks * self._width)
         super().__init__(self._each, m)
+        self._grain = Grain(each=True)
 
     @property
     def calls(self) -> Calls:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
 from dszog._validation import check_callable, shown
-from dszog.calls import call_number
+from dszog.calls import Grain, call_number
 from dszog.constraints.base import Constraints
 from dszog.errors import InputError, InputTypeError
 
@@ -26,6 +26,7 @@ class FunctionConstraints(Constraints):
         )
         self._function = function
         super().__init__(self._each, m)
+        self._grain = Grain(each=True)
 
     def _each(self, points: FloatArray, indices: IntArray) -> FloatArray:
         js = indices.tolist()  # plain ints: what a user's function expects
@@ -55,6 +56,7 @@ class CallableConstraints(Constraints):
             )
         self._functions = tuple(functions)
         super().__init__(self._each, len(self._functions))
+        self._grain = Grain(each=True)
 
     def _each(self, points: FloatArray, indices: IntArray) -> FloatArray:
         chosen = [self._functions[j] for j in indices]

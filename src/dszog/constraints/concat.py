@@ -9,6 +9,7 @@ import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
 from dszog._validation import shown
+from dszog.calls import Grain
 from dszog.constraints.base import Constraints, Summary
 from dszog.errors import InputError, InputTypeError
 from dszog.query import Calls
@@ -64,6 +65,19 @@ class ConcatConstraints(Constraints):
         if all(calls is None for calls, _ in each):
             return None
         return Calls.concat(each)
+
+    @property
+    def grains(self) -> tuple[tuple[int, Grain], ...]:
+        """As in the parts."""
+        return tuple(
+            (int(start) + first, grain)
+            for start, part in zip(self._starts[:-1], self._parts, strict=True)
+            for first, grain in part.grains
+        )
+
+    def in_pieces(self, size: int) -> ConcatConstraints:
+        """Return the same constraints, evaluated in pieces of at most `size` calls."""
+        return ConcatConstraints([part.in_pieces(size) for part in self._parts])
 
     def _split(self, indices: IntArray) -> list[tuple[Constraints, IntArray, IntArray]]:
         """Return each part that is asked for, where, and for which of its own."""

@@ -65,12 +65,14 @@ class PairwiseConstraints(Constraints):
     def _pairs_at(self, points: FloatArray, indices: IntArray) -> FloatArray:
         positives, negatives = self._positives, self._negatives
         if positives.csr and negatives.csr and (compiled := kernels.rows()) is not None:
-            table: FloatArray = compiled.pairs(
+            table = np.empty((len(points), len(indices)))
+            compiled.pairs(
                 positives.csr,
                 negatives.csr,
                 self._margin,
                 frozen_floats(points),
                 frozen_ints(indices),
+                table,
             )
             return table
         values: FloatArray = points @ self._differences(indices).T

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
 from dszog._validation import check_callable, check_count
-from dszog.calls import as_vector, call_vector
+from dszog.calls import Grain, as_vector, call_vector
 from dszog.constraints.base import Constraints, check_constraint_count
 from dszog.query import Calls
 
@@ -55,6 +57,17 @@ class Simulator:
         self.n = check_count("Simulator", "n", n)
         self.width = check_count("Simulator", "width", width)
         check_constraint_count("Simulator", self.n * self.width)
+        self.grain = Grain(each=True)
+
+    def in_pieces(self, size: int) -> Simulator:
+        """Return the same simulator, run by workers in pieces of at most `size` calls.
+
+        A call is never cut: its loss and its limits come from one piece.
+        """
+        other = copy(self)
+        size = check_count("Simulator.in_pieces", "size", size)
+        other.grain = replace(self.grain, size=size)
+        return other
 
     def __repr__(self) -> str:
         return f"Simulator(n={self.n:_}, width={self.width:_})"
@@ -96,6 +109,7 @@ class SimulatorConstraints(Constraints):
     def __init__(self, simulator: Simulator) -> None:
         self.simulator = simulator
         super().__init__(simulator.limit_values, simulator.n * simulator.width)
+        self._grain = simulator.grain
 
     @property
     def calls(self) -> Calls:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
-from dszog.calls import call_vector
+from dszog.calls import Grain, call_vector
 from dszog.constraints.base import Constraints
 from dszog.errors import InputError
 from dszog.query import Calls
@@ -47,6 +47,7 @@ class VectorConstraints(Constraints):
             len(rows),
             jacobian=None if jacobian is None else self._gradients,
         )
+        self._grain = Grain(each=True)
 
     @property
     def calls(self) -> Calls:

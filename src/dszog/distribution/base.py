@@ -140,10 +140,9 @@ def inverse_draws(
     uniforms.sort()
     kernels = dual()
     if kernels is not None:
-        good, drawn = kernels.places(weights, rest, uniforms)
-        if good:
-            found: IntArray = drawn
-            return found
+        drawn = np.empty(size, dtype=np.int64)
+        if kernels.places(weights, rest, uniforms, drawn):
+            return drawn
     return _places(weights, rest, uniforms)
 
 

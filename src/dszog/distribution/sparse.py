@@ -94,7 +94,9 @@ class SparseDistribution:
         kernels = dual()
         if kernels is None:
             return self._learn_plainly(indices, penalties, step, first, spread)
-        finite, *arrays, background_weight, background_gradient = kernels.learn(
+        room = len(self.indices) + len(indices)
+        touched, table = np.empty(room, dtype=np.int64), np.empty((3, room))
+        n_touched, background_weight, background_gradient = kernels.learn(
             self.indices,
             self.weights,
             self.gradient,
@@ -107,15 +109,17 @@ class SparseDistribution:
             self._numbers(len(indices), step, first, spread),
             step.adaptive,
             step.centred,
+            touched,
+            table,
         )
-        if not finite:  # the plain form says what is wrong
+        if n_touched < 0:  # the plain form says what is wrong
             return self._learn_plainly(indices, penalties, step, first, spread)
         return type(self)(
             n_constraints=self.n_constraints,
-            indices=freeze(arrays[0]),
-            weights=freeze(arrays[1]),
-            gradient=freeze(arrays[2]),
-            memory=freeze(arrays[3]),
+            indices=freeze(touched[:n_touched]),
+            weights=freeze(table[0, :n_touched]),
+            gradient=freeze(table[1, :n_touched]),
+            memory=freeze(table[2, :n_touched]),
             background_weight=background_weight,
             background_gradient=background_gradient,
         )

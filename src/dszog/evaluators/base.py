@@ -24,8 +24,6 @@ class Evaluator(Protocol):
     why; what to do about it is for others to decide.
     """
 
-    def __init__(self, problem: Problem) -> None: ...
-
     def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
         """Return one reply per query."""
         ...
@@ -64,10 +62,10 @@ def _answer(problem: Problem, query: Query, calls: Session) -> Reply:
         if query.want == "gradients":
             jacobian = one.gradients("constraint", family.jacobian, constraints)
     return Reply(
-        losses=_spread(loss_values, loss_places, axis=1),
-        constraints=_spread(constraint_values, constraint_places, axis=1),
-        loss_gradients=_spread(loss_gradients, loss_places, axis=0),
-        jacobian=_spread(jacobian, constraint_places, axis=0),
+        losses=spread(loss_values, loss_places, axis=1),
+        constraints=spread(constraint_values, constraint_places, axis=1),
+        loss_gradients=spread(loss_gradients, loss_places, axis=0),
+        jacobian=spread(jacobian, constraint_places, axis=0),
         failures=tuple(one.failures),
     )
 
@@ -240,7 +238,7 @@ def _known(table: FloatArray) -> FloatArray:
     return frozen_floats(np.where(np.isfinite(table), table, np.nan))
 
 
-def _spread(values: FloatArray, places: IntArray | None, axis: int) -> FloatArray:
+def spread(values: FloatArray, places: IntArray | None, axis: int) -> FloatArray:
     """Give each repeated index the value of its one evaluation."""
     if places is None or not values.size:
         return values

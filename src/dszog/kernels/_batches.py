@@ -1,11 +1,10 @@
 """What is done to every batch: repeats found, values turned into a gradient.
 
-The plain forms are in :mod:`dszog.query` and :mod:`dszog.gradients`.
+The plain forms are in :mod:`dszog.query`, :mod:`dszog.gradients` and
+:mod:`dszog.penalties`.
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
 from dszog.kernels._compile import compiled
@@ -13,23 +12,21 @@ from dszog.kernels._compile import compiled
 
 @compiled
 def distinct(
-    indices: IntArray,
-) -> tuple[int, IntArray, IntArray]:  # pragma: no cover  (compiled)
-    """Return how many indices differ, these, and each one's place among them.
+    indices: IntArray, kept: IntArray, places: IntArray
+) -> int:  # pragma: no cover  (compiled)
+    """Find the indices that differ, and each one's place; return how many differ.
 
     For ascending indices; -1 where they are not.
     """
-    n = len(indices)
-    kept, places = np.empty(n, np.int64), np.empty(n, np.int64)
     n_kept = 0
-    for i in range(n):
+    for i in range(len(indices)):
         if i == 0 or indices[i] > indices[i - 1]:
             kept[n_kept] = indices[i]
             n_kept += 1
         elif indices[i] < indices[i - 1]:
-            return -1, kept, places
+            return -1
         places[i] = n_kept - 1
-    return n_kept, kept, places
+    return n_kept
 
 
 @compiled
@@ -39,10 +36,10 @@ def penalised_difference(
     penalty: float,
     steps: FloatArray,
     radius: float,
-) -> FloatArray:  # pragma: no cover  (compiled)
-    """Return the forward difference of mean loss plus penalty times mean violation."""
+    gradient: FloatArray,
+) -> None:  # pragma: no cover  (compiled)
+    """Add the forward difference of mean loss plus penalty times mean violation."""
     n_points, dim = len(losses), steps.shape[1]
-    gradient = np.zeros(dim)
     base = 0.0
     for k in range(n_points):
         loss, violation = 0.0, 0.0
@@ -56,12 +53,9 @@ def penalised_difference(
         if k == 0:
             base = value
             continue
-        slope = (value - base) / radius
+        slope = (value - base) / radius / (n_points - 1)
         for d in range(dim):
             gradient[d] += slope * (steps[k - 1, d] / radius)
-    for d in range(dim):
-        gradient[d] /= n_points - 1
-    return gradient
 
 
 @compiled

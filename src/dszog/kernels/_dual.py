@@ -1,6 +1,8 @@
 r"""One dual step and one draw from the weights, each in a single compiled pass.
 
-The plain forms are :meth:`SparseDistribution.learn` and :func:`inverse_draws`.
+The plain forms are :meth:`SparseDistribution.learn` and :func:`inverse_draws`. Results
+go into arrays that the caller hands in: to return one, Numba runs Python code that
+Ctrl-C must not hit.
 """
 
 from __future__ import annotations
@@ -25,20 +27,22 @@ def learn(
     numbers: FloatArray,  # (9,): b, a, step, eps, penalty, ridge, factor, two merges
     adaptive: bool,
     centred: bool,
-) -> tuple[
-    bool, IntArray, FloatArray, FloatArray, FloatArray, float, float
-]:  # pragma: no cover  (compiled)
-    """Estimate, ascend, project, average, merge; False if a number is not finite."""
+    all_indices: IntArray,
+    table: FloatArray,
+) -> tuple[int, float, float]:  # pragma: no cover  (compiled)
+    """Estimate, ascend, project, average, merge.
+
+    The touched ones go to `all_indices` and `table`, whose rows are their weights,
+    gradients and memories and which have room for the old ones and all drawn. Returned
+    are how many there are, -1 if a number is not finite, and the background's two.
+    """
     b, a, step_size, step_eps = numbers[0], numbers[1], numbers[2], numbers[3]
     penalty, ridge, factor = numbers[4], numbers[5], numbers[6]
     merge_weight, merge_gradient = numbers[7], numbers[8]
 
     # Touch: both lists ascend, so one walk joins them.
     k, n_drawn = len(indices), len(drawn)
-    all_indices = np.empty(k + n_drawn, np.int64)
-    p = np.empty(k + n_drawn)
-    z = np.empty(k + n_drawn)
-    seen = np.empty(k + n_drawn)
+    p, z, seen = table[0], table[1], table[2]
     n_new, j = 0, 0
     for i in range(k):
         while j < n_drawn and drawn[j] < indices[i]:
@@ -87,7 +91,7 @@ def learn(
     target = p[:n] + scale * z[:n]
     background_target = background_weight + scale * background_z
     if not (np.isfinite(square) and np.isfinite(background_target)):
-        return False, indices, weights, gradient, memory, 0.0, 0.0
+        return -1, 0.0, 0.0
     background_target = _project(target, background_target, n_background)  # line 6
 
     total = 0.0
@@ -110,15 +114,7 @@ def learn(
             all_indices[n_kept], seen[n_kept] = all_indices[i], seen[i]
             p[n_kept], z[n_kept] = p[i], z[i]
             n_kept += 1
-    return (
-        True,
-        all_indices[:n_kept].copy(),
-        p[:n_kept].copy(),
-        z[:n_kept].copy(),
-        seen[:n_kept].copy(),
-        background_p,
-        background_z,
-    )
+    return n_kept, background_p, background_z
 
 
 @compiled
@@ -183,9 +179,12 @@ def _project(
 
 @compiled
 def places(
-    weights: FloatArray, rest: float, uniforms: FloatArray
-) -> tuple[bool, IntArray]:  # pragma: no cover  (compiled)
-    """Return where each uniform number falls among the weights, then the rest."""
+    weights: FloatArray, rest: float, uniforms: FloatArray, drawn: IntArray
+) -> bool:  # pragma: no cover  (compiled)
+    """Find where each uniform number falls among the weights, then the rest.
+
+    Uniform numbers ascend, and so do the places. False if the weights are no weights.
+    """
     k = len(weights)
     heights = np.empty(k + 1)
     height = 0.0
@@ -195,10 +194,17 @@ def places(
     heights[k] = height + rest
     top = heights[k]
     if not (np.isfinite(top) and top > 0.0):
-        return False, np.empty(0, np.int64)
-    last = np.searchsorted(heights, top)
-    drawn = np.searchsorted(heights, uniforms * top, side="right")
-    return True, np.minimum(drawn, last)
+        return False
+    last = 0
+    while heights[last] < top:  # the first to reach it: those after have no weight
+        last += 1
+    place = 0
+    for i in range(len(uniforms)):
+        height = uniforms[i] * top
+        while place < last and heights[place] <= height:
+            place += 1
+        drawn[i] = place
+    return True
 
 
 FIRST = learn

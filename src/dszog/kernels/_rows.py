@@ -21,18 +21,20 @@ def scores(
     starts: IntArray,
     points: FloatArray,
     indices: IntArray,
-) -> FloatArray:  # pragma: no cover  (compiled)
-    """Return the score of each point (row) and each indexed row (column)."""
+    table: FloatArray,
+) -> None:  # pragma: no cover  (compiled)
+    """Put the score of each point (row) and each indexed row (column) into a table."""
     if len(points) == 1:
-        single = np.empty((1, len(indices)))
         for i in range(len(indices)):
-            single[0, i] = _sum_row(values, columns, starts, indices[i], points[0])
-        return single
+            table[0, i] = _sum_row(values, columns, starts, indices[i], points[0])
+        return
     by_column = _transposed(points)
-    table = np.zeros((len(indices), len(points)))
+    sums = np.empty(len(points))
     for i in range(len(indices)):
-        _add_row(values, columns, starts, indices[i], by_column, table[i])
-    return _transposed(table)
+        sums[:] = 0.0
+        _add_row(values, columns, starts, indices[i], by_column, sums)
+        for j in range(len(points)):
+            table[j, i] = sums[j]
 
 
 @compiled
@@ -42,28 +44,27 @@ def pairs(
     margin: float,
     points: FloatArray,
     indices: IntArray,
-) -> FloatArray:  # pragma: no cover  (compiled)
-    """Return by how much each pair fails, at each point."""
+    table: FloatArray,
+) -> None:  # pragma: no cover  (compiled)
+    """Put by how much each pair fails, at each point, into a table."""
     n_negatives = len(negatives[2]) - 1
     if len(points) == 1:
-        single = np.empty((1, len(indices)))
         for i in range(len(indices)):
             a, b = indices[i] // n_negatives, indices[i] % n_negatives
             low = _sum_row(positives[0], positives[1], positives[2], a, points[0])
             high = _sum_row(negatives[0], negatives[1], negatives[2], b, points[0])
-            single[0, i] = high + (margin - low)
-        return single
+            table[0, i] = high + (margin - low)
+        return
     by_column = _transposed(points)
-    table = np.zeros((len(indices), len(points)))
-    lows = np.empty(len(points))
+    lows, highs = np.empty(len(points)), np.empty(len(points))
     for i in range(len(indices)):
         a, b = indices[i] // n_negatives, indices[i] % n_negatives
         lows[:] = 0.0
+        highs[:] = 0.0
         _add_row(positives[0], positives[1], positives[2], a, by_column, lows)
-        _add_row(negatives[0], negatives[1], negatives[2], b, by_column, table[i])
+        _add_row(negatives[0], negatives[1], negatives[2], b, by_column, highs)
         for j in range(len(points)):
-            table[i, j] += margin - lows[j]
-    return _transposed(table)
+            table[j, i] = highs[j] + (margin - lows[j])
 
 
 @compiled

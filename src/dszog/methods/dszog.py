@@ -453,18 +453,19 @@ class DSZOG:
         directions are read off the query, from which a failed one may be missing.
         """
         around, at, _ = replies
+        gradient = np.zeros(size.dim)
         kernels = batches()
         is_black_box = not (size.has_gradient or size.has_jacobian)
         if kernels and is_black_box and not self.antithetic:
-            found: FloatArray = kernels.penalised_difference(
+            kernels.penalised_difference(
                 around.losses,
                 around.constraints,
                 self.penalty,
                 query.steps,
                 self.radius,
+                gradient,
             )
-            return found
-        gradient = np.zeros(size.dim)
+            return gradient
         values = np.zeros(len(around.losses))
         if size.has_gradient:
             gradient += at.loss_gradients.mean(axis=0)

@@ -1,0 +1,323 @@
+"""Workers that are processes of this machine, each replaced when it is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from dszog._validation import check_count
+from dszog.errors import DszogError, EvaluationError, InputError
+from dszog.evaluators import _nursery as wire
+from dszog.evaluators._chunks import Part
+from dszog.evaluators._parcel import pack_problem
+from dszog.evaluators._supervisor import Begun, Done, Lost, Supervised, Traffic
+from dszog.evaluators._wire import pack_parts
+from dszog.evaluators._work import received
+from dszog.problem import Problem
+
+THREAD_SETTINGS = (  # numbers of threads that numerical libraries start
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+MAX_BAD_STARTS = 5  # workers in a row that end before they have the problem
+NURSERY_PATIENCE = 60.0  # seconds for the library to be imported and a worker forked
+START = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
+    "from dszog.evaluators._nursery import main; main(int(sys.argv[1]))"
+)
+
+
+class Processes:
+    """Workers that are processes of this machine.
+
+    The problem is sent once; any function can be sent where cloudpickle is installed. A
+    worker that is killed, stopped or ends itself is replaced, and what it was at is
+    done again. A ``timeout`` ends the worker.
+
+    Parameters
+    ----------
+    n_workers : int, optional
+        How many; without it, one for each processor that may be used.
+    threads : int
+        Threads that numerical libraries may use in a worker. The bits of large matrix
+        products depend on it, in a worker as anywhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dszog
+    >>> result = dszog.minimize(
+    ...     lambda x: np.sum((x - 2.0) ** 2),
+    ...     np.zeros(2),
+    ...     dszog.Constraints.from_function(lambda x, j: x[j] - 1.0, 2),
+    ...     seed=0,
+    ...     max_iterations=5,
+    ...     evaluator=dszog.evaluators.Processes(2),
+    ... )
+    >>> result.nit
+    5
+    """
+
+    can_stop = True
+
+    def __init__(self, n_workers: int | None = None, *, threads: int = 1) -> None:
+        if n_workers is None:
+            n_workers = n_processors()
+        self.n_workers = check_count("Processes", "n_workers", n_workers)
+        self.threads = check_count("Processes", "threads", threads)
+
+    def __repr__(self) -> str:
+        return f"Processes({self.n_workers})"
+
+    def open(self, problem: Problem, timeout: float | None = None) -> Supervised:
+        """Return an evaluator of this problem."""
+        if not hasattr(os, "fork"):
+            raise InputError(
+                f"evaluator='processes' needs a system that can fork, got "
+                f"{sys.platform}. Pass a concurrent.futures.ProcessPoolExecutor, or "
+                "use 'threads', 'dask' or 'ray'."
+            )
+        pool = ProcessPool(
+            pack_problem(problem), self.n_workers, self.threads, timeout is None
+        )
+        return Supervised(problem, pool, timeout)
+
+    def close(self) -> None:
+        """Do nothing: the workers end with the run they work for."""
+
+
+def n_processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@dataclass(eq=False)
+class _Worker:
+    channel: socket.socket
+    pid: int
+    is_ready: bool = False
+    attempts: deque[int] = field(default_factory=deque)  # it is at the first
+    received: bytearray = field(default_factory=bytearray)
+
+
+class ProcessPool:
+    """Workers with a socket each, and the nursery that forks them."""
+
+    bundle = 0.001
+
+    def __init__(
+        self, parcel: bytes, n_workers: int, threads: int, ahead: bool
+    ) -> None:
+        self._parcel = parcel
+        self.n_slots = n_workers
+        self._ahead = ahead  # whether a piece may wait at a worker
+        self._threads = threads
+        self._nursery: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._workers: list[_Worker] = []
+        self._selector = selectors.DefaultSelector()
+        self._events: deque[Begun | Done | Lost] = deque()
+        self._n_bad_starts = 0
+        self.traffic = Traffic(bytes_problem=len(parcel))
+
+    # ------------------------------------------------------------------- the nursery
+
+    def _start_nursery(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        settings = dict.fromkeys(THREAD_SETTINGS, str(self._threads))
+        self._nursery = subprocess.Popen(
+            [sys.executable, "-c", START, str(theirs.fileno()), json.dumps(sys.path)],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **settings},
+            start_new_session=True,  # Ctrl-C and Ctrl-Z are for the run, not for it
+        )
+        theirs.close()
+        ours.settimeout(NURSERY_PATIENCE)
+        ours.sendall(wire.NUMBER.pack(len(self._parcel)) + self._parcel)
+        return ours
+
+    def _close_nursery(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._nursery is not None:
+            try:
+                self._nursery.wait(timeout=2.0)
+            except subprocess.TimeoutExpired:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._nursery.pid, signal.SIGKILL)
+                self._nursery.wait()
+            self._nursery = None
+
+    def _forked(self, channel: socket.socket) -> int:
+        """Return the process id of a new worker that talks through a socket."""
+        for _ in range(MAX_BAD_STARTS):
+            try:
+                if self._control is None:
+                    self._control = self._start_nursery()
+                order = wire.COMMAND.pack(b"F", 0)
+                socket.send_fds(self._control, [order], [channel.fileno()])
+                answer = wire.receive(self._control, wire.NUMBER.size)
+            except (ConnectionError, TimeoutError):
+                answer = None
+            if answer is not None:
+                pid: int = wire.NUMBER.unpack(answer)[0]
+                return pid
+            self._close_nursery()  # it was killed; so are its workers
+        raise EvaluationError(
+            f"The process that starts workers ended {MAX_BAD_STARTS} times in a row. "
+            "Look at what it printed, or use evaluator='threads'."
+        )
+
+    # ------------------------------------------------------------------- the workers
+
+    def _start_worker(self) -> _Worker:
+        ours, theirs = socket.socketpair()
+        try:
+            worker = _Worker(ours, self._forked(theirs))
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        self._workers.append(worker)
+        self._selector.register(ours, selectors.EVENT_READ, worker)
+        return worker
+
+    def _drop(self, worker: _Worker) -> None:
+        """Let go of a worker: it is killed if it is not gone yet."""
+        self._workers.remove(worker)
+        self._selector.unregister(worker.channel)
+        worker.channel.close()
+        if self._control is not None:
+            with contextlib.suppress(OSError):
+                self._control.sendall(wire.COMMAND.pack(b"K", worker.pid))
+
+    def room(self, n_waiting: int) -> int:
+        """Return how many messages to send: one to each worker, and one ahead.
+
+        None ahead for the last pieces, which had better go to who is done first.
+        """
+        ahead = 2 if self._ahead and n_waiting > self.n_slots else 1
+        busy = sum(min(len(worker.attempts), ahead) for worker in self._workers)
+        return ahead * self.n_slots - busy
+
+    def submit(self, attempt: int, parts: Sequence[Part]) -> None:
+        """Send a message to the worker that has the least to do."""
+        message = pack_parts(parts)
+        worker = min(self._workers, key=lambda one: len(one.attempts), default=None)
+        if worker is None or (worker.attempts and len(self._workers) < self.n_slots):
+            worker = self._start_worker()
+        worker.attempts.append(attempt)
+        self._note_bytes(sent=len(message) + wire.FRAME.size)
+        if worker.is_ready:
+            self._events.append(Begun(attempt))
+        with contextlib.suppress(ConnectionError):  # the wait will see that it is gone
+            wire.send_frame(worker.channel, wire.WORK, attempt, message)
+
+    def wait(self, seconds: float) -> list[Begun | Done | Lost]:
+        """Return answers and losses; `seconds` is how long nothing may happen."""
+        for key, _ in self._selector.select(0.0 if self._events else seconds):
+            self._listen(key.data)
+        events = list(self._events)
+        self._events.clear()
+        return events
+
+    def _listen(self, worker: _Worker) -> None:
+        try:
+            data = worker.channel.recv(2**20)
+        except ConnectionError:
+            data = b""
+        if not data:
+            self._lose(worker)
+            return
+        self._note_bytes(received=len(data))
+        worker.received += data
+        while (frame := _frame(worker.received)) is not None:
+            self._heed(worker, *frame)
+
+    def _heed(self, worker: _Worker, kind: bytes, attempt: int, body: bytes) -> None:
+        if kind == wire.READY:
+            worker.is_ready = True
+            self._n_bad_starts = 0
+            self._events.extend(Begun(waiting) for waiting in worker.attempts)
+        elif kind == wire.FAILED:
+            raise DszogError(
+                "The problem cannot be unpacked in a worker:\n"
+                f"{body.decode(errors='replace')}"
+                "Make the modules it needs importable there, or use "
+                "evaluator='threads'."
+            )
+        else:
+            if attempt in worker.attempts:
+                worker.attempts.remove(attempt)
+            self._events.append(received(attempt, body))
+
+    def _lose(self, worker: _Worker) -> None:
+        self._drop(worker)
+        if not worker.is_ready:
+            self._n_bad_starts += 1
+            if self._n_bad_starts >= MAX_BAD_STARTS:
+                raise EvaluationError(
+                    f"{MAX_BAD_STARTS} workers in a row ended before they had unpacked "
+                    "the problem. Look at what importing your modules does there, or "
+                    "use evaluator='threads'."
+                )
+        for place, attempt in enumerate(worker.attempts):
+            started = worker.is_ready and place == 0
+            why = f"process {worker.pid} ended"
+            self._events.append(Lost(attempt, why, started))
+
+    def stop(self, attempt: int) -> None:
+        """Kill the worker that is at this attempt."""
+        for worker in [one for one in self._workers if attempt in one.attempts]:
+            self._drop(worker)
+
+    def forget(self) -> None:
+        """Kill the workers that are at something."""
+        self._events.clear()
+        for worker in [one for one in self._workers if one.attempts]:
+            self._drop(worker)
+
+    def close(self) -> None:
+        """End all workers, and the nursery, which makes sure of it."""
+        for worker in list(self._workers):
+            self._drop(worker)
+        self._close_nursery()
+        self._selector.close()
+
+    def _note_bytes(self, sent: int = 0, received: int = 0) -> None:
+        self.traffic = replace(
+            self.traffic,
+            bytes_sent=self.traffic.bytes_sent + sent,
+            bytes_received=self.traffic.bytes_received + received,
+        )
+
+
+def _frame(received: bytearray) -> tuple[bytes, int, bytes] | None:
+    """Take one whole message off what was received, if there is one."""
+    if len(received) < wire.FRAME.size:
+        return None
+    kind, attempt, length = wire.FRAME.unpack_from(received)
+    end = wire.FRAME.size + length
+    if len(received) < end:
+        return None
+    body = bytes(received[wire.FRAME.size : end])
+    del received[:end]
+    return kind, attempt, body

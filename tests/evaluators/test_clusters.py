@@ -1,0 +1,137 @@
+"""Dask and Ray: clusters of ours and of the user's."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dszog
+from dszog import Constraints, InputError, InputTypeError, MissingExtraError, Problem
+from dszog.evaluators import Dask, OnExecutor, Ray
+from tests.evaluators.helpers import (
+    HAS,
+    PROBLEMS,
+    Deadly,
+    children,
+    digest,
+    objective,
+    sleep_long,
+    solve,
+    workers,
+)
+
+CLUSTERS = ("dask", "ray")
+pytestmark = pytest.mark.filterwarnings("ignore")  # of the clusters themselves
+
+
+def need(name: str) -> None:
+    if not HAS[name]:
+        pytest.skip(f"{name} is not installed")
+
+
+@pytest.mark.parametrize(("name", "module"), [("dask", "distributed"), ("ray", "ray")])
+def test_a_missing_extra_is_named_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, module: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf'pip install "dszog\[{name}\]"'):
+        solve(PROBLEMS["plain"](), name)
+
+
+@pytest.mark.parametrize("name", ["serial", "threads"])
+def test_a_timeout_is_refused_where_it_could_not_be_kept(name: str) -> None:
+    with pytest.raises(InputError, match="`timeout` needs workers that can be ended"):
+        solve(PROBLEMS["plain"](), workers(name, 2), timeout=1.0)
+
+
+def test_what_is_no_client_is_refused() -> None:
+    with pytest.raises(InputTypeError, match=r"`client` must be a distributed\.Client"):
+        Dask("tcp://somewhere:8786")
+
+
+def test_workers_show_what_they_are() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    assert repr(Ray(n_workers=3)) == "Ray(n_workers=3)"
+    with ThreadPoolExecutor(1) as executor:
+        assert repr(OnExecutor(executor)) == "OnExecutor(ThreadPoolExecutor)"
+
+
+def test_a_client_of_the_users_stays_open() -> None:
+    need("dask")
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=2,
+            processes=False,
+            dashboard_address="127.0.0.1:0",
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        found = solve(PROBLEMS["mixed"](), Dask(client))
+        assert client.submit(int).result() == 0
+        assert found.costs.traffic.n_duplicate == 0
+    assert digest(found) == digest(solve(PROBLEMS["mixed"]()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_a_timeout_ends_the_worker_of_a_cluster(name: str) -> None:
+    need(name)
+    team = workers(name, 2)
+    constraints = Constraints.from_function(sleep_long, 30)
+    try:
+        with pytest.raises(
+            dszog.EvaluationError, match="Constraint 7 took longer than"
+        ):
+            solve(Problem(objective, constraints, 3), team, timeout=3.0)
+        assert digest(solve(PROBLEMS["plain"](), team)) == digest(
+            solve(PROBLEMS["plain"]())
+        )
+    finally:
+        team.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_a_cluster_that_was_started_here_ends(name: str) -> None:
+    need(name)
+    before = children()
+    assert digest(solve(PROBLEMS["simulator"](), name)) == digest(
+        solve(PROBLEMS["simulator"]())
+    )
+    deadline = time.monotonic() + 10.0
+    while children() - before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    left = {
+        Path(f"/proc/{pid}/cmdline").read_bytes()
+        for pid in children() - before
+        if Path(f"/proc/{pid}").exists()
+    }
+    # Python's own tracker of shared memory lasts as long as the process.
+    assert not [command for command in left if b"resource_tracker" not in command]
+
+
+@pytest.mark.slow
+def test_what_dask_runs_again_by_itself_is_seen(tmp_path: Path) -> None:
+    need("dask")
+    from distributed import Client, LocalCluster
+
+    deadly: Any = Deadly(str(tmp_path / "log"), mean_life=40.0)
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        found = solve(deadly.problem(), Dask(client), max_iterations=4)
+    again = deadly.calls().total() - found.nfev - found.ncev
+    assert again > 0
+    assert found.costs.traffic.n_duplicate > 0
+    assert digest(found) == digest(solve(PROBLEMS["plain"](), max_iterations=4))

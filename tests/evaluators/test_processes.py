@@ -1,0 +1,319 @@
+"""Processes: killed, stopped, silent, or ended by the function; none is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dszog
+from dszog import Constraints, EvaluationError, InputError, Problem
+from dszog._arrays import FloatArray
+from dszog.evaluators import Processes
+from dszog.evaluators._supervisor import MAX_ATTEMPTS
+from tests.evaluators.helpers import (
+    PROBLEMS,
+    Deadly,
+    Elsewhere,
+    Ends,
+    children,
+    crash,
+    digest,
+    leave,
+    leave_politely,
+    limit,
+    never_come_back,
+    objective,
+    odd,
+    sleep_long,
+    solve,
+    stop_itself,
+)
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+INF = float("inf")
+
+
+def with_limit(function: Any) -> Problem:
+    return Problem(objective, Constraints.from_function(function, 30), 3)
+
+
+# -------------------------------------------------------------------- what can be sent
+
+
+def test_lambdas_and_closures_can_be_sent() -> None:
+    pytest.importorskip("cloudpickle")
+    shift = 0.25
+    problem = with_limit(lambda x, j: limit(x, j) - shift)
+    assert digest(solve(problem, Processes(2))) == digest(solve(problem))
+
+
+def test_without_cloudpickle_a_lambda_is_refused_with_a_cure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    problem = with_limit(lambda x, j: 1 / 0)
+    with pytest.raises(InputError, match=r"cannot be sent.*pip install \"dszog\[proc"):
+        solve(problem, "processes")
+    assert digest(solve(PROBLEMS["plain"](), "processes")) == digest(
+        solve(PROBLEMS["plain"]())
+    )
+
+
+def test_without_cloudpickle_a_function_of_a_script_is_refused_with_a_cure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    monkeypatch.setattr(sys.modules["__main__"], "limit", limit, raising=False)
+    monkeypatch.setattr(limit, "__module__", "__main__")
+    with pytest.raises(InputError, match=r"script or notebook.*pip install"):
+        solve(with_limit(limit), "processes")
+    monkeypatch.undo()
+    assert limit.__module__ == "tests.evaluators.helpers"
+
+
+def test_what_cannot_be_sent_at_all_is_refused_before_any_call() -> None:
+    lock = threading.Lock()
+
+    def locked(x: FloatArray, j: int) -> float:
+        with lock:
+            return limit(x, j)
+
+    with pytest.raises(InputError, match=r"cannot be sent to other processes.*lock"):
+        solve(with_limit(locked), "processes")
+
+
+def test_an_exception_that_cannot_be_pickled_is_told_with_its_traceback() -> None:
+    with pytest.raises(EvaluationError, match="raised OddError: odd one") as caught:
+        solve(with_limit(odd), "processes")
+    assert "In a worker" in str(caught.value.__cause__)
+    assert "in odd" in str(caught.value.__cause__)
+
+
+def test_a_problem_that_cannot_be_unpacked_in_a_worker_is_an_error() -> None:
+    with pytest.raises(dszog.DszogError, match=r"cannot be unpacked[\s\S]*not here"):
+        solve(with_limit(Elsewhere()), "processes")
+
+
+def test_workers_that_end_while_they_unpack_the_problem_are_an_error() -> None:
+    with pytest.raises(
+        EvaluationError, match="in a row ended before they had unpacked"
+    ):
+        solve(with_limit(Ends()), "processes")
+
+
+# --------------------------------------------------------------- workers that are lost
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_workers_change_no_bit_and_no_reply_is_lost_or_used_twice(
+    tmp_path: Path, seed: int
+) -> None:
+    calm = Deadly(str(tmp_path / "calm"), mean_life=INF)
+    wanted = solve(calm.problem(), seed=seed)
+    deadly = Deadly(str(tmp_path / "deadly"))
+    found = solve(deadly.problem(), Processes(2), seed=seed)
+
+    assert digest(found) == digest(wanted)
+    traffic, calls = found.costs.traffic, deadly.calls()
+    assert calls.keys() == calm.calls().keys()
+    again = calls.total() - calm.calls().total()
+    assert 0 <= again <= found.costs.n_retried
+    assert traffic.n_lost == traffic.n_retried > 0
+    assert traffic.n_duplicate == traffic.n_late == 0
+
+
+@pytest.mark.parametrize(
+    "function", [leave, pytest.param(crash, marks=pytest.mark.slow), stop_itself]
+)
+def test_an_index_that_always_ends_its_worker_is_a_failure_that_names_it(
+    function: Any,
+) -> None:
+    problem = with_limit(function)
+    with pytest.raises(
+        EvaluationError,
+        match=rf"Constraint 7 lost its worker {MAX_ATTEMPTS} times \(process \d+ ended",
+    ):
+        solve(problem, Processes(2), max_iterations=40)
+
+
+def test_failures_of_workers_follow_the_policy() -> None:
+    problem, two = with_limit(leave), Processes(2)
+    result = solve(problem, two, on_failure="resample", max_iterations=1)
+    assert result.failures.kinds.keys() == {"worker lost"}
+    assert not result.success
+    assert result.costs.n_retried >= MAX_ATTEMPTS - 1
+
+
+def test_leaving_politely_is_an_exception_as_anywhere() -> None:
+    with pytest.raises(EvaluationError, match="Constraint 7 raised SystemExit"):
+        solve(with_limit(leave_politely), Processes(2), max_iterations=40)
+
+
+@linux
+def test_a_stopped_worker_is_replaced(tmp_path: Path) -> None:
+    calm = Deadly(str(tmp_path / "calm"), mean_life=INF, pause=0.002)
+    stopped: list[int] = []
+
+    def stop_one(progress: Any) -> None:
+        if progress.iteration == 3:
+            others = sorted(children() - before)
+            stopped.append(others[-1])  # the nursery came first
+            os.kill(others[-1], signal.SIGSTOP)
+
+    before = children()
+    found = solve(calm.problem(), Processes(2), callback=stop_one)
+    assert len(stopped) == 1
+    assert digest(found) == digest(solve(calm.problem()))
+
+
+@linux
+@pytest.mark.slow
+def test_a_killed_nursery_is_replaced_with_its_workers(tmp_path: Path) -> None:
+    calm = Deadly(str(tmp_path / "calm"), mean_life=INF, pause=0.002)
+
+    def kill_the_first(progress: Any) -> None:
+        if progress.iteration == 3:
+            os.kill(min(children() - before), signal.SIGKILL)
+
+    before = children()
+    found = solve(calm.problem(), Processes(2), callback=kill_the_first)
+    assert digest(found) == digest(solve(calm.problem()))
+
+
+# ---------------------------------------------------------------------------- timeouts
+
+
+@pytest.mark.parametrize(
+    "function", [sleep_long, pytest.param(never_come_back, marks=pytest.mark.slow)]
+)
+def test_a_timeout_ends_the_worker(function: Any) -> None:
+    problem = with_limit(function)
+    with pytest.raises(
+        EvaluationError, match=r"Constraint 7 took longer than timeout=0\.7 seconds"
+    ):
+        solve(problem, Processes(2), timeout=0.7, max_iterations=40)
+
+
+def test_a_timeout_is_a_failure_under_the_policy_and_is_not_tried_again() -> None:
+    problem = Problem(
+        objective, Constraints.from_function(sleep_long, 30).in_pieces(1), 3
+    )
+    result = solve(
+        problem, Processes(2), timeout=0.5, on_failure="resample", max_iterations=2
+    )
+    assert result.failures.kinds.keys() <= {"timeout"}
+    assert result.costs.n_retried == 0
+    assert result.costs.traffic.n_timeouts > 0
+
+
+# ----------------------------------------------------------------------------- budgets
+
+
+@pytest.mark.parametrize(
+    "max_queries", [150, pytest.param(400, marks=pytest.mark.slow)]
+)
+def test_what_is_made_again_is_within_the_budget(
+    tmp_path: Path, max_queries: int
+) -> None:
+    deadly = Deadly(str(tmp_path / "log"), mean_life=10.0)
+    result = solve(
+        deadly.problem(),
+        Processes(2),
+        max_queries=max_queries,
+        max_iterations=None,
+        on_failure="resample",
+    )
+    charged = result.nfev + result.ncev + result.costs.n_retried
+    assert deadly.calls().total() <= charged <= max_queries
+    assert result.costs.n_retried > 0
+
+
+# ------------------------------------------------------------------------- no orphans
+
+
+@linux
+def test_nothing_is_left_behind() -> None:
+    before = children()
+    solve(PROBLEMS["plain"](), Processes(3))
+    with pytest.raises(EvaluationError):
+        solve(with_limit(odd), Processes(3))
+    assert children() == before
+
+
+DRIVER = """
+import os, sys, time
+from tests.evaluators.helpers import children, objective
+from dszog import Constraints, Problem
+from dszog.evaluators import Processes
+
+def slow(x, j):
+    time.sleep(1e6)
+
+evaluator = Processes(2).open(Problem(objective, Constraints.from_function(slow, 9), 3))
+from threading import Thread
+from dszog import Query
+import numpy as np
+query = Query.at(np.zeros(3), iteration=0, constraints=np.arange(9))
+Thread(target=evaluator, args=([query],), daemon=True).start()
+while len(children()) < 3:
+    time.sleep(0.05)
+print(*children(), flush=True)
+time.sleep(1e6)
+"""
+
+
+@linux
+@pytest.mark.slow
+def test_workers_end_when_the_run_is_killed() -> None:
+    path = os.pathsep.join(path for path in sys.path if path)
+    with subprocess.Popen(
+        [sys.executable, "-c", DRIVER],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as driver:
+        assert driver.stdout is not None
+        workers = [int(pid) for pid in driver.stdout.readline().split()]
+        driver.kill()
+    assert len(workers) == 3
+    deadline = time.monotonic() + 5.0
+    while any(_is_alive(pid) for pid in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(_is_alive(pid) for pid in workers)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+# -------------------------------------------------------------------------- interrupts
+
+
+def test_after_an_interrupt_the_workers_answer_again() -> None:
+    problem = PROBLEMS["plain"]()
+    evaluator = Processes(2).open(problem)
+    query = dszog.Query.at(np.zeros(3), iteration=0, constraints=np.arange(30))
+    (wanted,) = evaluator([query])
+    timer = threading.Timer(0.4, signal.raise_signal, [signal.SIGINT])
+    slow = Processes(2).open(with_limit(sleep_long))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        slow([query])
+    quick = dszog.Query.at(np.zeros(3), iteration=0, constraints=np.arange(7))
+    (reply,) = slow([quick])
+    np.testing.assert_array_equal(reply.constraints, wanted.constraints[:, :7])
+    slow.close()
+    evaluator.close()
