@@ -25,8 +25,9 @@ def scores(
 ) -> None:  # pragma: no cover  (compiled)
     """Put the score of each point (row) and each indexed row (column) into a table."""
     if len(points) == 1:
+        point = points[0]
         for i in range(len(indices)):
-            table[0, i] = _sum_row(values, columns, starts, indices[i], points[0])
+            table[0, i] = _sum_row(values, columns, starts, indices[i], point)
         return
     by_column = _transposed(points)
     sums = np.empty(len(points))
@@ -48,11 +49,14 @@ def pairs(
 ) -> None:  # pragma: no cover  (compiled)
     """Put by how much each pair fails, at each point, into a table."""
     n_negatives = len(negatives[2]) - 1
+    values, columns, starts = positives
+    other_values, other_columns, other_starts = negatives
     if len(points) == 1:
+        point = points[0]
         for i in range(len(indices)):
             a, b = indices[i] // n_negatives, indices[i] % n_negatives
-            low = _sum_row(positives[0], positives[1], positives[2], a, points[0])
-            high = _sum_row(negatives[0], negatives[1], negatives[2], b, points[0])
+            low = _sum_row(values, columns, starts, a, point)
+            high = _sum_row(other_values, other_columns, other_starts, b, point)
             table[0, i] = high + (margin - low)
         return
     by_column = _transposed(points)
@@ -61,8 +65,8 @@ def pairs(
         a, b = indices[i] // n_negatives, indices[i] % n_negatives
         lows[:] = 0.0
         highs[:] = 0.0
-        _add_row(positives[0], positives[1], positives[2], a, by_column, lows)
-        _add_row(negatives[0], negatives[1], negatives[2], b, by_column, highs)
+        _add_row(values, columns, starts, a, by_column, lows)
+        _add_row(other_values, other_columns, other_starts, b, by_column, highs)
         for j in range(len(points)):
             table[j, i] = highs[j] + (margin - lows[j])
 
@@ -96,14 +100,14 @@ def _add_row(
 ) -> None:  # pragma: no cover  (compiled)
     if len(values) == 0:
         for t in range(starts[row], starts[row + 1]):
-            here = by_column[columns[t]]
+            column = columns[t]
             for j in range(len(sums)):
-                sums[j] += here[j]
+                sums[j] += by_column[column, j]
         return
     for t in range(starts[row], starts[row + 1]):
-        value, here = values[t], by_column[columns[t]]
+        value, column = values[t], columns[t]
         for j in range(len(sums)):
-            sums[j] += value * here[j]
+            sums[j] += value * by_column[column, j]
 
 
 @compiled
