@@ -145,20 +145,37 @@ def a9a_timing(effort: Effort) -> Iterator[Row]:
 
 
 def slow_black_box(effort: Effort) -> Iterator[Row]:
-    """Time an iteration over its black box, of which a call takes a millisecond."""
+    """Time an iteration over its black box, which takes a millisecond.
+
+    For a value, as a simulator would; and for a whole vectorised call, of which an
+    iteration makes three.
+    """
     rows = a9a_rows(effort.data)
-    method = _fitting(as_timed(), rows)
     n, warm_up = max(effort.iterations // 5, 20), 5
 
-    def block() -> float:
+    def block(method: dszog.DSZOG, n: int, pause: float, per_value: float) -> float:
         record = Record(keeps_calls=False)
-        problem = _a9a_problem(rows, record, pause=SLOW_CALL)
-        dszog.minimize(problem, method=method, max_iterations=n + warm_up + 1, seed=0)
+        problem = _a9a_problem(rows, record, pause=pause, per_value=per_value)
+        dszog.minimize(
+            problem,
+            method=method,
+            weights=(np.array([0]), np.array([0.5])),  # no look at them beforehand
+            max_iterations=n + warm_up + 1,
+            seed=0,
+        )
         return record.overhead(warm_up, warm_up + n)
 
+    few = as_timed(loss_batch=8, constraint_batch=8, dual_batch=8, n_directions=2)
     yield Row.of(
-        f"iteration / time in a black box of 1 ms a call ({rows.name})",
-        Spread.of([block() for _ in range(effort.n_blocks)]),
+        f"iteration / time in a black box of 1 ms a value ({rows.name}, batches of 8)",
+        Spread.of([block(few, 20, 0.0, SLOW_CALL) for _ in range(5)]),
+        unit="x",
+        bar=BARS["slow-black-box"],
+    )
+    method = _fitting(as_timed(), rows)
+    yield Row.of(
+        f"iteration / time in a black box of 1 ms a vectorised call ({rows.name})",
+        Spread.of([block(method, n, SLOW_CALL, 0.0) for _ in range(effort.n_blocks)]),
         unit="x",
         bar=BARS["slow-black-box"],
     )
@@ -169,13 +186,16 @@ def _fitting(method: dszog.DSZOG, rows: A9aRows) -> dszog.DSZOG:
     return replace(method, loss_batch=min(BATCH, rows.train.n_rows))
 
 
-def _a9a_problem(rows: A9aRows, record: Record, pause: float = 0.0) -> dszog.Problem:
+def _a9a_problem(
+    rows: A9aRows, record: Record, pause: float = 0.0, per_value: float = 0.0
+) -> dszog.Problem:
     X, y = rows.train.dense, rows.train.y
     losses = dszog.Losses.linear(X, y, _loss)
     pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0])
     own, others = losses.values_at, pairs.values_at
-    if pause:
-        own, others = _lasting(own, pause), _lasting(others, pause)
+    if pause or per_value:
+        own = _lasting(own, pause, per_value)
+        others = _lasting(others, pause, per_value)
     return dszog.Problem(
         dszog.Losses(record.losses(own), len(y)),
         dszog.Constraints(record.pairs(others), len(pairs)),
@@ -187,11 +207,12 @@ def _loss(scores: FloatArray, y: FloatArray) -> FloatArray:
     return 1.0 - np.exp(-np.square(y - scores))
 
 
-def _lasting(values: Any, pause: float) -> Any:
-    """Return a black box of which a call lasts so long, whatever it is asked."""
+def _lasting(values: Any, pause: float, per_value: float) -> Any:
+    """Return a black box of which a call lasts so long, and so long for each value."""
 
     def slow(points: FloatArray, indices: IntArray) -> Any:
-        until = time.perf_counter() + pause
+        n_values = len(points) * len(indices)
+        until = time.perf_counter() + pause + per_value * n_values
         answer = values(points, indices)
         while time.perf_counter() < until:
             pass
