@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
 
 from dszog._arrays import FloatArray, IntArray
 from dszog.constraints import Constraints
-from dszog.learn.features import Kernel, Scaling, dot, with_ones
+from dszog.learn.features import Kernel, Scaling, dot, least_squares, with_ones
 from dszog.learn.losses import LOSSES, Loss
 from dszog.learn.samples import TrainingSet, training_set
 from dszog.minimize import minimize
@@ -163,6 +163,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
             self._losses(model, train),
             self._constraints(rows, train),
             model.shape[1],
+            x0=least_squares(model, train),
             unconstrained=True,
         )
         result = self._minimize(problem, seed)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
+from scipy.sparse.linalg import lsqr
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.utils.extmath import safe_sparse_dot
 
@@ -18,6 +19,8 @@ from dszog.learn.samples import TrainingSet
 CENTRES = 5
 """Purpose of the draw of the rows that a kernel model keeps."""
 SMALLEST = 1e-10  # eigenvalues below this share of the largest are noise
+
+RIDGE = 1e-2  # per row, of the start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +125,18 @@ def with_ones(X: Any, ones: bool) -> Any:
     if sparse.issparse(X):
         return sparse.csr_array(sparse.hstack([X, sparse.csr_array(column)]))
     return np.ascontiguousarray(np.hstack([X, column]))
+
+
+def least_squares(model: Any, train: TrainingSet) -> FloatArray:
+    """Return the weights whose scores are nearest to the labels, a little shrunk."""
+    roots = np.sqrt(train.weights)
+    if sparse.issparse(model):
+        scaled = sparse.diags_array(roots) @ model
+    else:
+        scaled = model * roots[:, np.newaxis]
+    shrunk = np.sqrt(RIDGE * len(roots))
+    found: FloatArray = lsqr(scaled, train.labels * roots, damp=shrunk)[0]
+    return found
 
 
 def dot(X: Any, vector: FloatArray) -> FloatArray:

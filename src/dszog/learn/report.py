@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from dszog._arrays import FloatArray
 from dszog._validation import check_choice
-from dszog.errors import MissingExtraError
 
 GAPS = {
     "demographic_parity": ("selection_rate",),
@@ -39,7 +38,7 @@ class GroupRates:
 class FairnessReport:
     """Rates of every group of every sensitive column, and of everybody.
 
-    Print it for a table; ``to_frame()`` gives a pandas one.
+    Print it for a table; ``pandas.DataFrame(report.groups)`` is one for pandas.
     """
 
     overall: GroupRates
@@ -69,19 +68,6 @@ class FairnessReport:
                 if known:
                     largest = max(largest, max(known) - min(known))
         return largest
-
-    def to_frame(self) -> Any:
-        """Return the groups as a pandas DataFrame, indexed by column and group."""
-        try:
-            import pandas as pd
-        except ImportError as missing:
-            raise MissingExtraError(
-                "FairnessReport.to_frame needs pandas: pip install pandas. "
-                "FairnessReport.groups has the same figures without it."
-            ) from missing
-        names = [field.name for field in fields(GroupRates)]
-        frame = pd.DataFrame([astuple(row) for row in self.groups], columns=names)
-        return frame.set_index(["column", "group"])
 
     def __str__(self) -> str:
         rows = [self.overall, *self.groups]
