@@ -46,8 +46,8 @@ def groups(samples: Samples) -> dict[str, Any]:
         ]
         names = [samples.sensitive_names[place].split(" = ")[1] for place in places]
         table = samples.sensitive[:, places]
-        if len(names) == 1:  # one column tells two groups apart
-            names, table = [names[0], f"not {names[0]}"], np.hstack([table, 1 - table])
+        if names == ["Female"]:  # one column tells both apart
+            names, table = ["Female", "Male"], np.hstack([table, 1 - table])
         found[column] = np.array(names)[table.argmax(axis=1)]
     return found
 

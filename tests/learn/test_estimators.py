@@ -29,7 +29,9 @@ NO_SENSITIVE = "ignore:FairClassifier. no sensitive features"
 pytestmark = pytest.mark.filterwarnings(NO_SENSITIVE)
 
 
-@parametrize_with_checks([kind(max_iterations=50) for kind in KINDS])
+@parametrize_with_checks(  # type: ignore[untyped-decorator]
+    [kind(max_iterations=20) for kind in KINDS]
+)
 def test_scikit_learn_has_no_objection(estimator: Any, check: Any) -> None:
     check(estimator)
 

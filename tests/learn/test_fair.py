@@ -4,11 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 pytest.importorskip("sklearn")
 
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import dszog
 from dszog.learn import FairClassifier
@@ -66,7 +69,7 @@ def test_the_worst_constraint_is_the_rate_it_names(unfair: Any) -> None:
     model = fitted(unfair, tolerance=0.0, max_iterations=50, constraint_tol=1.0)
 
     soft = 1.0 / (1.0 + np.exp(-model.sharpness * model.decision_function(X)))
-    values = {}
+    values: dict[str, float] = {}
     for label, rate in (("yes", "true positive rate"), ("no", "false positive rate")):
         for name in ("few", "many"):
             mine = soft[(y == label) & (group == name)].mean()
@@ -131,6 +134,38 @@ def test_many_columns_are_each_held_to(unfair: Any) -> None:
     }
     assert len(model.constraint_names_) == 2 * 2 * len(names)
     assert len(binned.constraint_names_) == 2 * 2 * (len(names) + 2)
+
+
+def test_codes_that_are_nearly_equal_are_different_groups(unfair: Any) -> None:
+    X, y, group = unfair
+    codes = np.where(group == "few", 1_000_001, 1_000_002)
+    model = fitted((X, y, codes), max_iterations=3, constraint_tol=1.0)
+
+    found = model.fairness_report(X, y, codes.astype(float)).groups
+    assert [row.group for row in found] == ["1000001", "1000002"]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_sparse_rows_are_held_to_the_same_rates(kernel: str, unfair: Any) -> None:
+    X, y, group = unfair
+    X = sparse.csr_array(np.where(np.abs(X) < 0.3, 0.0, X))
+    model = fitted((X, y, group), kernel=kernel, n_centres=50, max_iterations=300)
+
+    soft = 1.0 / (1.0 + np.exp(-model.sharpness * model.decision_function(X)))
+    few = soft[(y == "yes") & (group == "few")].mean() - soft[y == "yes"].mean()
+    assert abs(few) < model.tolerance + 0.01
+    assert model.fairness_report(X, y, group).gap() < 0.15
+
+
+def test_a_pipeline_hands_sensitive_features_on(unfair: Any) -> None:
+    X, y, group = unfair
+    pipeline = make_pipeline(
+        StandardScaler(), FairClassifier(max_iterations=5, constraint_tol=1.0)
+    )
+
+    pipeline.fit(X, y, fairclassifier__sensitive_features=group)
+
+    assert len(pipeline[-1].constraint_names_) == 8
 
 
 def test_numbers_are_decorrelated_from_decisions() -> None:

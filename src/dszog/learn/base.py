@@ -97,7 +97,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "intercept_")  # set last: a fit that failed is none
         X = self._checked(X, reset=False)
         intercept = float(self.intercept_[0])
         if hasattr(self, "dual_coef_"):
@@ -129,7 +129,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         """
         from dszog.learn.model_file import save
 
-        check_is_fitted(self)
+        check_is_fitted(self, "intercept_")
         save(self, path)
 
     # ----------------------------------------------------------------- fitting it
@@ -267,7 +267,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
                 "the other one."
             )
         self.classes_ = classes
-        labels: FloatArray = 2.0 * places - 1.0
+        labels: FloatArray = 2.0 * places.astype(np.float64) - 1.0
         return labels
 
     def __sklearn_tags__(self) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from dszog._arrays import FloatArray
 from dszog._validation import shown
@@ -255,7 +255,6 @@ class FairClassifier(ConstrainedClassifier):
         FairnessReport
             Print it; ``gap()`` is the largest difference of rates.
         """
-        check_is_fitted(self)
         called = self.decision_function(X) > 0.0
         y = column_or_1d(y)
         check_consistent_length(called, y)

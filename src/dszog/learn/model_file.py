@@ -188,7 +188,8 @@ def _model(facts: dict[str, Any], arrays: list[NDArray[Any]]) -> Any:
     if document["format"] != FORMAT:
         raise CheckpointError("it has a format that this dszog does not read")
     kind = MODELS[document["model"]]
-    model: Any = kind(loss=None)  # type: ignore[call-arg]  # what was not saved
+    model: Any = kind()
+    model.loss = None  # unless it was saved
     known = set(model.get_params(deep=False)) - set(NOT_SAVED)
     for name, value in document["parameters"].items():
         if name not in known:

@@ -161,22 +161,26 @@ def _names(values: NDArray[Any]) -> NDArray[np.str_]:
     """Return values as text; a whole number reads alike as int and as float."""
     numbers = _as_numbers(values)
     if numbers is not None:
-        return np.array([f"{number:g}" for number in numbers])
+        return np.array([_number(number) for number in numbers])
     return np.array([str(value) for value in values])
+
+
+def _number(number: float) -> str:
+    return f"{number:.15g}"
 
 
 def _bin_name(edges: FloatArray, place: int) -> str:
     if not len(edges):
         return "all"
     if place == 0:
-        return f"below {edges[0]:g}"
+        return f"below {_number(edges[0])}"
     if place == len(edges):
-        return f"{edges[-1]:g} and above"
-    return f"{edges[place - 1]:g} to {edges[place]:g}"
+        return f"{_number(edges[-1])} and above"
+    return f"{_number(edges[place - 1])} to {_number(edges[place])}"
 
 
 def _refuse_missing(name: str, values: NDArray[Any]) -> None:
-    # A value that differs from itself is not a number; None and pandas' NA are objects.
+    # pandas' own missing values are known by their type's name: it may not be there.
     missing = [
         row
         for row, value in enumerate(values.tolist())
