@@ -37,10 +37,13 @@ def test_scikit_learn_has_no_objection(estimator: Any, check: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("kind", KINDS)
-def test_scikit_learn_has_no_objection_to_the_defaults(kind: Any, kernel: str) -> None:
-    found = check_estimator(kind(kernel=kernel), on_skip=None, on_fail=None)
+@pytest.mark.parametrize("changes", [{}, {"kernel": "rbf", "max_iterations": 100}])
+def test_scikit_learn_has_no_objection_to_defaults_and_kernels(
+    kind: Any, changes: dict[str, Any]
+) -> None:
+    found = check_estimator(kind(**changes), on_skip=None, on_fail=None)
 
     assert [one for one in found if one["status"] in ("failed", "xfail")] == []
     assert len(found) > 50
