@@ -21,6 +21,8 @@ BLOCKS = [
 def test_a_block_of_the_documentation_runs(
     block: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if "dszog.learn" in block:
+        pytest.importorskip("sklearn")
     exec(compile(block, "docs", "exec"), {})
 
     said = [line.split("# ")[1] for line in block.splitlines() if "print(" in line]

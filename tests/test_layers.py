@@ -70,7 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "solver": BELOW_DOORS | CHECKING | SAVING | {"accounting"},
     "certify": BELOW_DOORS | CHECKING,
     "minimize": BELOW_DOORS | SAVING | {"solver", "progress", "feasible_set"},
-    "learn": BELOW_DOORS | DOORS,
+    "learn": BELOW_DOORS | DOORS | {"rows"},
     "__init__": BELOW_DOORS | DOORS,
     "cli": BELOW_DOORS | DOORS | {"learn", "__init__"},
 }

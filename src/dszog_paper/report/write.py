@@ -57,7 +57,7 @@ def as_json(value: Any) -> Any:
 
 
 def _json(plain: Any) -> str:
-    return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _put(path: Path, content: bytes) -> Path:

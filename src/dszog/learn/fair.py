@@ -1,0 +1,298 @@
+"""A classifier whose decisions depend little on sensitive features."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import column_or_1d
+
+from dszog._arrays import FloatArray
+from dszog._validation import shown
+from dszog.constraints import Constraints
+from dszog.errors import InputError
+from dszog.learn.base import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    ConstrainedClassifier,
+    one_of,
+)
+from dszog.learn.features import with_ones
+from dszog.learn.group_constraints import KINDS, GroupConstraints, functionals
+from dszog.learn.losses import Loss
+from dszog.learn.report import FairnessReport, fairness_report
+from dszog.learn.samples import TrainingSet
+from dszog.learn.sensitive import SensitiveColumn, encoded, sensitive_columns
+
+
+class FairClassifier(ConstrainedClassifier):
+    r"""Minimise a loss while decisions depend little on sensitive features.
+
+    .. math:: \min_{w, b} \; \frac1n \sum_i \ell(s(x_i), y_i) + \frac\alpha2 \|w\|^2
+              \quad \text{with} \quad |F_j(w, b)| \le \text{tolerance for all } j
+
+    where :math:`F_j` compares one group with everybody, in one of the ways below.
+    Sensitive features are given to ``fit`` alone. **The model does not see them unless
+    they are also columns of** `X`. With them it can treat groups differently in order
+    to be fair, and is then both fairer and more accurate; whether it may is for the
+    user to decide.
+
+    Parameters
+    ----------
+    constraint : str
+        ``"equalized_odds"``: true and false positive rates of each group are those of
+        everybody. ``"equal_opportunity"``: true positive rates.
+        ``"demographic_parity"``: the share called positive. Rates are of soft decisions
+        :math:`1 / (1 + e^{-\text{sharpness} \cdot s})`. ``"covariance"``: covariances
+        of scores with each group. ``"zafar"``: of :math:`\min(0, y s)` within each
+        class (Zafar et al. 2017). ``"literal"``: the same as the paper prints it.
+    tolerance : float
+        A difference of rates, or a covariance. Two groups may differ by twice as much.
+    sharpness : float
+        The larger, the nearer soft decisions are to decisions, and the harder the
+        problem.
+    n_bins : int, optional
+        Bins, of equally many rows, that make groups of a column of numbers. Without,
+        the constraint is on the mean of decisions times the standardised numbers. A
+        column of at most ten different numbers is always one of groups.
+    min_group_size : int
+        A rate of fewer (different) rows is not constrained; ``unconstrained_groups_``
+        lists them.
+    loss : str or callable
+        ``"logistic"``, ``"hinge"``, ``"squared"``, ``"sigmoid"``, ``"ramp"``,
+        ``"zero_one"`` (smoothed) or ``"welsch"``; or a black box
+        ``loss(scores, labels)`` of `scores` of shape ``(k, b)`` and `labels` (-1 or +1)
+        of shape ``(b,)`` that returns ``(k, b)`` values.
+    kernel : {"linear", "rbf"}
+        What scores are linear in: the features, or kernels with rows that are kept.
+    gamma : {"scale", "median"} or float
+        Of the kernel :math:`\exp(-\gamma \|x - x'\|^2)` of standardised rows:
+        ``"scale"`` is one over the number of features times their variance,
+        ``"median"`` one over the median squared distance.
+    n_centres, n_components : int
+        Rows that a kernel model keeps, drawn if there are more; and the directions, the
+        most important ones, in which it may move.
+    alpha : float
+        Weight of the squared length of the weights, which are those of standardised
+        features.
+    fit_intercept, standardize : bool
+        Whether there is an intercept, which is not in `alpha`; whether features are
+        brought to mean 0 and standard deviation 1 first (sparse ones keep their mean).
+    penalty : float, optional
+        Weight of the worst squared violation against the loss. None lets
+        it grow during the run until the constraints are kept.
+    step_size, n_directions, batch_size
+        Of the method :class:`dszog.DSZOG`: its step, directions an iteration, and rows
+        whose loss it looks at.
+    max_iterations, max_queries, max_time : optional
+        Budgets as in :func:`dszog.minimize`; without any, 2000 iterations.
+    constraint_tol : float
+        How large a violation may remain for ``result_.success``.
+    options : dict, optional
+        Further fields of the method by name.
+    random_state : int, RandomState or None
+        The same integer gives the same model.
+    verbose : bool
+        Show progress.
+
+    Attributes
+    ----------
+    coef_, intercept_ : ndarray of shape (1, n_features), ndarray of shape (1,)
+        The linear model, in the units of the features as given.
+    dual_coef_, centres_, gamma_ : ndarray of shape (1, n_centres), rows, float
+        The kernel model; there is no ``coef_`` then. ``centres_`` are scaled by
+        ``mean_`` and ``scale_``.
+    mean_, scale_ : ndarray of shape (n_features,)
+    classes_ : ndarray of shape (2,)
+        The second one is the positive class.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where `X` has column names that are all text.
+    result_ : scipy.optimize.OptimizeResult
+        Of :func:`dszog.minimize`.
+    certificate_ : dszog.Certificate
+        The evidence: print it.
+    n_iter_ : int
+    sensitive_ : tuple
+        How each sensitive column is read.
+    constraint_names_, unconstrained_groups_ : tuple of str
+        What each constraint is on; and what was left out, too small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_blobs
+    >>> from dszog.learn import FairClassifier
+    >>> X, y = make_blobs(400, centers=[(0, 0), (3, 3)], random_state=0)
+    >>> group = np.where(X[:, 0] > 1.0, "a", "b")
+    >>> model = FairClassifier(random_state=0, max_iterations=300)
+    >>> model = model.fit(X, y, sensitive_features=group)
+    >>> bool(model.fairness_report(X, y, group).gap() < 0.2)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **ConstrainedClassifier._parameter_constraints,
+        "constraint": [one_of(*KINDS)],
+        "tolerance": [NOT_NEGATIVE],
+        "sharpness": [POSITIVE],
+        "n_bins": [COUNT, None],
+        "min_group_size": [COUNT],
+    }
+
+    def __init__(
+        self,
+        *,
+        constraint: str = "equalized_odds",
+        tolerance: float = 0.02,
+        sharpness: float = 8.0,
+        n_bins: int | None = None,
+        min_group_size: int = 20,
+        loss: str | Loss = "logistic",
+        kernel: str = "linear",
+        gamma: str | float = "scale",
+        n_centres: int = 1000,
+        n_components: int = 100,
+        alpha: float = 1e-4,
+        fit_intercept: bool = True,
+        standardize: bool = True,
+        penalty: float | None = None,
+        step_size: float = 0.05,
+        n_directions: int = 8,
+        batch_size: int = 256,
+        max_iterations: int | None = None,
+        max_queries: int | None = None,
+        max_time: float | None = None,
+        constraint_tol: float = 1e-2,
+        options: dict[str, Any] | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.constraint = constraint
+        self.tolerance = tolerance
+        self.sharpness = sharpness
+        self.n_bins = n_bins
+        self.min_group_size = min_group_size
+        self.loss = loss
+        self.kernel = kernel
+        self.gamma = gamma
+        self.n_centres = n_centres
+        self.n_components = n_components
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.penalty = penalty
+        self.step_size = step_size
+        self.n_directions = n_directions
+        self.batch_size = batch_size
+        self.max_iterations = max_iterations
+        self.max_queries = max_queries
+        self.max_time = max_time
+        self.constraint_tol = constraint_tol
+        self.options = options
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Fit the model."""
+        self.sensitive_: tuple[SensitiveColumn, ...] = ()
+        self.constraint_names_: tuple[str, ...] = ()
+        self.unconstrained_groups_: tuple[str, ...] = ()
+        if sensitive_features is None:
+            warnings.warn(
+                "FairClassifier: no sensitive features, so there are no fairness "
+                "constraints. Pass fit(X, y, sensitive_features=Z).",
+                UserWarning,
+                stacklevel=2,
+            )
+            return self._fit(X, y, sample_weight)
+
+        def extra(used: NDArray[np.bool_]) -> FloatArray:
+            found = sensitive_columns(sensitive_features, used)
+            n_bins = int(self.n_bins or 0)
+            self.sensitive_ = tuple(
+                SensitiveColumn.of(name, values, used, n_bins) for name, values in found
+            )
+            return encoded(self.sensitive_, found)
+
+        self._fit(X, y, sample_weight, extra)
+        if self.result_.maxcv > self.constraint_tol:
+            worst = self.certificate_.feasibility.worst_index
+            warnings.warn(
+                f"FairClassifier: the worst constraint is off its tolerance by "
+                f"{self.result_.maxcv:.3g} ({self.constraint_names_[worst]}). Raise "
+                "max_iterations, penalty or tolerance.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def fairness_report(
+        self, X: Any, y: Any, sensitive_features: Any
+    ) -> FairnessReport:
+        """Return accuracy and error rates of every group, on any data.
+
+        Parameters
+        ----------
+        X, y, sensitive_features
+            As in ``fit``. Columns of numbers are shown in the bins of the fit; groups
+            that it did not have are shown as well.
+
+        Returns
+        -------
+        FairnessReport
+            Print it; ``gap()`` is the largest difference of rates.
+        """
+        called = self.decision_function(X) > 0.0
+        y = column_or_1d(y)
+        check_consistent_length(called, y)
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise InputError(
+                f"fairness_report: `y` must have the classes "
+                f"{shown(self.classes_.tolist())}, got {shown(unknown.tolist())}. Use "
+                "the labels the model was fitted with."
+            )
+        known = {column.name: column for column in self.sensitive_}
+        columns = []
+        for name, values in sensitive_columns(sensitive_features, called):
+            everyone = np.ones(len(values), dtype=bool)
+            column = known.get(name) or SensitiveColumn.of(name, values, everyone, 0)
+            columns.append((name, column.groups(values)))
+        return fairness_report(y == self.classes_[1], called, columns)
+
+    def _constraints(self, rows: Any, train: TrainingSet) -> Constraints | None:
+        if not self.sensitive_:
+            return None
+        found, too_small = functionals(
+            train, self.sensitive_, self.constraint, float(self.min_group_size)
+        )
+        self.unconstrained_groups_ = tuple(too_small)
+        if not found:
+            raise InputError(
+                "FairClassifier: no two groups are large enough to be compared, got "
+                f"{shown(too_small)}. Give columns with at least two groups of "
+                f"min_group_size={self.min_group_size} rows in each class, or lower it."
+            )
+        constraints = GroupConstraints(
+            with_ones(rows, self.fit_intercept),
+            train.labels,
+            found,
+            self.constraint,
+            float(self.tolerance),
+            float(self.sharpness),
+        )
+        self.constraint_names_ = constraints.names
+        return constraints

@@ -1,0 +1,185 @@
+r"""Bounds on how much decisions depend on sensitive features.
+
+Every bound has the form :math:`|\sum_i a_i \varphi(s_i)| \le` tolerance with weights
+:math:`a_i` that sum to 0: a difference of two means, or a covariance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from dszog._arrays import FloatArray, IntArray, frozen_floats
+from dszog.constraints import Constraints
+from dszog.constraints.base import Summary, summarise
+from dszog.learn.samples import TrainingSet
+from dszog.learn.sensitive import SensitiveColumn
+
+RATES = {  # which labels each kind of constraint looks at; None is all of them
+    "demographic_parity": (None,),
+    "equal_opportunity": (1.0,),
+    "equalized_odds": (1.0, -1.0),
+}
+COVARIANCES = ("covariance", "zafar", "literal")
+KINDS = (*RATES, *COVARIANCES)
+RATE_NAMES = {None: "selection rate", 1.0: "true positive rate"}
+RATE_NAMES |= {-1.0: "false positive rate"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Functional:
+    """A weighted sum over the rows that is to be near 0."""
+
+    name: str
+    weights: FloatArray  # (n,)
+
+
+class GroupConstraints(Constraints):
+    r"""Two constraints for each functional: it is neither above nor below the bounds.
+
+    Constraint :math:`j` of :math:`2r` is :math:`F_j - c \le 0` for :math:`j < r` and
+    :math:`-F_{j-r} - c \le 0` beyond.
+
+    Parameters
+    ----------
+    model : ndarray or CSR array of shape (n, dim)
+        Rows, of which the scores are linear.
+    labels : ndarray of shape (n,)
+    functionals : sequence of Functional
+    kind : str
+        One of `KINDS`.
+    tolerance, sharpness : float
+        The bound :math:`c`; and the factor on a score before it becomes a soft
+        decision :math:`1 / (1 + e^{-\text{sharpness} \cdot s})`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        labels: FloatArray,
+        functionals: Sequence[Functional],
+        kind: str,
+        tolerance: float,
+        sharpness: float,
+    ) -> None:
+        self._model, self._kind = model, kind
+        self._tolerance, self._sharpness = tolerance, sharpness
+        self._weights = frozen_floats(
+            np.column_stack([one.weights for one in functionals])
+        )
+        # min(0, sign * score) is summed: positives that are called negative, and
+        # negatives that are called positive (or, as printed in the paper, negative).
+        literal = kind == "literal"
+        self._signs = np.where(labels > 0, 1.0, 1.0 if literal else -1.0)
+        self.names = tuple(
+            f"{one.name}, {side}" for side in ("above", "below") for one in functionals
+        )
+        super().__init__(self._values_at, 2 * len(functionals))
+
+    @property
+    def dim(self) -> int:
+        """Number of variables."""
+        return int(self._model.shape[1])
+
+    def summary(self, x: FloatArray) -> Summary:
+        """Return what all constraints say about `x`: one pass over the rows."""
+        every = np.arange(len(self))
+        return summarise(self._values_at(x[np.newaxis], every)[0])
+
+    def _values_at(self, points: FloatArray, indices: IntArray) -> FloatArray:
+        n_half = len(self) // 2
+        scores = points @ self._model.T
+        if self._kind in RATES:
+            scores = expit(self._sharpness * scores)
+        elif self._kind != "covariance":
+            scores = np.minimum(0.0, self._signs * scores)
+        table = (scores @ self._weights)[:, indices % n_half]
+        values: FloatArray = table * np.where(indices < n_half, 1.0, -1.0)
+        return values - self._tolerance
+
+
+def functionals(
+    train: TrainingSet,
+    columns: Sequence[SensitiveColumn],
+    kind: str,
+    min_group_size: float,
+) -> tuple[list[Functional], list[str]]:
+    """Return what has to be near 0, and the names of groups too small to be held to."""
+    found: list[Functional] = []
+    too_small: list[str] = []
+    for labels in RATES.get(kind, (None,) if kind == "covariance" else (1.0, -1.0)):
+        inside = train.weights * (
+            1.0 if labels is None else (train.labels == labels).astype(float)
+        )
+        for column, codes in zip(columns, train.extra.T, strict=True):
+            what = f"{column.name}{{}}, {RATE_NAMES[labels]}"
+            if kind in COVARIANCES:
+                what = f"{column.name}{{}}, covariance" + (
+                    "" if labels is None else f" with mistakes on {labels:+.0f}"
+                )
+            if not column.has_groups:
+                weights = _numeric(codes, inside, train.weights, kind)
+                if weights is None:
+                    too_small.append(what.format(""))
+                else:
+                    found.append(Functional(name=what.format(""), weights=weights))
+                continue
+            for group, member in _members(column, codes):
+                name = what.format(f" = {group}")
+                if kind in COVARIANCES:
+                    weights = _covariance(member, inside, train.weights)
+                else:
+                    weights = _difference(member, inside)
+                n_inside = float((inside * member).sum())
+                if n_inside < min_group_size or weights is None:
+                    too_small.append(name)
+                else:
+                    found.append(Functional(name=name, weights=weights))
+    return found, too_small
+
+
+def _members(
+    column: SensitiveColumn, codes: FloatArray
+) -> Iterator[tuple[str, FloatArray]]:
+    for place, group in enumerate(column.group_names):
+        yield group, (codes == place).astype(float)
+
+
+def _difference(member: FloatArray, inside: FloatArray) -> FloatArray | None:
+    """Return the weights of a group's mean less everybody's; None if there is none."""
+    within = member * inside
+    if within.sum() <= 0.0 or not (inside * (1.0 - member)).any():
+        return None
+    weights: FloatArray = within / within.sum() - inside / inside.sum()
+    return weights
+
+
+def _covariance(
+    values: FloatArray, inside: FloatArray, weights: FloatArray
+) -> FloatArray | None:
+    """Return the weights of a covariance over all rows, of which some count."""
+    mean = np.average(values, weights=weights)
+    found: FloatArray = (values - mean) * inside / weights.sum()
+    return found if found.any() else None
+
+
+def _numeric(
+    values: FloatArray, inside: FloatArray, weights: FloatArray, kind: str
+) -> FloatArray | None:
+    """Return the weights of a covariance with a standardised column of numbers."""
+    if not inside.any():
+        return None
+    if kind in COVARIANCES:
+        mean = np.average(values, weights=weights)
+        spread = np.sqrt(np.average((values - mean) ** 2, weights=weights))
+        return _covariance(values / spread, inside, weights) if spread > 0 else None
+    mean = np.average(values, weights=inside)
+    spread = np.sqrt(np.average((values - mean) ** 2, weights=inside))
+    if spread <= 0.0:
+        return None
+    found: FloatArray = (values - mean) / spread * inside / inside.sum()
+    return found

@@ -1,0 +1,80 @@
+"""Training rows in an order of their own, each once, with its weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dszog._arrays import FloatArray, IntArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSet:
+    """What a model is fitted to.
+
+    Equal rows are one row with the sum of their weights, and rows are in the order of
+    their bytes. So a fit does not depend on the order of its samples, a weight of 2 is
+    the same as a second copy, and no pair is looked at twice.
+    """
+
+    X: Any  # (n, d), dense or CSR
+    labels: FloatArray  # (n,), -1 or +1
+    weights: FloatArray  # (n,), mean 1
+    extra: FloatArray  # (n, r), what else is known of each row
+
+
+def training_set(
+    X: Any, labels: FloatArray, weights: FloatArray, extra: FloatArray | None = None
+) -> TrainingSet:
+    """Merge equal rows; rows of weight 0 are left out."""
+    extra = np.empty((len(labels), 0)) if extra is None else extra
+    used = np.flatnonzero(weights)
+    beside = np.column_stack([labels, extra])[used] + 0.0  # -0.0 becomes 0.0
+    if sparse.issparse(X):
+        X = sparse.csr_array(X, dtype=np.float64)[used]
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        first, group = _unique_sparse(X, beside)
+    else:
+        X = X[used] + 0.0
+        first, group = _unique_dense(np.column_stack([beside, X]))
+    total = np.bincount(group, weights=weights[used])
+    return TrainingSet(
+        X=X[first],
+        labels=labels[used][first],
+        weights=total / total.mean(),
+        extra=extra[used][first],
+    )
+
+
+def _unique_dense(table: FloatArray) -> tuple[IntArray, IntArray]:
+    table = np.ascontiguousarray(table)
+    keys = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1])))
+    _, first, group = np.unique(keys.ravel(), return_index=True, return_inverse=True)
+    return first, group
+
+
+def _unique_sparse(X: Any, beside: FloatArray) -> tuple[IntArray, IntArray]:
+    columns = X.indices.astype(np.int64)
+    places: dict[bytes, int] = {}
+    names: list[bytes] = []
+    firsts: list[int] = []
+    group = np.empty(X.shape[0], dtype=np.int64)
+    for row, (start, stop) in enumerate(zip(X.indptr[:-1], X.indptr[1:], strict=True)):
+        key = (
+            beside[row].tobytes()
+            + columns[start:stop].tobytes()
+            + X.data[start:stop].tobytes()
+        )
+        place = places.setdefault(key, len(names))
+        if place == len(names):
+            names.append(key)
+            firsts.append(row)
+        group[row] = place
+    order = sorted(range(len(names)), key=names.__getitem__)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return np.array(firsts)[order], rank[group]

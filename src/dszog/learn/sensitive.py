@@ -1,0 +1,196 @@
+"""Sensitive features as people hand them over, and as groups and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length
+
+from dszog._arrays import FloatArray
+from dszog._validation import shown
+from dszog.errors import InputError
+
+MOST_GROUPS = (
+    10  # a column of numbers with more values than this is no column of groups
+)
+N_REPORTED = 4  # bins in which a report shows a column of numbers
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SensitiveColumn:
+    """How one column was read when the model was fitted.
+
+    Parameters
+    ----------
+    name : str
+    categories : tuple of str, optional
+        The groups, of a column of groups; empty for one of numbers.
+    edges : ndarray, optional
+        Where the bins of a column of numbers end, without the outermost ones.
+    is_binned : bool
+        Whether the bins are the groups, or the numbers are used as they are.
+    """
+
+    name: str
+    categories: tuple[str, ...]
+    edges: FloatArray
+    is_binned: bool
+
+    @classmethod
+    def of(
+        cls, name: str, values: NDArray[Any], used: NDArray[np.bool_], n_bins: int
+    ) -> SensitiveColumn:
+        """Decide how to read a column from the rows in use."""
+        present = values[used]
+        numbers = _as_numbers(present)
+        if numbers is None or len(np.unique(numbers)) <= MOST_GROUPS:
+            groups = tuple(sorted(set(_names(present).tolist())))
+            return cls(name=name, categories=groups, edges=np.empty(0), is_binned=False)
+        n_cuts = n_bins or N_REPORTED
+        cuts = np.quantile(numbers, np.arange(1, n_cuts) / n_cuts)
+        return cls(
+            name=name, categories=(), edges=np.unique(cuts), is_binned=n_bins > 0
+        )
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the column is constrained as groups, not as numbers."""
+        return bool(self.categories) or self.is_binned
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """The groups that are known, in order."""
+        return self.categories or tuple(
+            _bin_name(self.edges, place) for place in range(len(self.edges) + 1)
+        )
+
+    def encode(self, values: NDArray[Any]) -> FloatArray:
+        """Return the place of each row's group, or its number."""
+        if self.categories:
+            places = {name: place for place, name in enumerate(self.categories)}
+            return np.array([places.get(name, -1) for name in _names(values)], float)
+        numbers = self._numbers(values)
+        if not self.is_binned:
+            return numbers
+        return np.searchsorted(self.edges, numbers, side="right").astype(float)
+
+    def groups(self, values: NDArray[Any]) -> NDArray[np.str_]:
+        """Return the name of each row's group, for a report."""
+        if self.categories:
+            return _names(values)
+        places = np.searchsorted(self.edges, self._numbers(values), side="right")
+        return np.array(self.group_names)[places]
+
+    def _numbers(self, values: NDArray[Any]) -> FloatArray:
+        numbers = _as_numbers(values)
+        if numbers is None:
+            raise InputError(
+                f"sensitive_features: column {self.name!r} was numbers when the model "
+                f"was fitted, got {shown(values[:3].tolist())}. Give numbers again."
+            )
+        return numbers
+
+
+def sensitive_columns(features: Any, n_rows: Any) -> list[tuple[str, NDArray[Any]]]:
+    """Return the columns of sensitive features by name, one value for each row.
+
+    Parameters
+    ----------
+    features : array_like, Series, DataFrame or dict of columns
+    n_rows : array_like
+        Something with as many rows as there should be.
+    """
+    if hasattr(features, "columns"):
+        found = [(str(name), features[name]) for name in features.columns]
+    elif isinstance(features, dict):
+        found = [(str(name), column) for name, column in features.items()]
+    elif hasattr(features, "name") and hasattr(features, "to_numpy"):
+        found = [(str(features.name or "sensitive_feature_0"), features)]
+    else:
+        table = np.asarray(features)
+        if table.ndim == 1:
+            table = table[:, np.newaxis]
+        if table.ndim != 2:
+            raise InputError(
+                f"sensitive_features: must be one column or a table, got "
+                f"{table.ndim} dimensions. Pass a row per sample."
+            )
+        found = [(f"sensitive_feature_{j}", table[:, j]) for j in range(table.shape[1])]
+    if not found:
+        raise InputError(
+            "sensitive_features: there must be at least one column, got none. Leave "
+            "the argument out to fit without constraints."
+        )
+    columns = []
+    for name, column in found:
+        values = np.asarray(column)
+        if values.ndim != 1:
+            raise InputError(
+                f"sensitive_features: column {name!r} must have one value a row, got "
+                f"shape {values.shape}. Pass a table with a column for each feature."
+            )
+        check_consistent_length(n_rows, values)
+        _refuse_missing(name, values)
+        columns.append((name, values))
+    return columns
+
+
+def encoded(
+    columns: Sequence[SensitiveColumn], found: Sequence[tuple[str, NDArray[Any]]]
+) -> FloatArray:
+    """Return the columns as numbers, shape (n, r)."""
+    return np.column_stack(
+        [one.encode(values) for one, (_, values) in zip(columns, found, strict=True)]
+    )
+
+
+def _as_numbers(values: NDArray[Any]) -> FloatArray | None:
+    if values.dtype.kind == "O" and all(
+        isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+        for value in values
+    ):
+        return values.astype(float)
+    return values.astype(float) if values.dtype.kind in "iuf" else None
+
+
+def _names(values: NDArray[Any]) -> NDArray[np.str_]:
+    """Return values as text; a whole number reads alike as int and as float."""
+    numbers = _as_numbers(values)
+    if numbers is not None:
+        return np.array([_number(number) for number in numbers])
+    return np.array([str(value) for value in values])
+
+
+def _number(number: float) -> str:
+    return f"{number:.15g}"
+
+
+def _bin_name(edges: FloatArray, place: int) -> str:
+    if not len(edges):
+        return "all"
+    if place == 0:
+        return f"below {_number(edges[0])}"
+    if place == len(edges):
+        return f"{_number(edges[-1])} and above"
+    return f"{_number(edges[place - 1])} to {_number(edges[place])}"
+
+
+def _refuse_missing(name: str, values: NDArray[Any]) -> None:
+    # pandas' own missing values are known by their type's name: it may not be there.
+    missing = [
+        row
+        for row, value in enumerate(values.tolist())
+        if value is None
+        or (isinstance(value, float) and not np.isfinite(value))
+        or type(value).__name__ in ("NAType", "NaTType")
+    ]
+    if missing:
+        raise InputError(
+            f"sensitive_features: column {name!r} has no value in row {missing[0]} "
+            f"({len(missing)} in all). Leave these rows out, or make them a group of "
+            "their own, such as 'unknown'."
+        )

@@ -1,0 +1,302 @@
+"""Both classifiers are scikit-learn estimators in every respect."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+pytest.importorskip("sklearn")
+
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+import dszog
+from dszog.learn import LOSSES, FairClassifier, PairwiseClassifier
+
+KINDS = [PairwiseClassifier, FairClassifier]
+NO_SENSITIVE = "ignore:FairClassifier. no sensitive features"
+
+pytestmark = pytest.mark.filterwarnings(NO_SENSITIVE)
+
+
+@parametrize_with_checks(  # type: ignore[untyped-decorator]
+    [kind(max_iterations=20) for kind in KINDS]
+)
+def test_scikit_learn_has_no_objection(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("changes", [{}, {"kernel": "rbf", "max_iterations": 100}])
+def test_scikit_learn_has_no_objection_to_defaults_and_kernels(
+    kind: Any, changes: dict[str, Any]
+) -> None:
+    found = check_estimator(kind(**changes), on_skip=None, on_fail=None)
+
+    assert [one for one in found if one["status"] in ("failed", "xfail")] == []
+    assert len(found) > 50
+
+
+def quick(kind: Any, **changes: Any) -> Any:
+    return kind(random_state=0, **({"max_iterations": 200} | changes))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("loss", list(LOSSES))
+def test_every_loss_learns(kind: Any, loss: str, two_classes: Any) -> None:
+    X, y = two_classes
+
+    assert quick(kind, loss=loss).fit(X, y).score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_black_box_loss_sees_scores_and_signs(kind: Any, two_classes: Any) -> None:
+    X, y = two_classes
+    seen = []
+
+    def loss(scores: Any, labels: Any) -> Any:
+        seen.append((scores.shape[1] == len(labels), set(labels.tolist())))
+        return np.abs(scores - labels)
+
+    model = quick(kind, loss=loss, max_iterations=20).fit(X, y)
+
+    assert model.score(X, y) > 0.9
+    assert all(fits and labels <= {-1.0, 1.0} for fits, labels in seen)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("gamma", ["scale", "median", 0.5])
+def test_a_kernel_learns_what_is_not_linear(kind: Any, gamma: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    y = (np.square(X).sum(axis=1) > 1.2).astype(int)
+
+    model = quick(kind, kernel="rbf", gamma=gamma, n_centres=100).fit(X, y)
+
+    assert quick(kind).fit(X, y).score(X, y) < 0.75
+    assert model.score(X, y) > 0.9
+    assert model.dual_coef_.shape == (1, 100)
+    assert model.centres_.shape == (100, 2)
+    assert not hasattr(model, "coef_")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_again_leaves_nothing_of_another_kernel(
+    kind: Any, two_classes: Any
+) -> None:
+    X, y = two_classes
+    model = quick(kind, kernel="rbf", max_iterations=5).fit(X, y)
+
+    model.set_params(kernel="linear").fit(X, y)
+
+    assert not hasattr(model, "dual_coef_")
+    np.testing.assert_array_equal(
+        model.decision_function(X), X @ model.coef_[0] + model.intercept_
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_units_of_the_features_do_not_matter(kind: Any, two_classes: Any) -> None:
+    X, y = two_classes
+    scales, shifts = np.array([1e-3, 1.0, 1e4, 7.0]), np.array([5.0, 0.0, -1e4, 3.0])
+    model = quick(kind, max_iterations=50)
+
+    scores = clone(model).fit(X, y).decision_function(X)
+    other = X * scales + shifts
+
+    found = clone(model).fit(other, y).decision_function(other)
+    np.testing.assert_array_equal(found > 0, scores > 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_classes_may_have_any_names(kind: Any, two_classes: Any) -> None:
+    X, y = two_classes
+    model = quick(kind, max_iterations=30)
+    scores = clone(model).fit(X, y).decision_function(X)
+    names = {
+        "text": np.array(["no", "yes"]),
+        "object": np.array(["no", "yes"], dtype=object),
+        "bool": np.array([False, True]),
+        "signs": np.array([-1, 1]),
+        "float": np.array([0.5, 2.5]),
+    }
+    for classes in list(names.values())[:4]:
+        found = clone(model).fit(X, classes[y])
+        np.testing.assert_array_equal(found.classes_, classes)
+        np.testing.assert_array_equal(found.decision_function(X), scores)
+        assert set(found.predict(X)) <= set(classes)
+    with pytest.raises(ValueError, match="continuous"):
+        clone(model).fit(X, names["float"][y])
+
+    swapped = clone(model).fit(X, np.array(["yes", "no"])[y])
+    assert (swapped.predict(X) == np.array(["yes", "no"])[y]).mean() > 0.9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_order_of_the_samples_does_not_matter(kind: Any, two_classes: Any) -> None:
+    X, y = two_classes
+    order = np.random.default_rng(5).permutation(len(y))
+    model = quick(kind, max_iterations=30)
+
+    scores = clone(model).fit(X[order], y[order]).decision_function(X)
+
+    np.testing.assert_array_equal(scores, clone(model).fit(X, y).decision_function(X))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sparse_rows_are_taken_as_they_are(kind: Any, two_classes: Any) -> None:
+    X, y = two_classes
+    X = np.where(np.abs(X) < 0.8, 0.0, X)
+    plain = quick(kind, standardize=False)
+    scores = plain.fit(X, y).decision_function(X)
+
+    found = clone(plain).fit(sparse.csr_array(X), y)
+    again = clone(plain).fit(sparse.coo_matrix(X), y)
+
+    assert np.mean((found.decision_function(X) > 0) == (scores > 0)) > 0.97
+    np.testing.assert_array_equal(found.coef_, again.coef_)
+    assert quick(kind).fit(sparse.csc_array(X), y).score(sparse.csr_array(X), y) > 0.85
+    kernel = quick(kind, kernel="rbf", max_iterations=100).fit(sparse.csr_array(X), y)
+    assert sparse.issparse(kernel.centres_)
+    np.testing.assert_allclose(
+        kernel.decision_function(sparse.csr_array(X)), kernel.decision_function(X)
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_weight_is_a_number_of_copies(kind: Any, two_classes: Any) -> None:
+    X, y = two_classes
+    weights = np.random.default_rng(3).integers(0, 4, size=len(y))
+    model = quick(kind, max_iterations=30)
+
+    weighted = clone(model).fit(X, y, sample_weight=weights)
+    copied = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+
+    np.testing.assert_allclose(weighted.coef_, copied.coef_, rtol=1e-9)
+    assert not np.allclose(weighted.coef_, clone(model).fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pandas_names_are_kept_and_asked_for(kind: Any, two_classes: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    X, y = two_classes
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+
+    model = quick(kind, max_iterations=5).fit(frame, pd.Series(y))
+
+    assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    assert model.n_features_in_ == 4
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["b", "a", "c", "d"]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_works_in_a_pipeline_and_a_search(kind: Any, two_classes: Any) -> None:
+    X, y = two_classes
+    prefix = kind.__name__.lower()
+    pipeline = make_pipeline(StandardScaler(), quick(kind, max_iterations=20))
+
+    search = GridSearchCV(pipeline, {f"{prefix}__alpha": [1e-4, 1e-1]}, cv=3).fit(X, y)
+
+    assert search.score(X, y) > 0.9
+    assert search.best_params_[f"{prefix}__alpha"] in (1e-4, 1e-1)
+
+
+def test_a_search_hands_sensitive_features_on(unfair: Any) -> None:
+    X, y, group = unfair
+    model = quick(FairClassifier, max_iterations=20, constraint_tol=1.0)
+
+    search = GridSearchCV(model, {"tolerance": [0.05, 0.5]}, cv=2, error_score="raise")
+    search.fit(X, y, sensitive_features=group)
+
+    assert search.best_estimator_.constraint_names_
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"loss": "logistics"},
+        {"kernel": "poly"},
+        {"gamma": -1.0},
+        {"penalty": 0.0},
+        {"alpha": -1e-3},
+        {"step_size": 0},
+        {"max_iterations": 0},
+        {"max_time": -1.0},
+        {"n_centres": 2.5},
+        {"standardize": "yes"},
+        {"random_state": "today"},
+        {"options": [1]},
+    ],
+)
+def test_a_wrong_parameter_is_named(
+    kind: Any, wrong: dict[str, Any], two_classes: Any
+) -> None:
+    (name,) = wrong
+    with pytest.raises(ValueError, match=f"'{name}' parameter of {kind.__name__}"):
+        kind(**wrong).fit(*two_classes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_wrong_data_is_refused_as_scikit_learn_does(
+    kind: Any, two_classes: Any
+) -> None:
+    X, y = two_classes
+    model = quick(kind, max_iterations=5)
+
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    with pytest.raises(NotFittedError):
+        model.save("nowhere")
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.where(X > 2, np.nan, X), y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(X, y[:-1])
+    with pytest.raises(ValueError, match="Only binary classification"):
+        model.fit(X, np.arange(200) % 3)
+    with pytest.raises(ValueError, match="two classes, got one class"):
+        model.fit(X, np.zeros(200))
+    with pytest.raises(ValueError, match="two classes, got one class"):
+        model.fit(X, y, sample_weight=1 - y)
+    with pytest.raises(ValueError, match="Negative values"):
+        model.fit(X, y, sample_weight=-np.ones(200))
+    with pytest.raises(dszog.InputError, match="no option 'stepsize'"):
+        quick(kind, options={"stepsize": 1.0}).fit(X, y)
+    with pytest.raises(ValueError, match="4 features"):
+        model.fit(X, y).predict(X[:, :3])
+
+
+def test_without_scikit_learn_the_extra_is_named() -> None:
+    script = f"""
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "sklearn":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Refuse())
+sys.path.insert(0, {str(Path(dszog.__file__).parents[1])!r})
+import dszog
+try:
+    import dszog.learn
+except dszog.MissingExtraError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
+    )
+
+    assert 'pip install "dszog[learn]"' in done.stdout

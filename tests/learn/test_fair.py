@@ -1,0 +1,329 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+pytest.importorskip("sklearn")
+
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import dszog
+from dszog.learn import FairClassifier
+from dszog.learn.group_constraints import COVARIANCES, KINDS
+from dszog.learn.report import fairness_report
+
+
+def fitted(unfair: Any, **changes: Any) -> FairClassifier:
+    X, y, group = unfair
+    settings = {"random_state": 0, "max_iterations": 400} | changes
+    return FairClassifier(**settings).fit(X, y, sensitive_features=group)
+
+
+@pytest.mark.parametrize(
+    "kind", ["equalized_odds", "equal_opportunity", "demographic_parity"]
+)
+def test_gaps_of_rates_shrink_to_the_tolerance(kind: str, unfair: Any) -> None:
+    X, y, group = unfair
+    free = LogisticRegression().fit(X, y)
+    before = fairness_report(
+        y == "yes", free.predict(X) == "yes", [("group", group)]
+    ).gap(kind)
+
+    model = fitted(unfair, constraint=kind, tolerance=0.02)
+    report = model.fairness_report(X, y, group)
+
+    assert before > 0.25
+    assert model.result_.success
+    assert report.gap(kind) < 0.1  # twice the tolerance, and decisions are not soft
+    assert report.overall.accuracy > 0.65
+
+
+@pytest.mark.parametrize("kind", COVARIANCES)
+def test_covariances_are_those_of_their_definition(kind: str, unfair: Any) -> None:
+    X, y, group = unfair
+    model = fitted(unfair, constraint=kind, tolerance=0.01, max_iterations=300)
+    scores = model.decision_function(X)
+    signs, z = np.where(y == "yes", 1.0, -1.0), (group == "few").astype(float)
+
+    parts = [scores]
+    if kind != "covariance":
+        wrong = np.minimum(0.0, (signs if kind == "zafar" else 1.0) * scores)
+        parts = [
+            np.where(signs > 0, np.minimum(0, scores), 0),
+            np.where(signs < 0, wrong, 0),
+        ]
+    worst = max(abs(float((z - z.mean()) @ part) / len(z)) for part in parts)
+
+    assert model.certificate_.feasibility.worst_value == pytest.approx(worst - 0.01)
+    assert worst < 0.02
+
+
+def test_the_worst_constraint_is_the_rate_it_names(unfair: Any) -> None:
+    X, y, group = unfair
+    model = fitted(unfair, tolerance=0.0, max_iterations=50, constraint_tol=1.0)
+
+    soft = 1.0 / (1.0 + np.exp(-model.sharpness * model.decision_function(X)))
+    values: dict[str, float] = {}
+    for label, rate in (("yes", "true positive rate"), ("no", "false positive rate")):
+        for name in ("few", "many"):
+            mine = soft[(y == label) & (group == name)].mean()
+            off = float(mine - soft[y == label].mean())
+            title = f"sensitive_feature_0 = {name}, {rate}"
+            values |= {f"{title}, above": off, f"{title}, below": -off}
+    feasibility = model.certificate_.feasibility
+
+    assert set(model.constraint_names_) == set(values)
+    worst = model.constraint_names_[feasibility.worst_index]
+    assert feasibility.worst_value == pytest.approx(values[worst])
+    assert feasibility.worst_value == pytest.approx(max(values.values()))
+
+
+def test_sensitive_features_are_no_inputs(unfair: Any) -> None:
+    X, _, _ = unfair
+    model = fitted(unfair, max_iterations=20, constraint_tol=1.0)
+
+    assert model.n_features_in_ == 3
+    assert model.coef_.shape == (1, 3)
+    assert model.predict(X).shape == (1500,)
+
+
+def test_all_forms_of_sensitive_features_mean_the_same(unfair: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    X, y, group = unfair
+    forms = [
+        group,
+        group.tolist(),
+        group[:, np.newaxis],
+        group.astype(object),
+        {"sensitive_feature_0": group},
+        pd.Series(group),
+        pd.DataFrame({"sensitive_feature_0": group}),
+        pd.DataFrame({"sensitive_feature_0": pd.Categorical(group)}),
+    ]
+    coefficients = [
+        fitted((X, y, form), max_iterations=10, constraint_tol=1.0).coef_
+        for form in forms
+    ]
+
+    for found in coefficients[1:]:
+        np.testing.assert_array_equal(found, coefficients[0])
+
+
+def test_many_columns_are_each_held_to(unfair: Any) -> None:
+    X, y, group = unfair
+    rng = np.random.default_rng(0)
+    table = {
+        "group": group,
+        "code": rng.integers(3, size=1500),
+        "member": rng.random(1500) < 0.5,
+        "age": rng.normal(40, 10, size=1500),
+    }
+    model = fitted((X, y, table), max_iterations=10, constraint_tol=1.0)
+    binned = fitted((X, y, table), max_iterations=10, constraint_tol=1.0, n_bins=3)
+
+    names = {name.split(",")[0] for name in model.constraint_names_}
+    assert names == {
+        *("group = few", "group = many", "code = 0", "code = 1", "code = 2"),
+        *("member = False", "member = True", "age"),
+    }
+    assert len(model.constraint_names_) == 2 * 2 * len(names)
+    assert len(binned.constraint_names_) == 2 * 2 * (len(names) + 2)
+
+
+def test_codes_that_are_nearly_equal_are_different_groups(unfair: Any) -> None:
+    X, y, group = unfair
+    codes = np.where(group == "few", 1_000_001, 1_000_002)
+    model = fitted((X, y, codes), max_iterations=3, constraint_tol=1.0)
+
+    found = model.fairness_report(X, y, codes.astype(float)).groups
+    assert [row.group for row in found] == ["1000001", "1000002"]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_sparse_rows_are_held_to_the_same_rates(kernel: str, unfair: Any) -> None:
+    X, y, group = unfair
+    X = sparse.csr_array(np.where(np.abs(X) < 0.3, 0.0, X))
+    model = fitted((X, y, group), kernel=kernel, n_centres=50, max_iterations=300)
+
+    soft = 1.0 / (1.0 + np.exp(-model.sharpness * model.decision_function(X)))
+    few = soft[(y == "yes") & (group == "few")].mean() - soft[y == "yes"].mean()
+    assert abs(few) < model.tolerance + 0.01
+    assert model.fairness_report(X, y, group).gap() < 0.15
+
+
+def test_a_pipeline_hands_sensitive_features_on(unfair: Any) -> None:
+    X, y, group = unfair
+    pipeline = make_pipeline(
+        StandardScaler(), FairClassifier(max_iterations=5, constraint_tol=1.0)
+    )
+
+    pipeline.fit(X, y, fairclassifier__sensitive_features=group)
+
+    assert len(pipeline[-1].constraint_names_) == 8
+
+
+def test_numbers_are_decorrelated_from_decisions() -> None:
+    rng = np.random.default_rng(4)
+    age = rng.normal(size=1000)
+    X = np.column_stack([age + 0.2 * rng.normal(size=1000), rng.normal(size=1000)])
+    y = (X.sum(axis=1) + 0.5 * rng.normal(size=1000) > 0).astype(int)
+    model = fitted(
+        (X, y, age), constraint="demographic_parity", max_iterations=500, tolerance=0.01
+    )
+
+    decisions = model.decision_function(X) > 0
+    assert abs(np.corrcoef(age, decisions)[0, 1]) < 0.1
+    assert abs(np.corrcoef(age, y)[0, 1]) > 0.5
+
+
+def test_groups_that_are_too_small_are_listed(unfair: Any) -> None:
+    X, y, group = unfair
+    group = group.astype("<U8")
+    group[:3] = "tiny"
+    model = fitted((X, y, group), max_iterations=10, constraint_tol=1.0)
+
+    assert {name.split(",")[0] for name in model.unconstrained_groups_} == {
+        "sensitive_feature_0 = tiny"
+    }
+    assert not any("tiny" in name for name in model.constraint_names_)
+    report = model.fairness_report(X, y, group)
+    assert [row.count for row in report.groups if row.group == "tiny"] == [3]
+
+
+def test_a_weight_is_a_number_of_copies_in_the_rates_too(unfair: Any) -> None:
+    X, y, group = (part[:300] for part in unfair)
+    weights = np.random.default_rng(3).integers(0, 4, size=300)
+    model = FairClassifier(random_state=0, max_iterations=30, constraint_tol=1.0)
+
+    model.fit(X, y, sensitive_features=group, sample_weight=weights)
+    weighted = model.coef_
+    rows = np.repeat(np.arange(300), weights)
+    model.fit(X[rows], y[rows], sensitive_features=group[rows])
+
+    np.testing.assert_allclose(weighted, model.coef_, rtol=1e-9)
+
+
+def test_what_cannot_be_kept_is_said(unfair: Any) -> None:
+    with pytest.warns(ConvergenceWarning, match="off its tolerance by .*rate"):
+        fitted(unfair, max_iterations=2, constraint_tol=1e-6)
+    X, y, _ = unfair
+    with pytest.warns(UserWarning, match="no sensitive features"):
+        FairClassifier(max_iterations=5).fit(X, y)
+
+
+def test_wrong_sensitive_features_are_refused_before_the_fit(unfair: Any) -> None:
+    X, y, group = unfair
+    calls = []
+
+    def loss(scores: Any, labels: Any) -> Any:
+        calls.append(1)
+        return np.maximum(1 - scores * labels, 0)
+
+    def attempt(features: Any, **changes: Any) -> None:
+        FairClassifier(loss=loss, **changes).fit(X, y, sensitive_features=features)
+
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        attempt(group[:-1])
+    holes = np.where(np.arange(1500) == 7, np.nan, 1.0)
+    with pytest.raises(dszog.InputError, match="no value in row 7 "):
+        attempt(holes)
+    with pytest.raises(dszog.InputError, match="no value in row 0 "):
+        attempt([None, *group[1:].tolist()])
+    with pytest.raises(dszog.InputError, match="no two groups are large enough"):
+        attempt(np.full(1500, "everybody"))
+    with pytest.raises(dszog.InputError, match="at least one column"):
+        attempt(np.empty((1500, 0)))
+    with pytest.raises(dszog.InputError, match="3 dimensions"):
+        attempt(np.zeros((1500, 1, 1)))
+    with pytest.raises(ValueError, match="'constraint' parameter"):
+        attempt(group, constraint="equalised_odds")
+    with pytest.raises(ValueError, match="'tolerance' parameter"):
+        attempt(group, tolerance=-0.1)
+    assert not calls
+
+
+def test_every_kind_has_a_name_that_works(unfair: Any) -> None:
+    for kind in KINDS:
+        model = fitted(unfair, constraint=kind, max_iterations=3, constraint_tol=10.0)
+        assert model.constraint_names_
+
+
+# ------------------------------------------------------------------------- the report
+
+
+def test_the_report_agrees_with_fairlearn(unfair: Any) -> None:
+    metrics = pytest.importorskip("fairlearn.metrics")
+    pd = pytest.importorskip("pandas")
+    from sklearn.metrics import accuracy_score
+
+    X, y, group = unfair
+    other = np.random.default_rng(0).integers(3, size=1500).astype(str)
+    table = pd.DataFrame({"group": group, "other": other})
+    model = fitted((X, y, table), max_iterations=20, constraint_tol=1.0)
+    report = model.fairness_report(X, y, table)
+    truth, called = (y == "yes").astype(int), (model.predict(X) == "yes").astype(int)
+
+    rows = pd.DataFrame(report.groups).set_index(["column", "group"])
+    for column in table:
+        frame = metrics.MetricFrame(
+            metrics={
+                "count": metrics.count,
+                "accuracy": accuracy_score,
+                "selection_rate": metrics.selection_rate,
+                "true_positive_rate": metrics.true_positive_rate,
+                "false_positive_rate": metrics.false_positive_rate,
+                "true_negative_rate": metrics.true_negative_rate,
+                "false_negative_rate": metrics.false_negative_rate,
+            },
+            y_true=truth,
+            y_pred=called,
+            sensitive_features=table[column],
+        )
+        mine = rows.loc[column]
+        np.testing.assert_allclose(mine[frame.by_group.columns], frame.by_group)
+        overall = [getattr(report.overall, name) for name in frame.overall.index]
+        np.testing.assert_allclose(overall, frame.overall)
+    gap = max(
+        metrics.equalized_odds_difference(
+            truth, called, sensitive_features=table[column]
+        )
+        for column in table
+    )
+    assert report.gap() == pytest.approx(gap)
+
+
+def test_the_report_prints_a_row_for_each_group_and_all(unfair: Any) -> None:
+    X, y, group = unfair
+    model = fitted(unfair, max_iterations=5, constraint_tol=1.0)
+
+    lines = str(model.fairness_report(X, y, group)).splitlines()
+
+    assert [line.split()[0] for line in lines[1:]] == [
+        "all",
+        *["sensitive_feature_0:"] * 2,
+    ]
+    with pytest.raises(dszog.InputError, match="must have the classes"):
+        model.fairness_report(X, np.zeros(1500), group)
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        model.fairness_report(X, y[:5], group)
+
+
+def test_a_rate_of_nobody_is_not_a_number_and_makes_no_gap() -> None:
+    report = fairness_report(
+        np.array([True, False, False]),
+        np.array([True, True, False]),
+        [("group", np.array(["a", "a", "b"]))],
+    )
+
+    assert np.isnan(report.groups[1].true_positive_rate)
+    assert report.gap("equal_opportunity") == 0.0
+    assert report.gap() == 1.0
+    assert report.gap(min_count=2) == 0.0
+    with pytest.raises(dszog.InputError, match="kind"):
+        report.gap("odds")

@@ -1,0 +1,187 @@
+"""A saved model predicts the same, and a damaged file is refused."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+pytest.importorskip("sklearn")
+
+import dszog
+from dszog.checkpoint.container import dump_json, load_json, pack, unpack
+from dszog.learn import FairClassifier, PairwiseClassifier, load
+
+
+def quick(kind: Any, **changes: Any) -> Any:
+    return kind(random_state=0, max_iterations=10, **changes)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_loaded_model_is_the_same(
+    kernel: str, is_sparse: bool, two_classes: Any, tmp_path: Path
+) -> None:
+    X, y = two_classes
+    X = sparse.csr_array(np.where(np.abs(X) < 0.5, 0.0, X)) if is_sparse else X
+    model = quick(PairwiseClassifier, kernel=kernel, gamma=0.3, margin=0.25).fit(X, y)
+
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+
+    np.testing.assert_array_equal(
+        loaded.decision_function(X), model.decision_function(X)
+    )
+    assert type(loaded) is PairwiseClassifier
+    left_out = {"random_state": None}
+    assert loaded.get_params() == model.get_params() | left_out
+    assert loaded.certificate_text_ == str(model.certificate_)
+    assert loaded.n_iter_ == model.n_iter_
+    loaded.fit(X, y)
+
+
+def test_a_fair_model_keeps_its_groups_and_names(unfair: Any, tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    X, y, group = unfair
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"group": group, "age": rng.normal(size=1500)})
+    frame = pd.DataFrame(X, columns=["a", "b", "\u00e9"])
+    model = quick(FairClassifier, constraint_tol=10.0)
+    model.fit(frame, y, sensitive_features=table)
+
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+
+    assert loaded.feature_names_in_.tolist() == ["a", "b", "\u00e9"]
+    assert loaded.classes_.tolist() == ["no", "yes"]
+    assert loaded.constraint_names_ == model.constraint_names_
+    assert loaded.fairness_report(frame, y, table) == model.fairness_report(
+        frame, y, table
+    )
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array([3, 7]),
+        np.array([False, True]),
+        np.array([-1.0, 1.0]),
+        np.array(["a", "b"]),
+        np.array(["a", "b"], dtype=object),
+    ],
+)
+def test_classes_keep_their_type(
+    classes: Any, two_classes: Any, tmp_path: Path
+) -> None:
+    X, y = two_classes
+    model = quick(PairwiseClassifier).fit(X, classes[y])
+    model.save(tmp_path / "model")
+
+    found = load(tmp_path / "model").predict(X)
+
+    assert found.dtype == model.predict(X).dtype
+    np.testing.assert_array_equal(found, model.predict(X))
+
+
+def test_a_loss_that_is_code_is_not_saved(two_classes: Any, tmp_path: Path) -> None:
+    X, y = two_classes
+    model = quick(PairwiseClassifier, loss=lambda s, y: np.abs(s - y)).fit(X, y)
+    model.save(tmp_path / "model")
+
+    loaded = load(tmp_path / "model")
+
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="'loss' parameter"):
+        loaded.fit(X, y)
+
+
+def test_only_known_kinds_are_saved(two_classes: Any, tmp_path: Path) -> None:
+    class Other(PairwiseClassifier):
+        pass
+
+    with pytest.raises(dszog.InputError, match="one of PairwiseClassifier"):
+        quick(Other).fit(*two_classes).save(tmp_path / "model")
+    with pytest.raises(dszog.CheckpointError, match="could not be written"):
+        quick(PairwiseClassifier).fit(*two_classes).save(tmp_path / "no" / "model")
+
+
+@pytest.fixture
+def saved(two_classes: Any, tmp_path: Path) -> Path:
+    path = tmp_path / "model"
+    quick(PairwiseClassifier, kernel="rbf", n_centres=3).fit(*two_classes).save(path)
+    return path
+
+
+def test_a_single_wrong_bit_is_seen(saved: Path) -> None:
+    content = saved.read_bytes()
+    rng = np.random.default_rng(0)
+    for place in rng.integers(len(content), size=40):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        saved.write_bytes(damaged)
+        with pytest.raises(dszog.CheckpointError, match="no model that can be used"):
+            load(saved)
+    for n_bytes in (0, 10, len(content) - 1):
+        saved.write_bytes(content[:n_bytes])
+        with pytest.raises(dszog.CheckpointError, match="no model that can be used"):
+            load(saved)
+
+
+FORGED: list[tuple[str, Any]] = [
+    ("model", "ConstrainedClassifier"),
+    ("model", ["os", "system"]),
+    ("format", 2),
+    ("n_features", -1),
+    ("n_features", 5),
+    ("arrays", ["intercept_"]),
+    ("arrays", None),
+    ("gamma", "nan"),
+    ("gamma", None),
+    ("feature_names", ["a"]),
+    ("feature_names", [1, 2, 3, 4]),
+    ("classes", {"kind": "int", "values": [1], "object": False}),
+    ("classes", {"kind": "eval", "values": ["1", "2"], "object": False}),
+    ("parameters", {"__class__": "x"}),
+    ("parameters", {"alpha": {"float": "one"}}),
+    ("parameters", []),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), FORGED)
+def test_a_forged_document_is_refused(saved: Path, name: str, value: Any) -> None:
+    facts, arrays = unpack(saved.read_bytes())
+    document = load_json(arrays[0].tobytes()) | {name: value}
+    arrays[0] = np.frombuffer(dump_json(document), dtype=np.uint8)
+    saved.write_bytes(b"".join(pack(facts, arrays, "0")))
+
+    with pytest.raises(dszog.CheckpointError, match="no model that can be used"):
+        load(saved)
+
+
+def test_a_missing_part_is_refused(saved: Path) -> None:
+    facts, arrays = unpack(saved.read_bytes())
+    document = load_json(arrays[0].tobytes())
+    for name in document:
+        rest = {key: value for key, value in document.items() if key != name}
+        arrays[0] = np.frombuffer(dump_json(rest), dtype=np.uint8)
+        saved.write_bytes(b"".join(pack(facts, arrays, "0")))
+        if name in ("sensitive", "constraint_names", "unconstrained"):
+            load(saved)  # of a fair classifier only
+            continue
+        with pytest.raises(dszog.CheckpointError, match="no model that can be used"):
+            load(saved)
+
+
+def test_what_is_no_model_is_refused(saved: Path, tmp_path: Path) -> None:
+    saved.write_bytes(b"".join(pack({"kind": "run"}, [], "0")))
+    with pytest.raises(dszog.CheckpointError, match="something else"):
+        load(saved)
+    saved.write_bytes(b"\x80\x04K\x01." + hashlib.sha256(b"").digest() * 3)
+    with pytest.raises(dszog.CheckpointError, match="no checkpoint of dszog"):
+        load(saved)
+    with pytest.raises(dszog.CheckpointError, match="cannot be read"):
+        load(tmp_path / "nothing")

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from sklearn.metrics import roc_auc_score
+
+from dszog.learn import PairwiseClassifier
+
+
+@pytest.fixture
+def ranked() -> tuple[Any, Any]:
+    """Return rows whose classes can be separated, by one direction of three."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(150, 3))
+    score = X @ [1.0, -1.0, 0.5]
+    X = X[np.abs(score) > 0.3]
+    return X, (X @ [1.0, -1.0, 0.5] > 0).astype(int)
+
+
+def test_every_pair_is_kept_where_that_can_be(ranked: Any) -> None:
+    X, y = ranked
+    model = PairwiseClassifier(margin=0.05, penalty=None, random_state=0).fit(X, y)
+
+    scores = model.decision_function(X)
+    assert scores[y == 1].min() >= scores[y == 0].max()
+    assert model.result_.success
+    assert model.certificate_.feasibility.kind == "structure"
+    n_pairs = int(y.sum() * (1 - y).sum())
+    assert model.certificate_.feasibility.n_constraints == n_pairs
+
+
+def test_the_certificate_counts_the_pairs_out_of_order() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 80)
+    X = rng.normal(size=(160, 2)) + y[:, np.newaxis]
+    model = PairwiseClassifier(random_state=0, max_iterations=100).fit(X, y)
+
+    feasibility = model.certificate_.feasibility
+    share = feasibility.n_violated / feasibility.n_constraints
+    auc = roc_auc_score(y, model.decision_function(X))
+    assert 0.0 < share < 0.5
+    assert share == pytest.approx(1.0 - auc, abs=1e-12)
+
+
+def test_a_larger_penalty_lowers_the_worst_pair() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 80)
+    X = rng.normal(size=(160, 2)) + 1.5 * y[:, np.newaxis]
+    worst = [
+        PairwiseClassifier(random_state=0, max_iterations=500, penalty=penalty)
+        .fit(X, y)
+        .result_.maxcv
+        for penalty in (0.01, 0.1, 1.0)
+    ]
+
+    assert worst[0] > 1.5 * worst[1] > 2.25 * worst[2]
+
+
+def test_the_intercept_plays_no_part_in_a_pair(ranked: Any) -> None:
+    X, y = ranked
+    y = np.where(np.arange(len(y)) % 7, y, 0)  # most rows are negative
+    model = PairwiseClassifier(random_state=0, max_iterations=50).fit(X, y)
+
+    scores = model.decision_function(X)
+    worst = (scores[y == 0].max() - scores[y == 1].min()).item()
+    assert model.intercept_[0] != 0.0
+    assert model.certificate_.feasibility.worst_value == pytest.approx(worst)
+
+
+def test_without_an_intercept_the_origin_scores_nothing(ranked: Any) -> None:
+    X, y = ranked
+    model = PairwiseClassifier(
+        fit_intercept=False, standardize=False, random_state=0, max_iterations=50
+    ).fit(X, y)
+
+    assert model.decision_function(np.zeros((1, 3)))[0] == 0.0
+
+
+def test_equal_rows_make_one_pair(ranked: Any) -> None:
+    X, y = ranked
+    model = PairwiseClassifier(random_state=0, max_iterations=5)
+
+    once = model.fit(X, y).certificate_.feasibility.n_constraints
+    twice = model.fit(np.vstack([X, X]), np.tile(y, 2))
+
+    assert twice.certificate_.feasibility.n_constraints == once
