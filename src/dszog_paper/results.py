@@ -8,7 +8,7 @@ it, hold::
     tables        number, title, columns, rows; each row has a cell per column
     figures       number, title, panels; each panel has curves
     groups        error rates per sensitive group on the real data
-    records       every run, but for its trace, which stays in its own file
+    records       every run, but for its trace and groups, which stay in its own file
 """
 
 from __future__ import annotations
@@ -91,14 +91,15 @@ def assemble(
         "tables": [_table(table, get) for table in tables],
         "figures": _figures(tables, get),
         "groups": _groups(tables, get),
-        "records": [_without_trace(get(unit)) for unit in all_units(tables, get)],
+        "records": [_in_short(get(unit)) for unit in all_units(tables, get)],
     }
 
 
-def _without_trace(record: dict[str, Any] | None) -> dict[str, Any] | None:
+def _in_short(record: dict[str, Any] | None) -> dict[str, Any] | None:
     if record is None:
         return None
-    return {name: value for name, value in record.items() if name != "trace"}
+    long = ("trace", "groups")
+    return {name: value for name, value in record.items() if name not in long}
 
 
 # --------------------------------------------------------------------------- tables
