@@ -67,8 +67,8 @@ class PairwiseConstraints(Constraints):
         if positives.csr and negatives.csr and (compiled := kernels.rows()) is not None:
             table = np.empty((len(points), len(indices)))
             compiled.pairs(
-                positives.csr,
-                negatives.csr,
+                *positives.csr,
+                *negatives.csr,
                 self._margin,
                 frozen_floats(points),
                 frozen_ints(indices),

@@ -24,100 +24,73 @@ def scores(
     table: FloatArray,
 ) -> None:  # pragma: no cover  (compiled)
     """Put the score of each point (row) and each indexed row (column) into a table."""
-    if len(points) == 1:
-        point = points[0]
-        for i in range(len(indices)):
-            table[0, i] = _sum_row(values, columns, starts, indices[i], point)
-        return
-    by_column = _transposed(points)
-    sums = np.empty(len(points))
+    has_values, n_points = len(values) > 0, len(points)
+    by_column = points.T.copy()  # all points of a column lie side by side
+    sums = np.empty(n_points)
     for i in range(len(indices)):
+        row = indices[i]
         sums[:] = 0.0
-        _add_row(values, columns, starts, indices[i], by_column, sums)
-        for j in range(len(points)):
+        for t in range(starts[row], starts[row + 1]):
+            column = columns[t]
+            value = values[t] if has_values else 1.0
+            for j in range(n_points):
+                sums[j] += value * by_column[column, j]
+        for j in range(n_points):
             table[j, i] = sums[j]
 
 
 @compiled
 def pairs(
-    positives: tuple[FloatArray, ColumnArray, IntArray],
-    negatives: tuple[FloatArray, ColumnArray, IntArray],
+    values: FloatArray,
+    columns: ColumnArray,
+    starts: IntArray,
+    other_values: FloatArray,
+    other_columns: ColumnArray,
+    other_starts: IntArray,
     margin: float,
     points: FloatArray,
     indices: IntArray,
     table: FloatArray,
 ) -> None:  # pragma: no cover  (compiled)
-    """Put by how much each pair fails, at each point, into a table."""
-    n_negatives = len(negatives[2]) - 1
-    values, columns, starts = positives
-    other_values, other_columns, other_starts = negatives
-    if len(points) == 1:
+    """Put by how much each pair fails, at each point, into a table.
+
+    The positive rows come first, then the negative ones. The loops are written out
+    again and again: a function that takes arrays counts references at every call.
+    """
+    has_values, n_points = len(values) > 0, len(points)
+    has_others, n_others = len(other_values) > 0, len(other_starts) - 1
+    if n_points == 1:  # as when the weights learn: twice as fast without sums in memory
         point = points[0]
         for i in range(len(indices)):
-            a, b = indices[i] // n_negatives, indices[i] % n_negatives
-            low = _sum_row(values, columns, starts, a, point)
-            high = _sum_row(other_values, other_columns, other_starts, b, point)
-            table[0, i] = high + (margin - low)
+            row = indices[i] // n_others
+            other = indices[i] - row * n_others
+            below, above = 0.0, 0.0
+            for t in range(starts[row], starts[row + 1]):
+                below += (values[t] if has_values else 1.0) * point[columns[t]]
+            for t in range(other_starts[other], other_starts[other + 1]):
+                value = other_values[t] if has_others else 1.0
+                above += value * point[other_columns[t]]
+            table[0, i] = above + (margin - below)
         return
-    by_column = _transposed(points)
-    lows, highs = np.empty(len(points)), np.empty(len(points))
+    by_column = points.T.copy()
+    low, high = np.empty(n_points), np.empty(n_points)
     for i in range(len(indices)):
-        a, b = indices[i] // n_negatives, indices[i] % n_negatives
-        lows[:] = 0.0
-        highs[:] = 0.0
-        _add_row(values, columns, starts, a, by_column, lows)
-        _add_row(other_values, other_columns, other_starts, b, by_column, highs)
-        for j in range(len(points)):
-            table[j, i] = highs[j] + (margin - lows[j])
-
-
-@compiled
-def _sum_row(
-    values: FloatArray,
-    columns: ColumnArray,
-    starts: IntArray,
-    row: int,
-    point: FloatArray,
-) -> float:  # pragma: no cover  (compiled)
-    total = 0.0
-    if len(values) == 0:
-        for t in range(starts[row], starts[row + 1]):
-            total += point[columns[t]]
-        return total
-    for t in range(starts[row], starts[row + 1]):
-        total += values[t] * point[columns[t]]
-    return total
-
-
-@compiled
-def _add_row(
-    values: FloatArray,
-    columns: ColumnArray,
-    starts: IntArray,
-    row: int,
-    by_column: FloatArray,
-    sums: FloatArray,
-) -> None:  # pragma: no cover  (compiled)
-    if len(values) == 0:
+        row = indices[i] // n_others
+        other = indices[i] - row * n_others
+        low[:] = 0.0
         for t in range(starts[row], starts[row + 1]):
             column = columns[t]
-            for j in range(len(sums)):
-                sums[j] += by_column[column, j]
-        return
-    for t in range(starts[row], starts[row + 1]):
-        value, column = values[t], columns[t]
-        for j in range(len(sums)):
-            sums[j] += value * by_column[column, j]
-
-
-@compiled
-def _transposed(table: FloatArray) -> FloatArray:  # pragma: no cover  (compiled)
-    n, k = table.shape
-    turned = np.empty((k, n))
-    for j in range(k):
-        for i in range(n):
-            turned[j, i] = table[i, j]
-    return turned
+            value = values[t] if has_values else 1.0
+            for j in range(n_points):
+                low[j] += value * by_column[column, j]
+        high[:] = 0.0
+        for t in range(other_starts[other], other_starts[other + 1]):
+            column = other_columns[t]
+            value = other_values[t] if has_others else 1.0
+            for j in range(n_points):
+                high[j] += value * by_column[column, j]
+        for j in range(n_points):
+            table[j, i] = high[j] + (margin - low[j])
 
 
 FIRST = scores
