@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -23,8 +24,9 @@ def read_settings(method: str, settings: Sequence[str]) -> dict[str, Any]:
     """
     name = method.lower()
     check_choice("dszog solve", "--method", name, METHODS)
-    kinds = get_type_hints(METHODS[name])
-    kinds = {key: kinds[key] for key in METHODS[name].__dataclass_fields__}
+    kind: Any = METHODS[name]
+    hints = get_type_hints(kind)
+    kinds = {field.name: hints[field.name] for field in fields(kind)}
     options: dict[str, Any] = {}
     for word in settings:
         key, equals, text = (part.strip() for part in word.partition("="))
