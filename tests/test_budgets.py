@@ -260,9 +260,12 @@ def test_no_budget_is_exceeded_and_every_call_is_counted(kind: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_budget_is_exceeded_in_2000_random_configurations(kind: str) -> None:
+def test_no_budget_is_exceeded_in_2000_random_configurations(
+    kind: str, record_property: Callable[[str, object], None]
+) -> None:
     found = complaints(kind, range(250))
-    print(f"{kind}: {len(found)} of 250 configurations")
+    record_property("configurations", 250)
+    record_property("exceeded or miscounted", len(found))
     assert not found
 
 
@@ -370,10 +373,11 @@ def test_no_method_exceeds_its_budget_and_every_call_is_counted(method: str) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_no_method_exceeds_its_budget_in_2000_random_configurations(
-    method: str,
+    method: str, record_property: Callable[[str, object], None]
 ) -> None:
     found = complaints_about(method, range(225))
-    print(f"{method}: {len(found)} of 225 configurations")
+    record_property("configurations", 225)
+    record_property("exceeded or miscounted", len(found))
     assert not found
 
 
@@ -636,9 +640,12 @@ def test_ctrl_c_anywhere_in_the_loop_returns_a_result() -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_at_200_random_moments_returns_a_result() -> None:
+def test_ctrl_c_at_200_random_moments_returns_a_result(
+    record_property: Callable[[str, object], None],
+) -> None:
     lost = lost_results(200, seed=1)
-    print(f"lost {len(lost)} of 200")
+    record_property("interrupts", 200)
+    record_property("results lost", len(lost))
     assert lost == []
 
 

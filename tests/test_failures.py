@@ -359,9 +359,13 @@ def test_the_nan_well_never_gives_a_false_success(policy: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
-def test_the_nan_well_never_gives_a_false_success_over_100_seeds(policy: str) -> None:
+def test_the_nan_well_never_gives_a_false_success_over_100_seeds(
+    policy: str, record_property: Callable[[str, object], None]
+) -> None:
     n_false, n_met, n_runs = well_outcomes(range(100), policy)
-    print(f"NaN well, {policy}: {n_false} false of {n_runs}, {n_met} met the well")
+    record_property("runs", n_runs)
+    record_property("runs that met unknown values", n_met)
+    record_property("false successes", n_false)
     assert n_runs == 100 * len(WELL_STARTS)
     assert n_met >= n_runs / 3
     assert n_false == 0
@@ -1059,6 +1063,28 @@ def test_a_rising_rate_of_failures_stops_the_run_soon_after_one_in_ten(
     n_points = len(ramp.failed)
     if over is not None:  # else it was a row of failures, or of steps taken back
         assert n_points - over <= WINDOW
+
+
+@pytest.mark.parametrize(("every", "is_enough"), [(9, True), (10, False)])
+def test_more_than_one_in_ten_of_the_last_200_points_are_enough(
+    every: int, is_enough: bool
+) -> None:
+    handler = FailureHandler("resample")
+    failure = dszog.query.Failure(
+        kind="not finite", what="loss", index=0, iteration=0, x=np.zeros(1), message="m"
+    )
+    bad, good = (
+        Reply(
+            losses=np.full((1, 1), value),
+            constraints=np.empty((1, 0)),
+            failures=failures,
+        )
+        for value, failures in ((np.nan, (failure,)), (1.0, ()))
+    )
+    for number in range(200):
+        assert not handler.is_enough  # never before there are so many
+        handler.count([good if number % every else bad])
+    assert handler.is_enough is is_enough
 
 
 @pytest.mark.parametrize("policy", ["resample", "penalise"])

@@ -176,3 +176,12 @@ def test_any_bytes_behind_the_magic_are_refused(content: bytes) -> None:
     for start in (b"", MAGIC, MAGIC + struct.pack("<I", FORMAT)):
         with pytest.raises(CheckpointError):
             unpack(resealed(start + content + bytes(32)))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"1.5", b'{"a":1e3}', b"NaN", b"[-Infinity]", b'{"a":1,"a":2}', b'"\xc3\xa9"'],
+)
+def test_only_integers_and_single_names_are_read(content: bytes) -> None:
+    with pytest.raises(CheckpointError, match="JSON cannot be read"):
+        load_json(content)

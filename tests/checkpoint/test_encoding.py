@@ -223,3 +223,18 @@ def test_a_method_from_elsewhere_cannot_be_saved() -> None:
 
     with pytest.raises(InputError, match="method of the library, got Own"):
         settings_of(Own())
+
+
+@pytest.mark.parametrize("cell", FEW[:3], ids=str)
+def test_a_state_that_does_not_fit_the_problem_is_refused(cell: Cell) -> None:
+    made = trip(cell)
+    size = made.problem.size
+    larger = replace(
+        size,
+        dim=size.dim + 1,
+        lower=np.zeros(size.dim + 1),
+        upper=np.ones(size.dim + 1),
+    )
+    for state in made.states:
+        with pytest.raises(CheckpointError, match="does not fit the problem"):
+            there_and_back(state, larger)

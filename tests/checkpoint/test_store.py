@@ -241,10 +241,14 @@ def test_a_journal_alone_is_no_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("n_files", [200, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_no_corrupted_checkpoint_is_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_files: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    n_files: int,
+    record_property: Callable[[str, object], None],
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     folder = filled(tmp_path / "run")
+    n_missed = 0
     path = newest(folder)
     content = path.read_bytes()
     rng = np.random.Generator(np.random.Philox(key=n_files))
@@ -259,7 +263,10 @@ def test_no_corrupted_checkpoint_is_loaded(
                 for place in places:
                     changed[place // 8] ^= 1 << (place % 8)
             path.write_bytes(bytes(changed))
-            assert loaded(folder) == 2
+            n_missed += loaded(folder) != 2
+    record_property("corruptions", n_files)
+    record_property("undetected", n_missed)
+    assert n_missed == 0
 
 
 # --------------------------------------------------------------------- deaths in a save
@@ -538,3 +545,19 @@ def test_two_stores_of_one_process_exclude_each_other(tmp_path: Path) -> None:
         opened(tmp_path)
     store.close()
     opened(tmp_path).close()
+
+
+def test_a_damaged_checkpoint_outlives_the_saves_that_follow(tmp_path: Path) -> None:
+    folder = filled(tmp_path / "run", 2)
+    oldest = folder / "checkpoint-00000001.dszog"
+    damage("flipped", oldest)
+    damaged = oldest.read_bytes()
+    store = opened(folder)
+    assert load(store) == 2
+    for number in range(3, 7):
+        store.save({}, content_of(number))
+    store.close()
+
+    assert oldest.read_bytes() == damaged
+    assert not (folder / "checkpoint-00000002.dszog").exists()
+    assert loaded(folder) == 6
