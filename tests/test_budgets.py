@@ -38,7 +38,6 @@ from dszog import (
 )
 from dszog._arrays import FloatArray, IntArray
 from dszog.failures import POLICIES
-from dszog.solver import GRACE
 from tests.contracts.helpers import FEASIBLE_METHODS
 
 # ------------------------------------------------------- E1: random configurations
@@ -661,7 +660,7 @@ def test_after_ctrl_c_the_check_takes_no_longer_than_its_grace(clock: Clock) -> 
 
         result = dszog.minimize(fun, [0.5, 0.5], constraints, seed=0, callback=press)
         assert result.status == Status.INTERRUPTED
-        assert clock.now - pressed[0] <= 2.0 * GRACE
+        assert clock.now - pressed[0] <= 2.0  # a second, and what was begun in it
 
 
 def test_a_callback_that_has_seen_enough_ends_the_run_as_planned() -> None:

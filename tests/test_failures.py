@@ -1065,26 +1065,37 @@ def test_a_rising_rate_of_failures_stops_the_run_soon_after_one_in_ten(
         assert n_points - over <= WINDOW
 
 
+FAILURE = dszog.query.Failure(
+    kind="not finite", what="loss", index=0, iteration=0, x=np.zeros(1), message="m"
+)
+FAILED, KNOWN = (
+    Reply(
+        losses=np.full((1, 1), value), constraints=np.empty((1, 0)), failures=failures
+    )
+    for value, failures in ((np.nan, (FAILURE,)), (1.0, ()))
+)
+
+
 @pytest.mark.parametrize(("every", "is_enough"), [(9, True), (10, False)])
 def test_more_than_one_in_ten_of_the_last_200_points_are_enough(
     every: int, is_enough: bool
 ) -> None:
     handler = FailureHandler("resample")
-    failure = dszog.query.Failure(
-        kind="not finite", what="loss", index=0, iteration=0, x=np.zeros(1), message="m"
-    )
-    bad, good = (
-        Reply(
-            losses=np.full((1, 1), value),
-            constraints=np.empty((1, 0)),
-            failures=failures,
-        )
-        for value, failures in ((np.nan, (failure,)), (1.0, ()))
-    )
     for number in range(200):
         assert not handler.is_enough  # never before there are so many
-        handler.count([good if number % every else bad])
+        handler.count([KNOWN if number % every else FAILED])
     assert handler.is_enough is is_enough
+
+
+def test_twenty_points_in_a_row_are_enough_and_nineteen_are_not() -> None:
+    handler = FailureHandler("resample")
+    handler.count(19 * [FAILED])
+    assert not handler.is_enough
+    handler.count([KNOWN])
+    handler.count(19 * [FAILED])
+    assert not handler.is_enough
+    handler.count([FAILED])
+    assert handler.is_enough
 
 
 @pytest.mark.parametrize("policy", ["resample", "penalise"])
@@ -1203,4 +1214,9 @@ def test_a_value_is_not_blamed_on_the_error_of_another_query() -> None:
 def test_a_system_exit_of_user_code_does_not_end_the_program() -> None:
     with pytest.raises(EvaluationError, match=r"raised SystemExit: 3") as caught:
         dszog.minimize(lambda x: leave(), [1.0], Constraints.linear([[1.0]], 9.0))
+    assert isinstance(caught.value.__cause__, SystemExit)
+
+    vectorised = Constraints(lambda points, j: leave(), 5)
+    with pytest.raises(EvaluationError, match=r"raised SystemExit: 3") as caught:
+        dszog.minimize(lambda x: 0.0, [1.0], vectorised)
     assert isinstance(caught.value.__cause__, SystemExit)

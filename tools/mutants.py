@@ -1,6 +1,6 @@
 """Take guards away one at a time and see whether the tests notice.
 
-    python tools/mutants.py [--output FILE.json] [--only TEXT] [--skip-whole]
+    python tools/mutants.py [--output FILE] [--only TEXT] [--first N] [--skip-whole]
 
 Works on a copy of the tree; the tree itself is never changed. First the named tests are
 run on the copy as it is, and have to pass; then each mutant of tests/mutants/listed.py
@@ -23,7 +23,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("src", "tests", "pyproject.toml")
-TIMEOUT = 300.0  # seconds for the tests of one mutant
+TIMEOUT = 120.0  # seconds for the tests of one mutant
 OUTCOMES = {0: "survived", 1: "killed"}  # exit codes of pytest; others are errors
 
 sys.path.insert(0, str(ROOT))
@@ -37,6 +37,7 @@ def run_tests(copy: Path, nodes: list[str]) -> tuple[int, str]:
         "PYTHONPATH": f"{copy / 'src'}{os.pathsep}{copy}",
         "PYTHONDONTWRITEBYTECODE": "1",
         "DSZOG_KERNELS": "numpy",  # the plain form is what is mutated
+        "HYPOTHESIS_PROFILE": "mutants",
     }
     words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     words += ["-m", "not slow", *(f"tests/{node}" for node in nodes)]
@@ -82,11 +83,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--output", type=Path, help="file for the figures, as JSON")
     parser.add_argument("--only", default="", help="a part of the names to try")
+    parser.add_argument("--first", type=int, default=1, help="number to begin with")
     parser.add_argument(
         "--skip-whole", action="store_true", help="do not run the tests as they are"
     )
     asked = parser.parse_args()
     chosen = [mutant for mutant in MUTANTS if asked.only in mutant.name]
+    chosen = chosen[asked.first - 1 :]
     with tempfile.TemporaryDirectory() as name:
         copy = Path(name)
         for part in COPIED:
@@ -102,7 +105,7 @@ def main() -> int:
                 print(f"The tests fail without any mutant:\n{said}")
                 return 1
         found = []
-        for number, mutant in enumerate(chosen, 1):
+        for number, mutant in enumerate(chosen, asked.first):
             found.append(try_mutant(copy, mutant))
             last = found[-1]
             outcome, seconds = last["outcome"], last["seconds"]

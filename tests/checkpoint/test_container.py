@@ -137,6 +137,8 @@ WRONG_HEADERS: dict[str, Any] = {
     "unknown type": {"facts": {}, "arrays": [["|O", [5]], ["<i8", [6]]]},
     "type in a list": {"facts": {}, "arrays": [[["<f8"], [5]], ["<i8", [6]]]},
     "negative": {"facts": {}, "arrays": [["<f8", [-5]], ["<i8", [6]]]},
+    "negative twice": {"facts": {}, "arrays": [["<f8", [-5, -1]], ["<i8", [6]]]},
+    "text": {"facts": {}, "arrays": [["<f8", ["5"]], ["<i8", [6]]]},
     "huge": {"facts": {}, "arrays": [["<f8", [2**47]], ["<i8", [6]]]},
     "huge product": {"facts": {}, "arrays": [["<f8", [2**40, 2**40]]]},
     "true": {"facts": {}, "arrays": [["<f8", [True]], ["<i8", [6]]]},

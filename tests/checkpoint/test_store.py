@@ -19,6 +19,7 @@ import pytest
 
 import dszog
 from dszog.checkpoint import Store
+from dszog.checkpoint.container import unpack
 from dszog.checkpoint.files import create, read_whole, write_whole
 from dszog.errors import CheckpointError, CheckpointWarning, CheckpointWriteError
 from dszog.query import ProblemSize
@@ -325,6 +326,8 @@ def test_a_death_at_any_call_of_three_saves_leaves_a_whole_checkpoint(
             calls_wrapped(patch, before)
             save_three(folder, done)
             n_calls = len(seen)
+        for path in folder.glob("checkpoint-*.dszog"):
+            unpack(path.read_bytes())  # under its name a file is whole
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CheckpointWarning)
             found = in_new_process_state(folder)
@@ -561,3 +564,25 @@ def test_a_damaged_checkpoint_outlives_the_saves_that_follow(tmp_path: Path) -> 
     assert oldest.read_bytes() == damaged
     assert not (folder / "checkpoint-00000002.dszog").exists()
     assert loaded(folder) == 6
+
+
+def test_the_journal_before_is_synced_with_each_save(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened(tmp_path / "run")
+    store.save({}, content_of(1))
+    store.chain[-1].append(b"a reply")
+    journal = (tmp_path / "run" / "journal-00000001.dszog").stat().st_ino
+    synced: list[int] = []
+    real = os.fsync
+
+    def noted(handle: int) -> None:
+        synced.append(os.fstat(handle).st_ino)
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    store.save({}, content_of(2))
+    store.close()
+
+    # First of all: were the new one damaged, the one before has its replies.
+    assert synced[0] == journal

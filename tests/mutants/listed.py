@@ -111,7 +111,7 @@ MUTANTS: list[Mutant] = [
         (
             "MAX_IN_A_ROW = 20",
             "MAX_IN_A_ROW = 10**9",
-            "test_twenty_failures_in_a_row_stop_the_run",
+            "test_twenty_points_in_a_row_are_enough_and_nineteen_are_not",
         ),
         (
             "MAX_RATE = 0.1 ",
@@ -311,17 +311,12 @@ MUTANTS: list[Mutant] = [
         (
             "for _ in range(2):",
             "for _ in range(0):",
-            "test_a_million_nearly_equal_values_keep_their_differences",
+            "test_one_value_above_many_equal_ones_gets_its_exact_weight",
         ),
         (
             "if n_background == 0 or above >= 1.0:",
             "if n_background == 0 or above >= 2.0:",
             "test_a_background_is_projected_like_the_long_vector_it_stands_for",
-        ),
-        (
-            "values = np.asarray(values, dtype=np.float64)\n    if not",
-            "values = np.asarray(values)\n    if not",
-            "test_single_precision_values_are_projected_in_double_precision",
         ),
     ),
     *_group(
@@ -340,7 +335,7 @@ MUTANTS: list[Mutant] = [
         (
             "return weights / total, float(background / total)",
             "return weights, float(background)",
-            "test_the_weights_sum_to_one_after_each_of_3_000_updates",
+            "test_an_error_in_the_sum_is_gone_after_one_update",
         ),
         (
             "            | (self.memory != 0.0)\n",
@@ -451,11 +446,6 @@ MUTANTS: list[Mutant] = [
             "test_a_torn_tail_is_cut_and_three_restarts_lose_no_more",
         ),
         (
-            "if not 0 < length <= size - start:",
-            "if not 0 <= length <= size - start:",
-            "test_zeros_as_a_loss_of_power_leaves_them_are_cut",
-        ),
-        (
             "if head == expected:",
             "if head[:8] == expected[:8]:",
             "test_a_journal_of_another_run_or_generation_is_refused",
@@ -473,8 +463,7 @@ MUTANTS: list[Mutant] = [
         (
             "            self.chain[-1].sync()\n        write_whole(",
             "            pass\n        write_whole(",
-            "test_what_was_not_synced_may_be_lost_and_nothing_is_missing",
-            "test_the_order_of_a_save_is_write_sync_rename_sync",
+            "test_the_journal_before_is_synced_with_each_save",
         ),
         (
             *never('facts["generation"] != number'),
@@ -520,13 +509,10 @@ MUTANTS: list[Mutant] = [
         "checkpoint/test_encoding.py",
         (
             *never("not _FITS[str(item.type)](made[item.name])"),
-            "test_a_state_with_anything_else_put_in_its_place_gives_a_state_or_our_error",
-            "test_what_cannot_have_been_written_is_refused",
+            "test_a_field_of_a_wrong_type_is_refused",
         ),
         (
             *never("not _hangs_together(found, size)"),
-            "test_a_state_with_anything_else_put_in_its_place_gives_a_state_or_our_error",
-            "test_what_cannot_have_been_written_is_refused",
             "test_a_state_that_does_not_fit_the_problem_is_refused",
         ),
     ),
