@@ -197,6 +197,12 @@ ITEMS: tuple[Item, ...] = (
     Item("L5", "A run touches no network", ("security/test_no_network.py",)),
     Item("L6", "No terminal escapes in messages", ("security/test_terminal.py",)),
     Item(
+        "L8",
+        "Two hard dependencies; the wheel is the same each time",
+        ("security/test_wheel.py",),
+        none_of("wheels that differ"),
+    ),
+    Item(
         "S3",
         "Any order of ask and tell keeps the invariants",
         ("test_stateful.py",),

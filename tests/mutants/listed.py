@@ -548,7 +548,7 @@ MUTANTS: list[Mutant] = [
         (
             "indices[0] >= self._first\n            and ",
             "",
-            "test_zero_based_is_taken_on_request_only",
+            "test_a_bad_line_is_refused_by_place",
         ),
         (
             "MAX_FEATURES = 2**24",
@@ -628,7 +628,7 @@ MUTANTS: list[Mutant] = [
         (
             "    _refuse_unknown(unknown)\n",
             "",
-            "test_what_can_not_work_is_refused_before_any_user_code_is_called",
+            "test_an_unknown_argument_is_refused_with_the_nearest_one",
         ),
     ),
     *_group(
