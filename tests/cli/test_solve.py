@@ -337,11 +337,14 @@ def test_a_file_cannot_hide_an_installed_module(
 # ---------------------------------------------------------------- saved and resumed
 
 
-def interrupt_and_resume(number: int, code: int, folder: Path) -> None:
-    words = ("solve", "model.py:problem", *RUN)
-    saved = (*words, "--checkpoint", "run", "--resume", "-o", "result.json")
+STRAIGHT = ("solve", "model.py:problem", *RUN)
+SAVED = (*STRAIGHT, "--checkpoint", "run", "--resume", "-o", "result.json")
+
+
+def interrupt(number: int, code: int, folder: Path) -> None:
+    """Begin a run, send it a signal, and look at what it leaves behind."""
     (folder / "calls").write_text("")
-    process = start(*saved, PAUSE="0.02")
+    process = start(*SAVED, PAUSE="0.02")
     while (folder / "calls").stat().st_size < 20:
         time.sleep(0.02)
         assert process.poll() is None
@@ -356,28 +359,28 @@ def interrupt_and_resume(number: int, code: int, folder: Path) -> None:
     assert stopped["success"] is False
     assert 0 < stopped["nit"] < 60
 
-    n_before = (folder / "calls").stat().st_size
-    got, _, err = finish(start(*saved))
-    resumed = json.loads((folder / "result.json").read_text())
-    assert got in (0, 3), err
-    assert resumed["nit"] == 60
-    n_resumed = (folder / "calls").stat().st_size - n_before
-    (folder / "calls").write_text("")
-    finish(start(*words, "-o", "straight.json"))
-    straight = json.loads((folder / "straight.json").read_text())
-    assert resumed["digest"] == straight["digest"]
-    assert resumed["x"] == straight["x"]
-    assert n_resumed < (folder / "calls").stat().st_size  # not begun again
-
 
 def test_sigterm_saves_and_reports_and_resume_gives_the_digest_of_a_straight_run(
     model: Path, tmp_path: Path
 ) -> None:
-    interrupt_and_resume(signal.SIGTERM, 143, tmp_path)
+    interrupt(signal.SIGTERM, 143, tmp_path)
+    n_before = (tmp_path / "calls").stat().st_size
+    code, _, err = finish(start(*SAVED))
+    resumed = json.loads((tmp_path / "result.json").read_text())
+    assert code in (0, 3), err
+    assert resumed["nit"] == 60
+    n_resumed = (tmp_path / "calls").stat().st_size - n_before
+
+    (tmp_path / "calls").write_text("")
+    finish(start(*STRAIGHT, "-o", "straight.json"))
+    straight = json.loads((tmp_path / "straight.json").read_text())
+    assert resumed["digest"] == straight["digest"]
+    assert resumed["x"] == straight["x"]
+    assert n_resumed < (tmp_path / "calls").stat().st_size  # not begun again
 
 
 def test_ctrl_c_does_the_same_with_its_own_code(model: Path, tmp_path: Path) -> None:
-    interrupt_and_resume(signal.SIGINT, 130, tmp_path)
+    interrupt(signal.SIGINT, 130, tmp_path)
 
 
 def test_sigterm_while_the_file_is_run_has_its_code(model: Path) -> None:

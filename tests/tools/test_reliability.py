@@ -151,7 +151,7 @@ def marks(path: Path) -> Iterator[str]:
 
 
 def test_no_reliability_test_is_skipped_or_expected_to_fail() -> None:
-    found = []
+    found: list[str] = []
     for node in sorted({node for item in ITEMS for node in item.nodes} - ELSEWHERE):
         path = ROOT / "tests" / node
         for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
