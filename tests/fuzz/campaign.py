@@ -30,14 +30,14 @@ def campaign(target: Any, n_cases: int, seed: int, folder: Path) -> dict[str, An
     slowest = 0.0
     for _ in range(n_cases):
         case = target.case(rng)
-        before = time.perf_counter()
+        before = time.process_time()  # what others do meanwhile does not count
         try:
             found["accepted"] += bool(target.read(folder, case))
         except Exception as error:  # noqa: BLE001  (whatever is not ours to raise)
             last = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(last.filename).name}:{last.lineno}"
             escaped.append(f"{type(error).__name__} at {where}: {error!s:.200}")
-        slowest = max(slowest, time.perf_counter() - before)
+        slowest = max(slowest, time.process_time() - before)
     found["escaped"] = len(escaped)
     found["first escaped"] = sorted(set(escaped))[:N_SHOWN]
     found["slowest"] = round(slowest, 3)
