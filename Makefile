@@ -1,10 +1,12 @@
 # Everything here needs a Python >= 3.11 with pip and venv, and make; no more.
 #   make PYTHON=python3.12 test      choose the Python that .venv is made with
 #   make PYTEST_ARGS="-k name" unit  pass arguments to pytest
+#   make RELIABILITY_ARGS="--only A1 S2" reliability  some of its items
 
 PYTHON      ?= python3
 WORKERS     ?= 2
 PYTEST_ARGS ?=
+RELIABILITY_ARGS ?=
 
 # The Pythons that `test-all-pythons` asks for, each by the name python3.X or, where
 # that is not to be had, from pyenv's folder.
@@ -55,6 +57,14 @@ unit: $(VENV)/.stamp-dev ## Run the tests that take seconds
 .PHONY: slow
 slow: $(VENV)/.stamp-dev ## Run the tests that take minutes: thousands of configurations, kills
 	$(BIN)/python $(PYTEST) -m "slow and not browser" $(PYTEST_ARGS)
+
+.PHONY: reliability
+reliability: $(VENV)/.stamp-dev ## Measure what is promised: kills, damage, fuzzing, mutants (an hour or so)
+	$(BIN)/python tools/reliability.py $(RELIABILITY_ARGS)
+
+.PHONY: mutants
+mutants: $(VENV)/.stamp-dev ## Take guards away one at a time: the tests have to notice
+	$(BIN)/python tools/mutants.py
 
 .PHONY: doctest
 doctest: $(VENV)/.stamp-dev ## Run the examples in the docstrings

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(
@@ -18,5 +18,11 @@ settings.register_profile(
     print_blob=True,
     max_examples=2_000,
     suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(  # a failure is enough, the smallest one is not needed
+    "mutants",
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -38,7 +38,6 @@ from dszog import (
 )
 from dszog._arrays import FloatArray, IntArray
 from dszog.failures import POLICIES
-from dszog.solver import GRACE
 from tests.contracts.helpers import FEASIBLE_METHODS
 
 # ------------------------------------------------------- E1: random configurations
@@ -260,9 +259,12 @@ def test_no_budget_is_exceeded_and_every_call_is_counted(kind: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_budget_is_exceeded_in_2000_random_configurations(kind: str) -> None:
+def test_no_budget_is_exceeded_in_2000_random_configurations(
+    kind: str, record_property: Callable[[str, object], None]
+) -> None:
     found = complaints(kind, range(250))
-    print(f"{kind}: {len(found)} of 250 configurations")
+    record_property("configurations", 250)
+    record_property("exceeded or miscounted", len(found))
     assert not found
 
 
@@ -370,10 +372,11 @@ def test_no_method_exceeds_its_budget_and_every_call_is_counted(method: str) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_no_method_exceeds_its_budget_in_2000_random_configurations(
-    method: str,
+    method: str, record_property: Callable[[str, object], None]
 ) -> None:
     found = complaints_about(method, range(225))
-    print(f"{method}: {len(found)} of 225 configurations")
+    record_property("configurations", 225)
+    record_property("exceeded or miscounted", len(found))
     assert not found
 
 
@@ -637,9 +640,12 @@ def test_ctrl_c_anywhere_in_the_loop_returns_a_result() -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_at_200_random_moments_returns_a_result() -> None:
+def test_ctrl_c_at_200_random_moments_returns_a_result(
+    record_property: Callable[[str, object], None],
+) -> None:
     lost = lost_results(200, seed=1)
-    print(f"lost {len(lost)} of 200")
+    record_property("interrupts", 200)
+    record_property("results lost", len(lost))
     assert lost == []
 
 
@@ -655,7 +661,7 @@ def test_after_ctrl_c_the_check_takes_no_longer_than_its_grace(clock: Clock) -> 
 
         result = dszog.minimize(fun, [0.5, 0.5], constraints, seed=0, callback=press)
         assert result.status == Status.INTERRUPTED
-        assert clock.now - pressed[0] <= 2.0 * GRACE
+        assert clock.now - pressed[0] <= 2.0  # a second, and what was begun in it
 
 
 def test_a_callback_that_has_seen_enough_ends_the_run_as_planned() -> None:

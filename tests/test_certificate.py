@@ -468,7 +468,9 @@ M = 10**6
 
 
 @pytest.mark.parametrize("share", [0.0, 1e-4, 1e-3, 1e-2, 0.1])
-def test_the_bound_covers_a_planted_share_in_95_of_100_checks(share: float) -> None:
+def test_the_bound_covers_a_planted_share_in_95_of_100_checks(
+    share: float, record_property: Callable[[str, object], None]
+) -> None:
     n_repeats, n_drawn = 2000, 400
 
     def planted(j: IntArray) -> FloatArray:
@@ -483,6 +485,8 @@ def test_the_bound_covers_a_planted_share_in_95_of_100_checks(share: float) -> N
         ]
     )
     coverage = (bounds >= share).mean()
+    record_property("checks", n_repeats)
+    record_property("least coverage", float(coverage))
     assert coverage >= 0.95 - 2.0 * math.sqrt(0.95 * 0.05 / n_repeats)
     # And it says something: not far above the share, as far as k draws can tell.
     assert np.median(bounds) < share + 3.0 * math.sqrt(share / n_drawn) + 4.0 / n_drawn

@@ -360,9 +360,13 @@ def test_the_nan_well_never_gives_a_false_success(policy: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
-def test_the_nan_well_never_gives_a_false_success_over_100_seeds(policy: str) -> None:
+def test_the_nan_well_never_gives_a_false_success_over_100_seeds(
+    policy: str, record_property: Callable[[str, object], None]
+) -> None:
     n_false, n_met, n_runs = well_outcomes(range(100), policy)
-    print(f"NaN well, {policy}: {n_false} false of {n_runs}, {n_met} met the well")
+    record_property("runs", n_runs)
+    record_property("runs that met unknown values", n_met)
+    record_property("false successes", n_false)
     assert n_runs == 100 * len(WELL_STARTS)
     assert n_met >= n_runs / 3
     assert n_false == 0
@@ -1062,6 +1066,39 @@ def test_a_rising_rate_of_failures_stops_the_run_soon_after_one_in_ten(
         assert n_points - over <= WINDOW
 
 
+FAILURE = dszog.query.Failure(
+    kind="not finite", what="loss", index=0, iteration=0, x=np.zeros(1), message="m"
+)
+FAILED, KNOWN = (
+    Reply(
+        losses=np.full((1, 1), value), constraints=np.empty((1, 0)), failures=failures
+    )
+    for value, failures in ((np.nan, (FAILURE,)), (1.0, ()))
+)
+
+
+@pytest.mark.parametrize(("every", "is_enough"), [(9, True), (10, False)])
+def test_more_than_one_in_ten_of_the_last_200_points_are_enough(
+    every: int, is_enough: bool
+) -> None:
+    handler = FailureHandler("resample")
+    for number in range(200):
+        assert not handler.is_enough  # never before there are so many
+        handler.count([KNOWN if number % every else FAILED])
+    assert handler.is_enough is is_enough
+
+
+def test_twenty_points_in_a_row_are_enough_and_nineteen_are_not() -> None:
+    handler = FailureHandler("resample")
+    handler.count(19 * [FAILED])
+    assert not handler.is_enough
+    handler.count([KNOWN])
+    handler.count(19 * [FAILED])
+    assert not handler.is_enough
+    handler.count([FAILED])
+    assert handler.is_enough
+
+
 @pytest.mark.parametrize("policy", ["resample", "penalise"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_low_rate_of_failures_does_not_stop_the_run(seed: int, policy: str) -> None:
@@ -1178,4 +1215,9 @@ def test_a_value_is_not_blamed_on_the_error_of_another_query() -> None:
 def test_a_system_exit_of_user_code_does_not_end_the_program() -> None:
     with pytest.raises(EvaluationError, match=r"raised SystemExit: 3") as caught:
         dszog.minimize(lambda x: leave(), [1.0], Constraints.linear([[1.0]], 9.0))
+    assert isinstance(caught.value.__cause__, SystemExit)
+
+    vectorised = Constraints(lambda points, j: leave(), 5)
+    with pytest.raises(EvaluationError, match=r"raised SystemExit: 3") as caught:
+        dszog.minimize(lambda x: 0.0, [1.0], vectorised)
     assert isinstance(caught.value.__cause__, SystemExit)

@@ -1204,3 +1204,18 @@ def test_a_problem_brings_its_own_constraints_and_bounds() -> None:
         with pytest.raises(InputError, match=r"brings its own .*, got others beside"):
             minimize(problem, seed=0, **beside)
     assert tally.n_calls == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("max_querys", "Did you mean 'max_queries'"), ("penalty", "field of the method")],
+)
+def test_an_unknown_argument_is_refused_with_the_nearest_one(
+    name: str, hint: str
+) -> None:
+    def never(x: object) -> float:
+        raise AssertionError("called")
+
+    more: dict[str, Any] = {name: 3}
+    with pytest.raises(InputTypeError, match=f"no argument '{name}'.*{hint}"):
+        minimize(never, [1.0], Constraints.linear([[1.0]], [1.0]), **more)

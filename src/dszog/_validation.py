@@ -312,5 +312,21 @@ def shown(value: Any, width: int = 60) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
+def printable(text: str, keep: str = "") -> str:
+    r"""Return text in which nothing steers a terminal or hides what follows.
+
+    Control characters, escapes and marks that turn the direction of writing appear as
+    Python writes them, but for those in `keep`.
+
+    Examples
+    --------
+    >>> printable("red: \x1b[31m")
+    'red: \\x1b[31m'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
+
+
 def _name(owner: object) -> str:
     return owner if isinstance(owner, str) else type(owner).__name__

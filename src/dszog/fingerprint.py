@@ -12,6 +12,7 @@ import scipy
 
 from dszog import kernels
 from dszog._arrays import FloatArray, IntArray
+from dszog._validation import printable
 from dszog.checkpoint import settings_of
 from dszog.problem import Problem
 
@@ -60,12 +61,17 @@ def surroundings(library: str) -> dict[str, str]:
 
 
 def differences(there: dict[str, str], here: dict[str, str]) -> list[str]:
-    """Return what differs, in words."""
+    """Return what differs, in words; what is there may be anybody's words."""
     return [
-        f"{name} ({there.get(name, 'nothing')} there, {here.get(name, 'nothing')} here)"
+        f"{printable(name[:MOST_SHOWN])} "
+        f"({_said(there, name)} there, {_said(here, name)} here)"
         for name in sorted({*there, *here})
         if there.get(name) != here.get(name)
     ]
+
+
+def _said(facts: dict[str, str], name: str) -> str:
+    return printable(facts.get(name, "nothing")[: 2 * MOST_SHOWN])
 
 
 def _short(text: str) -> str:

@@ -137,6 +137,8 @@ WRONG_HEADERS: dict[str, Any] = {
     "unknown type": {"facts": {}, "arrays": [["|O", [5]], ["<i8", [6]]]},
     "type in a list": {"facts": {}, "arrays": [[["<f8"], [5]], ["<i8", [6]]]},
     "negative": {"facts": {}, "arrays": [["<f8", [-5]], ["<i8", [6]]]},
+    "negative twice": {"facts": {}, "arrays": [["<f8", [-5, -1]], ["<i8", [6]]]},
+    "text": {"facts": {}, "arrays": [["<f8", ["5"]], ["<i8", [6]]]},
     "huge": {"facts": {}, "arrays": [["<f8", [2**47]], ["<i8", [6]]]},
     "huge product": {"facts": {}, "arrays": [["<f8", [2**40, 2**40]]]},
     "true": {"facts": {}, "arrays": [["<f8", [True]], ["<i8", [6]]]},
@@ -176,3 +178,12 @@ def test_any_bytes_behind_the_magic_are_refused(content: bytes) -> None:
     for start in (b"", MAGIC, MAGIC + struct.pack("<I", FORMAT)):
         with pytest.raises(CheckpointError):
             unpack(resealed(start + content + bytes(32)))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"1.5", b'{"a":1e3}', b"NaN", b"[-Infinity]", b'{"a":1,"a":2}', b'"\xc3\xa9"'],
+)
+def test_only_integers_and_single_names_are_read(content: bytes) -> None:
+    with pytest.raises(CheckpointError, match="JSON cannot be read"):
+        load_json(content)

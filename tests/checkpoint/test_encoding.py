@@ -223,3 +223,31 @@ def test_a_method_from_elsewhere_cannot_be_saved() -> None:
 
     with pytest.raises(InputError, match="method of the library, got Own"):
         settings_of(Own())
+
+
+@pytest.mark.parametrize("cell", FEW[:3], ids=str)
+def test_a_state_that_does_not_fit_the_problem_is_refused(cell: Cell) -> None:
+    made = trip(cell)
+    size = made.problem.size
+    larger = replace(
+        size,
+        dim=size.dim + 1,
+        lower=np.zeros(size.dim + 1),
+        upper=np.ones(size.dim + 1),
+    )
+    for state in made.states:
+        with pytest.raises(CheckpointError, match="does not fit the problem"):
+            there_and_back(state, larger)
+
+
+@pytest.mark.parametrize("name", ["iteration", "seed", "x"])
+@pytest.mark.parametrize("wrong", ["text", {"float": "0x1p1"}, None, True])
+def test_a_field_of_a_wrong_type_is_refused(name: str, wrong: Any) -> None:
+    made = trip(FEW[0])
+    arrays: list[Any] = []
+    tree = encode(made.states[-1], arrays)
+    items = tree["object"][1]
+    (place,) = [i for i, (key, _) in enumerate(items) if key == name]
+    items[place] = [name, wrong]
+    with pytest.raises(CheckpointError, match=f"`{name}` of a .* has a wrong type"):
+        decode(tree, arrays, made.problem.size)

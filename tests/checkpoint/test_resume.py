@@ -23,7 +23,9 @@ from hypothesis import strategies as st
 import dszog
 import dszog.checkpoint.store as store_module
 from dszog import CheckpointError, CheckpointWarning, CheckpointWriteError, Constraints
+from dszog.checkpoint import Recorder
 from dszog.checkpoint.container import pack, unpack
+from dszog.query import Cost
 from tests.checkpoint.cells import CELLS, Cell, Killed
 
 DSZOG_CELL = CELLS[0]
@@ -712,7 +714,7 @@ def is_where_it_was_made() -> bool:
     ],
 )
 def test_killed_processes_leave_what_the_next_one_needs(
-    n_kills: int, seed: int
+    n_kills: int, seed: int, record_property: Callable[[str, object], None]
 ) -> None:
     script = Path(__file__).with_name("kill_loop.py")
     root = Path(__file__).parents[2]
@@ -727,7 +729,40 @@ def test_killed_processes_leave_what_the_next_one_needs(
 
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
+    for figure in ("kills", "runs", "mismatches"):
+        record_property(figure, found[figure])
+    record_property("evaluations lost beyond the batch", max(found["most lost"], 0))
     assert found["kills"] >= n_kills
     assert found["runs"] > 0
     assert found["mismatches"] == 0
     assert found["most lost"] <= 0
+
+
+def test_a_journal_of_other_questions_is_not_played(tmp_path: Path) -> None:
+    store = store_module.Store(tmp_path, resume=True, library="0")
+    store.save({}, {})
+    indices = np.arange(2)
+    asked, other = (
+        (dszog.Query.at(np.full(2, place), iteration=0, losses=indices),)
+        for place in (0.0, 0.5)
+    )
+    charged = Cost(losses=2, constraints=0)
+    reply = dszog.Reply(losses=np.ones((1, 2)), constraints=np.empty((1, 0)))
+    writer = Recorder(store)
+    writer.asked(asked, charged, 0.0)
+    writer.answered((reply,), 0.1, 0.1)
+    store.close()
+
+    for queries, fits in ((asked, True), (other, False)):
+        store = store_module.Store(tmp_path, resume=True, library="0")
+        size = DSZOG_CELL.problem().size
+        store.load(size, lambda about: None, lambda content: content)
+        reader = Recorder(store)
+        if fits:
+            played = reader.played(queries, charged)
+            assert played is not None
+            assert np.array_equal(played.replies[0].losses, reply.losses)
+        else:
+            with pytest.raises(CheckpointError, match="answers other questions"):
+                reader.played(queries, charged)
+        store.close()

@@ -19,6 +19,7 @@ import pytest
 
 import dszog
 from dszog.checkpoint import Store
+from dszog.checkpoint.container import unpack
 from dszog.checkpoint.files import create, read_whole, write_whole
 from dszog.errors import CheckpointError, CheckpointWarning, CheckpointWriteError
 from dszog.query import ProblemSize
@@ -65,6 +66,12 @@ def filled(folder: Path, n_saves: int = 3) -> Path:
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+def unread(path: Path) -> tuple[int, ...]:
+    """Return what writing changes of a file; reading may set its access time."""
+    found = path.lstat()
+    return found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns
 
 
 def newest(folder: Path) -> Path:
@@ -148,7 +155,7 @@ def test_a_damaged_newest_is_named_and_the_one_before_is_used(
     folder = filled(tmp_path / "run")
     damage(how, newest(folder))
     bad = newest(folder)
-    before = bad.lstat()
+    before = unread(bad)
 
     store = opened(folder)
     with pytest.warns(CheckpointWarning, match=r"-00000003.*00000002\S* is used"):
@@ -163,7 +170,7 @@ def test_a_damaged_newest_is_named_and_the_one_before_is_used(
     for later in (4, 5, 6):
         store.save({}, content_of(later))
     store.close()
-    assert bad.lstat() == before  # neither deleted nor written to
+    assert unread(bad) == before  # neither deleted nor written to
     assert loaded(folder) == 6
 
 
@@ -241,10 +248,14 @@ def test_a_journal_alone_is_no_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("n_files", [200, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_no_corrupted_checkpoint_is_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_files: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    n_files: int,
+    record_property: Callable[[str, object], None],
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     folder = filled(tmp_path / "run")
+    n_missed = 0
     path = newest(folder)
     content = path.read_bytes()
     rng = np.random.Generator(np.random.Philox(key=n_files))
@@ -259,7 +270,10 @@ def test_no_corrupted_checkpoint_is_loaded(
                 for place in places:
                     changed[place // 8] ^= 1 << (place % 8)
             path.write_bytes(bytes(changed))
-            assert loaded(folder) == 2
+            n_missed += loaded(folder) != 2
+    record_property("corruptions", n_files)
+    record_property("undetected", n_missed)
+    assert n_missed == 0
 
 
 # --------------------------------------------------------------------- deaths in a save
@@ -318,6 +332,8 @@ def test_a_death_at_any_call_of_three_saves_leaves_a_whole_checkpoint(
             calls_wrapped(patch, before)
             save_three(folder, done)
             n_calls = len(seen)
+        for path in folder.glob("checkpoint-*.dszog"):
+            unpack(path.read_bytes())  # under its name a file is whole
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CheckpointWarning)
             found = in_new_process_state(folder)
@@ -538,3 +554,41 @@ def test_two_stores_of_one_process_exclude_each_other(tmp_path: Path) -> None:
         opened(tmp_path)
     store.close()
     opened(tmp_path).close()
+
+
+def test_a_damaged_checkpoint_outlives_the_saves_that_follow(tmp_path: Path) -> None:
+    folder = filled(tmp_path / "run", 2)
+    oldest = folder / "checkpoint-00000001.dszog"
+    damage("flipped", oldest)
+    damaged = oldest.read_bytes()
+    store = opened(folder)
+    assert load(store) == 2
+    for number in range(3, 7):
+        store.save({}, content_of(number))
+    store.close()
+
+    assert oldest.read_bytes() == damaged
+    assert not (folder / "checkpoint-00000002.dszog").exists()
+    assert loaded(folder) == 6
+
+
+def test_the_journal_before_is_synced_with_each_save(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened(tmp_path / "run")
+    store.save({}, content_of(1))
+    store.chain[-1].append(b"a reply")
+    journal = (tmp_path / "run" / "journal-00000001.dszog").stat().st_ino
+    synced: list[int] = []
+    real = os.fsync
+
+    def noted(handle: int) -> None:
+        synced.append(os.fstat(handle).st_ino)
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    store.save({}, content_of(2))
+    store.close()
+
+    # First of all: were the new one damaged, the one before has its replies.
+    assert synced[0] == journal

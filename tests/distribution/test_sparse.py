@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from itertools import product
 from typing import Any, cast
@@ -374,7 +374,8 @@ def test_constraints_that_are_no_longer_violated_rejoin_the_background() -> None
     np.testing.assert_array_equal(weights.indices, later)
 
 
-def test_a_constraint_with_a_remembered_penalty_is_not_forgotten() -> None:
+@pytest.mark.parametrize("small", [1e-3, 1e-25])
+def test_a_constraint_with_a_remembered_penalty_is_not_forgotten(small: float) -> None:
     step = DualStep(
         step_size=0.01,
         averaging=0.9,
@@ -389,7 +390,7 @@ def test_a_constraint_with_a_remembered_penalty_is_not_forgotten() -> None:
     dense = DenseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
     for i in range(100):  # 3 is seen once; what is remembered of it goes on counting
         indices = np.array([3, 4]) if i == 0 else np.array([4, 5])
-        penalties = np.array([1e-3, 1.0]) if i == 0 else np.array([1.0, 0.0])
+        penalties = np.array([small, 1.0]) if i == 0 else np.array([1.0, 0.0])
         sparse = sparse.learn(indices, penalties, step, i == 0)
         dense = dense.learn(indices, penalties, step, i == 0)
     assert 3 in sparse.indices
@@ -417,6 +418,16 @@ def test_the_weights_sum_to_one_after_each_of_3_000_updates(
     worst = drift(3_000)
     record_property("largest drift of the sum", worst)
     assert worst <= 1e-14
+
+
+def test_an_error_in_the_sum_is_gone_after_one_update() -> None:
+    m = 1_009
+    step = published_step(mixing=0.5, averaging=0.5)
+    start = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
+    wrong = replace(start, background_weight=start.background_weight * (1 + 1e-6))
+    assert abs(total(wrong) - 1.0) > 9e-7
+    moved = wrong.learn(np.arange(5), np.ones(5), step, True)
+    assert abs(total(moved) - 1.0) <= 1e-14
 
 
 @pytest.mark.slow

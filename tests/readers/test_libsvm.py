@@ -242,6 +242,8 @@ def test_an_index_above_the_told_number_of_columns_is_refused() -> None:
 def test_many_columns_must_be_told() -> None:
     assert read(f"1 {MAX_FEATURES}:1\n").X.shape == (1, MAX_FEATURES)
     assert read("1 50000000:1\n", 50_000_000).X.shape == (1, 50_000_000)
+    with pytest.raises(InputError, match=r"above 16777216. If it is right, pass `n_f"):
+        read("1 50000000:1\n")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import time
 from pathlib import Path
 
@@ -13,6 +12,7 @@ try:
 except ImportError:  # pragma: no cover  (Windows)
     fcntl = None  # type: ignore[assignment]
 
+from dszog._validation import printable
 from dszog.checkpoint.files import PRIVATE, write_all
 from dszog.errors import CheckpointError
 
@@ -55,7 +55,7 @@ class FolderLock:
     def _sign(self) -> None:
         """Say who holds the lock; for people, so nothing depends on it."""
         now = time.strftime("%Y-%m-%d %H:%M:%S %z")
-        who = {"pid": os.getpid(), "host": socket.gethostname(), "started": now}
+        who = {"pid": os.getpid(), "host": os.uname().nodename, "started": now}
         try:
             os.ftruncate(self._handle, 0)
             write_all(self._handle, json.dumps(who).encode())
@@ -77,4 +77,4 @@ def _owner(handle: int) -> str:
         pid, host, started = int(who["pid"]), str(who["host"]), str(who["started"])
     except (OSError, ValueError, KeyError, TypeError):
         return "a process that has not signed yet"
-    return f"process {pid} on {host}, started {started}"
+    return f"process {pid} on {printable(host)}, started {printable(started)}"

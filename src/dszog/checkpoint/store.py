@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from dszog._validation import printable
 from dszog.checkpoint.container import dump_json, load_json, pack, unpack
 from dszog.checkpoint.encoding import Arrays, decode, encode
 from dszog.checkpoint.files import TEMPORARY, make_folder, read_whole, write_whole
@@ -28,7 +29,7 @@ SAVE_SHARE = 0.005  # of the time may go into saving
 MAX_JOURNAL = 2**28  # bytes after which a journal is replaced by a checkpoint
 SET_ASIDE = ".aside"
 
-_NAME = re.compile(r"(checkpoint|journal)-(\d{8})\.dszog")
+_NAME = re.compile(r"(checkpoint|journal)-([0-9]{8})\.dszog")
 
 
 Made = TypeVar("Made")
@@ -196,7 +197,9 @@ class Store:
         self._warn(f"{'; '.join(bad)}. {used} is used instead: {lost}.")
 
     def _warn(self, text: str) -> None:
-        warnings.warn(f"{self.folder}: {text}", CheckpointWarning, stacklevel=2)
+        warnings.warn(
+            f"{printable(str(self.folder))}: {text}", CheckpointWarning, stacklevel=2
+        )
 
     # ------------------------------------------------------------------------- writing
 

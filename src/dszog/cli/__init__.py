@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 
 def main() -> None:
@@ -20,4 +21,19 @@ def main() -> None:
             'pip install "dszog[cli,viz]". The library works without it: '
             "import dszog."
         )
-    app()
+    sys.exit(_run(app))
+
+
+def _run(app: Any) -> int:
+    """Run what was typed; wrong usage is one line on standard error and exit code 2."""
+    from cyclopts import CycloptsError
+
+    from dszog._validation import printable
+
+    try:
+        app(exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        text = printable(" ".join(str(error).split()))
+        print(f"dszog: {text} See: dszog --help.", file=sys.stderr)
+        return 2
+    return 0

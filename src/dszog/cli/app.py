@@ -55,6 +55,97 @@ def demo(
 
 
 @app.command
+def solve(
+    problem: str,
+    /,
+    *,
+    method: str = "dszog",
+    settings: Annotated[
+        tuple[str, ...], Parameter(name="--set", negative="", consume_multiple=False)
+    ] = (),
+    max_queries: int | None = None,
+    max_iterations: int | None = None,
+    max_time: float | None = None,
+    constraint_tol: float | None = None,
+    seed: int | None = None,
+    evaluator: str | None = None,
+    on_failure: str | None = None,
+    checkpoint: Path | None = None,
+    resume: Annotated[bool, Parameter(negative="")] = False,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+) -> None:
+    """Solve a problem of your own, and say what the answer rests on.
+
+    FILE.py:NAME names a dszog.Problem in a Python file, or a function without arguments
+    that returns one. The file is run; no folder is searched for modules because of it.
+    Ctrl-C and SIGTERM end the run with the best point so far, and with --checkpoint the
+    same command goes on with it under --resume.
+
+    For example:
+
+    dszog solve model.py:problem --max-queries 100000
+
+    dszog solve model.py:problem --set penalty=10 --set directions=sphere
+
+    dszog solve model.py:problem --checkpoint run-1 --resume -o result.json
+
+    Exit codes: 0 success; 3 the run ended without one (stopped early, or the
+    constraints are not met); 130 Ctrl-C; 143 SIGTERM; 2 wrong usage; 1 other errors.
+
+    Parameters
+    ----------
+    problem
+        FILE.py:NAME.
+    method
+        One of dszog, zoscgd, fzfw, fzcgs, fcgs, accszofw, accszofw_storm, zopsgd,
+        acczomda.
+    settings
+        name=value, a setting of the method; may be given several times.
+    max_queries
+        Values of losses and constraints that may be evaluated in all.
+    max_iterations
+        Iterations; 2000 if there is no budget at all.
+    max_time
+        Seconds.
+    constraint_tol
+        How large a violation may remain for a success; 0.01 if not given.
+    seed
+        Same seed, same run. Drawn and reported if not given.
+    evaluator
+        What calls your functions: serial if not given.
+    on_failure
+        raise, resample or penalise: what to do about values that are not numbers.
+    checkpoint
+        Folder to save the run to.
+    resume
+        Go on with the run in --checkpoint; begin one if there is none.
+    output
+        File for the result, as JSON.
+    """
+    from dszog.cli.solve import Request, solve_command
+
+    arguments = {
+        "max_queries": max_queries,
+        "max_iterations": max_iterations,
+        "max_time": max_time,
+        "constraint_tol": constraint_tol,
+        "seed": seed,
+        "evaluator": evaluator,
+        "on_failure": on_failure,
+    }
+    request = Request(
+        target=problem,
+        method=method,
+        settings=settings,
+        arguments=arguments,
+        checkpoint=checkpoint,
+        resume=resume,
+        output=output,
+    )
+    sys.exit(solve_command(Console(), request))
+
+
+@app.command
 def paper(
     *tables: str,
     output: Annotated[Path, Parameter(name=("--output", "-o"))] = Path("dszog-paper"),

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from dszog._validation import check_count, shown
+from dszog._validation import check_count, printable, shown
 from dszog.errors import InputError, InputTypeError
 
 FilePath: TypeAlias = str | os.PathLike[str]
@@ -51,8 +51,8 @@ def read_content(path: FilePath, *, max_bytes: int = MAX_BYTES) -> bytes:
     for magic, what in _REFUSED.items():
         if packed.startswith(magic):
             raise InputError(
-                f"{name}: the file is {what}, which is not read. Unpack or convert it "
-                "to text, and pass that file."
+                f"{printable(name)}: the file is {what}, which is not read. Unpack or "
+                "convert it to text, and pass that file."
             )
     for magic, unpacker in _UNPACKERS.items():
         if packed.startswith(magic):
@@ -74,13 +74,18 @@ def file_name(path: FilePath) -> str:
     return name
 
 
+def file_label(path: FilePath) -> str:
+    """Return a path for a message, in which nothing steers a terminal."""
+    return printable(file_name(path))
+
+
 def _read(name: str, limit: int) -> bytes:
     try:
         # A pipe or a device could block or go on forever: look before opening.
         if not stat.S_ISREG(os.stat(name).st_mode):
             raise InputError(
-                f"{name}: not a regular file. Pass the path of a file, not of a "
-                "folder, a pipe or a device."
+                f"{printable(name)}: not a regular file. Pass the path of a file, not "
+                "of a folder, a pipe or a device."
             )
         with open(name, "rb") as file:
             content = file.read(limit + 1)
@@ -106,23 +111,24 @@ def _unpacked(
     while packed:
         if len(members) == _MAX_MEMBERS:
             raise InputError(
-                f"{name}: the file holds more than {_MAX_MEMBERS} compressed streams. "
-                "Unpack it first, and pass the unpacked file."
+                f"{printable(name)}: the file holds more than {_MAX_MEMBERS} "
+                "compressed streams. Unpack it first, and pass the unpacked file."
             )
         stream = unpacker()
         try:
             member = stream.decompress(packed, limit - size + 1)
         except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
             raise InputError(
-                f"{name}: the compressed file is damaged ({error}). Get it again."
+                f"{printable(name)}: the compressed file is damaged ({error}). Get it "
+                "again."
             ) from None
         size += len(member)
         if size > limit:
             raise _too_large(name, limit)
         if not stream.eof:
             raise InputError(
-                f"{name}: the compressed file is cut off after {size} unpacked bytes. "
-                "Get it again."
+                f"{printable(name)}: the compressed file is cut off after {size} "
+                "unpacked bytes. Get it again."
             )
         members.append(member)
         packed = stream.unused_data
@@ -131,6 +137,6 @@ def _unpacked(
 
 def _too_large(name: str, limit: int) -> InputError:
     return InputError(
-        f"{name}: the content is larger than {limit} bytes, the most that is read. "
-        "Is it the right file? If so, unpack it and pass a larger `max_bytes`."
+        f"{printable(name)}: the content is larger than {limit} bytes, the most that "
+        "is read. Is it the right file? If so, unpack it and pass a larger `max_bytes`."
     )

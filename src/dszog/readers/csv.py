@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog._validation import check_count, check_flag, did_you_mean, shown
 from dszog.errors import InputError, InputTypeError
-from dszog.readers.content import MAX_BYTES, FilePath, file_name
+from dszog.readers.content import MAX_BYTES, FilePath, file_label, file_name
 from dszog.readers.lines import NUMBER, place_error, quoted, read_lines
 
 _NUMBER = re.compile(NUMBER)
@@ -97,7 +97,7 @@ class Table:
     def _column(self, name: str) -> tuple[str, ...]:
         if not isinstance(name, str) or name not in self._columns:
             raise InputError(
-                f"{self.file}: there is no column {shown(name)}."
+                f"{file_label(self.file)}: there is no column {shown(name)}."
                 f"{did_you_mean(name, self.names)} The columns are "
                 f"{shown(', '.join(self.names), 200)}."
             )
@@ -204,7 +204,7 @@ def _check_delimiter(delimiter: str) -> None:
 
 
 def _checked_names(path: FilePath, line: int, names: list[str]) -> tuple[str, ...]:
-    where = f"{file_name(path)}, line {line}" if line else "read_csv: `names`"
+    where = f"{file_label(path)}, line {line}" if line else "read_csv: `names`"
     if not names:
         raise InputError(f"{where}: there are no names. Pass one for each column.")
     for place, name in enumerate(names):
@@ -239,6 +239,6 @@ def _wrong_width(
 
 def _no_rows(path: FilePath) -> InputError:
     return InputError(
-        f"{file_name(path)}: the file has no rows of data. Get it again, or pass "
+        f"{file_label(path)}: the file has no rows of data. Get it again, or pass "
         "`names` if its first line is data."
     )

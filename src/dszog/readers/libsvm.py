@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from dszog._arrays import FloatArray, IntArray
 from dszog._validation import check_count, check_flag
 from dszog.errors import InputError
-from dszog.readers.content import MAX_BYTES, FilePath, file_name
+from dszog.readers.content import MAX_BYTES, FilePath, file_label
 from dszog.readers.lines import NUMBER, place_error, quoted, read_lines
 
 MAX_FEATURES = 2**24
@@ -187,14 +187,14 @@ class _Rows:
     def matrix(self, n_features: int | None) -> LabelledRows:
         if not self._labels:
             raise InputError(
-                f"{file_name(self._path)}: the file has comments and no rows. Get it "
+                f"{file_label(self._path)}: the file has comments and no rows. Get it "
                 "again."
             )
         indices: IntArray = np.frombuffer(self._indices, dtype=np.int64) - self._first
         width = n_features or (int(indices.max()) + 1 if len(indices) else 0)
         if not width:
             raise InputError(
-                f"{file_name(self._path)}: no line has an index:value entry, so the "
+                f"{file_label(self._path)}: no line has an index:value entry, so the "
                 "number of columns is unknown. Pass `n_features`."
             )
         values = np.array(self._values)

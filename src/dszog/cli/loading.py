@@ -1,0 +1,156 @@
+"""A problem out of a user's file, which is named and found nowhere else."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dszog._validation import did_you_mean, printable, shown
+from dszog.errors import DszogError, InputError
+from dszog.problem import Problem
+
+
+def load_problem(target: str) -> Problem:
+    """Return the problem that ``FILE.py:name`` names.
+
+    The file is run as a module of its own. Neither its folder nor the current one is
+    added to where Python looks for modules: what the file imports has to be installed,
+    or its folder be named in PYTHONPATH.
+
+    Parameters
+    ----------
+    target : str
+        The file, a colon, and the name of a :class:`dszog.Problem` in it or of a
+        function without arguments that returns one.
+    """
+    path, name = _split(target)
+    with _module(path) as module:
+        _run(path, module)
+        found = _named(module, path, name)
+        if callable(found) and not isinstance(found, (type, Problem)):
+            found = _called(found, path, name)
+    if not isinstance(found, Problem):
+        raise InputError(
+            f"dszog solve: {name!r} in {_label(path)} must be a dszog.Problem or a "
+            f"function without arguments that returns one, got {shown(found)}. Write: "
+            f"{name} = dszog.Problem(losses, constraints, dim)."
+        )
+    return found
+
+
+def _split(target: str) -> tuple[Path, str]:
+    file, colon, name = target.rpartition(":")
+    if not colon or not file or not name.isidentifier():
+        raise InputError(
+            f"dszog solve: say which problem of which file, got {shown(target)}. For "
+            "example: dszog solve model.py:problem."
+        )
+    path = Path(file)
+    if path.suffix != ".py":
+        raise InputError(
+            f"dszog solve: the file must be Python (.py), got {_label(path)}. Put the "
+            "problem into one."
+        )
+    if not path.is_file():
+        raise InputError(
+            f"dszog solve: there is no file {_label(path)}. Check the path; it is "
+            f"looked up from {shown(os.getcwd(), 200)}."
+        )
+    return path, name
+
+
+@contextmanager
+def _module(path: Path) -> Iterator[ModuleType]:
+    """Yield a module for the file; its name cannot hide one that is installed.
+
+    Python knows it by name as long as it is being run, which dataclasses need; not
+    longer, so that its functions are sent to workers whole, not by a name that means
+    nothing there.
+    """
+    name = f"dszog_solve_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path.absolute())
+    if spec is None:
+        raise InputError(
+            f"dszog solve: {_label(path)} cannot be read as Python. Check the file."
+        )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        yield module
+    finally:
+        sys.modules.pop(name, None)
+
+
+def _run(path: Path, module: ModuleType) -> None:
+    spec = module.__spec__
+    try:
+        if spec is not None and spec.loader is not None:
+            spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        raise UserFileError(
+            f"dszog solve: {_label(path)} imports {error.name!r}, which is not "
+            "installed. Install it, or name its folder: PYTHONPATH=FOLDER dszog solve "
+            "... (the current folder is not searched by itself)."
+        ) from error
+    except Exception as error:  # whatever the file raises
+        raise _broken(path, error) from error
+    except SystemExit as error:
+        raise _broken(path, error) from error
+
+
+class UserFileError(DszogError):
+    """The file of the user raised something when it was run."""
+
+
+def _broken(path: Path, error: BaseException) -> UserFileError:
+    places = [
+        place
+        for place in traceback.extract_tb(error.__traceback__)
+        if place.filename == str(path.absolute())
+    ]
+    where = f", line {places[-1].lineno}" if places else ""
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        where = f", line {error.lineno}"
+    return UserFileError(
+        f"dszog solve: {_label(path)}{where}: {type(error).__name__}: "
+        f"{printable(str(error))}. Mend the file; python {_label(path)} shows more."
+    )
+
+
+def _named(module: ModuleType, path: Path, name: str) -> Any:
+    if hasattr(module, name):
+        return getattr(module, name)
+    problems = [key for key, item in vars(module).items() if isinstance(item, Problem)]
+    public = [key for key in vars(module) if not key.startswith("_")]
+    hint = did_you_mean(name, problems or public)
+    if not hint and problems:
+        hint = f" Problems in it: {', '.join(problems)}."
+    if not hint:
+        hint = f" Define it: {name} = dszog.Problem(losses, constraints, dim)."
+    raise InputError(f"dszog solve: {_label(path)} has no {name!r}.{hint}")
+
+
+def _called(function: Any, path: Path, name: str) -> Any:
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        raise InputError(
+            f"dszog solve: {name!r} in {_label(path)} must take no arguments, got "
+            f"{name}{inspect.signature(function)}. Give them defaults."
+        ) from None
+    try:
+        return function()
+    except Exception as error:  # whatever the function raises
+        raise _broken(path, error) from error
+
+
+def _label(path: Path) -> str:
+    return printable(str(path))

@@ -1,0 +1,126 @@
+"""Settings of a method as words: ``penalty=10``, typed as the method has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from dszog._validation import check_choice, did_you_mean, shown
+from dszog.errors import InputError
+from dszog.methods import METHODS
+
+_TRUE, _FALSE, _NONE = ("true", "yes"), ("false", "no"), ("none", "auto")
+
+
+def read_settings(method: str, settings: Sequence[str]) -> dict[str, Any]:
+    """Return the options of a method that ``name=value`` words give.
+
+    Examples
+    --------
+    >>> read_settings("dszog", ["penalty=10", "n_directions=4", "antithetic=true"])
+    {'penalty': 10.0, 'n_directions': 4, 'antithetic': True}
+    """
+    name = method.lower()
+    check_choice("dszog solve", "--method", name, METHODS)
+    kind: Any = METHODS[name]
+    hints = get_type_hints(kind)
+    kinds = {field.name: hints[field.name] for field in fields(kind)}
+    options: dict[str, Any] = {}
+    for word in settings:
+        key, equals, text = (part.strip() for part in word.partition("="))
+        if not equals or not key or not text:
+            raise InputError(
+                f"dszog solve: --set takes name=value, got {shown(word)}. For example "
+                "--set penalty=10."
+            )
+        if key not in kinds:
+            known = [key for key in kinds if _readers(kinds[key])]
+            hint = did_you_mean(key, known) or f" Options: {', '.join(known)}."
+            raise InputError(
+                f"dszog solve: method {name!r} has no option {shown(key)}.{hint}"
+            )
+        if key in options:
+            raise InputError(
+                f"dszog solve: --set {key} is given twice, got {shown(word)} as well. "
+                "Give it once."
+            )
+        options[key] = _read(key, text, kinds[key])
+    return options
+
+
+def _read(key: str, text: str, kind: Any) -> Any:
+    readers = _readers(kind)
+    if not readers:
+        raise InputError(
+            f"dszog solve: {key!r} cannot be written on a command line, got "
+            f"{shown(text)}. Set it in Python: dszog.minimize(method=...)."
+        )
+    for read in readers.values():
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    raise InputError(
+        f"dszog solve: --set {key} takes {' or '.join(readers)}, got {shown(text)}. "
+        f"For example --set {key}={_example(kind)}."
+    )
+
+
+def _readers(kind: Any) -> dict[str, Callable[[str], Any]]:
+    """Return what reads a type, each with its name; nothing if it has no words."""
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        readers: dict[str, Callable[[str], Any]] = {}
+        for part in get_args(kind):
+            readers |= _readers(part)
+        return readers if set(readers) != {"none"} else {}
+    if origin is Literal:
+        choices = get_args(kind)
+        return {", ".join(map(repr, choices)): lambda text: _choice(text, choices)}
+    return _BY_TYPE.get(kind, {})
+
+
+def _choice(text: str, choices: tuple[str, ...]) -> str:
+    if text not in choices:
+        raise ValueError(text)
+    return text
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in _TRUE + _FALSE:
+        raise ValueError(text)
+    return text.lower() in _TRUE
+
+
+def _nothing(text: str) -> None:
+    if text.lower() not in _NONE:
+        raise ValueError(text)
+
+
+def _number(convert: Callable[[str], Any]) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        if "_" in text or not text.isascii():
+            raise ValueError(text)
+        return convert(text)
+
+    return read
+
+
+_BY_TYPE: dict[Any, dict[str, Callable[[str], Any]]] = {
+    float: {"a number": _number(float)},
+    int: {"a whole number": _number(int)},
+    bool: {"true or false": _flag},
+    str: {"a word": str},
+    type(None): {"none": _nothing},
+}
+
+
+def _example(kind: Any) -> str:
+    for part in (kind, *get_args(kind)):
+        if get_origin(part) is Literal:
+            return str(get_args(part)[0])
+        if part in (float, int, bool):
+            return {float: "0.1", int: "10", bool: "true"}[part]
+    return "word"

@@ -1,0 +1,309 @@
+"""`dszog solve`: a problem from a user's own file, run, saved and reported."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+from rich.console import Console
+from scipy.optimize import OptimizeResult
+
+import dszog
+from dszog._validation import printable, shown
+from dszog.cli.loading import load_problem
+from dszog.cli.settings import read_settings
+from dszog.errors import (
+    CheckpointWriteError,
+    DszogError,
+    EvaluationError,
+    InputError,
+    InputTypeError,
+)
+
+DONE, FAILED, USAGE, NO_SUCCESS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What was typed."""
+
+    target: str  # FILE.py:name
+    method: str
+    settings: Sequence[str]  # name=value
+    arguments: dict[str, Any]  # of minimize; None where nothing was typed
+    checkpoint: Path | None
+    resume: bool
+    output: Path | None
+
+
+def solve_command(console: Console, request: Request) -> int:
+    """Run the problem and return the exit code.
+
+    0 after a success; 3 if the run ended without one; 130 and 143 after Ctrl-C and
+    SIGTERM; 2 if the command cannot be meant so; 1 after any other error.
+    """
+    with _sigterm_as_interrupt() as received:
+        try:
+            _check(request)
+            options = read_settings(request.method, request.settings)
+            problem = load_problem(request.target)
+            started = time.perf_counter()
+            result = dszog.minimize(
+                problem,
+                method=request.method,
+                options=options,
+                checkpoint=request.checkpoint,
+                resume=request.resume,
+                progress=True,
+                **{k: v for k, v in request.arguments.items() if v is not None},
+            )
+            seconds = time.perf_counter() - started
+            _report(console, result, request)
+            _write(console, result, request, seconds)
+        except KeyboardInterrupt:  # before there was anything to report, or twice
+            say(console, "Interrupted before there was a result." + _goes_on(request))
+            return TERMINATED if received else INTERRUPTED
+        except (InputError, InputTypeError) as error:
+            say(console, f"{error}", style="red")
+            return USAGE
+        except DszogError as error:
+            say(console, f"{error}", style="red")
+            if isinstance(error, (EvaluationError, CheckpointWriteError)):
+                _report_broken(console, error, request)
+            return FAILED
+    if result.status == dszog.Status.INTERRUPTED:
+        return TERMINATED if received else INTERRUPTED
+    return DONE if result.success else NO_SUCCESS
+
+
+def say(console: Console, text: str, style: str | None = None) -> None:
+    """Print text in which nothing steers the terminal, whatever it quotes."""
+    console.print(
+        printable(text, keep="\n"),
+        style=style,
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@contextmanager
+def _sigterm_as_interrupt() -> Iterator[list[int]]:
+    """Have SIGTERM do what Ctrl-C does; yield what will list it if it comes."""
+    received: list[int] = []
+
+    def interrupt(number: int, frame: Any) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+# ---------------------------------------------------------------------- what was typed
+
+
+def _check(request: Request) -> None:
+    """Refuse what cannot work, before the user's file is run."""
+    if request.resume and request.checkpoint is None:
+        raise InputError(
+            "dszog solve: --resume needs the folder of the run, got none. Add "
+            "--checkpoint DIR."
+        )
+    output = request.output
+    if output is None:
+        return
+    if output.is_dir():
+        raise InputError(
+            f"dszog solve: --output must be a file, got the folder {shown(str(output))}"
+            ". Name a file in it, such as result.json."
+        )
+    if not output.absolute().parent.is_dir():
+        raise InputError(
+            f"dszog solve: the folder of --output {shown(str(output))} is not there. "
+            "Make it, or name another."
+        )
+
+
+def _goes_on(request: Request) -> str:
+    if request.checkpoint is None:
+        return ""
+    return " The run is saved: the same command with --resume goes on with it."
+
+
+# ------------------------------------------------------------------------ what is said
+
+
+def _report(console: Console, result: OptimizeResult, request: Request) -> None:
+    say(console, _verdict(result), style="green" if result.success else "yellow")
+    say(console, result.message)
+    if result.status == dszog.Status.INTERRUPTED and request.checkpoint is not None:
+        say(console, _goes_on(request).strip())
+    say(console, f"\n{result.certificate}")
+    with np.printoptions(threshold=8, edgeitems=3, precision=6):
+        say(console, f"x             {result.x}")
+    say(
+        console,
+        f"queries       {result.nfev:,} of losses, {result.ncev:,} of constraints, in "
+        f"{result.nit:,} iterations"
+        + (f"; {result.costs.n_lost:,} lost" if result.costs.n_lost else ""),
+    )
+    if result.failures.n_failed:
+        say(
+            console,
+            f"failures      {result.failures.n_failed:,} of "
+            f"{result.failures.n_points:,} points ({result.failures.policy})",
+        )
+    say(console, f"seed          {result.seed}")
+    say(console, f"digest        {result.digest}")
+
+
+def _verdict(result: OptimizeResult) -> str:
+    if result.status == dszog.Status.INTERRUPTED:
+        return "Interrupted. This is the best point so far."
+    if result.success:
+        exact = result.certificate.feasibility.is_exact
+        checked = "every constraint" if exact else "every constraint that was checked"
+        return f"Success: {checked} is kept to within the tolerance."
+    if not result.certificate.is_known:
+        return "No success: values at the result are not known."
+    if result.status.is_planned:
+        return "No success: the result does not keep the constraints."
+    return "No success: the run was stopped early."
+
+
+def _report_broken(
+    console: Console, error: EvaluationError | CheckpointWriteError, request: Request
+) -> None:
+    """Say what there is of a run that broke off; its point was not checked."""
+    if isinstance(error, EvaluationError) and request.checkpoint is not None:
+        say(
+            console,
+            "The run is saved: mend the function, and the same command with --resume "
+            "goes on with it.",
+        )
+    if error.result is None:
+        return
+    say(console, f"Got to iteration {error.result.nit:,}; the point was not checked:")
+    with np.printoptions(threshold=8, edgeitems=3, precision=6):
+        say(console, f"x             {error.result.x}")
+
+
+# --------------------------------------------------------------------- what is written
+
+
+def _write(
+    console: Console, result: OptimizeResult, request: Request, seconds: float
+) -> None:
+    if request.output is None:
+        return
+    text = json.dumps(
+        as_json(result, request, seconds), indent=2, allow_nan=False, sort_keys=False
+    )
+    beside = request.output.with_name(f".{request.output.name}.{os.getpid()}.part")
+    try:
+        beside.write_text(text + "\n", encoding="utf-8")
+        os.replace(beside, request.output)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise DszogError(
+            f"dszog solve: the result cannot be written to "
+            f"{shown(str(request.output))} ({error.strerror}). Name another file with "
+            "--output; with --checkpoint, --resume reports the run again."
+        ) from error
+    say(console, f"Written to {request.output}.")
+
+
+def as_json(result: OptimizeResult, request: Request, seconds: float) -> dict[str, Any]:
+    """Return a result as JSON holds it; a number that is not known is null."""
+    feasibility = result.certificate.feasibility
+    stationarity = result.certificate.stationarity
+    multipliers = result.multipliers
+    made = {
+        "problem": request.target,
+        "success": bool(result.success),
+        "status": result.status.name,
+        "message": result.message,
+        "x": result.x.tolist(),
+        "fun": result.fun,
+        "maxcv": result.maxcv,
+        "nit": result.nit,
+        "nfev": result.nfev,
+        "ncev": result.ncev,
+        "seed": result.seed,
+        "digest": result.digest,
+        "method": {
+            "type": type(result.method).__name__,
+            **{name: _plain(value) for name, value in _settings(result.method)},
+        },
+        "certificate": {
+            "objective_error": result.certificate.objective_error,
+            "losses_checked": result.certificate.n_losses_checked,
+            "kind": feasibility.kind,
+            "constraints": feasibility.n_constraints,
+            "checked": feasibility.n_checked,
+            "violated": feasibility.n_violated,
+            "suspects": feasibility.n_suspects,
+            "unknown": feasibility.n_unknown,
+            "worst_index": feasibility.worst_index,
+            "worst_value": feasibility.worst_value,
+            "share_bound": feasibility.share_bound,
+            "lagrangian": None if stationarity is None else stationarity.lagrangian,
+        },
+        "multipliers": None
+        if multipliers is None
+        else {"indices": multipliers[0].tolist(), "values": multipliers[1].tolist()},
+        "failures": {
+            "policy": result.failures.policy,
+            "failed": result.failures.n_failed,
+            "points": result.failures.n_points,
+            "kinds": result.failures.kinds,
+        },
+        "costs": asdict(result.costs),
+        "seconds": round(seconds, 3),
+        "versions": {
+            "dszog": dszog.__version__,
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "python": platform.python_version(),
+            "platform": sys.platform,
+        },
+    }
+    cleaned: dict[str, Any] = _known(made)
+    return cleaned
+
+
+def _settings(method: Any) -> list[tuple[str, Any]]:
+    return [(name, getattr(method, name)) for name in method.__dataclass_fields__]
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return type(value).__name__
+
+
+def _known(value: Any) -> Any:
+    """Return JSON in which every number is one."""
+    if isinstance(value, dict):
+        return {str(key): _known(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_known(item) for item in value]
+    if isinstance(value, (float, np.floating)):
+        return float(value) if math.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value

@@ -1,0 +1,447 @@
+"""`dszog solve`: runs what it is told to, says what came of it, loses nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dszog
+
+pytest.importorskip("cyclopts")
+pytest.importorskip("rich")
+
+SOURCE = Path(dszog.__file__).parents[1]
+COMMAND = "from dszog.cli import main; main()"
+MODEL = """
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import dszog
+
+
+@dataclass
+class Settings:  # looks its own module up by name
+    pause: float = float(os.environ.get("PAUSE", "0"))
+
+
+angles = np.linspace(0, 2 * np.pi, 500)
+
+
+def values(points, j):
+    time.sleep(Settings().pause)
+    if os.path.exists("calls"):
+        with open("calls", "a") as file:
+            file.write(".")
+    return points @ [np.cos(angles[j]), np.sin(angles[j])] - 1.0
+
+
+problem = dszog.Problem(
+    lambda x: float(np.sum((x - 2.0) ** 2)), dszog.Constraints(values, m=500), dim=2
+)
+
+
+def make():
+    return problem
+
+
+def broken():
+    raise RuntimeError("no \\x1b[31mdata")
+
+
+def wants(argument):
+    return problem
+
+
+number = 3
+failing = dszog.Problem(
+    lambda x: float("nan") if x[0] > 0.05 else float(np.sum((x - 2.0) ** 2)),
+    dszog.Constraints(values, m=500),
+    dim=2,
+)
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "model.py"
+    path.write_text(MODEL)
+    return path
+
+
+@pytest.fixture
+def solve(
+    model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Callable[..., tuple[int, str]]:
+    """Return what runs `dszog solve ...` here: the exit code and what was said."""
+    from dszog.cli.app import app
+
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def run(*words: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as caught:
+            app(["solve", *words])
+        return int(caught.value.code or 0), capsys.readouterr().out
+
+    return run
+
+
+def start(*words: str, **more: str) -> subprocess.Popen[str]:
+    env = os.environ | {"PYTHONPATH": str(SOURCE), "DSZOG_KERNELS": "numpy"} | more
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", COMMAND, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+RUN = ("--seed", "3", "--max-iterations", "60", "--set", "penalty=300")
+
+# -------------------------------------------------------------------- what it runs
+
+
+def test_the_run_is_that_of_minimize(solve: Callable[..., tuple[int, str]]) -> None:
+    code, said = solve(
+        "model.py:problem", *RUN, "--set", "n_directions=3", "-o", "result.json"
+    )
+    found = json.loads(Path("result.json").read_text())
+
+    angles = np.linspace(0, 2 * np.pi, 500)
+    problem = dszog.Problem(
+        lambda x: float(np.sum((x - 2.0) ** 2)),
+        dszog.Constraints(
+            lambda points, j: points @ [np.cos(angles[j]), np.sin(angles[j])] - 1.0,
+            m=500,
+        ),
+        dim=2,
+    )
+    result = dszog.minimize(
+        problem,
+        max_iterations=60,
+        seed=3,
+        options={"penalty": 300.0, "n_directions": 3},
+    )
+    assert found["digest"] == result.digest
+    assert found["x"] == result.x.tolist()
+    assert (found["fun"], found["maxcv"]) == (result.fun, result.maxcv)
+    assert (found["nit"], found["nfev"], found["ncev"]) == (
+        60,
+        result.nfev,
+        result.ncev,
+    )
+    assert found["success"] is bool(result.success)
+    assert found["status"] == "MAX_ITERATIONS"
+    assert found["method"]["penalty"] == 300.0
+    assert found["method"]["n_directions"] == 3
+    assert code == (0 if result.success else 3)
+    assert result.digest in said
+    assert not list(Path().glob(".*part"))
+
+
+def test_a_function_without_arguments_may_return_the_problem(
+    solve: Callable[..., tuple[int, str]],
+) -> None:
+    one = solve("model.py:problem", *RUN)[1]
+    other = solve("model.py:make", *RUN)[1]
+
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "code", "first"),
+    [
+        ("10", 0, "Success: every constraint is kept"),
+        ("0", 3, "No success: the result does not keep the constraints"),
+    ],
+)
+def test_the_verdict_comes_first_and_the_exit_code_says_the_same(
+    solve: Callable[..., tuple[int, str]], tolerance: str, code: int, first: str
+) -> None:
+    words = ("--seed", "1", "--max-iterations", "300", "--set", "penalty=1")
+    got, said = solve("model.py:problem", *words, "--constraint-tol", tolerance)
+
+    assert got == code
+    assert said.startswith(first)
+    assert said.index("objective ") > said.index("All iterations were made.")
+
+
+def test_unknown_numbers_are_null_in_the_output(
+    solve: Callable[..., tuple[int, str]],
+) -> None:
+    code, said = solve(
+        "model.py:failing", *RUN, "--on-failure", "resample", "-o", "result.json"
+    )
+    text = Path("result.json").read_text()
+
+    assert code == 3
+    assert "NaN" not in text
+    assert "Infinity" not in text
+    assert json.loads(text)["failures"]["failed"] > 0
+    assert "failures " in said
+
+
+# ------------------------------------------------------------------------ wrong usage
+
+WRONG = [
+    (["model.py"], r"say which problem of which file, got 'model.py'. For example"),
+    (["model.py:"], "say which problem of which file"),
+    (["model.py:a b"], "say which problem of which file"),
+    (["model.txt:problem"], r"must be Python \(.py\), got model.txt. Put"),
+    (["other.py:problem"], "there is no file other.py. Check the path"),
+    (["model.py:problm"], "has no 'problm'. Did you mean 'problem'?"),
+    (["model.py:zzz"], "has no 'zzz'. Problems in it: problem, failing."),
+    (["model.py:number"], "'number' in model.py must be a dszog.Problem or a function"),
+    (["model.py:wants"], r"must take no arguments, got wants\(argument\). Give them"),
+    (["model.py:problem", "--set", "penalti=3"], "Did you mean 'penalty'?"),
+    (["model.py:problem", "--set", "penalty"], "takes name=value, got 'penalty'. For"),
+    (["model.py:problem", "--set", "penalty=a"], "takes a number, got 'a'. For exampl"),
+    (["model.py:problem", "--set", "penalty=1_0"], "takes a number, got '1_0'"),
+    (["model.py:problem", "--set", "n_directions=1.5"], "takes a whole number, got"),
+    (["model.py:problem", "--set", "antithetic=1"], "takes true or false, got '1'"),
+    (["model.py:problem", "--set", "start=cold"], "'auto', 'exact', 'sampled', got 'c"),
+    (["model.py:problem", "--set", "penalty=1", "--set", "penalty=2"], "given twice"),
+    (["model.py:problem", "--set", "penalty=-1"], "`penalty` must be positive"),
+    (["model.py:problem", "--method", "zopsgd", "--set", "domain=1"], "cannot be writ"),
+    (["model.py:problem", "--method", "dsog"], "Did you mean 'dszog'?"),
+    (["model.py:problem", "--evaluator", "serail"], "Did you mean 'serial'?"),
+    (["model.py:problem", "--resume"], "--resume needs the folder of the run, got no"),
+    (
+        ["model.py:problem", "--max-queries", "5"],
+        r"need \d+ queries, got max_queries=5",
+    ),
+    (["model.py:problem", "--max-time", "-1"], "must be positive and finite, got -1"),
+    (["model.py:problem", "--output", "."], "must be a file, got the folder '.'. Name"),
+    (
+        ["model.py:problem", "--output", "no/r.json"],
+        "is not there. Make it, or name an",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG, ids=[" ".join(w) for w, _ in WRONG])
+def test_wrong_usage_is_one_line_with_the_cure_and_calls_nothing(
+    solve: Callable[..., tuple[int, str]], words: list[str], said: str
+) -> None:
+    Path("calls").write_text("")
+    code, text = solve(*words)
+
+    assert code == 2
+    assert re.search(said.replace("?", r"\?"), text)
+    assert text.count("\n") == 1
+    assert Path("calls").read_text() == ""
+
+
+def test_a_misspelt_option_of_the_command_exits_with_2(model: Path) -> None:
+    code, out, err = finish(start("solve", "model.py:problem", "--max-querys", "9"))
+
+    assert (code, out) == (2, "")
+    assert "Did you mean --max-queries?" in err
+    assert err.count("\n") == 1
+
+
+def test_help_has_examples_and_the_exit_codes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from dszog.cli.app import app
+
+    with pytest.raises(SystemExit) as caught:
+        app(["solve", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert not caught.value.code
+    assert "dszog solve model.py:problem --set penalty=10 --set directions=" in said
+    assert "Exit codes: 0 success; 3 the run ended without one" in said
+
+
+# ------------------------------------------------------------------------- the file
+
+
+def test_an_error_of_the_file_is_told_with_its_line(
+    solve: Callable[..., tuple[int, str]],
+) -> None:
+    Path("bad.py").write_text("import dszog\n\nproblem = 1 / 0\n")
+    code, said = solve("bad.py:problem")
+    assert code == 1
+    assert "bad.py, line 3: ZeroDivisionError: division by zero. Mend" in said
+
+    Path("bad.py").write_text("problem = (\n")
+    code, said = solve("bad.py:problem")
+    assert code == 1
+    assert "bad.py, line 1: SyntaxError: '(' was never closed" in said
+
+    Path("bad.py").write_text("import sys\nsys.exit(0)\n")
+    code, said = solve("bad.py:problem")
+    assert code == 1
+    assert "bad.py, line 2: SystemExit: 0" in said
+
+
+def test_terminal_escapes_of_a_file_are_not_passed_on(
+    solve: Callable[..., tuple[int, str]],
+) -> None:
+    code, said = solve("model.py:broken")
+    assert code == 1
+    assert "RuntimeError: no \\x1b[31mdata" in said
+    assert "\x1b" not in said
+
+    code, said = solve("no\x1b[31m\x07.py:problem")
+    assert code == 2
+    assert "no\\x1b[31m\\x07.py" in said
+    assert "\x1b" not in said
+
+
+def test_the_current_folder_is_not_searched_for_modules(model: Path) -> None:
+    Path("beside.py").write_text("raise SystemExit(99)\n")
+    Path("needs.py").write_text("import beside\nproblem = 1\n")
+    code, out, _ = finish(start("solve", "needs.py:problem"))
+
+    assert code == 1
+    assert "needs.py imports 'beside', which is not installed" in out
+    assert "PYTHONPATH=FOLDER dszog solve" in " ".join(out.split())
+
+
+def test_a_file_cannot_hide_an_installed_module(
+    solve: Callable[..., tuple[int, str]],
+) -> None:
+    Path("json.py").write_text(MODEL)
+    before = dict(sys.modules)
+    solve("json.py:problem", *RUN)
+
+    assert sys.modules["json"] is before["json"]
+    assert "dszog_solve_json" not in sys.modules
+
+
+# ---------------------------------------------------------------- saved and resumed
+
+
+STRAIGHT = ("solve", "model.py:problem", *RUN)
+SAVED = (*STRAIGHT, "--checkpoint", "run", "--resume", "-o", "result.json")
+
+
+def interrupt(number: int, code: int, folder: Path) -> None:
+    """Begin a run, send it a signal, and look at what it leaves behind."""
+    (folder / "calls").write_text("")
+    process = start(*SAVED, PAUSE="0.02")
+    while (folder / "calls").stat().st_size < 20:
+        time.sleep(0.02)
+        assert process.poll() is None
+    process.send_signal(number)
+    got, out, err = finish(process)
+    stopped = json.loads((folder / "result.json").read_text())
+
+    assert got == code, err
+    assert out.startswith("Interrupted. This is the best point so far.")
+    assert "the same command with --resume goes on" in out
+    assert stopped["status"] == "INTERRUPTED"
+    assert stopped["success"] is False
+    assert 0 < stopped["nit"] < 60
+
+
+def test_sigterm_saves_and_reports_and_resume_gives_the_digest_of_a_straight_run(
+    model: Path, tmp_path: Path
+) -> None:
+    interrupt(signal.SIGTERM, 143, tmp_path)
+    n_before = (tmp_path / "calls").stat().st_size
+    code, _, err = finish(start(*SAVED))
+    resumed = json.loads((tmp_path / "result.json").read_text())
+    assert code in (0, 3), err
+    assert resumed["nit"] == 60
+    n_resumed = (tmp_path / "calls").stat().st_size - n_before
+
+    (tmp_path / "calls").write_text("")
+    finish(start(*STRAIGHT, "-o", "straight.json"))
+    straight = json.loads((tmp_path / "straight.json").read_text())
+    assert resumed["digest"] == straight["digest"]
+    assert resumed["x"] == straight["x"]
+    assert n_resumed < (tmp_path / "calls").stat().st_size  # not begun again
+
+
+def test_ctrl_c_does_the_same_with_its_own_code(model: Path, tmp_path: Path) -> None:
+    interrupt(signal.SIGINT, 130, tmp_path)
+
+
+def test_sigterm_while_the_file_is_run_has_its_code(model: Path) -> None:
+    Path("slow.py").write_text(
+        "import os, signal, time\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+        "time.sleep(60)\n"
+    )
+    code, out, _ = finish(start("solve", "slow.py:problem"))
+
+    assert code == 143
+    assert out.strip() == "Interrupted before there was a result."
+
+
+def test_the_library_installs_no_signal_handler(
+    solve: Callable[..., tuple[int, str]],
+) -> None:
+    before = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    problem = dszog.Problem(
+        lambda x: float(x @ x), dszog.Constraints.linear([[1.0]], [1.0]), dim=1
+    )
+    seen: list[Any] = []
+    dszog.minimize(
+        problem,
+        max_iterations=2,
+        seed=0,
+        callback=lambda progress: seen.append(signal.getsignal(signal.SIGTERM)),
+    )
+    assert set(seen) == {before[signal.SIGTERM]}
+
+    solve("model.py:problem", *RUN)  # the command line takes its own away again
+    assert {n: signal.getsignal(n) for n in signal.valid_signals()} == before
+
+
+def test_a_run_that_breaks_off_exits_with_1_and_can_be_mended_and_resumed(
+    solve: Callable[..., tuple[int, str]],
+) -> None:
+    words = ("model.py:failing", *RUN, "--checkpoint", "run", "--resume")
+    code, said = solve(*words)
+
+    assert code == 1
+    assert "The run is saved: mend the function" in said
+    assert "the point was not checked" in said
+
+    mended = MODEL.replace('float("nan") if x[0] > 0.05 else ', "")
+    Path("model.py").write_text(mended)
+    os.utime("model.py", (2e9, 2e9))  # not the compiled one
+    code, said = solve(*words)
+    assert code in (0, 3)
+    assert "60 iterations" in said
+
+
+def test_a_folder_in_use_or_of_another_run_exits_with_1(
+    solve: Callable[..., tuple[int, str]],
+) -> None:
+    solve("model.py:problem", *RUN, "--checkpoint", "run")
+    code, said = solve("model.py:problem", *RUN, "--checkpoint", "run")
+    assert code == 1
+    assert "holds checkpoints of an earlier run" in said
+
+    other = ("--seed", "4", "--max-iterations", "60", "--set", "penalty=300")
+    code, said = solve("model.py:problem", *other, "--checkpoint", "run", "--resume")
+    assert code == 1
+    assert "differs in: seed (3 there, 4 here)" in said

@@ -1,0 +1,657 @@
+"""Guards of the library, each with what is left when it is taken away.
+
+Every entry has to turn one of its named tests red: `python tools/mutants.py` tries them
+on a copy of the tree. A new guard belongs here, and its test with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One guard taken away."""
+
+    file: str  # below src/dszog
+    old: str  # occurs exactly once in it
+    new: str
+    tests: tuple[str, ...]  # below tests, FILE::NAME
+
+    @property
+    def name(self) -> str:
+        """What was taken away, in short."""
+        return f"{self.file}: {' '.join(self.old.split())[:60]}"
+
+
+def _group(file: str, tests: str, *entries: tuple[str, ...]) -> list[Mutant]:
+    """Return mutants of one file: old text, new text, and tests of one test file."""
+    return [
+        Mutant(file, old, new, tuple(_node(tests, name) for name in names))
+        for old, new, *names in entries
+    ]
+
+
+def _node(tests: str, name: str) -> str:
+    """Return FILE::NAME below tests; a name may bring its own file, after ``../``."""
+    return name.removeprefix("../") if name.startswith("../") else f"{tests}::{name}"
+
+
+def never(condition: str) -> tuple[str, str]:
+    """Return a condition as it stands in the source, and one that never holds."""
+    return f"if {condition}:", "if False:"
+
+
+MUTANTS: list[Mutant] = [
+    # ------------------------------------------------------ what the black box returns
+    *_group(
+        "evaluators/base.py",
+        "contracts/test_evaluators.py",
+        (
+            "if all_finite(table):\n            return freeze(table)",
+            "if True:\n            return freeze(table)",
+            "test_a_value_that_is_not_finite_is_named_with_its_index",
+        ),
+        (
+            *never("np.ma.isMaskedArray(returned)"),
+            "test_a_masked_value_is_missing_and_not_a_number",
+        ),
+        (
+            *never("array.shape != shape"),
+            "test_another_shape_is_refused_with_both_shapes",
+        ),
+        (
+            'return np.array(returned, order="C")',
+            "return returned",
+            "test_functions_that_return_one_buffer_again_and_again_do_not_mix_replies",
+        ),
+        (
+            'if array.dtype.kind not in "fiub":',
+            "if False:",
+            "test_what_is_not_a_real_number_is_refused_with_the_shape_that_is_wanted",
+        ),
+    ),
+    *_group(
+        "evaluators/base.py",
+        "test_failures.py",
+        (
+            "except (Exception, SystemExit) as error:",
+            "except Exception as error:",
+            "test_a_system_exit_of_user_code_does_not_end_the_program",
+        ),
+        (
+            "np.where(np.isfinite(table), table, np.nan)",
+            "table",
+            "test_no_kind_of_failure_makes_a_well_that_looks_feasible",
+            "test_success_is_never_reported_at_a_point_that_is_not_known",
+        ),
+    ),
+    *_group(
+        "failures.py",
+        "test_failures.py",
+        (
+            "unknown: BoolArray = np.isnan(values)",
+            "unknown: BoolArray = np.zeros(values.shape, dtype=bool)",
+            "test_an_index_unknown_at_the_base_point_is_left_out_alone",
+        ),
+        (
+            "2 * largest - least",
+            "largest + 1e6",
+            "test_a_penalised_value_lies_above_the_others_by_their_spread",
+        ),
+        (
+            *never("query.paired"),
+            "test_an_antithetic_pair_is_dropped_whole",
+        ),
+        (
+            'if self.policy == "raise":\n',
+            "if False:\n",
+            "test_the_error_names_function_index_iteration_and_point",
+        ),
+        (
+            "MAX_IN_A_ROW = 20",
+            "MAX_IN_A_ROW = 10**9",
+            "test_twenty_points_in_a_row_are_enough_and_nineteen_are_not",
+        ),
+        (
+            "MAX_RATE = 0.1 ",
+            "MAX_RATE = 1.0 ",
+            "test_more_than_one_in_ten_of_the_last_200_points_are_enough",
+        ),
+        (
+            *never("len(kept) and 2 * np.count_nonzero(kept) < len(kept) + 1"),
+            "test_a_rejected_base_point_goes_half_way_back",
+        ),
+        (
+            "self._n_failed += int(failed.sum())",
+            "self._n_failed += int(failed.any())",
+            "test_failures_are_counted_as_the_black_box_counts_them",
+        ),
+    ),
+    # ----------------------------------------------------------------- ask and tell
+    *_group(
+        "query.py",
+        "contracts/test_methods.py",
+        (
+            *never("not all_finite(array)"),
+            "test_tell_refuses_values_that_are_not_finite",
+        ),
+        (
+            *never("query.iteration != iteration"),
+            "test_tell_refuses_answers_to_the_questions_of_another_iteration",
+        ),
+        (
+            *never("len(queries) != len(replies)"),
+            "test_tell_refuses_another_number_of_replies_than_queries",
+        ),
+        (
+            *never("len(queries) != n_expected"),
+            "test_tell_refuses_a_part_of_its_queries_with_the_replies_to_them",
+        ),
+        (
+            *never("array.shape != shape"),
+            "test_tell_refuses_replies_of_another_shape",
+        ),
+    ),
+    # ------------------------------------------------------------ budgets and the loop
+    *_group(
+        "run.py",
+        "test_run.py",
+        (
+            *never("not self.affords(charged.total)"),
+            "test_the_meter_refuses_what_would_exceed_the_budget_and_calls_nothing",
+        ),
+        (
+            "meter.n_queries + charged.total > end.queries",
+            "meter.n_queries > end.queries",
+            "test_queries_are_used_to_within_one_iteration_and_never_exceeded",
+        ),
+        (
+            "not all_finite(x)\n        or",
+            "False or",
+            "test_an_iterate_that_is_not_finite_is_not_taken",
+        ),
+        (
+            "RUNAWAY = 1e4",
+            "RUNAWAY = 1e300",
+            "test_values_ten_thousand_times_the_scale_of_the_start_have_run_away",
+        ),
+        (
+            "meter.elapsed + meter.time_of(charged) >= end.time",
+            "meter.elapsed >= end.time",
+            "test_no_iteration_begins_that_the_time_would_not_suffice_for",
+        ),
+    ),
+    *_group(
+        "run.py",
+        "checkpoint/test_resume.py",
+        (
+            "self.n_queries + self.n_lost + n_queries <=",
+            "self.n_queries + n_queries <=",
+            "test_queries_are_never_exceeded_across_deaths",
+        ),
+        (
+            "self._tape.asked(queries, charged, self.elapsed)",
+            "pass",
+            "test_queries_are_never_exceeded_across_deaths",
+        ),
+        (
+            "if self._tape is not None and not self.failures.would_raise(replies):",
+            "if self._tape is not None:",
+            "test_a_function_that_failed_is_asked_again_once_it_is_mended",
+        ),
+        (
+            "MAX_REJECTED = 5 ",
+            "MAX_REJECTED = 10**9 ",
+            "../test_failures.py::test_five_steps_taken_back_in_a_row_are_the_last",
+        ),
+    ),
+    *_group(
+        "solver.py",
+        "test_minimize.py",
+        (
+            "for x in (outcome.state.x, outcome.average, self._start):",
+            "for x in (outcome.state.x, outcome.average):",
+            "test_an_optimal_start_is_returned_as_it_is",
+        ),
+        (
+            "GRACE = 1.0",
+            "GRACE = 1e9",
+            "../test_budgets.py::"
+            "test_after_ctrl_c_the_check_takes_no_longer_than_its_grace",
+        ),
+    ),
+    # --------------------------------------------------------------- honest results
+    *_group(
+        "verdict.py",
+        "test_certificate.py",
+        (
+            "status.is_planned\n        and",
+            "True and",
+            "test_the_unknown_the_violated_and_the_broken_off_are_no_success",
+        ),
+        (
+            "and certificate.is_known\n        and",
+            "and",
+            "test_the_unknown_the_violated_and_the_broken_off_are_no_success",
+        ),
+        (
+            "and np.isfinite(certificate.x).all()\n",
+            "\n",
+            "test_the_unknown_the_violated_and_the_broken_off_are_no_success",
+        ),
+        (
+            "certificate.feasibility.maxcv <= constraint_tol\n",
+            "certificate.feasibility.maxcv <= 2 * constraint_tol\n",
+            "test_the_unknown_the_violated_and_the_broken_off_are_no_success",
+            "../test_minimize.py::test_a_violation_above_the_tolerance_is_no_success",
+        ),
+    ),
+    *_group(
+        "certificate.py",
+        "test_certificate.py",
+        (
+            "bound = violated_share_bound(n_bad, drawn.n_values)",
+            "bound = n_bad / drawn.n_values",
+            "test_a_sampled_check_counts_its_draw_and_bounds_the_share",
+        ),
+        (
+            "n_bad = drawn.n_violated + drawn.n_unknown",
+            "n_bad = drawn.n_violated",
+            "test_unknown_draws_raise_the_bound_and_unknown_suspects_do_not",
+        ),
+        (
+            "bool(np.isfinite(self.objective)) and self.feasibility.is_known",
+            "self.feasibility.is_known",
+            "test_the_unknown_the_violated_and_the_broken_off_are_no_success",
+        ),
+        (
+            'return self.kind != "unchecked" and not self.n_unknown',
+            'return self.kind != "unchecked"',
+            "test_a_value_that_is_not_known_counts_as_violated_and_is_no_success",
+        ),
+        (
+            "n_first = max(n_suspects - suspects.n_values, 0)",
+            "n_first = 0",
+            "test_suspects_show_in_the_worst_value_and_never_in_the_share",
+        ),
+        (
+            "CONFIDENCE = 0.95",
+            "CONFIDENCE = 0.90",
+            "test_the_share_bound_is_that_of_clopper_and_pearson",
+        ),
+        (
+            "share_bound=1.0,",
+            "share_bound=0.0,",
+            "test_of_unchecked_constraints_nothing_is_known_and_the_share_may_be_one",
+        ),
+    ),
+    *_group(
+        "checker.py",
+        "test_certificate.py",
+        (
+            *never("not certificate.is_known"),
+            "test_a_point_about_which_something_is_unknown_is_never_the_best",
+        ),
+    ),
+    # ------------------------------------------------------------------- the weights
+    *_group(
+        "distribution/projection.py",
+        "distribution/test_projection.py",
+        (
+            "np.maximum(values / 2 - largest / 2, -1.0) * 2",
+            "values + 0.0",
+            "test_20_000_vectors_of_scale_1e_minus_3_to_1e18_are_projected_without_a_failure",
+        ),
+        (
+            "or not np.isfinite(values).all()",
+            "",
+            "test_what_is_not_a_vector_of_finite_numbers_is_refused",
+        ),
+        (
+            "for _ in range(2):",
+            "for _ in range(0):",
+            "test_one_value_above_many_equal_ones_gets_its_exact_weight",
+        ),
+        (
+            "if n_background == 0 or above >= 1.0:",
+            "if n_background == 0 or above >= 2.0:",
+            "test_a_background_is_projected_like_the_long_vector_it_stands_for",
+        ),
+    ),
+    *_group(
+        "distribution/sparse.py",
+        "distribution/test_sparse.py",
+        (
+            "MERGE_WEIGHT = 1e-18",
+            "MERGE_WEIGHT = 1e-3",
+            "test_sparse_equals_dense_over_1_000_iterations",
+        ),
+        (
+            "MERGE_GRADIENT = 1e-18",
+            "MERGE_GRADIENT = 0.1",
+            "test_sparse_equals_dense_over_1_000_iterations",
+        ),
+        (
+            "return weights / total, float(background / total)",
+            "return weights, float(background)",
+            "test_an_error_in_the_sum_is_gone_after_one_update",
+        ),
+        (
+            "            | (self.memory != 0.0)\n",
+            "",
+            "test_a_constraint_with_a_remembered_penalty_is_not_forgotten",
+        ),
+        (
+            'np.searchsorted(below, rank, side="right")',
+            'np.searchsorted(below, rank, side="left")',
+            "test_each_rank_of_the_background_is_a_different_untouched_constraint",
+        ),
+    ),
+    # -------------------------------------------------------------------- checkpoints
+    *_group(
+        "checkpoint/container.py",
+        "checkpoint/test_container.py",
+        (
+            *never("hashlib.sha256(body).digest() != content[-_HASH:]"),
+            "test_no_single_bit_flips_unnoticed",
+        ),
+        (
+            *never("start + sum(sizes) != len(body)"),
+            "test_a_hostile_header_with_a_right_checksum_is_refused",
+        ),
+        (
+            *never("type(extent) is not int or not 0 <= extent < 2**48"),
+            "test_a_hostile_header_with_a_right_checksum_is_refused",
+        ),
+        (*never("version > FORMAT"), "test_a_newer_format_says_what_to_install"),
+        (
+            "            parse_float=_refuse,\n",
+            "",
+            "test_a_hostile_header_with_a_right_checksum_is_refused",
+            "test_only_integers_and_single_names_are_read",
+        ),
+        (
+            *never("len(made) < len(pairs)"),
+            "test_a_hostile_header_with_a_right_checksum_is_refused",
+            "test_only_integers_and_single_names_are_read",
+        ),
+        (
+            *never("length > MAX_HEADER or _PREFIX.size + length > len(body)"),
+            "test_a_header_that_claims_more_than_there_is_is_refused",
+        ),
+    ),
+    *_group(
+        "checkpoint/files.py",
+        "checkpoint/test_store.py",
+        (
+            "write_all(handle, piece)\n            os.fsync(handle)",
+            "write_all(handle, piece)",
+            "test_the_order_of_a_save_is_write_sync_rename_sync",
+            "test_what_was_not_synced_may_be_lost_and_nothing_is_missing",
+        ),
+        (
+            "os.rename(beside, path)\n        sync_folder(path.parent)",
+            "os.rename(beside, path)",
+            "test_the_order_of_a_save_is_write_sync_rename_sync",
+            "test_what_was_not_synced_may_be_lost_and_nothing_is_missing",
+        ),
+        (
+            "beside = path.with_name(path.name + TEMPORARY)",
+            "beside = path",
+            "test_a_death_at_any_call_of_three_saves_leaves_a_whole_checkpoint",
+            "test_the_order_of_a_save_is_write_sync_rename_sync",
+        ),
+        (
+            "os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW",
+            "os.O_CREAT",
+            "test_links_in_the_way_are_not_followed",
+        ),
+        (
+            *never("mode & stat.S_IWOTH"),
+            "test_a_folder_that_anybody_may_write_to_is_refused",
+        ),
+        (
+            "elif found.st_uid not in (os.geteuid(), 0):",
+            "elif False:",
+            "test_a_file_of_another_user_is_not_read",
+        ),
+        (
+            "os.O_RDONLY) | os.O_NOFOLLOW |",
+            "os.O_RDONLY) |",
+            "../security/test_files.py::test_a_checkpoint_behind_a_link_is_not_read",
+        ),
+        (
+            "PRIVATE = 0o600",
+            "PRIVATE = 0o644",
+            "../security/test_files.py::test_what_is_saved_is_for_its_owner_alone",
+        ),
+    ),
+    *_group(
+        "checkpoint/journal.py",
+        "checkpoint/test_journal.py",
+        (
+            "or _crc(content, end) != crc:",
+            "or False:",
+            "test_every_flipped_bit_ends_the_journal_where_it_is",
+        ),
+        (
+            "zlib.crc32(content, offset & 0xFFFFFFFF)",
+            "zlib.crc32(content)",
+            "test_a_swapped_pair_of_records_is_noticed",
+        ),
+        (
+            "os.ftruncate(handle, found.end)",
+            "pass",
+            "test_a_torn_tail_is_cut_and_three_restarts_lose_no_more",
+        ),
+        (
+            "if head == expected:",
+            "if head[:8] == expected[:8]:",
+            "test_a_journal_of_another_run_or_generation_is_refused",
+        ),
+        (
+            "while n_written < len(record):",
+            "while False:",
+            "test_what_the_system_takes_in_parts_is_written_whole",
+        ),
+    ),
+    *_group(
+        "checkpoint/store.py",
+        "checkpoint/test_store.py",
+        ("KEPT = 2 ", "KEPT = 1 ", "test_two_generations_are_kept_with_their_journals"),
+        (
+            "            self.chain[-1].sync()\n        write_whole(",
+            "            pass\n        write_whole(",
+            "test_the_journal_before_is_synced_with_each_save",
+        ),
+        (
+            *never('facts["generation"] != number'),
+            "test_a_damaged_newest_is_named_and_the_one_before_is_used",
+        ),
+        (
+            'if not resume and self._numbers("checkpoint", "journal"):',
+            "if False:",
+            "test_a_folder_with_checkpoints_is_not_written_to_without_resume",
+        ),
+        (
+            "number not in self._bad and self._is_whole(number)",
+            "True",
+            "test_a_damaged_newest_is_named_and_the_one_before_is_used",
+            "test_a_damaged_checkpoint_outlives_the_saves_that_follow",
+        ),
+    ),
+    *_group(
+        "checkpoint/lock.py",
+        "checkpoint/test_store.py",
+        (
+            "fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+            "pass",
+            "test_two_stores_of_one_process_exclude_each_other",
+        ),
+    ),
+    *_group(
+        "checkpoint/recorder.py",
+        "checkpoint/test_resume.py",
+        (
+            "fits = there.question == asked and",
+            "fits = True and",
+            "test_a_journal_of_other_questions_is_not_played",
+        ),
+        (
+            "        if open_question is not None:\n            self.n_lost += ",
+            "        if open_question is not None:\n            self.n_lost += 0 * ",
+            "test_queries_are_never_exceeded_across_deaths",
+        ),
+    ),
+    *_group(
+        "checkpoint/encoding.py",
+        "checkpoint/test_encoding.py",
+        (
+            *never("not _FITS[str(item.type)](made[item.name])"),
+            "test_a_field_of_a_wrong_type_is_refused",
+        ),
+        (
+            *never("not _hangs_together(found, size)"),
+            "test_a_state_that_does_not_fit_the_problem_is_refused",
+        ),
+    ),
+    *_group(
+        "snapshot.py",
+        "checkpoint/test_resume.py",
+        (
+            "    if other:\n",
+            "    if False:\n",
+            "test_another_run_is_refused_by_what_it_differs_in",
+        ),
+        (
+            "    if changed:\n",
+            "    if False:\n",
+            "test_other_versions_and_machines_are_told_of",
+        ),
+    ),
+    # ------------------------------------------------------------------------ readers
+    *_group(
+        "readers/libsvm.py",
+        "readers/test_libsvm.py",
+        (
+            "\n            and all(map(int.__lt__, indices, indices[1:]))",
+            "",
+            "test_a_bad_line_is_refused_by_place",
+        ),
+        (*never("not _all_finite(values)"), "test_a_bad_line_is_refused_by_place"),
+        (
+            " or not np.isfinite(self._labels[-1])",
+            "",
+            "test_a_bad_line_is_refused_by_place",
+        ),
+        (
+            "indices[0] >= self._first\n            and ",
+            "",
+            "test_a_bad_line_is_refused_by_place",
+        ),
+        (
+            "MAX_FEATURES = 2**24",
+            "MAX_FEATURES = 2**31",
+            "test_many_columns_must_be_told",
+        ),
+    ),
+    *_group(
+        "readers/lines.py",
+        "readers/test_lines.py",
+        (r"[\x00\r]", r"[\x00]", "test_damaged_text_is_refused_by_place"),
+        (
+            r'if text and not text.endswith("\n"):',
+            "if False:",
+            "test_damaged_text_is_refused_by_place",
+        ),
+        (
+            *never("len(line) > MAX_LINE"),
+            "test_a_line_that_is_too_long_is_refused",
+        ),
+        (
+            "return repr(text if",
+            "return str(text if",
+            "../security/test_terminal.py::test_errors_of_readers_are_plain_text",
+        ),
+    ),
+    *_group(
+        "readers/content.py",
+        "readers/test_content.py",
+        (*never("size > limit"), "TestPacked::test_a_bomb_is_not_unpacked"),
+        (*never("not stream.eof"), "TestPacked::test_every_cut_is_an_error"),
+        (
+            *never("len(members) == _MAX_MEMBERS"),
+            "TestPacked::test_many_streams_are_refused",
+        ),
+        (
+            ", memlimit=_MAX_LZMA_MEMORY",
+            "",
+            "test_a_stream_that_wants_much_memory_is_refused",
+        ),
+        (
+            *never("not stat.S_ISREG(os.stat(name).st_mode)"),
+            "test_a_folder_is_refused",
+        ),
+    ),
+    *_group(
+        "readers/csv.py",
+        "readers/test_csv.py",
+        (
+            *never("len(fields) != len(checked)"),
+            "test_a_bad_file_is_refused_by_place",
+        ),
+        (
+            "float(text) if _NUMBER.fullmatch(text) else np.nan",
+            "float(text) if text.strip('+-.') else np.nan",
+            "test_what_is_no_finite_number_is_refused",
+        ),
+        (
+            "if missing is None or column[row] != missing:",
+            "if missing is None:",
+            "test_a_missing_marker_does_not_hide_other_faults",
+        ),
+    ),
+    # ------------------------------------------------------------------------- doors
+    *_group(
+        "_validation.py",
+        "security/test_terminal.py",
+        (
+            "c if c.isprintable() or c in keep else repr(c)[1:-1]",
+            "c",
+            "test_errors_of_readers_are_plain_text",
+        ),
+    ),
+    *_group(
+        "minimize.py",
+        "test_minimize.py",
+        (
+            "    _refuse_unknown(unknown)\n",
+            "",
+            "test_an_unknown_argument_is_refused_with_the_nearest_one",
+        ),
+    ),
+    *_group(
+        "cli/solve.py",
+        "cli/test_solve.py",
+        (
+            "before = signal.signal(signal.SIGTERM, interrupt)",
+            "before = signal.getsignal(signal.SIGTERM)",
+            "test_sigterm_while_the_file_is_run_has_its_code",
+        ),
+        (
+            "return DONE if result.success else NO_SUCCESS",
+            "return DONE",
+            "test_the_verdict_comes_first_and_the_exit_code_says_the_same",
+        ),
+    ),
+    *_group(
+        "cli/loading.py",
+        "cli/test_solve.py",
+        (
+            "sys.modules.pop(name, None)",
+            "pass",
+            "test_a_file_cannot_hide_an_installed_module",
+        ),
+    ),
+]

@@ -1,0 +1,161 @@
+"""The figures of the reliability report are those that the tests recorded."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import dszog.readers
+from tests.fuzz.test_fuzz import NAMES
+from tools import reliability
+from tools.reliability import ITEMS, MUTANTS, Bar, Item, markdown, read_report
+
+ROOT = Path(__file__).parents[2]
+ELSEWHERE = {"evaluators/test_chaos.py", "evaluators/test_determinism.py"}
+
+REPORT = """<?xml version="1.0"?>
+<testsuites><testsuite>
+<testcase name="a"><properties>
+  <property name="kills" value="600"/><property name="slowest" value="0.2"/>
+  <property name="coverage of x.py" value="97.5"/><property name="p-value" value="0.3"/>
+</properties></testcase>
+<testcase name="b"><properties>
+  <property name="kills" value="450"/><property name="slowest" value="0.1"/>
+  <property name="coverage of y.py" value="96.0"/><property name="p-value" value="0.1"/>
+  <property name="words" value="are no figure"/>
+</properties></testcase>
+<testcase name="c"><skipped/></testcase>
+<testcase name="d"><failure/></testcase>
+</testsuite></testsuites>
+"""
+
+
+def test_a_report_is_read_and_its_figures_are_joined(tmp_path: Path) -> None:
+    (tmp_path / "report.xml").write_text(REPORT)
+
+    assert read_report(tmp_path / "report.xml") == {
+        "tests": 4,
+        "skipped": 1,
+        "failed": 1,
+        "kills": 1050,
+        "slowest": 0.2,
+        "least coverage of a reader, %": 96.0,
+        "p-value": 0.1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("bar", "value", "is_met"),
+    [
+        (Bar("kills", ">=", 1000), 1000, True),
+        (Bar("kills", ">=", 1000), 999, False),
+        (Bar("kills", "<=", 0.5), 0.6, False),
+        (Bar("kills", "=", 0), 0, True),
+        (Bar("kills", "=", 0), 1, False),
+        (Bar("kills", "=", 0), float("nan"), False),
+        (Bar("others", "=", 0), 0, False),  # what was not measured is not met
+    ],
+)
+def test_a_bar_is_met_or_not(bar: Bar, value: float, is_met: bool) -> None:
+    assert bar.is_met({"kills": value}) is is_met
+
+
+def test_an_item_whose_tests_are_not_there_says_so() -> None:
+    found = reliability.run_item(Item("X", "none", ("no/such_file.py",)), quick=True)
+
+    assert found["outcome"] == "not run"
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small tree with one item of its own."""
+    monkeypatch.setattr(reliability, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["reliability.py", "--output", str(tmp_path)])
+    (tmp_path / "tests").mkdir()
+    monkeypatch.setattr(
+        reliability, "run_mutants", lambda: {"outcome": "passed", "figures": {}}
+    )
+    item = Item("X", "Nothing breaks", ("test_x.py",), (Bar("breaks", "=", 0),))
+    monkeypatch.setattr(reliability, "ITEMS", (item,))
+    return tmp_path
+
+
+def outcome_of(tree: Path, n_breaks: int) -> str:
+    (tree / "tests" / "test_x.py").write_text(
+        f"def test_x(record_property):\n    record_property('breaks', {n_breaks})\n"
+    )
+    reliability.main()
+    record = json.loads((tree / "reliability.json").read_text())
+    return str(record["items"]["X"]["outcome"])
+
+
+def test_figures_are_measured_compared_kept_and_shown(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert outcome_of(tree, 2) == "missed"
+    assert outcome_of(tree, 0) == "passed"  # another source: measured again
+    page = (tree / "docs" / "reliability.md").read_text()
+    assert "| X | Nothing breaks | passed | tests 1; breaks 0 | breaks = 0 |" in page
+
+    capsys.readouterr()
+    reliability.main()
+    assert "X    passed before" in capsys.readouterr().out
+
+
+def test_the_page_has_a_row_for_every_item() -> None:
+    page = markdown(
+        {
+            "date": "2026-01-01T00:00:00",
+            "quick": False,
+            "versions": {"python": "3", "numpy": "2", "scipy": "1"},
+            "machine": {"cores": 2, "system": "any"},
+            "items": {},
+        }
+    )
+    for item in (*ITEMS, MUTANTS):
+        assert f"| {item.id} | {item.promise} | not run |" in page
+
+
+# ------------------------------------------------------------------------- no holes
+
+
+def test_every_item_names_tests_that_are_there() -> None:
+    named = {node for item in ITEMS for node in item.nodes}
+    missing = {node for node in named if not (ROOT / "tests" / node).exists()}
+
+    assert missing <= ELSEWHERE
+    ids = [item.id for item in (*ITEMS, MUTANTS)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_every_reader_is_fuzzed() -> None:
+    functions = {name for name in dszog.readers.__all__ if name.startswith("read_")}
+
+    assert {f"read_{name}" for name in NAMES if name in ("libsvm", "csv")} == functions
+    assert {"checkpoint", "journal"} < set(NAMES)
+
+
+ALLOWED = {"test_content.py"}  # named pipes, which not every system has
+
+
+def marks(path: Path) -> Iterator[str]:
+    """Yield the skips and expected failures of a test file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and node.attr in ("skip", "skipif", "xfail"):
+            yield f"{path.name}, line {node.lineno}: {node.attr}"
+
+
+def test_no_reliability_test_is_skipped_or_expected_to_fail() -> None:
+    found: list[str] = []
+    for node in sorted({node for item in ITEMS for node in item.nodes} - ELSEWHERE):
+        path = ROOT / "tests" / node
+        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+            if file.name not in ALLOWED:
+                found += marks(file)
+
+    assert found == []

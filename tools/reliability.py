@@ -1,0 +1,462 @@
+"""Measure what the library promises, and write it down.
+
+    python tools/reliability.py [--quick] [--only ID ...] [--fresh] [--output DIR]
+
+Runs the reliability tests item by item, reads the figures that they record from
+pytest's XML, compares them with their bars, and writes `reliability.json` and
+`docs/reliability.md`. What was measured of the same source is kept: interrupt, and call
+again to go on. Exits with 1 if a bar is missed or a test fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+ROOT = Path(__file__).resolve().parents[1]
+TIMEOUT = 3600.0  # seconds for one item
+VERSIONS = ("numpy", "scipy", "numba", "dask", "ray", "pytest", "hypothesis")
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What a figure has to be: exactly, at most or at least so much."""
+
+    figure: str
+    relation: str  # "=", "<=" or ">="
+    bound: float
+
+    def is_met(self, figures: dict[str, Any]) -> bool:
+        """Whether the figure is there and within its bar."""
+        value = figures.get(self.figure)
+        if not isinstance(value, (int, float)):
+            return False
+        meets: dict[str, bool] = {
+            "=": value == self.bound,
+            "<=": value <= self.bound,
+            ">=": value >= self.bound,
+        }
+        return meets[self.relation]
+
+    def __str__(self) -> str:
+        return f"{self.figure} {self.relation} {self.bound:g}"
+
+
+@dataclass(frozen=True)
+class Item:
+    """One promise, the tests that hold the library to it, and its bars."""
+
+    id: str  # of the contract
+    promise: str
+    nodes: tuple[str, ...]  # files below tests, or FILE::NAME
+    bars: tuple[Bar, ...] = ()
+    select: str = ""  # pytest's -k
+
+
+def none_of(*figures: str) -> tuple[Bar, ...]:
+    """Return bars that say: none of these."""
+    return tuple(Bar(figure, "=", 0) for figure in figures)
+
+
+ITEMS: tuple[Item, ...] = (
+    Item(
+        "A1",
+        "A killed run goes on bit for bit",
+        ("checkpoint/test_resume.py",),
+        (*none_of("mismatches"), Bar("kills", ">=", 1000)),
+        select="killed_processes",
+    ),
+    Item(
+        "A1b",
+        "Every method dies in every call and ends as if it had lived",
+        ("checkpoint/test_resume.py",),
+        select="not killed_processes",
+    ),
+    Item(
+        "A2",
+        "A save is whole or not there, whatever is lost",
+        ("checkpoint/test_store.py",),
+        select="death or synced or order or disk_error",
+    ),
+    Item(
+        "A3",
+        "A corrupted checkpoint is never loaded",
+        ("checkpoint/test_store.py", "checkpoint/test_container.py"),
+        (*none_of("undetected"), Bar("corruptions", ">=", 10_000)),
+        select="corrupted or flip or truncation or damaged",
+    ),
+    Item(
+        "A4",
+        "A torn journal is cut and no study is lost",
+        ("checkpoint/test_journal.py",),
+    ),
+    Item(
+        "A7",
+        "One writer to a folder",
+        ("checkpoint/test_store.py",),
+        select="second_writer or two_stores",
+    ),
+    Item(
+        "B1",
+        "An unknown value is never used, never a satisfied constraint",
+        ("test_failures.py",),
+        none_of("false successes"),
+    ),
+    Item(
+        "C",
+        "Workers that die, hang or repeat themselves change no bit",
+        ("evaluators/test_chaos.py",),
+    ),
+    Item(
+        "D1",
+        "Same seed, same bits, whatever evaluates",
+        ("evaluators/test_determinism.py",),
+    ),
+    Item(
+        "E1",
+        "A query budget is never exceeded",
+        ("test_budgets.py",),
+        none_of("exceeded or miscounted"),
+        select="budget",
+    ),
+    Item(
+        "F1",
+        "Ctrl-C returns the best so far",
+        ("test_budgets.py",),
+        none_of("results lost"),
+        select="ctrl_c",
+    ),
+    Item(
+        "F3",
+        "Signals and exit codes of the command line",
+        ("cli/test_solve.py",),
+    ),
+    Item(
+        "H1",
+        "Success only on fresh, finite values within the tolerance",
+        ("test_certificate.py",),
+        select="success or unknown or known",
+    ),
+    Item(
+        "H2",
+        "The bound on the violated share holds",
+        ("test_certificate.py",),
+        (Bar("least coverage", ">=", 0.95 - 2 * (0.95 * 0.05 / 2000) ** 0.5),),
+        select="bound_covers",
+    ),
+    Item(
+        "I1",
+        "The simplex projection is right at every scale",
+        ("distribution/test_projection.py",),
+        none_of("failures of 20,000"),
+    ),
+    Item(
+        "I2",
+        "Sparse and dense weights agree",
+        ("distribution/test_sparse.py",),
+        (Bar("largest difference", "<=", 1e-12),),
+    ),
+    Item(
+        "I4",
+        "Estimators are unbiased, and broken ones are caught",
+        ("test_unbiased.py",),
+    ),
+    Item(
+        "L1",
+        "No file makes a reader run anything",
+        ("security/test_readers_run_nothing.py", "readers/test_no_code_runs.py"),
+        (*none_of("events"), Bar("hostile files", ">=", 300)),
+    ),
+    Item(
+        "L2",
+        "Fuzzed readers raise our errors only",
+        ("fuzz",),
+        (
+            *none_of("escaped"),
+            Bar("peak MB", "<=", 512),
+            Bar("slowest", "<=", 1.0),
+            Bar("least coverage of a reader, %", ">=", 95.0),
+        ),
+    ),
+    Item(
+        "L4", "Links, open folders and bombs lead nowhere", ("security/test_files.py",)
+    ),
+    Item("L5", "A run touches no network", ("security/test_no_network.py",)),
+    Item("L6", "No terminal escapes in messages", ("security/test_terminal.py",)),
+    Item(
+        "L8",
+        "Two hard dependencies; the wheel is the same each time",
+        ("security/test_wheel.py",),
+        none_of("wheels that differ"),
+    ),
+    Item(
+        "S3",
+        "Any order of ask and tell keeps the invariants",
+        ("test_stateful.py",),
+    ),
+)
+MUTANTS = Item(
+    "S2",
+    "Each guard taken away turns its tests red",
+    (),
+    (Bar("mutants", ">=", 40), *none_of("mutants that survived")),
+)
+
+
+# ------------------------------------------------------------------------- measuring
+
+
+def run_item(item: Item, quick: bool) -> dict[str, Any]:
+    """Run the tests of an item; return its figures."""
+    present = [n for n in item.nodes if (ROOT / "tests" / n.split("::")[0]).exists()]
+    if not present:
+        return {"outcome": "not run", "why": "its tests are not there", "figures": {}}
+    with tempfile.TemporaryDirectory() as name:
+        report = Path(name, "report.xml")
+        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        words += [f"--junitxml={report}", "-o", "junit_family=xunit1"]
+        words += ["-m", "not slow and not browser" if quick else "not browser"]
+        words += ["-k", item.select] if item.select else []
+        words += [f"tests/{node}" for node in present]
+        code, said = _call(words)
+        figures = read_report(report) if report.exists() else {}
+    if code == 0 and figures.get("tests", 0):
+        missed = [str(bar) for bar in item.bars if not bar.is_met(figures)]
+        outcome = "missed" if missed and not quick else "passed"
+        return {"outcome": outcome, "missed": missed, "figures": figures}
+    return {"outcome": "failed", "figures": figures, "why": said[-1500:]}
+
+
+def run_mutants() -> dict[str, Any]:
+    """Run the mutants; return how many were killed."""
+    with tempfile.TemporaryDirectory() as name:
+        output = Path(name, "mutants.json")
+        words = [sys.executable, "tools/mutants.py", "--output", str(output)]
+        code, said = _call(words)
+        if not output.exists():
+            return {"outcome": "failed", "figures": {}, "why": said[-1500:]}
+        found = json.loads(output.read_text())
+    figures = {
+        "mutants": found["mutants"],
+        "mutants that survived": found["mutants"] - found["killed"],
+    }
+    missed = [str(bar) for bar in MUTANTS.bars if not bar.is_met(figures)]
+    outcome = "passed" if not missed and not code else "missed"
+    survivors = [one["mutant"] for one in found["survivors"]]
+    return {
+        "outcome": outcome,
+        "missed": missed,
+        "figures": figures,
+        "survivors": survivors,
+    }
+
+
+def _call(words: Sequence[str]) -> tuple[int, str]:
+    env = os.environ | {"OMP_NUM_THREADS": "1"}
+    paths = [str(ROOT / "src"), str(ROOT), env.get("PYTHONPATH", "")]
+    env["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    try:
+        done = subprocess.run(
+            words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=TIMEOUT
+        )
+    except subprocess.TimeoutExpired:
+        return 1, f"not finished after {TIMEOUT:.0f} s"
+    return done.returncode, done.stdout + done.stderr
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """Return the figures of a report: how many tests, and what they recorded."""
+    figures: dict[str, Any] = {"tests": 0, "skipped": 0, "failed": 0}
+    recorded: dict[str, list[float]] = {}
+    for case in ET.parse(path).getroot().iter("testcase"):  # written by pytest
+        figures["tests"] += 1
+        figures["skipped"] += case.find("skipped") is not None
+        broken = case.find("failure") is not None or case.find("error") is not None
+        figures["failed"] += broken
+        for one in case.iter("property"):
+            try:
+                value = float(one.get("value", ""))
+            except ValueError:
+                continue
+            name = str(one.get("name"))
+            if name.startswith("coverage of "):
+                name = "least coverage of a reader, %"
+            recorded.setdefault(name, []).append(value)
+    for name, values in recorded.items():
+        figures[name] = _joined(name)(values)
+    return figures
+
+
+def _joined(name: str) -> Callable[[list[float]], float]:
+    """Return how figures of one name from several tests become one."""
+    if name.startswith(("largest", "slowest", "peak", "most")):
+        return max
+    if name.startswith(("least", "p-value")):
+        return min
+    return _sum
+
+
+def _sum(values: list[float]) -> float:
+    total = sum(values)
+    return int(total) if total == int(total) else total
+
+
+# -------------------------------------------------------------------- what is written
+
+
+def source_print() -> str:
+    """Return a print of everything that the figures depend on in the tree."""
+    digest = hashlib.sha256()
+    for folder in ("src", "tests", "tools"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            digest.update(str(path.relative_to(ROOT)).encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def surroundings() -> dict[str, Any]:
+    """Return the versions and the machine."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found: dict[str, Any] = {"python": platform.python_version()}
+    for name in VERSIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "none"
+    return {
+        "versions": found,
+        "machine": {
+            "cores": os.cpu_count(),
+            "system": f"{platform.system()} {platform.machine()}",
+        },
+    }
+
+
+def markdown(record: dict[str, Any]) -> str:
+    """Return the table for the documentation."""
+    versions = record["versions"]
+    kind = "quick tests only" if record["quick"] else "all tests"
+    lines = [
+        "# Reliability, measured",
+        "",
+        "Written by `make reliability`; not edited by hand. "
+        "`docs/faults.md` says what is promised, `SECURITY.md` what is trusted.",
+        "",
+        f"{record['date'][:10]}, {kind}, Python {versions['python']}, NumPy "
+        f"{versions['numpy']}, SciPy {versions['scipy']}, "
+        f"{record['machine']['system']} with {record['machine']['cores']} cores.",
+        "",
+        "| | Promise | Outcome | Figures | Bars |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for item in (*ITEMS, MUTANTS):
+        found = record["items"].get(item.id, {"outcome": "not run", "figures": {}})
+        shown = "; ".join(
+            f"{name} {_number(value)}"
+            for name, value in found["figures"].items()
+            if not (name in ("skipped", "failed") and not value)
+        )
+        bars = "; ".join(map(str, item.bars)) or "all tests pass"
+        lines.append(
+            f"| {item.id} | {item.promise} | {found['outcome']} | {shown} | {bars} |"
+        )
+    lines += [
+        "",
+        "None of n means at most 3/n with 95 % confidence. *Not run* means that the "
+        "tests are not part of this tree, or that the item was left out.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _number(value: float) -> str:
+    if isinstance(value, int) or value == int(value):
+        return f"{int(value):,}"
+    return f"{value:.3g}"
+
+
+# ----------------------------------------------------------------------- the command
+
+
+def main() -> int:
+    """Measure what is asked for, and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--quick", action="store_true", help="leave out slow tests")
+    parser.add_argument("--only", nargs="*", default=[], help="ids of items")
+    parser.add_argument("--fresh", action="store_true", help="measure all again")
+    parser.add_argument("--output", type=Path, default=ROOT, help="folder to write to")
+    asked = parser.parse_args()
+    known = [item.id for item in (*ITEMS, MUTANTS)]
+    for one in asked.only:
+        if one not in known:
+            parser.error(f"there is no item {one!r}; items: {', '.join(known)}")
+    asked.output.mkdir(parents=True, exist_ok=True)
+    path = asked.output / "reliability.json"
+    record = _begun(path, asked.quick, asked.fresh)
+    for item in (*ITEMS, MUTANTS):
+        if asked.only and item.id not in asked.only:
+            continue
+        if record["items"].get(item.id, {}).get("outcome") == "passed":
+            print(f"{item.id:4} passed before", flush=True)
+            continue
+        before = time.perf_counter()
+        found = run_mutants() if item is MUTANTS else run_item(item, asked.quick)
+        found["seconds"] = round(time.perf_counter() - before, 1)
+        record["items"][item.id] = found
+        record["date"] = datetime.now(UTC).isoformat(timespec="seconds")
+        _write(path, record)
+        figures = json.dumps(found["figures"])
+        print(f"{item.id:4} {found['outcome']} {figures}", flush=True)
+        for line in (*found.get("missed", ()), found.get("why", "")):
+            if line:
+                print(f"     {line}", flush=True)
+    outcomes = [found["outcome"] for found in record["items"].values()]
+    return 0 if all(one in ("passed", "not run") for one in outcomes) else 1
+
+
+def _begun(path: Path, quick: bool, fresh: bool) -> dict[str, Any]:
+    """Return the record to go on with: one of the same source, or a new one."""
+    record: dict[str, Any] = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "source": source_print(),
+        "quick": quick,
+        **surroundings(),
+        "items": {},
+    }
+    if fresh or not path.exists():
+        return record
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return record
+    same = all(
+        before.get(key) == record[key] for key in ("source", "quick", "versions")
+    )
+    return before if same else record
+
+
+def _write(path: Path, record: dict[str, Any]) -> None:
+    beside = path.with_suffix(".part")
+    beside.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    os.replace(beside, path)
+    page = path.parent / "docs" / "reliability.md"
+    page.parent.mkdir(exist_ok=True)
+    page.write_text(markdown(record), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
