@@ -302,6 +302,7 @@ def against_plain(effort: Effort) -> Iterator[Row]:
             constraints=_constraints_of(problem).values,
             n_losses=problem.size.n_losses,
             m=m,
+            loss_batch=min(BATCH, problem.size.n_losses),
         )
         n_plain = 20 if m <= 10**5 else 2
         n_blocks = effort.n_blocks if m <= 10**5 else min(effort.n_blocks, 5)
@@ -325,8 +326,9 @@ def against_plain(effort: Effort) -> Iterator[Row]:
                 dszog.Losses(losses, len(problem.losses)), problem.constraints, dim
             )
 
-        def ours(make: Any = make) -> float:
-            return iteration_seconds(make, as_timed(), effort.iterations)
+        def ours(make: Any = make, plain: Plain = plain) -> float:
+            method = as_timed(loss_batch=plain.loss_batch)
+            return iteration_seconds(make, method, effort.iterations)
 
         found = interleaved(printed, ours, n_blocks)
         yield Row.of(

@@ -162,7 +162,7 @@ MUTANTS: list[Mutant] = [
             "test_the_meter_refuses_what_would_exceed_the_budget_and_calls_nothing",
         ),
         (
-            "meter.n_queries + charged.total > end.queries",
+            "meter.n_charged + charged.total > end.queries",
             "meter.n_queries > end.queries",
             "test_queries_are_used_to_within_one_iteration_and_never_exceeded",
         ),
@@ -186,8 +186,8 @@ MUTANTS: list[Mutant] = [
         "run.py",
         "checkpoint/test_resume.py",
         (
-            "self.n_queries + self.n_lost + n_queries <=",
-            "self.n_queries + n_queries <=",
+            "self.n_charged + self.n_lost + n_queries <=",
+            "self.n_charged + n_queries <=",
             "test_queries_are_never_exceeded_across_deaths",
         ),
         (
