@@ -104,6 +104,7 @@ class Reference:
     model: str
     m: int
     seed: int
+    old: list[float]  # the old model: its training ends elsewhere with another BLAS
     w: list[float]
     value: float
     value_at_start: float
@@ -128,7 +129,9 @@ class Customers:
     -0.05
     """
 
-    def __init__(self, model: ModelName, m: int, seed: int = 0) -> None:
+    def __init__(
+        self, model: ModelName, m: int, seed: int = 0, old: FloatArray | None = None
+    ) -> None:
         check_choice("Customers", "model", model, MODELS)
         self.name, self.m, self.seed = model, m, seed
         self.model = MODELS[model]()
@@ -142,7 +145,9 @@ class Customers:
         if model == "linear":
             first = np.zeros(self.model.dim)
         n_fit = min(m, 5000)
-        self.old = self._fit(first, self.X[:n_fit], self.y[:n_fit])
+        if old is None:
+            old = self._fit(first, self.X[:n_fit], self.y[:n_fit])
+        self.old = old
         self.allowed: FloatArray = (
             self._row_losses(self.old[np.newaxis], slice(None))[0] + SLACK
         )
@@ -336,6 +341,7 @@ class Customers:
             model=self.name,
             m=self.m,
             seed=self.seed,
+            old=self.old.tolist(),
             w=w.tolist(),
             value=values[best],
             value_at_start=self.objective(self.old),
@@ -391,7 +397,7 @@ def customers_case(model: ModelName, m: int, seed: int = 0) -> Case:
     worse off than the slack by more than a tenth of it.
     """
     reference = load_reference(model, m, seed)
-    customers = Customers(model, m, seed)
+    customers = Customers(model, m, seed, np.array(reference.old))
     gain = reference.value_at_start - reference.value
     return Case(
         name=f"customers, {model}, m = {m:,}",
