@@ -354,6 +354,11 @@ def _check_folder(checkpoint: Any, resume: bool) -> Path | None:
             f"minimize: `checkpoint` must be the path of a folder, got "
             f"{shown(checkpoint)}. For example checkpoint='run-1'."
         )
+    if "\0" in str(checkpoint):
+        raise InputError(
+            f"minimize: `checkpoint` must be the path of a folder, got "
+            f"{shown(checkpoint)}. Take the zero byte out of it."
+        )
     return Path(checkpoint)
 
 

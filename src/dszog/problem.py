@@ -73,6 +73,7 @@ class Losses:
         self._values = values
         self._gradient = gradient
         self.grain = Grain()
+        self.dim: int | None = None  # number of variables, where it is known
         self._n = check_count("Losses", "n", n)
         if self._n >= 2**63:
             raise InputError(
@@ -135,7 +136,10 @@ class Losses:
         array([[0. , 1.5]])
         """
         rows = Rows("Losses.linear", "X", X)
-        labels = np.array(y)
+        try:
+            labels = np.array(y)
+        except ValueError:  # ragged
+            labels = np.array(None)
         if labels.shape != (len(rows),):
             raise InputError(
                 f"Losses.linear: `y` must have an entry per row of X, got shape "
@@ -147,7 +151,9 @@ class Losses:
         def values(points: FloatArray, indices: IntArray) -> Any:
             return loss(rows.scores(points, indices), labels[indices])
 
-        return cls(values, len(rows))
+        losses = cls(values, len(rows))
+        losses.dim = rows.shape[1]
+        return losses
 
     def __len__(self) -> int:
         return self._n
@@ -261,6 +267,11 @@ class Problem:
             raise InputError(
                 f"Problem: the constraints are in {known} variables, got dim = "
                 f"{self.dim}. Give matrices with one column per variable."
+            )
+        if self.losses.dim is not None and self.losses.dim != self.dim:
+            raise InputError(
+                f"Problem: the losses are in {self.losses.dim} variables, got dim = "
+                f"{self.dim}. Give data with one column per variable."
             )
         check_flag("Problem", "unconstrained", unconstrained)
         nothing = self.constraints is None and not self.size.has_bounds

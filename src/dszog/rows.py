@@ -49,8 +49,10 @@ class Rows:
             n_entries = np.count_nonzero(self._dense)
             if kernels.is_on() and n_entries <= MOSTLY_ZEROS * self._dense.size:
                 self.sparse = sparse.csr_array(self._dense)
+        self._owner, self._name = owner, name
         self.csr: Csr | None = None  # what compiled kernels read
-        if self.sparse is not None and kernels.is_on():
+        fits = self.shape[1] < 2**31  # columns have 32 bits there
+        if self.sparse is not None and fits and kernels.is_on():
             values = frozen_floats(self.sparse.data)
             self.csr = (
                 values[:0] if (values == 1.0).all() else values,
@@ -63,6 +65,7 @@ class Rows:
 
     def scores(self, points: FloatArray, indices: IntArray) -> FloatArray:
         """Return the score of each point (row) and each indexed row (column)."""
+        self.check_points(points)
         if self.csr is not None and (compiled := kernels.rows()) is not None:
             table = np.empty((len(points), len(indices)))
             compiled.scores(
@@ -73,6 +76,15 @@ class Rows:
             found: FloatArray = (self.sparse[indices] @ points.T).T
             return found
         return points @ self.dense(indices).T
+
+    def check_points(self, points: FloatArray) -> None:
+        """Refuse points of another length: compiled code would read beyond them."""
+        if points.shape[-1] != self.shape[1]:
+            raise InputError(
+                f"{self._owner}: points must have {self.shape[1]} variables, a column "
+                f"of `{self._name}` each, got {points.shape[-1]}. Give the problem as "
+                "many variables as there are columns."
+            )
 
     def all_scores(self, x: FloatArray) -> FloatArray:
         """Return the score of every row at one point.

@@ -317,3 +317,21 @@ def test_after_an_interrupt_the_workers_answer_again() -> None:
     np.testing.assert_array_equal(reply.constraints, wanted.constraints[:, :7])
     slow.close()
     evaluator.close()
+
+
+def test_large_questions_and_answers_do_not_wait_for_each_other() -> None:
+    data = np.arange(300_000) / 3e5
+    losses = dszog.Losses(lambda points, i: (points[:, :1] - data[i]) ** 2, 300_000)
+    results = [
+        dszog.minimize(
+            losses.in_pieces(60_000),
+            np.zeros(2),
+            dszog.Constraints.linear(np.eye(2), 1.0),
+            options={"loss_batch": 300_000, "n_directions": 1},
+            max_iterations=1,
+            seed=0,
+            evaluator=evaluator,
+        )
+        for evaluator in ("serial", "processes")
+    ]
+    np.testing.assert_array_equal(results[0].x, results[1].x)

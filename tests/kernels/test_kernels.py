@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import Any
@@ -125,6 +126,17 @@ def test_a_step_that_is_not_finite_is_refused_as_in_the_plain_form() -> None:
         pytest.raises(dszog.DszogError, match="finite"),
     ):
         start.learn(np.array([1]), np.array([np.inf]), step, True)
+    steep = DualStep(
+        step_size=1e300,
+        averaging=1.0,
+        mixing=1.0,
+        penalty=1e100,
+        ridge=1e-6,
+        step_eps=1e-8,
+        adaptive=False,
+    )
+    with np.errstate(all="ignore"), pytest.raises(dszog.DszogError, match="finite"):
+        start.learn(np.array([1]), np.array([1.0]), steep, True)
 
 
 @given(seed=seeds, k=st.integers(0, 50), rest=st.sampled_from([0.0, 1e-9, 0.7]))
@@ -288,3 +300,58 @@ def test_a_stream_is_the_generator_with_that_key(seed: int, iteration: int) -> N
 
 def load(name: str) -> Any:
     return __import__(f"dszog.kernels.{name}", fromlist=["kernels"])
+
+
+# --------------------------------------------------------------- where it cannot work
+
+
+def test_points_of_another_length_are_refused_not_read_beyond() -> None:
+    X = mostly_zeros(0)
+    losses = dszog.Losses.linear(sparse.csr_array(X), np.ones(40), lambda s, y: s * y)
+    pairs = dszog.Constraints.pairwise(X[:15], X[15:])
+    for dim in (2, 13):
+        for values in (losses.values, pairs.values):
+            with pytest.raises(dszog.InputError, match="must have 12 variables"):
+                values(np.ones((3, dim)), np.arange(4))
+    box = dszog.Constraints.linear(np.eye(2), 1.0)
+    with pytest.raises(dszog.InputError, match="losses are in 12 variables"):
+        dszog.Problem(losses, box, 2)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"NUMBA_DISABLE_JIT": "1"}, {kernels.SWITCH: "numpy"}]
+)
+def test_without_compilation_the_plain_forms_are_used(setting: dict[str, str]) -> None:
+    code = (
+        "import dszog, numpy as np; from dszog import kernels\n"
+        "assert not kernels.is_on() and kernels.dual() is None\n"
+        "box = dszog.Constraints.linear(np.eye(2), 1.0).black_box()\n"
+        "r = dszog.minimize(lambda x: x @ x, [3.0, 3.0], box, max_iterations=5)\n"
+        "assert r.nit == 5\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | setting)
+
+
+def test_kernels_work_where_nothing_can_be_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import numba
+
+    from dszog.kernels import _compile
+
+    right = numba.njit
+
+    def njit(**options: Any) -> Any:
+        if options.pop("cache", False):
+            raise RuntimeError("cannot cache function: no locator available")
+        return right(**options)
+
+    monkeypatch.setattr(_compile.numba, "njit", njit)
+
+    def double(x: float) -> float:
+        return 2.0 * x
+
+    kernel = _compile.compiled(double)
+    assert kernel(3.0) == 6.0
+    monkeypatch.setattr(kernels, "FIRST", kernel, raising=False)
+    assert kernels._explained(kernels) is kernels

@@ -20,7 +20,7 @@ from dszog.checkpoint.encoding import Arrays, decode, encode
 from dszog.checkpoint.files import TEMPORARY, make_folder, read_whole, write_whole
 from dszog.checkpoint.journal import Journal
 from dszog.checkpoint.lock import FolderLock
-from dszog.errors import CheckpointError, CheckpointWarning
+from dszog.errors import CheckpointError, CheckpointWarning, CheckpointWriteError
 from dszog.query import ProblemSize
 
 KEPT = 2  # generations
@@ -277,7 +277,14 @@ class Store:
     def _numbers(self, *kinds: str) -> list[int]:
         """Return the generations that there are files of, ascending."""
         found = set()
-        for name in os.listdir(self.folder):
+        try:
+            names = os.listdir(self.folder)
+        except OSError as error:
+            raise CheckpointWriteError(
+                f"The folder {str(self.folder)!r} cannot be read any more "
+                f"({error.strerror}). Start again with a folder that stays."
+            ) from error
+        for name in names:
             match = _NAME.fullmatch(name.removesuffix(TEMPORARY))
             if match and match[1] in kinds and not name.endswith(TEMPORARY):
                 found.add(int(match[2]))

@@ -64,6 +64,7 @@ class PairwiseConstraints(Constraints):
 
     def _pairs_at(self, points: FloatArray, indices: IntArray) -> FloatArray:
         positives, negatives = self._positives, self._negatives
+        positives.check_points(points)
         if positives.csr and negatives.csr and (compiled := kernels.rows()) is not None:
             table = np.empty((len(points), len(indices)))
             compiled.pairs(

@@ -35,7 +35,12 @@ READY, FAILED, ANSWER, WORK = b"R", b"E", b"A", b"W"
 
 def send_frame(channel: socket.socket, kind: bytes, attempt: int, body: bytes) -> None:
     """Send one message."""
-    channel.sendall(FRAME.pack(kind, attempt, len(body)) + body)
+    channel.sendall(frame(kind, attempt, body))
+
+
+def frame(kind: bytes, attempt: int, body: bytes) -> bytes:
+    """Return one message as bytes."""
+    return FRAME.pack(kind, attempt, len(body)) + body
 
 
 def receive(channel: socket.socket, n: int) -> bytes | None:

@@ -172,7 +172,7 @@ class _Asker:
         if isinstance(error, EvaluationError):
             self._note("wrong shape", what, indices, row, f"failed ({error})", "")
             return
-        happened = f"raised {type(error).__name__}: {error}"
+        happened = f"raised {type(error).__name__}: {_text_of(error)}"
         cure = "Call your function at this x to see why."
         self._note("exception", what, indices, row, happened, cure, error)
 
@@ -204,6 +204,14 @@ class _Asker:
                 error=error,
             )
         )
+
+
+def _text_of(error: BaseException) -> str:
+    """Return what an exception says; some cannot say it."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  (code of the user's)
+        return "(its text cannot be made)"
 
 
 def _warn_if_coarse(what: str, table: Any, kind: Any) -> None:

@@ -113,6 +113,7 @@ class _Worker:
     is_ready: bool = False
     attempts: deque[int] = field(default_factory=deque)  # it is at the first
     received: bytearray = field(default_factory=bytearray)
+    outgoing: bytearray = field(default_factory=bytearray)  # not taken yet
 
 
 class ProcessPool:
@@ -228,13 +229,35 @@ class ProcessPool:
         self._note_bytes(sent=len(message) + wire.FRAME.size)
         if worker.is_ready:
             self._events.append(Begun(attempt))
-        with contextlib.suppress(ConnectionError):  # the wait will see that it is gone
-            wire.send_frame(worker.channel, wire.WORK, attempt, message)
+        worker.outgoing += wire.frame(wire.WORK, attempt, message)
+        self._flush(worker)
+
+    def _flush(self, worker: _Worker) -> None:
+        """Send what the worker takes now; the rest waits until it takes more.
+
+        Never blocks: a worker that is sending an answer does not read.
+        """
+        try:
+            while worker.outgoing:
+                n_sent = worker.channel.send(worker.outgoing, socket.MSG_DONTWAIT)
+                del worker.outgoing[:n_sent]
+        except BlockingIOError:
+            pass
+        except ConnectionError:
+            worker.outgoing.clear()  # it is gone, as the next wait will see
+        wanted = selectors.EVENT_READ
+        if worker.outgoing:
+            wanted |= selectors.EVENT_WRITE
+        self._selector.modify(worker.channel, wanted, worker)
 
     def wait(self, seconds: float) -> list[Begun | Done | Lost]:
         """Return answers and losses; `seconds` is how long nothing may happen."""
-        for key, _ in self._selector.select(0.0 if self._events else seconds):
-            self._listen(key.data)
+        ready = self._selector.select(0.0 if self._events else seconds)
+        for key, happens in ready:
+            if happens & selectors.EVENT_WRITE:
+                self._flush(key.data)
+            if happens & selectors.EVENT_READ:
+                self._listen(key.data)
         events = list(self._events)
         self._events.clear()
         return events

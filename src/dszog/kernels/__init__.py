@@ -59,17 +59,17 @@ def is_on() -> bool:
     if os.environ.get(SWITCH, "numba") == "numpy":
         return False
     try:
-        import numba  # noqa: F401
+        import numba
     except ImportError:
         return False
-    return True
+    return not numba.config.DISABLE_JIT
 
 
 def _explained(kernels: ModuleType) -> ModuleType:
     """Say why the first call takes seconds, if nothing is kept on disk yet."""
-    kept = Path(kernels.FIRST.stats.cache_path)
+    kept = kernels.FIRST.stats.cache_path  # None where nothing can be kept
     name = kernels.__name__.rsplit(".", 1)[-1]
-    if not any(kept.glob(f"{name}.*.nbi")):
+    if kept is None or not any(Path(kept).glob(f"{name}.*.nbi")):
         logging.getLogger("dszog").warning(
             "Compiling the kernels of %s, once; later runs find them on disk. "
             "%s=numpy does without them.",

@@ -90,7 +90,10 @@ def learn(
     scale = step_size / (np.sqrt(norm) + step_eps) if adaptive else step_size
     target = p[:n] + scale * z[:n]
     background_target = background_weight + scale * background_z
-    if not (np.isfinite(square) and np.isfinite(background_target)):
+    finite = np.isfinite(square) and np.isfinite(background_target)
+    for i in range(n):
+        finite = finite and np.isfinite(target[i])
+    if not finite:
         return -1, 0.0, 0.0
     background_target = _project(target, background_target, n_background)  # line 6
 

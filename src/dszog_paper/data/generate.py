@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dszog._random import distinct_indices, stream
+from dszog._random import stream
 from dszog._validation import check_choice, check_count, check_seed
 from dszog.errors import InputError, MissingExtraError
 from dszog_paper.data.samples import Samples
@@ -63,7 +63,11 @@ class Clusters:
             flip_y=self.share_flipped,
             random_state=int(rng.integers(2**32)),
         )
-        chosen = distinct_indices(rng, self.n_features, self.n_sensitive)
+        # Not a function of the library, which may draw otherwise one day: then the data
+        # of the same seed would change.
+        chosen = np.sort(
+            rng.choice(self.n_features, self.n_sensitive, replace=False, shuffle=False)
+        )
         names = np.array([f"x{column + 1}" for column in range(self.n_features)])
         kept = np.arange(self.n_features)
         if remove_sensitive:
