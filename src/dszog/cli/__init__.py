@@ -34,6 +34,9 @@ def _run(app: Any) -> int:
         app(exit_on_error=False, print_error=False)
     except CycloptsError as error:
         text = printable(" ".join(str(error).split()))
-        print(f"dszog: {text} See: dszog --help.", file=sys.stderr)
+        commands = {name for name in app if not name.startswith("-")}
+        typed = [word for word in sys.argv[1:2] if word in commands]
+        cure = " ".join(["dszog", *typed, "--help"])
+        print(f"dszog: {text} See: {cure}.", file=sys.stderr)
         return 2
     return 0

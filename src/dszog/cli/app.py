@@ -164,8 +164,8 @@ def paper(
     under 10 minutes on 2 cores. With --full the whole protocol, some hours. Every run
     is kept as it finishes: interrupt, and call again with the same --output to go on.
 
-    Examples
-    --------
+    For example:
+
         dszog paper                          all tables and figures, quickly
 
         dszog paper 2 fig1 --data FOLDER     Table 2 and Figure 1, on real data there
@@ -244,8 +244,8 @@ def bench(
     hours; rows of these are kept as they finish: interrupt, and call again with the
     same --output to go on.
 
-    Examples
-    --------
+    For example:
+
         dszog bench a9a --data FOLDER        193.8 million pairs from a cold start
 
         dszog bench iteration constraints    two measures

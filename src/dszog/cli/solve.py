@@ -79,7 +79,7 @@ def solve_command(console: Console, request: Request) -> int:
             say(console, f"{error}", style="red")
             return USAGE
         except DszogError as error:
-            say(console, f"{error}", style="red")
+            say(console, f"{error}".replace("resume=True", "--resume"), style="red")
             if isinstance(error, (EvaluationError, CheckpointWriteError)):
                 _report_broken(console, error, request)
             return FAILED
