@@ -346,7 +346,7 @@ def test_kernels_work_where_nothing_can_be_kept(
             raise RuntimeError("cannot cache function: no locator available")
         return right(**options)
 
-    monkeypatch.setattr(_compile.numba, "njit", njit)
+    monkeypatch.setattr(numba, "njit", njit)
 
     def double(x: float) -> float:
         return 2.0 * x
