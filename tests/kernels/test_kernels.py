@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -346,7 +347,7 @@ def test_kernels_work_where_nothing_can_be_kept(
             raise RuntimeError("cannot cache function: no locator available")
         return right(**options)
 
-    monkeypatch.setattr(numba, "njit", njit)
+    monkeypatch.setattr(_compile, "numba", SimpleNamespace(njit=njit))
 
     def double(x: float) -> float:
         return 2.0 * x
