@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from dszog.cli.folders import check_output
 from dszog.errors import InputError, MissingExtraError
 
 
@@ -19,11 +20,7 @@ def bench_command(
             "dszog bench: got both --quick and --full. Give one; --quick is what "
             "happens without either."
         )
-    if output.exists() and not output.is_dir():
-        raise InputError(
-            f"dszog bench: --output must be a folder, got the file {output}. Name "
-            "another."
-        )
+    check_output("bench", output)
     try:
         from dszog_bench.command import run_bench
     except ModuleNotFoundError as missing:

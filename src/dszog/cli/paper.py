@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from dszog.cli.folders import check_output
 from dszog.errors import InputError, MissingExtraError
 
 
@@ -18,11 +19,7 @@ def paper_command(console: Console, *, output: Path, jobs: int, **more: Any) -> 
         value = more.get(name)
         if value is not None and not value > 0:
             raise InputError(f"dszog paper: --{name} must be above 0, got {value:g}.")
-    if output.exists() and not output.is_dir():
-        raise InputError(
-            f"dszog paper: --output must be a folder, got the file {output}. Name "
-            "another."
-        )
+    check_output("paper", output)
     try:
         from dszog_paper.command import run_paper
     except ModuleNotFoundError as missing:
