@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_version": set(),
     "errors": set(),
     "status": set(),
-    "_random": {"_arrays", "errors"},
+    "_random": {"_arrays", "errors", "kernels"},
     "_validation": {"_arrays", "errors"},
     "kernels": {"_arrays"},
     "query": {"_arrays", "errors", "kernels"},

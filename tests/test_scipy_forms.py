@@ -508,7 +508,7 @@ def test_given_weights_are_the_first_weights() -> None:
         found, values = method.weights(state)
         np.testing.assert_array_equal(found[values > 0], indices)
         np.testing.assert_allclose(values[values > 0], weights)
-        around, _, _ = method.ask(state)  # no look at the constraints comes first
+        around, _ = method.ask(state)  # no look at the constraints comes first
         assert set(around.constraints.tolist()) <= set(indices.tolist())
 
 

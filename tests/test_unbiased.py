@@ -19,19 +19,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from dszog import gradients
-from dszog._arrays import FloatArray, IntArray
+from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog._random import distinct_indices, stream
 from dszog.distribution import DISTRIBUTIONS, Distribution, DualStep
 from dszog.distribution.dense import DenseDistribution
 from dszog.gradients import Directions
+from dszog.kernels import batches
 from dszog.methods import DSZOG
-from dszog.penalties import squared_violation
 from dszog.query import ProblemSize, Query, Reply
 
 Record = Callable[[str, object], None]
@@ -476,15 +477,15 @@ def test_the_composed_gradient_averages_to_the_gradient_over_all_possible_draws(
     weights = np.arange(6), problem.probabilities
     size = problem.size(has_gradient=white_box, has_jacobian=white_box)
     state = method.init(problem.x, size, 0, weights=weights)
-    around, at, dual = method.ask(state)
+    around, *others, dual = method.ask(state)
     mean, total = np.zeros(3), 0.0
     for taken, drawn in product(combinations(range(4), 2), product(range(6), repeat=2)):
         losses, constraints = np.array(taken), np.array(drawn)
         if white_box:
-            at = replace(at, losses=losses, constraints=constraints)
+            others = [replace(others[0], losses=losses, constraints=constraints)]
         else:
             around = replace(around, losses=losses, constraints=constraints)
-        queries = (around, at, dual)
+        queries = (around, *others, dual)
         after, _ = method.tell(state, queries, [problem.answer(q) for q in queries])
         probability = problem.probabilities[list(drawn)].prod() / 6
         mean += probability * (state.x - after.x) / method.step_size
@@ -527,20 +528,15 @@ def with_the_wrong_sign(patch: pytest.MonkeyPatch) -> float:
 
 
 def with_the_wrong_sign_in_the_kernel(patch: pytest.MonkeyPatch) -> float:
+    pytest.importorskip("numba")
+
     class Uphill:
         @staticmethod
-        def penalised_difference(
-            losses: FloatArray,
-            constraints: FloatArray,
-            penalty: float,
-            steps: FloatArray,
-            radius: float,
-            gradient: FloatArray,
-        ) -> None:
-            values = losses.mean(axis=1) + penalty * squared_violation(
-                constraints
-            ).mean(axis=1)
-            gradient -= gradients.forward_difference(values, steps / radius, radius)
+        def descend(
+            losses: FloatArray, constraints: FloatArray, steps: FloatArray, *rest: Any
+        ) -> Any:
+            compiled: Any = batches()
+            return compiled.descend(losses, constraints, frozen_floats(-steps), *rest)
 
     patch.setattr(f"{METHOD}.batches", Uphill)
     return composed_p_value()

@@ -1,7 +1,7 @@
 """Calling a user's function one point at a time: once, and without losing the rest.
 
 Kinds of constraints that call a function for each point and index do it through
-:func:`call_number` and :func:`call_vector`. Within a :func:`session`, which an
+:func:`call_number` and :func:`call_vector`. Within a :class:`Session`, which an
 evaluator opens for the queries of one iteration, a call for a vector is never made
 twice at the same point; and a call that raises, or returns something else than numbers,
 is noted and counts as a value that is not known.
@@ -9,10 +9,9 @@ is noted and counts as a value that is not known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,28 +40,16 @@ class Grain:
     size: int | None = None
 
 
-@dataclass
 class Session:
     """What is remembered while the queries of one iteration are answered."""
 
-    results: dict[Hashable, tuple[FloatArray, list[BaseException]]] = field(
-        default_factory=dict
-    )
-    errors: list[BaseException] = field(default_factory=list)  # of the latest function
+    def __init__(self) -> None:
+        self.results: dict[Hashable, tuple[FloatArray, list[BaseException]]] = {}
+        self.errors: list[BaseException] = []  # of the latest function
 
 
-_session: ContextVar[Session | None] = ContextVar("dszog_session", default=None)
-
-
-@contextmanager
-def session() -> Iterator[Session]:
-    """Remember calls and note errors until the block ends."""
-    opened = Session()
-    token = _session.set(opened)
-    try:
-        yield opened
-    finally:
-        _session.reset(token)
+SESSION: ContextVar[Session | None] = ContextVar("dszog_session", default=None)
+"""The one that is open. Who opens one puts back what was there, in a ``finally``."""
 
 
 def call_number(function: Callable[..., Any], x: FloatArray, *index: int) -> float:
@@ -77,7 +64,7 @@ def call_vector(
 
     Called at most once in a session for each owner, point and index.
     """
-    current = _session.get()
+    current = SESSION.get()
     if current is None:
         return _vector(function, x, index, width)
     key = (id(owner), x.tobytes(), index)
@@ -94,7 +81,7 @@ def call_vector(
 def _vector(
     function: Callable[..., Any], x: FloatArray, index: tuple[int, ...], width: int
 ) -> FloatArray:
-    current = _session.get()
+    current = SESSION.get()
     if current is None:
         return as_vector(function(x, *index), width, index)
     try:

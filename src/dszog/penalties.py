@@ -2,9 +2,12 @@ r"""The penalty of a violated constraint, and what the method minimises with it.
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 
-from dszog._arrays import FloatArray, frozen_floats
+from dszog._arrays import FloatArray, all_finite, freeze, frozen_floats
 from dszog.kernels import batches
 
 
@@ -20,21 +23,39 @@ def squared_violation(values: FloatArray) -> FloatArray:
     return violation * violation
 
 
-def violations(values: FloatArray) -> tuple[float, int, float]:
-    """Return the worst violation, how many there are, and their sum.
+class Violations(NamedTuple):
+    """What a batch of constraints says about a point."""
+
+    worst: float  # the largest max(f_j, 0); nan if there is none
+    share: float  # of those with f_j > 0, likewise
+    mean: float  # of max(f_j, 0); 0 if there is none
+    penalties: FloatArray  # of each, squared
+    finite: bool  # whether every value is
+
+
+def violations(values: FloatArray) -> Violations:
+    """Return the penalties of a batch, and how bad they are in all.
 
     Examples
     --------
-    >>> violations(np.array([-1.0, 2.0, 0.5]))
-    (2.0, 2, 2.5)
+    >>> violations(np.array([-1.0, 2.0, 0.5, -3.0]))[:3]
+    (2.0, 0.5, 0.625)
     """
+    n = len(values)
     kernels = batches()
     if kernels is not None:
-        worst, n_violated, total = kernels.violations(frozen_floats(values))
-        return worst, n_violated, total
-    over = values[values > 0.0]
-    worst = float(np.maximum.reduce(over, initial=0.0))
-    return worst, len(over), float(np.add.reduce(over))
+        penalties = np.empty(n)
+        finite, worst, n_violated, total = kernels.violations(
+            frozen_floats(values), penalties
+        )
+    else:
+        over = np.maximum(values, 0.0)
+        penalties, finite = over * over, all_finite(values)
+        worst = float(np.maximum.reduce(over, initial=0.0))
+        n_violated, total = np.count_nonzero(over), float(np.add.reduce(over))
+    if not n:
+        return Violations(math.nan, math.nan, 0.0, freeze(penalties), True)
+    return Violations(worst, n_violated / n, total / n, freeze(penalties), finite)
 
 
 def merit(objective: float, worst: float, penalty: float) -> float:

@@ -24,9 +24,11 @@ from dszog._arrays import (
     frozen_ints,
 )
 from dszog.errors import DszogError
-from dszog.kernels import batches
+from dszog.kernels import batches, loaded_batches
 
 Want: TypeAlias = Literal["values", "gradients"]
+
+Distinct: TypeAlias = tuple[IntArray, IntArray | None]
 
 NO_INDICES = frozen_ints([])
 NO_GRADIENTS = frozen_floats(np.empty((0, 0)))
@@ -203,6 +205,11 @@ class ProblemSize:
         return np.where(lower <= upper, moved, middle)
 
     @cached_property
+    def is_black_box(self) -> bool:
+        """Whether there are values only, and no gradients."""
+        return not (self.has_gradient or self.has_jacobian)
+
+    @cached_property
     def has_bounds(self) -> bool:
         """Whether any variable is bounded."""
         return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
@@ -247,6 +254,37 @@ class Query:
             raise DszogError("A query for gradients looks at one point: give no steps.")
 
     @classmethod
+    def drawn(
+        cls,
+        *,
+        iteration: int,
+        x: FloatArray,
+        steps: FloatArray,
+        losses: IntArray,
+        constraints: IntArray,
+        paired: bool = False,
+        is_distinct: bool = False,
+    ) -> Query:
+        """Ask for values with read-only arrays, which are taken as they are.
+
+        `losses` are known to ascend without repeats; `is_distinct` says the same of the
+        constraints. A query an iteration is worth leaving out what is known.
+        """
+        query: Query = object.__new__(cls)
+        own = query.__dict__
+        own["iteration"] = iteration
+        own["x"] = x
+        own["steps"] = steps
+        own["losses"] = losses
+        own["constraints"] = constraints
+        own["want"] = "values"
+        own["paired"] = paired
+        own["_losses"] = losses, None
+        if is_distinct:
+            own["_constraints"] = constraints, None
+        return query
+
+    @classmethod
     def at(
         cls,
         x: FloatArray,
@@ -260,7 +298,7 @@ class Query:
         return cls(
             iteration=iteration,
             x=x,
-            steps=_no_steps(len(x)),
+            steps=no_steps(len(x)),
             losses=losses,
             constraints=constraints,
             want=want,
@@ -271,22 +309,32 @@ class Query:
         if not len(self.steps):
             return frozen_floats(size.clip(self.x[np.newaxis]))
         points = np.empty((len(self.steps) + 1, len(self.x)))
-        points[0] = self.x
-        np.add(self.x, self.steps, out=points[1:])
+        kernels = loaded_batches()
+        if kernels is not None:
+            kernels.place(self.x, self.steps, points)
+        else:
+            points[0] = self.x
+            np.add(self.x, self.steps, out=points[1:])
         return freeze(size.clip(points))
 
-    @cached_property
-    def distinct_losses(self) -> tuple[IntArray, IntArray | None]:
+    @property
+    def distinct_losses(self) -> Distinct:
         """The loss indices without repeats, and the place of each in that list.
 
         Ascending; None for the places if the indices are such already.
         """
-        return _distinct(self.losses)
+        known: Distinct | None = self.__dict__.get("_losses")
+        if known is None:  # a cached_property takes a lock for this
+            known = self.__dict__["_losses"] = _distinct(self.losses)
+        return known
 
-    @cached_property
-    def distinct_constraints(self) -> tuple[IntArray, IntArray | None]:
+    @property
+    def distinct_constraints(self) -> Distinct:
         """The constraint indices without repeats, and each one's place, likewise."""
-        return _distinct(self.constraints)
+        known: Distinct | None = self.__dict__.get("_constraints")
+        if known is None:
+            known = self.__dict__["_constraints"] = _distinct(self.constraints)
+        return known
 
     @property
     def n_evaluations(self) -> int:
@@ -295,7 +343,8 @@ class Query:
 
 
 @cache
-def _no_steps(dim: int) -> FloatArray:
+def no_steps(dim: int) -> FloatArray:
+    """Return the steps of a query that looks at one point."""
     return frozen_floats(np.empty((0, dim)))
 
 
@@ -321,8 +370,9 @@ def cost(queries: Sequence[Query], size: ProblemSize) -> Cost:
     if size.calls is None:
         losses = constraints = 0
         for query in queries:
-            losses += query.n_evaluations * len(query.distinct_losses[0])
-            constraints += query.n_evaluations * len(query.distinct_constraints[0])
+            times = query.n_evaluations
+            losses += times * len(query.distinct_losses[0])
+            constraints += times * len(query.distinct_constraints[0])
         return Cost(losses=losses, constraints=constraints)
     parts = [_calls_needed(query, size, size.calls) for query in queries]
     for_losses = set().union(*(part.for_losses for part in parts))
@@ -391,14 +441,31 @@ class Reply:
     jacobian: FloatArray = field(default_factory=lambda: NO_GRADIENTS)
     failures: tuple[Failure, ...] = ()
 
+    @classmethod
+    def of_values(cls, losses: FloatArray, constraints: FloatArray) -> Reply:
+        """Return the answer to a query for values, all of which are known."""
+        reply: Reply = object.__new__(cls)
+        own = reply.__dict__
+        own["losses"] = losses
+        own["constraints"] = constraints
+        own["loss_gradients"] = own["jacobian"] = NO_GRADIENTS
+        own["failures"] = ()
+        return reply
+
 
 def check_replies(
-    iteration: int, queries: Sequence[Query], replies: Sequence[Reply], n_expected: int
+    iteration: int,
+    queries: Sequence[Query],
+    replies: Sequence[Reply],
+    n_expected: int,
+    *,
+    are_finite: bool = False,
 ) -> None:
     """Refuse replies that do not fit the queries of this iteration.
 
     Methods call this first in ``tell``: a state must never take in an answer to another
-    question, a wrong shape, or a value that is not a finite number.
+    question, a wrong shape, or a value that is not a finite number. `are_finite` leaves
+    the last to the caller.
     """
     if len(queries) != n_expected:
         raise DszogError(
@@ -418,6 +485,10 @@ def check_replies(
             )
         n_points = len(query.steps) + 1
         n_losses, n_constraints = len(query.losses), len(query.constraints)
+        if are_finite and query.want == "values":
+            shapes = reply.losses.shape, reply.constraints.shape
+            if shapes == ((n_points, n_losses), (n_points, n_constraints)):
+                continue
         _check_array("losses", reply.losses, (n_points, n_losses))
         _check_array("constraints", reply.constraints, (n_points, n_constraints))
         if query.want == "gradients":
@@ -447,12 +518,13 @@ def _distinct(indices: IntArray) -> tuple[IntArray, IntArray | None]:
         return indices, None
     kernels = batches()
     if kernels is not None:
-        kept, places = np.empty((2, len(indices)), dtype=np.int64)
+        kept = np.empty(len(indices), dtype=np.int64)
+        places = np.empty(len(indices), dtype=np.int64)
         n_distinct = kernels.distinct(indices, kept, places)
         if n_distinct == len(indices):
             return indices, None
         if n_distinct > 0:
-            return freeze(kept[:n_distinct]), places
+            return freeze(kept[:n_distinct]), freeze(places)
     return _distinct_plainly(indices)
 
 

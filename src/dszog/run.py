@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from dszog._arrays import FloatArray, all_finite, frozen_floats
+from dszog._arrays import FloatArray, all_finite, freeze
 from dszog.errors import (
     DszogError,
     EmptySetError,
@@ -22,6 +22,7 @@ from dszog.errors import (
     SubproblemError,
 )
 from dszog.failures import FailureHandler, RejectedPointError
+from dszog.kernels import batches
 from dszog.methods import Info, Method, State
 from dszog.query import Cost, ProblemSize, Query, Reply, cost
 from dszog.status import Status
@@ -270,7 +271,8 @@ class Meter:
         """Count an iteration and what went on in it."""
         self.n_iterations += info.is_step
         self.n_inner += info.n_inner
-        self.events.update(info.events)
+        if info.events:
+            self.events.update(info.events)
 
     def cost(self, queries: Sequence[Query]) -> Cost:
         """Return what these queries would be charged."""
@@ -561,12 +563,21 @@ def _accept(position: Position, moved: State, info: Info) -> None:
     position.n_done += 1
     # Polynomial-decay averaging: no horizon needed, early iterates forgotten.
     share = (AVERAGE_POWER + 1) / (position.n_done + AVERAGE_POWER)
-    average = position.average
-    position.average = frozen_floats(average + share * (moved.x - average))
+    position.average = _averaged(position.average, moved.x, share)
     share = (RECENT_POWER + 1) / (position.n_done + RECENT_POWER)
     position.weighted_violation += share * (
         info.weighted_violation - position.weighted_violation
     )
+
+
+def _averaged(before: FloatArray, x: FloatArray, share: float) -> FloatArray:
+    """Return an average moved by this share towards a point."""
+    kernels = batches()
+    if kernels is None:
+        return freeze(before + share * (x - before))
+    after = np.empty(len(x))
+    kernels.average(before, x, share, after)
+    return freeze(after)
 
 
 def _step_back(last_good: State | None, state: State, error: Exception) -> State:
@@ -597,7 +608,7 @@ def _runs_away(first: dict[str, float], x: FloatArray, info: Info) -> bool:
     Values, not the size of ``x``: how large ``x`` may become is the problem's affair.
     """
     return (
-        not all_finite(x)
+        not (math.isfinite(np.add.reduce(x)) or all_finite(x))  # the sum is the quicker
         or _has_left(first, "objective", info.sampled_objective)
         or _has_left(first, "violation", info.sampled_violation)
     )
@@ -605,10 +616,13 @@ def _runs_away(first: dict[str, float], x: FloatArray, info: Info) -> bool:
 
 def _has_left(first: dict[str, float], name: str, value: float) -> bool:
     """Whether a value has left the scale of the first of its name."""
-    if not math.isfinite(value):
+    at_first = first.get(name)
+    if at_first is None:
+        if math.isfinite(value):
+            first[name] = value
         return False
-    at_first = first.setdefault(name, value)
-    return abs(value - at_first) > RUNAWAY * max(abs(at_first), 1.0)
+    limit = RUNAWAY * max(abs(at_first), 1.0)
+    return abs(value - at_first) > limit and math.isfinite(value)
 
 
 def _progress(state: State, info: Info, meter: Meter) -> Progress:

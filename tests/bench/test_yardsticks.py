@@ -133,7 +133,7 @@ def test_plain_algorithm_1_makes_the_iterates_of_the_dense_method() -> None:
     while n_steps < 40:
         queries = method.ask(state)
         if state.start is None:
-            around, _, dual = queries
+            around, dual = queries
             draws = Draws(
                 directions=around.steps / method.radius,
                 losses=around.losses,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,13 +18,21 @@ from scipy import sparse
 import dszog
 from dszog import kernels
 from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
-from dszog._random import CHECK, distinct_indices, stream
+from dszog._random import (
+    CHECK,
+    EXACT,
+    _draw_plainly,
+    distinct_indices,
+    lent_stream,
+    stream,
+)
 from dszog.distribution import DualStep, SparseDistribution
 from dszog.distribution.base import _places
 from dszog.distribution.projection import project_with_background
-from dszog.gradients import forward_difference
-from dszog.penalties import squared_violation, violations
-from dszog.query import Query, _distinct_plainly
+from dszog.errors import DszogError
+from dszog.evaluators.base import _spread_out
+from dszog.penalties import violations
+from dszog.query import ProblemSize, Query, Reply, _distinct_plainly
 from dszog.rows import Rows
 
 pytest.importorskip("numba")
@@ -168,32 +177,142 @@ def test_repeats_are_found_alike(indices: list[int], ascending: bool) -> None:
     assert not distinct.flags.writeable
 
 
-@given(seed=seeds, shape=st.tuples(*[st.integers(1, 9)] * 4))
-def test_the_compiled_difference_is_the_plain_one(
-    seed: int, shape: tuple[int, int, int, int]
+@given(
+    seed=seeds,
+    shape=st.tuples(*[st.integers(1, 9)] * 4),
+    adaptive=st.booleans(),
+    first=st.booleans(),
+)
+def test_the_compiled_descent_is_the_plain_one(
+    seed: int, shape: tuple[int, int, int, int], adaptive: bool, first: bool
 ) -> None:
     n_directions, n_losses, n_constraints, dim = shape
     rng = np.random.default_rng(seed)
-    losses = rng.standard_normal((n_directions + 1, n_losses))
-    constraints = rng.standard_normal((n_directions + 1, n_constraints))
-    directions, radius, penalty = rng.standard_normal((n_directions, dim)), 1e-2, 7.0
-    compiled = np.zeros(dim)
-    load("_batches").penalised_difference(
-        losses, constraints, penalty, radius * directions, radius, compiled
+    method = dszog.DSZOG(
+        n_directions=n_directions, directions="gaussian", adaptive=adaptive, radius=1e-2
     )
-    values = losses.mean(axis=1) + penalty * squared_violation(constraints).mean(axis=1)
-    plain = forward_difference(values, directions, radius)
-    np.testing.assert_allclose(compiled, plain, rtol=1e-9, atol=1e-8)
+    size = ProblemSize(
+        dim=dim,
+        n_losses=n_losses,
+        n_constraints=n_constraints,
+        lower=np.full(dim, -np.inf),
+        upper=np.full(dim, np.inf),
+    )
+    weights = np.array([0]), np.array([1.0])
+    state = method.init(rng.standard_normal(dim), size, 3, weights)
+    if not first:
+        velocity = rng.standard_normal(dim)
+        state = replace(state, iteration=5, velocity=velocity)
+    queries = method.ask(state)
+    replies = [
+        Reply(
+            losses=rng.standard_normal((len(query.steps) + 1, len(query.losses))),
+            constraints=rng.standard_normal(
+                (len(query.steps) + 1, len(query.constraints))
+            ),
+        )
+        for query in queries
+    ]
+    b, step = (1.0 if first else method.averaging), method._decay(state) * 0.02
+    plain = method._descend_plainly(state, queries[0], replies, b, step)
+    compiled = method._descend(state, queries[0], replies, load("_batches"))
+    for name, expected in plain._asdict().items():
+        found = getattr(compiled, name)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-8)
 
 
-@given(st.lists(st.floats(-10, 10), max_size=20))
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", ["losses", "constraints", "duals"])
+def test_the_compiled_descent_sees_what_is_not_finite(bad: float, where: str) -> None:
+    method = dszog.DSZOG()
+    size = ProblemSize(
+        dim=2,
+        n_losses=3,
+        n_constraints=4,
+        lower=np.full(2, -np.inf),
+        upper=np.full(2, np.inf),
+    )
+    state = method.init(np.zeros(2), size, 0, (np.array([1]), np.array([1.0])))
+    queries = method.ask(state)
+    tables = {
+        "losses": np.zeros((len(queries[0].steps) + 1, len(queries[0].losses))),
+        "constraints": np.zeros(
+            (len(queries[0].steps) + 1, len(queries[0].constraints))
+        ),
+        "duals": np.zeros((1, len(queries[1].constraints))),
+    }
+    tables[where][-1, -1] = bad
+    replies = (
+        Reply(losses=tables["losses"], constraints=tables["constraints"]),
+        Reply(losses=np.empty((1, 0)), constraints=tables["duals"]),
+    )
+    with pytest.raises(DszogError, match="not finite"):
+        method.tell(state, queries, replies)
+
+
+@given(st.lists(st.floats(-10, 10), min_size=1, max_size=20))
 def test_violations_are_counted_alike(values: list[float]) -> None:
     array = np.array(values, dtype=float)
-    worst, n_violated, total = violations(array)
+    found = violations(array)
     over = np.maximum(array, 0.0)
-    assert worst == over.max(initial=0.0)
-    assert n_violated == int((array > 0.0).sum())
-    assert total == pytest.approx(float(over.sum()))
+    assert found.worst == over.max(initial=0.0)
+    assert found.share == (array > 0.0).mean()
+    assert found.mean == pytest.approx(over.mean())
+    np.testing.assert_array_equal(found.penalties, over * over)
+    assert found.finite
+
+
+@given(
+    seed=seeds,
+    n=st.one_of(st.integers(1, 400), st.integers(10**6, EXACT)),
+    share=st.floats(0, 1),
+)
+def test_compiled_draws_are_the_plain_ones(seed: int, n: int, share: float) -> None:
+    size = max(int(share * min(n**0.5, 150)), 1)
+    compiled = distinct_indices(stream(seed, 0), n, size)
+    rng = stream(seed, 0)
+    if size**2 <= n:
+        none = np.empty(0, dtype=np.int64)
+        plain = _draw_plainly(rng, n, size, none, rng.random(size))
+        np.testing.assert_array_equal(compiled, plain)
+    assert (np.diff(compiled) > 0).all()
+    assert len(compiled) == size
+    assert 0 <= compiled[0] <= compiled[-1] < n
+
+
+@given(seed=seeds, n_points=st.integers(1, 5), repeats=st.booleans())
+def test_values_are_spread_alike(seed: int, n_points: int, repeats: bool) -> None:
+    kernels.batches()  # loaded, hence used
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal((n_points, 6))
+    places = np.sort(rng.integers(6, size=9)) if repeats else None
+    table, finite = _spread_out(values, places)
+    np.testing.assert_array_equal(
+        table, values if places is None else values[:, places]
+    )
+    assert finite
+    assert not table.flags.writeable
+    assert not np.shares_memory(table, values)
+    values[rng.integers(n_points), rng.integers(6)] = np.nan
+    assert not _spread_out(values, places)[1]
+
+
+@given(seed=seeds, n_steps=st.integers(1, 5))
+def test_points_and_averages_are_the_plain_ones(seed: int, n_steps: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, before, after = rng.standard_normal((3, 4))
+    steps, points = rng.standard_normal((n_steps, 4)), np.empty((n_steps + 1, 4))
+    load("_batches").place(x, steps, points)
+    np.testing.assert_array_equal(points, np.vstack([x, x + steps]))
+    load("_batches").average(before, x, 0.3, after)
+    np.testing.assert_array_equal(after, before + 0.3 * (x - before))
+
+
+def test_a_lent_stream_draws_what_a_stream_draws() -> None:
+    for seed, iteration in [(0, 0), (5, 3), (2**32, 10**6), (5, 3)]:
+        lent = lent_stream(seed, iteration)
+        assert lent.standard_normal() == stream(seed, iteration).standard_normal()
+        lent.integers(3, size=5)  # leaves half a word behind
 
 
 # -------------------------------------------------------------------- scores of rows

@@ -37,9 +37,11 @@ class SparseDistribution:
     background_gradient: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "indices", frozen_ints(self.indices))
-        for name in ("weights", "gradient", "memory"):
-            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
+        put = object.__setattr__
+        put(self, "indices", frozen_ints(self.indices))
+        put(self, "weights", frozen_floats(self.weights))
+        put(self, "gradient", frozen_floats(self.gradient))
+        put(self, "memory", frozen_floats(self.memory))
 
     @property
     def n_background(self) -> int:
@@ -106,7 +108,15 @@ class SparseDistribution:
             self.n_constraints,
             frozen_ints(indices),
             frozen_floats(penalties),
-            self._numbers(len(indices), step, first, spread),
+            1.0 if first else step.averaging,
+            step.mixing,
+            step.step_size,
+            step.step_eps,
+            step.penalty,
+            step.ridge,
+            step.penalty * (spread or self.n_constraints / len(indices)),
+            MERGE_WEIGHT,
+            MERGE_GRADIENT,
             step.adaptive,
             step.centred,
             touched,
@@ -114,32 +124,15 @@ class SparseDistribution:
         )
         if n_touched < 0:  # the plain form says what is wrong
             return self._learn_plainly(indices, penalties, step, first, spread)
+        freeze(touched), freeze(table)  # and with them their parts
         return type(self)(
             n_constraints=self.n_constraints,
-            indices=freeze(touched[:n_touched]),
-            weights=freeze(table[0, :n_touched]),
-            gradient=freeze(table[1, :n_touched]),
-            memory=freeze(table[2, :n_touched]),
+            indices=touched[:n_touched],
+            weights=table[0, :n_touched],
+            gradient=table[1, :n_touched],
+            memory=table[2, :n_touched],
             background_weight=background_weight,
             background_gradient=background_gradient,
-        )
-
-    def _numbers(
-        self, n_drawn: int, step: DualStep, first: bool, spread: float | None
-    ) -> FloatArray:
-        """Return the numbers of a step in the order in which the kernel reads them."""
-        return np.array(
-            [
-                1.0 if first else step.averaging,
-                step.mixing,
-                step.step_size,
-                step.step_eps,
-                step.penalty,
-                step.ridge,
-                step.penalty * (spread or self.n_constraints / n_drawn),
-                MERGE_WEIGHT,
-                MERGE_GRADIENT,
-            ]
         )
 
     def _learn_plainly(
@@ -251,14 +244,14 @@ class SparseDistribution:
         """Draw constraints with probabilities :math:`p`, with repeats, ascending."""
         rest = self.n_background * self.background_weight
         places = inverse_draws(rng, self.weights, rest, size)
-        n_touched = int(np.count_nonzero(places < len(self.indices)))
-        if n_touched == size:  # places ascend, and so do the indices
-            return self.indices[places]
+        if places[-1] < len(self.indices):  # places ascend, and so do the indices
+            return freeze(self.indices.take(places))
+        n_touched = int(np.searchsorted(places, len(self.indices)))
         drawn = np.empty(size, dtype=np.int64)
         drawn[:n_touched] = self.indices[places[:n_touched]]
         drawn[n_touched:] = self._background_draws(rng, size - n_touched)
         drawn.sort()
-        return drawn
+        return freeze(drawn)
 
     def _background_draws(self, rng: np.random.Generator, size: int) -> IntArray:
         rank = rng.integers(self.n_background, size=size)

@@ -11,10 +11,13 @@ import numpy as np
 
 from dszog._arrays import FloatArray, IntArray, all_finite, freeze, frozen_floats
 from dszog._validation import shown
-from dszog.calls import Session, session
+from dszog.calls import SESSION, Session
 from dszog.errors import EvaluationError, PrecisionWarning
+from dszog.kernels import loaded_batches
 from dszog.problem import Problem
-from dszog.query import NO_GRADIENTS, Failure, Query, Reply
+from dszog.query import NO_GRADIENTS, NO_INDICES, Failure, Query, Reply
+
+_FLOAT = np.dtype(np.float64)
 
 
 class Evaluator(Protocol):
@@ -38,8 +41,12 @@ def answer(problem: Problem, queries: Sequence[Query]) -> tuple[Reply, ...]:
 
     Each distinct index is evaluated once, all points of a query in one call.
     """
-    with session() as calls:
-        return tuple(_answer(problem, query, calls) for query in queries)
+    calls, before = Session(), SESSION.get()
+    try:  # not a context manager: Ctrl-C may come while it is entered
+        SESSION.set(calls)
+        return tuple([_answer(problem, query, calls) for query in queries])
+    finally:
+        SESSION.set(before)
 
 
 def _answer(problem: Problem, query: Query, calls: Session) -> Reply:
@@ -47,23 +54,27 @@ def _answer(problem: Problem, query: Query, calls: Session) -> Reply:
     constraints, constraint_places = query.distinct_constraints
     loss_values = constraint_values = _no_values(len(query.steps) + 1)
     if not len(losses) and not len(constraints):
-        return Reply(losses=loss_values, constraints=constraint_values)
+        return Reply.of_values(loss_values, constraint_values)
     points = problem.unscaled(query.points(problem.size))
     one = _Asker(query, points, problem.x_scale, calls)
     loss_gradients = jacobian = NO_GRADIENTS
     if len(losses):
         loss = "loss" if len(problem.losses) > 1 else "objective"
-        loss_values = one.values(loss, problem.losses.values_at, losses)
+        loss_values = one.values(loss, problem.losses.values_at, losses, loss_places)
         if query.want == "gradients":
             loss_gradients = one.gradients(loss, problem.losses.gradient, losses)
     if len(constraints) and problem.constraints is not None:
         family = problem.constraints
-        constraint_values = one.values("constraint", family.values_at, constraints)
+        constraint_values = one.values(
+            "constraint", family.values_at, constraints, constraint_places
+        )
         if query.want == "gradients":
             jacobian = one.gradients("constraint", family.jacobian, constraints)
+    if query.want == "values" and not one.failures:
+        return Reply.of_values(loss_values, constraint_values)
     return Reply(
-        losses=spread(loss_values, loss_places, axis=1),
-        constraints=spread(constraint_values, constraint_places, axis=1),
+        losses=loss_values,
+        constraints=constraint_values,
         loss_gradients=spread(loss_gradients, loss_places, axis=0),
         jacobian=spread(jacobian, constraint_places, axis=0),
         failures=tuple(one.failures),
@@ -87,16 +98,19 @@ class _Asker:
         self._calls = calls
         self.failures: list[Failure] = []
 
-    def values(self, what: str, function: Any, indices: IntArray) -> FloatArray:
-        """Return a row per point and a column per index; `nan` where not known."""
+    def values(
+        self, what: str, function: Any, indices: IntArray, places: IntArray | None
+    ) -> FloatArray:
+        """Return a row per point and a column per place; `nan` where not known."""
         shape = (len(self._points), len(indices))
         cure = "one row per point and one column per index."
         table = self._call(what, function, self._points, indices, shape, cure)
-        if all_finite(table):
-            return freeze(table)
+        spread_out, finite = _spread_out(table, places)
+        if finite:
+            return spread_out
         row, column = np.argwhere(~np.isfinite(table))[0]
         self._note_value(what, indices[column], row, table[row, column])
-        return _known(table)
+        return spread(_known(table), places, axis=1)
 
     def gradients(self, what: str, function: Any, indices: IntArray) -> FloatArray:
         """Return a gradient per row; `nan` where not known."""
@@ -124,9 +138,10 @@ class _Asker:
         except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
             self._note_error(what, indices, 0, error)
             return np.full(shape, np.nan)
-        is_plain = type(returned) is np.ndarray and returned.dtype == np.float64
-        if is_plain and returned.shape == shape:  # as it should be: a copy will do
-            return np.array(returned, order="C")
+        is_plain = type(returned) is np.ndarray and returned.dtype is _FLOAT
+        if is_plain and returned.shape == shape:  # as it should be
+            table: FloatArray = returned
+            return table
         unknown = np.full(shape, np.nan)
         if np.ma.isMaskedArray(returned):
             cure = "Return numbers everywhere: array.filled(...)."
@@ -239,6 +254,18 @@ def _named(what: str, indices: IntArray) -> str:
     plural = what.capitalize() + ("es" if what.endswith("s") else "s")
     listed = ", ".join(map(str, indices[:3].tolist()))
     return f"{plural} [{listed}]" if len(indices) <= 3 else f"{plural} [{listed}, ...]"
+
+
+def _spread_out(values: FloatArray, places: IntArray | None) -> tuple[FloatArray, bool]:
+    """Return a copy with each value at all of its places, and if all are finite."""
+    kernels = loaded_batches()
+    if kernels is None or not values.flags.c_contiguous:
+        copied = freeze(np.array(values, order="C"))
+        return spread(copied, places, axis=1), all_finite(values)
+    places = NO_INDICES if places is None else places
+    table = np.empty((len(values), len(places) or values.shape[1]))
+    finite = kernels.spread(values, places, table)
+    return freeze(table), finite
 
 
 def _known(table: FloatArray) -> FloatArray:

@@ -53,6 +53,15 @@ def batches() -> ModuleType | None:
     return _explained(_batches)
 
 
+def loaded_batches() -> ModuleType | None:
+    """Return the same if this process has loaded them already.
+
+    Workers answer queries and do nothing else: to load Numba for that takes longer than
+    it will ever save, and would count against a time limit.
+    """
+    return batches() if batches.cache_info().currsize else None
+
+
 @cache
 def is_on() -> bool:
     """Whether kernels are used: Numba is installed and was not switched off."""

@@ -24,7 +24,15 @@ def learn(
     n_constraints: int,
     drawn: IntArray,
     penalties: FloatArray,
-    numbers: FloatArray,  # (9,): b, a, step, eps, penalty, ridge, factor, two merges
+    b: float,
+    a: float,
+    step_size: float,
+    step_eps: float,
+    penalty: float,
+    ridge: float,
+    factor: float,
+    merge_weight: float,
+    merge_gradient: float,
     adaptive: bool,
     centred: bool,
     all_indices: IntArray,
@@ -36,64 +44,55 @@ def learn(
     gradients and memories and which have room for the old ones and all drawn. Returned
     are how many there are, -1 if a number is not finite, and the background's two.
     """
-    b, a, step_size, step_eps = numbers[0], numbers[1], numbers[2], numbers[3]
-    penalty, ridge, factor = numbers[4], numbers[5], numbers[6]
-    merge_weight, merge_gradient = numbers[7], numbers[8]
-
-    # Touch: both lists ascend, so one walk joins them.
-    k, n_drawn = len(indices), len(drawn)
+    # Touch: both lists ascend, so one walk joins them. `news` are the penalties drawn,
+    # -1 where none was.
+    k, room = len(indices), len(all_indices)
     p, z, seen = table[0], table[1], table[2]
-    n_new, j = 0, 0
-    for i in range(k):
-        while j < n_drawn and drawn[j] < indices[i]:
-            n_new += penalties[j] > 0.0
-            j += 1
-        if j < n_drawn and drawn[j] == indices[i]:
-            j += 1
-    while j < n_drawn:
-        n_new += penalties[j] > 0.0
-        j += 1
-    n_background = n_constraints - k - n_new
+    news = np.full(room, -1.0)
+    n, i = 0, 0
+    for j in range(len(drawn)):
+        at, value = drawn[j], penalties[j]
+        while i < k and indices[i] < at:
+            all_indices[n] = indices[i]
+            p[n], z[n], seen[n] = weights[i], gradient[i], memory[i]
+            n, i = n + 1, i + 1
+        if i < k and indices[i] == at:
+            p[n], z[n], seen[n] = weights[i], gradient[i], memory[i]
+            i += 1
+        elif value > 0.0:
+            p[n], z[n], seen[n] = background_weight, background_gradient, 0.0
+        else:
+            continue
+        all_indices[n], news[n] = at, value
+        n += 1
+    for rest in range(i, k):
+        all_indices[n] = indices[rest]
+        p[n], z[n], seen[n] = weights[rest], gradient[rest], memory[rest]
+        n += 1
+    n_background = n_constraints - n
 
     background_z = (1 - b) * background_gradient + b * (-ridge * background_weight)
     square = n_background * background_z * background_z
-    n, i, j = 0, 0, 0
-    while i < k or j < n_drawn:
-        at, value, remembered = np.int64(0), -1.0, 0.0
-        if i < k and (j == n_drawn or indices[i] <= drawn[j]):
-            at = indices[i]
-            p[n], z[n], remembered = weights[i], gradient[i], memory[i]
-            i += 1
-            if j < n_drawn and drawn[j] == at:
-                value = penalties[j]
-                j += 1
-        else:
-            at, value = drawn[j], penalties[j]
-            j += 1
-            if value <= 0.0:
-                continue
-            p[n], z[n] = background_weight, background_gradient
-        estimate = -ridge * p[n]  # Alg. 1, line 13
+    for i in range(n):
+        estimate = -ridge * p[i]  # Alg. 1, line 13
         if centred:
-            estimate += penalty * remembered
-            if value >= 0.0:
-                estimate += factor * (value - remembered)
-                remembered = value
-        elif value > 0.0:
-            estimate += factor * value
-        z[n] = (1 - b) * z[n] + b * estimate  # line 15
-        square += z[n] * z[n]
-        all_indices[n], seen[n] = at, remembered
-        n += 1
+            estimate += penalty * seen[i]
+            if news[i] >= 0.0:
+                estimate += factor * (news[i] - seen[i])
+                seen[i] = news[i]
+        else:
+            estimate += factor * max(news[i], 0.0)
+        z[i] = (1 - b) * z[i] + b * estimate  # line 15
+        square += z[i] * z[i]
 
     norm = np.sqrt(square)
     scale = step_size / (np.sqrt(norm) + step_eps) if adaptive else step_size
-    target = p[:n] + scale * z[:n]
     background_target = background_weight + scale * background_z
-    finite = np.isfinite(square) and np.isfinite(background_target)
+    target, nothing = np.empty(n), 0.0 * square + 0.0 * background_target
     for i in range(n):
-        finite = finite and np.isfinite(target[i])
-    if not finite:
+        target[i] = p[i] + scale * z[i]
+        nothing += 0.0 * target[i]
+    if nothing != 0.0:  # a number is not finite
         return -1, 0.0, 0.0
     background_target = _project(target, background_target, n_background)  # line 6
 
@@ -105,15 +104,19 @@ def learn(
     total += n_background * background_p
     background_p /= total
 
-    n_kept = 0
+    n_same, least_z = 0, merge_gradient * norm
     for i in range(n):
         p[i] /= total
-        differs = (
-            abs(p[i] - background_p) > merge_weight
-            or abs(z[i] - background_z) > merge_gradient * norm
-            or seen[i] != 0.0
-        )
-        if differs:
+        near = abs(p[i] - background_p) <= merge_weight
+        near &= abs(z[i] - background_z) <= least_z
+        n_same += near & (seen[i] == 0.0)
+    if n_same == 0:  # nearly always
+        return n, background_p, background_z
+    n_kept = 0
+    for i in range(n):
+        near = abs(p[i] - background_p) <= merge_weight
+        near &= abs(z[i] - background_z) <= least_z
+        if not (near & (seen[i] == 0.0)):
             all_indices[n_kept], seen[n_kept] = all_indices[i], seen[i]
             p[n_kept], z[n_kept] = p[i], z[i]
             n_kept += 1
@@ -131,18 +134,17 @@ def _project(
     """
     above, n_above, n = 0.0, 0, len(values)
     for i in range(n):
-        if values[i] >= background:
-            above += values[i] - background
-            n_above += 1
+        above += max(values[i] - background, 0.0)
+        n_above += values[i] >= background
     if n_background > 0 and above < 1.0:
         lift, n_in = (1.0 - above) / (n_background + n_above), n + 1
         while True:
             below, n_below = 0.0, 0
             for i in range(n):
-                excess = values[i] - background
-                if excess < 0.0 and excess + lift > 0.0:
-                    below += excess
-                    n_below += 1
+                excess = min(values[i] - background, 0.0)
+                counts = (excess < 0.0) & (excess + lift > 0.0)
+                below += excess if counts else 0.0
+                n_below += counts
             if n_below >= n_in:  # each pass has fewer, but for rounding
                 break
             n_in = n_below

@@ -20,12 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray, freeze, frozen_floats
-from dszog._random import distinct_indices, stream
+from dszog._random import distinct_indices, lent_stream
 from dszog._validation import (
     check_choice,
     check_count,
@@ -52,11 +52,16 @@ from dszog.methods.base import Info, State
 from dszog.methods.start import StartPass
 from dszog.methods.theory import TheoremConstants, theorem_parameters
 from dszog.penalties import squared_violation, violations
-from dszog.query import NO_INDICES, ProblemSize, Query, Reply, check_replies, cost
-from dszog.sampling import (
-    constraints_per_draw,
-    uniform_constraints,
+from dszog.query import (
+    NO_INDICES,
+    ProblemSize,
+    Query,
+    Reply,
+    check_replies,
+    cost,
+    no_steps,
 )
+from dszog.sampling import constraints_per_draw, uniform_constraints
 
 StepDecay: TypeAlias = Literal["constant", "linear", "sqrt"]
 Start: TypeAlias = Literal["auto", "exact", "sampled"]
@@ -82,6 +87,18 @@ class DSZOGState(State):
     def __post_init__(self) -> None:
         State.__post_init__(self)
         object.__setattr__(self, "velocity", frozen_floats(self.velocity))
+
+
+class _Step(NamedTuple):
+    """A step in the variables, and what the values it rests on say."""
+
+    x: FloatArray  # (dim,)
+    velocity: FloatArray  # (dim,)
+    objective: float  # the mean of the losses drawn
+    worst: float  # violation of the constraints drawn from the weights; nan if none
+    share: float  # of these that are violated, likewise
+    mean_violation: float  # of these; 0 if none
+    finite: bool  # whether all values are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,15 +317,15 @@ class DSZOG:
     def ask(self, state: DSZOGState) -> tuple[Query, ...]:
         """Return the queries of the next iteration.
 
-        Three of them, any of which may be empty: values around the iterate, gradients
-        at it (of what is a white box), and the draw from which the weights learn.
+        Values around the iterate, gradients at it if anything is a white box, and the
+        draw from which the weights learn; the first and the last may be empty.
         """
         if state.start is not None:
             exact = self._starts_exactly(state.size)
             indices = state.start.next_indices(state, exact, self.horizon_queries)
             return (Query.at(state.x, iteration=state.iteration, constraints=indices),)
         size = state.size
-        rng = stream(state.seed, state.iteration)
+        rng = lent_stream(state.seed, state.iteration)
         directions = self._draw_directions(state, rng)  # Alg. 1, line 8
         losses = distinct_indices(rng, size.n_losses, self._loss_batch(size))  # line 9
         constraints = duals = NO_INDICES
@@ -324,8 +341,9 @@ class DSZOG:
         base = state.x
         if size.has_bounds:
             # Seen from a little inside the bounds, no direction has to be cut short.
-            base = size.inside(base, np.abs(steps).max(axis=0, initial=0.0))
-        around = Query(
+            reach = np.abs(steps).max(axis=0, initial=0.0)
+            base = frozen_floats(size.inside(base, reach))
+        around = Query.drawn(
             iteration=state.iteration,
             x=base,
             steps=freeze(steps),
@@ -333,6 +351,16 @@ class DSZOG:
             constraints=NO_INDICES if size.has_jacobian else constraints,
             paired=self.antithetic,
         )
+        dual = Query.drawn(
+            iteration=state.iteration,
+            x=state.x,
+            steps=no_steps(size.dim),
+            losses=NO_INDICES,
+            constraints=duals,
+            is_distinct=True,
+        )
+        if size.is_black_box:
+            return around, dual
         at = Query.at(
             state.x,
             iteration=state.iteration,
@@ -340,48 +368,53 @@ class DSZOG:
             constraints=constraints if size.has_jacobian else NO_INDICES,
             want="gradients",
         )
-        dual = Query.at(state.x, iteration=state.iteration, constraints=duals)
         return around, at, dual
 
     def tell(
         self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
     ) -> tuple[DSZOGState, Info]:
         """Return the state after one step in the variables and one in the weights."""
-        n_expected = 3 if state.start is None else 1
-        check_replies(state.iteration, queries, replies, n_expected)
         if state.start is not None:
+            check_replies(state.iteration, queries, replies, 1)
             return self._tell_start(state, state.start, queries[0], replies[0])
-        first = state.iteration == state.first_iteration
-        b = 1.0 if first else self.averaging
-        estimate = self._gradient(queries[0], replies, state.size)  # Alg. 1, line 12
-        velocity = (1 - b) * state.velocity + b * estimate  # line 14
-        scale = self._decay(state) * self.step_size
-        if self.adaptive:
-            norm = math.sqrt(np.add.reduce(np.square(velocity)))
-            scale = scale / (math.sqrt(norm) + self.step_eps)
-        x = state.size.clip(state.x - scale * velocity)  # line 5
-
-        distribution = state.distribution
-        if distribution is not None and len(queries[2].constraints):
+        n_expected = 2 if state.size.is_black_box else 3
+        kernels = self._kernels(state.size)
+        leave_out = kernels is not None  # these look at the values themselves
+        check_replies(
+            state.iteration, queries, replies, n_expected, are_finite=leave_out
+        )
+        step = self._descend(state, queries[0], replies, kernels)  # lines 12, 14 and 5
+        seen = violations(replies[-1].constraints[0])
+        if not (step.finite and seen.finite):  # says which value is not
+            check_replies(state.iteration, queries, replies, n_expected)
+        distribution, duals = state.distribution, queries[-1].constraints
+        if distribution is not None and len(duals):
             distribution = distribution.learn(  # lines 13, 15, 6 and 7
-                queries[2].constraints,
-                squared_violation(replies[2].constraints[0]),
+                duals,
+                seen.penalties,
                 self._dual_step,
-                first,
-                constraints_per_draw(queries[2].constraints, state.size),
+                state.iteration == state.first_iteration,
+                constraints_per_draw(duals, state.size),
             )
         next_state = DSZOGState(
             iteration=state.iteration + 1,
             seed=state.seed,
             size=state.size,
-            x=x,
-            velocity=velocity,
+            x=step.x,
+            velocity=step.velocity,
             distribution=distribution,
             start=None,
             first_iteration=state.first_iteration,
             n_queries=state.n_queries + cost(queries, state.size).total,
         )
-        return next_state, self._info(next_state, replies)
+        info = Info(
+            sampled_objective=step.objective,
+            sampled_violation=max(step.worst, seen.worst),
+            sampled_share=step.share if self.distribution == "uniform" else seen.share,
+            weighted_violation=step.mean_violation,
+            n_touched=len(self.weights(next_state)[0]),
+        )
+        return next_state, info
 
     def planned(
         self, size: ProblemSize, iterations: int | None, queries: int | None
@@ -444,6 +477,73 @@ class DSZOG:
             n_directions = min(n_directions, size.dim)  # a basis: nothing is left out
         return draw_directions(rng, self.directions, n_directions, size.dim)
 
+    def _kernels(self, size: ProblemSize) -> Any:
+        """Return the kernels that can do the step in the variables, if there are."""
+        return batches() if size.is_black_box and not self.antithetic else None
+
+    def _descend(
+        self, state: DSZOGState, query: Query, replies: Sequence[Reply], kernels: Any
+    ) -> _Step:
+        """Take the step in the variables (Alg. 1, lines 12, 14 and 5)."""
+        b = 1.0 if state.iteration == state.first_iteration else self.averaging
+        step_size = self._decay(state) * self.step_size
+        if kernels is None:
+            return self._descend_plainly(state, query, replies, b, step_size)
+        moved = np.empty((2, state.size.dim))
+        finite, objective, worst, n_violated, mean = kernels.descend(
+            frozen_floats(replies[0].losses),
+            frozen_floats(replies[0].constraints),
+            query.steps,
+            state.x,
+            state.velocity,
+            self.penalty,
+            self.radius,
+            b,
+            step_size,
+            self.step_eps,
+            self.adaptive,
+            moved,
+        )
+        x, velocity = freeze(moved)
+        n_seen = len(query.constraints)
+        return _Step(
+            x=state.size.clip(x),
+            velocity=velocity,
+            objective=objective,
+            worst=worst if n_seen else math.nan,
+            share=n_violated / n_seen if n_seen else math.nan,
+            mean_violation=mean,
+            finite=finite,
+        )
+
+    def _descend_plainly(
+        self,
+        state: DSZOGState,
+        query: Query,
+        replies: Sequence[Reply],
+        b: float,
+        step_size: float,
+    ) -> _Step:
+        """Do the same in plain NumPy, and where there are gradients."""
+        size = state.size
+        estimate = self._gradient(query, replies, size)  # line 12
+        velocity = (1 - b) * state.velocity + b * estimate  # line 14
+        if self.adaptive:
+            norm = math.sqrt(np.add.reduce(np.square(velocity)))
+            step_size = step_size / (math.sqrt(norm) + self.step_eps)
+        x = size.clip(state.x - step_size * velocity)  # line 5
+        losses = replies[1 if size.has_gradient else 0].losses[0]
+        drawn = violations(replies[1 if size.has_jacobian else 0].constraints[0])
+        return _Step(
+            x=x,
+            velocity=velocity,
+            objective=float(np.add.reduce(losses)) / len(losses),
+            worst=drawn.worst,
+            share=drawn.share,
+            mean_violation=drawn.mean,
+            finite=True,
+        )
+
     def _gradient(
         self, query: Query, replies: Sequence[Reply], size: ProblemSize
     ) -> FloatArray:
@@ -452,20 +552,8 @@ class DSZOG:
         A constraint drawn twice stands twice in the reply, and so weighs double. The
         directions are read off the query, from which a failed one may be missing.
         """
-        around, at, _ = replies
+        around, at = replies[0], replies[1]  # the last, if all is a black box: not read
         gradient = np.zeros(size.dim)
-        kernels = batches()
-        is_black_box = not (size.has_gradient or size.has_jacobian)
-        if kernels and is_black_box and not self.antithetic:
-            kernels.penalised_difference(
-                around.losses,
-                around.constraints,
-                self.penalty,
-                query.steps,
-                self.radius,
-                gradient,
-            )
-            return gradient
         values = np.zeros(len(around.losses))
         if size.has_gradient:
             gradient += at.loss_gradients.mean(axis=0)
@@ -591,25 +679,3 @@ class DSZOG:
                 f"{size.n_constraints} constraints, which needs {gigabytes:.1f} GB. "
                 "Use distribution='sparse'."
             )
-
-    def _info(self, state: DSZOGState, replies: Sequence[Reply]) -> Info:
-        around, at, dual = replies
-        size = state.size
-        losses = at.losses[0] if size.has_gradient else around.losses[0]
-        drawn = at.constraints[0] if size.has_jacobian else around.constraints[0]
-        uniform = drawn if self.distribution == "uniform" else dual.constraints[0]
-        worst, share, weighted = math.nan, math.nan, 0.0
-        if len(uniform):
-            worst, n_violated, _ = violations(uniform)
-            share = n_violated / len(uniform)
-        if len(drawn):
-            worst_drawn, _, total = violations(drawn)
-            worst = max(worst_drawn, worst)
-            weighted = total / len(drawn)
-        return Info(
-            sampled_objective=float(np.add.reduce(losses)) / len(losses),
-            sampled_violation=worst,
-            sampled_share=share,
-            weighted_violation=weighted,
-            n_touched=len(self.weights(state)[0]),
-        )
