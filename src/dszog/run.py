@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -351,6 +352,7 @@ class History:
         "sampled_share",
         "n_touched",
     )
+    _row_of = attrgetter(*COLUMNS)
 
     def __init__(self, capacity: int = 2000) -> None:
         self._capacity = capacity
@@ -365,7 +367,7 @@ class History:
         """Keep this row if its turn has come."""
         if not self.wants(progress.iteration):
             return
-        self._rows.append(tuple(getattr(progress, name) for name in self.COLUMNS))
+        self._rows.append(self._row_of(progress))
         if len(self._rows) >= self._capacity:
             self._stride *= 2
             self._rows = [row for row in self._rows if not row[0] % self._stride]

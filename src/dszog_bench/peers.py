@@ -118,6 +118,11 @@ def _told(budget: Budget, seed: int) -> None:
     _dszog(budget, seed, tolerance=budget.case.target_violation)
 
 
+def _more_losses(budget: Budget, seed: int) -> None:
+    """Look at more losses a step, as for constraints that are the dearer ones."""
+    _dszog(budget, seed, loss_batch=128)
+
+
 def _uniform(budget: Budget, seed: int) -> None:
     _dszog(budget, seed, distribution="uniform")
 
@@ -285,6 +290,9 @@ PEERS: dict[str, Peer] = {
     "dszog": Peer(solve=_dszog, package="dszog", install=EXTRA, is_random=True),
     "dszog, told the tolerance": Peer(
         solve=_told, package="dszog", install=EXTRA, is_random=True
+    ),
+    "dszog, loss_batch=128": Peer(
+        solve=_more_losses, package="dszog", install=EXTRA, is_random=True
     ),
     "dszog, uniform weights": Peer(
         solve=_uniform, package="dszog", install=EXTRA, is_random=True
