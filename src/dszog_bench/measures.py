@@ -49,6 +49,7 @@ BARS: dict[str, float | None] = {
     "constraints": 1.2,
     "memory": 300.0,  # MB
     "comforts": None,
+    "checkpoint": 1.02,
 }
 PLAIN_BARS = {62_500: 20.0, 10**7: 1000.0}  # by the number of constraints
 COUNTS = tuple(10**power for power in (4, 6, 8, 10, 12))
@@ -225,10 +226,17 @@ def _lasting(values: Any, pause: float, per_value: float) -> Any:
 
 
 def _rotated_block(
-    m: int, method: dszog.DSZOG, iterations: int, dim: int = 50, **more: Any
+    m: int,
+    method: dszog.DSZOG,
+    iterations: int,
+    dim: int = 50,
+    pause: float = 0.0,
+    **more: Any,
 ) -> Block:
     X, y = rotated_rows(dim)
     losses, constraints = rotated_losses(X, y), rotated_values(X)
+    if pause:
+        losses = _lasting(losses, pause, 0.0)
 
     def make(record: Record) -> dszog.Problem:
         return dszog.Problem(
@@ -377,7 +385,7 @@ def memory(effort: Effort) -> Iterator[Row]:
 
 
 def comforts(effort: Effort) -> Iterator[Row]:
-    """Measure what showing progress costs a run."""
+    """Measure what showing progress and saving a run cost."""
     n, method = effort.iterations, as_timed()
     with_bar = _rotated_block(10**6, method, n, progress=True)
     without = _rotated_block(10**6, method, n)
@@ -389,7 +397,18 @@ def comforts(effort: Effort) -> Iterator[Row]:
         bar=BARS["comforts"],
         details={"iteration_seconds": found.second.median},
     )
-    # Checkpoints belong here: the same block with minimize(checkpoint=DIR).
+    n = max(n // 3, 20)
+    for values, pause in (("cost nothing", 0.0), ("take 10 ms a step", 10 * SLOW_CALL)):
+        saved = _rotated_block(10**6, method, n, pause=pause, checkpoint=True)
+        without = _rotated_block(10**6, method, n, pause=pause)
+        found = interleaved(saved, without, max(effort.n_blocks // 2, 3))
+        yield Row.of(
+            f"iteration saved with checkpoint= / not, where values {values}",
+            found.ratio,
+            unit="x",
+            bar=BARS["checkpoint"] if pause else None,
+            details={"iteration_seconds": found.second.median},
+        )
 
 
 # ------------------------------------------------------------------------ the headline

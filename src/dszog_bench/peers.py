@@ -120,7 +120,7 @@ def _told(budget: Budget, seed: int) -> None:
 
 def _more_losses(budget: Budget, seed: int) -> None:
     """Look at more losses a step, as for constraints that are the dearer ones."""
-    _dszog(budget, seed, loss_batch=128)
+    _dszog(budget, seed, loss_batch=min(128, budget.case.n_losses))
 
 
 def _uniform(budget: Budget, seed: int) -> None:

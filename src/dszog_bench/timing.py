@@ -6,6 +6,7 @@ both. What is reported is the median of the ratios of neighbours and their quart
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -85,6 +86,7 @@ def iteration_seconds(
     warm_up: int = 20,
     seed: int = 0,
     progress: bool = False,
+    checkpoint: bool = False,
 ) -> float:
     """Return the seconds an iteration of a run takes, the mean after some first ones.
 
@@ -92,11 +94,13 @@ def iteration_seconds(
     constraints before and the check of the result after are not in it.
     """
     record = Record(keeps_calls=False)
-    dszog.minimize(
-        make(record),
-        method=method,
-        max_iterations=warm_up + n_iterations + 1,
-        seed=seed,
-        progress=progress,
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        dszog.minimize(
+            make(record),
+            method=method,
+            max_iterations=warm_up + n_iterations + 1,
+            seed=seed,
+            progress=progress,
+            checkpoint=folder if checkpoint else None,
+        )
     return record.seconds_each(warm_up, warm_up + n_iterations)
