@@ -48,8 +48,8 @@ MUTANTS: list[Mutant] = [
         "evaluators/base.py",
         "contracts/test_evaluators.py",
         (
-            "if all_finite(table):\n            return freeze(table)",
-            "if True:\n            return freeze(table)",
+            "if finite:\n            return spread_out",
+            "if True:\n            return spread_out",
             "test_a_value_that_is_not_finite_is_named_with_its_index",
         ),
         (
@@ -61,8 +61,8 @@ MUTANTS: list[Mutant] = [
             "test_another_shape_is_refused_with_both_shapes",
         ),
         (
-            'return np.array(returned, order="C")',
-            "return returned",
+            'copied = freeze(np.array(values, order="C"))',
+            "copied = values",
             "test_functions_that_return_one_buffer_again_and_again_do_not_mix_replies",
         ),
         (
@@ -167,8 +167,8 @@ MUTANTS: list[Mutant] = [
             "test_queries_are_used_to_within_one_iteration_and_never_exceeded",
         ),
         (
-            "not all_finite(x)\n        or",
-            "False or",
+            "not (math.isfinite(np.add.reduce(x)) or all_finite(x))",
+            "False",
             "test_an_iterate_that_is_not_finite_is_not_taken",
         ),
         (
