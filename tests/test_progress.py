@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dszog
-from dszog import progress as progress_module
+from dszog.progress import lines, terminal
 from dszog._arrays import FloatArray, IntArray
 from dszog.progress import line, share_done, show_progress
 from dszog.run import Limits, Progress
@@ -94,7 +94,7 @@ def test_without_a_terminal_there_is_a_line_every_few_seconds(
 ) -> None:
     now = 100.0
     clock = SimpleNamespace(monotonic=lambda: now)
-    monkeypatch.setattr("dszog.progress.time", clock)
+    monkeypatch.setattr("dszog.progress.lines.time", clock)
     with show_progress(True, Limits(iterations=100)) as (show,):
         for iteration in range(1, 31):
             now += 1.0

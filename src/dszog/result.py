@@ -39,13 +39,11 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         """The verdict with the figures behind it, in one line."""
         return (
             f"{self.verdict} Objective {self.fun:.6g}, worst violation checked "
-            f"{self.maxcv:.3g}, {self.nit:,} iterations, {self.nfev + self.ncev:,} "
-            "queries."
+            f"{self.maxcv:.3g}, {counted(self.nit, 'iteration')}, "
+            f"{self.nfev + self.ncev:,} queries."
         )
 
-    def plot(
-        self, against: str = "queries", *, figure: Figure | None = None
-    ) -> Figure:
+    def plot(self, against: str = "queries", *, figure: Figure | None = None) -> Figure:
         """Draw how the run went and what is known of its result.
 
         The curves are of values seen in batches, which are samples; what was evaluated
@@ -88,14 +86,16 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         """Return what the result rests on, as names and texts."""
         rows = [
             (str(name), text)
-            for name, text in (line.split(None, 1) for line in _certified(self.certificate))
+            for name, text in (
+                line.split(None, 1) for line in _certified(self.certificate)
+            )
         ]
         rows.append(
             (
                 "work",
-                f"{self.nit:,} iterations; {self.nfev:,} loss and {self.ncev:,} "
-                f"constraint queries; {_seconds(self.costs):.3g} s, of which "
-                f"{self.costs.time_estimate:.3g} s in the functions",
+                f"{counted(self.nit, 'iteration')}; {self.nfev:,} loss and "
+                f"{self.ncev:,} constraint queries; {_seconds(self.costs):.3g} s, of "
+                f"which {self.costs.time_estimate:.3g} s in the functions",
             )
         )
         if self.failures.n_failed:
@@ -148,6 +148,17 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
 
     def __dir__(self) -> list[str]:
         return sorted({*self.keys(), *object.__dir__(self)})
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> counted(1, "iteration"), counted(2000, "iteration")
+    ('1 iteration', '2,000 iterations')
+    """
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def _hanging(name: str, text: str) -> list[str]:

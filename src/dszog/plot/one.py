@@ -11,7 +11,8 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from dszog._arrays import FloatArray
+from dszog._arrays import FloatArray, IntArray
+from dszog.certificate import rounded_up
 from dszog.plot.panels import (
     BLUE,
     GREEN,
@@ -27,21 +28,28 @@ from dszog.plot.panels import (
     say,
     scale_up,
 )
-from dszog.plot.series import horizontal, raises, running_median
+from dszog.plot.series import horizontal, raises, running_mean
 
 N_BARS = 12  # heaviest weights that are drawn
+FEW = 20  # rows, each of which is drawn as a larger dot
 MOST_RAISES = 8  # of the penalty that are marked
-WRAPPED = 58  # characters in a line of the evidence
+LEAST_BARS = 4  # for which there is room, so that one bar is not a block
+WRAPPED = 62  # characters in a line of the evidence
+MOST_LINES = 22  # of it, in letters of full size
 
 
 def draw_run(figure: Figure, result: Any, against: str) -> None:
     """Draw a run into an empty figure."""
     figure.set_layout_engine("constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(1.75, 1.0))
+    halves: Any = figure.subfigures(1, 2, width_ratios=(1.75, 1.0))
+    left, right = halves
     _draw_curves(left, result, against)
-    weights, evidence = right.subplots(2, 1, height_ratios=(1.0, 1.25))
-    _draw_weights(weights, result.weights)
-    _draw_evidence(evidence, result)
+    if not len(result.weights[0]):
+        _write_evidence(right, result)
+        return
+    upper, lower = right.subfigures(2, 1, height_ratios=(1.0, 1.1))
+    _draw_weights(upper.subplots(), *result.weights)
+    _write_evidence(lower, result)
 
 
 # ------------------------------------------------------------------------------ curves
@@ -51,13 +59,15 @@ def _draw_curves(figure: SubFigure, result: Any, against: str) -> None:
     n_failed = result.history.get("n_failed", np.zeros(0))
     has_failures = bool(np.nanmax(n_failed, initial=0.0) > 0)
     n_panels = len(PANELS) + has_failures
-    all_axes = figure.subplots(n_panels, 1, sharex=True, squeeze=False)[:, 0]
+    all_axes = list(figure.subplots(n_panels, 1, sharex=True, squeeze=False)[:, 0])
     (x,), label = horizontal([result], against)
     marked = raises(result.history.get("penalty", np.zeros(len(x))))[:MOST_RAISES]
     for axes, panel in zip(all_axes, PANELS, strict=False):
         _draw_curve(axes, panel, x, result)
     if has_failures:
-        dress(all_axes[-1], "Points at which an evaluation failed, so far")
+        n = result.failures.n_failed
+        title = f"Points at which an evaluation failed, so far; {n:,} at the end"
+        dress(all_axes[-1], title)
         all_axes[-1].step(x, n_failed, where="post", color=VERMILLION, linewidth=1.5)
         all_axes[-1].yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
         all_axes[-1].set_ylim(bottom=0.0)
@@ -76,8 +86,9 @@ def _draw_curve(axes: Axes, panel: Panel, x: FloatArray, result: Any) -> None:
         say(axes, panel.absent)
         return
     drawn = [*values, fresh]
-    axes.plot(x, values, ".", color=BLUE, alpha=_alpha(len(x)), markersize=4)
-    axes.plot(x, running_median(values), color=BLUE, linewidth=1.6)
+    size = 8.0 if len(x) < FEW else 4.0
+    axes.plot(x, values, ".", color=BLUE, alpha=_alpha(len(x)), markersize=size)
+    axes.plot(x, running_mean(values), color=BLUE, linewidth=1.6)
     if np.isfinite(fresh):
         axes.axhline(fresh, color=INK, linewidth=1.1, linestyle="--")
     if panel.column == "sampled_violation":
@@ -105,14 +116,17 @@ def _found(panel: Panel, result: Any, fresh: float) -> str:
     if panel.column == "sampled_violation":
         return f"; {fresh:.2g} at the returned point{among}"
     if feasibility.is_exact:
-        return f"; {fresh:.2%} of all at the returned point"
-    return f"; at the returned point at most {fresh:.2%} of all (95 %)"
+        return f"; {100.0 * fresh:.2g} % of all at the returned point"
+    bound = rounded_up(100.0 * fresh)
+    return f"; at the returned point at most {bound} % of all (95 %)"
 
 
 def _legend(figure: SubFigure, result: Any, marked: list[int]) -> None:
     handles = [
-        Line2D([], [], color=BLUE, marker=".", linestyle="", label="one batch (sampled)"),
-        Line2D([], [], color=BLUE, label="running median of batches"),
+        Line2D(
+            [], [], color=BLUE, marker=".", linestyle="", label="one batch (sampled)"
+        ),
+        Line2D([], [], color=BLUE, label="running mean of batches"),
         Line2D([], [], color=INK, linestyle="--", label="returned point, fresh values"),
     ]
     if result.get("constraint_tol", 0.0) > 0.0:
@@ -135,52 +149,50 @@ def _legend(figure: SubFigure, result: Any, marked: list[int]) -> None:
 # ----------------------------------------------------------------- weights and evidence
 
 
-def _draw_weights(axes: Axes, weights: Any) -> None:
-    indices, values = weights
-    if not len(indices):
-        dress(axes, "Weights of the constraints")
-        axes.set_xticks([])
-        say(axes, "no constraint has a weight of its own")
-        return
+def _draw_weights(axes: Axes, indices: IntArray, values: FloatArray) -> None:
     heaviest = np.argsort(-values, kind="stable")[:N_BARS]
     n, total = len(indices), float(values.sum())
     if n > N_BARS:
         title = f"The {N_BARS} heaviest of {n:,} touched weights"
     else:
-        title = "Touched weights" if n > 1 else "The one touched weight"
+        title = f"The {n} touched weights" if n > 1 else "The one touched weight"
     dress(axes, f"{title}\n(all touched hold {total:.3g} of 1)")
     places = np.arange(len(heaviest))
     axes.barh(places, values[heaviest], color=GREEN, height=0.7)
-    names = [f"constraint {indices[j]:,}" for j in heaviest]
-    axes.set_yticks(places, names, fontsize=SMALL)
-    axes.set_ylim(max(len(heaviest), 4) - 0.4, -0.6)
+    axes.set_yticks(places, [f"{indices[j]:,}" for j in heaviest], fontsize=SMALL)
+    axes.set_ylim(max(len(heaviest), LEAST_BARS) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
     axes.set_xlabel("weight", fontsize=9.5, color=INK)
+    axes.set_ylabel("constraint", fontsize=9.5, color=INK)
 
 
-def _draw_evidence(axes: Axes, result: Any) -> None:
+def _write_evidence(figure: SubFigure, result: Any) -> None:
     """Write the verdict and the certificate."""
+    axes = figure.subplots()
     axes.set_axis_off()
     axes.set_title("Evidence", loc="left", fontsize=10, color=INK)
-    y, step = 1.0, 0.052
-    lines = [(line, "bold") for line in wrap(result.verdict, WRAPPED - 4)]
-    for name, text in result.evidence():
+    lines = [(line, "bold") for line in wrap(result.verdict, WRAPPED - 6)]
+    evidence = result.evidence()
+    if not len(result.weights[0]):
+        evidence.append(("weights", "no constraint has a weight of its own"))
+    for name, text in evidence:
         lines.append(("", "normal"))
         lines += [(line, "normal") for line in wrap(f"{name}: {text}", WRAPPED)]
-    size = min(SMALL, SMALL * 19.0 / len(lines))
-    step = min(step, 1.0 / len(lines))
+    size = min(SMALL, SMALL * MOST_LINES / len(lines))
+    y = 0.0
     for line, weight in lines:
-        axes.text(
-            0.0,
-            y,
+        axes.annotate(
             line,
-            transform=axes.transAxes,
+            (0.0, 1.0),
+            xycoords="axes fraction",
+            xytext=(0.0, y),
+            textcoords="offset points",
             va="top",
             fontsize=size,
             weight=weight,
             color=INK,
             parse_math=False,
-            clip_on=False,
-        )
-        y -= step if line else 0.4 * step
+            annotation_clip=False,
+        ).set_in_layout(False)
+        y -= 1.4 * size if line else 0.5 * size

@@ -77,7 +77,7 @@ def scale_up(axes: Axes, column: str, drawn: Sequence[float], tolerance: float) 
     values = values[np.isfinite(values)]
     if column == "sampled_share":
         axes.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
-        axes.set_ylim(0.0, max(1.05 * values.max(initial=0.0), 1e-6))
+        _from_nought(axes, max(1.05 * float(values.max(initial=0.0)), 1e-6))
     elif column == "sampled_violation":
         _scale_violation(axes, values, tolerance)
     elif spans_decades(values):
@@ -88,21 +88,29 @@ def _scale_violation(axes: Axes, values: FloatArray, tolerance: float) -> None:
     """Make it logarithmic, but for a strip at the bottom, so that 0 has a place."""
     positive = values[values > 0.0]
     if not len(positive):
-        axes.set_ylim(0.0, 1.0 if tolerance <= 0.0 else 2.0 * tolerance)
+        _from_nought(axes, 2.0 * tolerance if tolerance > 0.0 else 1.0)
         return
     least = float(np.quantile(positive, 0.02))
     if tolerance > 0.0:
         least = min(max(least, tolerance / 100.0), tolerance)
     linear = 10.0 ** np.floor(np.log10(least))
     highest = float(positive.max())
-    if highest > 10.0 * linear:
-        axes.set_yscale("symlog", linthresh=linear, linscale=0.5)
-    axes.set_ylim(0.0, 1.5 * highest)
+    if highest <= 10.0 * linear:
+        _from_nought(axes, 1.1 * highest)
+        return
+    axes.set_yscale("symlog", linthresh=linear, linscale=0.5)
+    axes.set_ylim(-0.25 * linear, 1.5 * highest)  # room for half a dot at 0
+
+
+def _from_nought(axes: Axes, top: float) -> None:
+    axes.set_ylim(-0.04 * top, top)
 
 
 def finish_horizontal(all_axes: Sequence[Axes], label: str) -> None:
     """Label what the panels share, below the last of them."""
     last = all_axes[-1]
+    _, right = last.get_xlim()
+    last.set_xlim(-0.01 * right, right)  # a run begins at 0, if its rows do not
     last.set_xlabel(label, fontsize=9.5, color=INK)
     last.xaxis.set_major_locator(MaxNLocator(nbins=7))
     if not label.startswith("time"):

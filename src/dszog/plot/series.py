@@ -9,7 +9,7 @@ import numpy as np
 
 from dszog._arrays import FloatArray
 
-N_WINDOWS = 40  # parts of a run over each of which the median is taken
+N_WINDOWS = 40  # parts of a run over each of which the mean is taken
 LOG_RANGE = 100.0  # factor between largest and least from which a scale is logarithmic
 TIME_UNITS = ((3 * 3600.0, 3600.0, "hours"), (600.0, 60.0, "minutes"))
 
@@ -42,25 +42,25 @@ def horizontal(results: list[Any], against: str) -> tuple[list[FloatArray], str]
     return columns, axis.label
 
 
-def running_median(values: FloatArray) -> FloatArray:
-    """Return the median of the known values around each; `nan` where there are none.
+def running_mean(values: FloatArray) -> FloatArray:
+    """Return the mean of the known values around each; `nan` where there are none.
 
     Over a fortieth of the rows, so that a curve of any length is as smooth.
 
     Examples
     --------
-    >>> running_median(np.array([1.0, np.nan, 3.0]))
+    >>> running_mean(np.array([1.0, np.nan, 3.0]))
     array([ 1., nan,  3.])
     """
     half = len(values) // (2 * N_WINDOWS)
     if not half:
         return values
-    padded = np.pad(values, half, constant_values=np.nan)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1)
-    smooth = np.full(len(values), np.nan)
-    known = ~np.isnan(windows).all(axis=1)
-    smooth[known] = np.nanmedian(windows[known], axis=1)
-    return smooth
+    known = np.isfinite(values)
+    sums = np.cumsum(np.pad(np.where(known, values, 0.0), (half + 1, half)))
+    counts = np.cumsum(np.pad(known.astype(int), (half + 1, half)))
+    width = 2 * half + 1
+    sums, counts = sums[width:] - sums[:-width], counts[width:] - counts[:-width]
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def spans_decades(values: FloatArray) -> bool:

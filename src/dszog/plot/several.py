@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from dszog._arrays import FloatArray
 from dszog.plot.panels import (
@@ -23,7 +24,7 @@ from dszog.plot.panels import (
     say,
     scale_up,
 )
-from dszog.plot.series import horizontal, running_median
+from dszog.plot.series import horizontal, running_mean
 
 HEADS = (
     "run",
@@ -41,7 +42,7 @@ def draw_runs(
 ) -> None:
     """Draw runs into an empty figure."""
     figure.set_layout_engine("constrained")
-    table_height = 0.35 + 0.16 * len(results)
+    table_height = 0.2 + 0.13 * len(results)
     *all_axes, table = figure.subplots(
         len(PANELS) + 1, 1, height_ratios=(1.0, 1.0, 1.0, table_height)
     )
@@ -56,12 +57,37 @@ def draw_runs(
         all_axes[0].plot([], [], label=name, linewidth=2, **_look(number))[0]
         for number, name in enumerate(labels)
     ]
+    marks = [
+        Line2D([], [], color=GREY, label="running mean of batches (sampled)"),
+        _mark("o", label="returned point, fresh values: a success"),
+        _mark("X", label="returned point, fresh values: no success"),
+    ]
     figure.legend(
         handles=handles,
         loc="outside upper left",
         ncols=min(len(labels), 4),
         fontsize=SMALL + 0.5,
         frameon=False,
+    )
+    figure.legend(
+        handles=marks,
+        loc="outside lower left",
+        ncols=3,
+        fontsize=SMALL,
+        frameon=False,
+    )
+
+
+def _mark(shape: str, **more: Any) -> Line2D:
+    return Line2D(
+        [],
+        [],
+        color=GREY,
+        linestyle="",
+        marker=shape,
+        markersize=7,
+        markeredgecolor="white",
+        **more,
     )
 
 
@@ -73,14 +99,14 @@ def _look(number: int) -> dict[str, Any]:
 def _draw_panel(
     axes: Axes, panel: Panel, results: list[Any], places: list[FloatArray]
 ) -> None:
-    dress(axes, f"{panel.title} (running median; mark: returned point, fresh values)")
+    dress(axes, panel.title)
     drawn: list[float] = []
     for number, (result, x) in enumerate(zip(results, places, strict=True)):
-        values = running_median(np.asarray(result.history[panel.column], float))
+        values = running_mean(np.asarray(result.history[panel.column], float))
         fresh = fresh_values(result)[panel.column]
         if np.isfinite(values).any():
-            short = {} if len(x) > 1 else {"marker": "."}
-            axes.plot(x, values, linewidth=1.5, **_look(number), **short)
+            marker = "." if len(x) == 1 else ""
+            axes.plot(x, values, linewidth=1.5, marker=marker, **_look(number))
             drawn += values.tolist()
         if np.isfinite(fresh):
             drawn.append(fresh)
@@ -139,7 +165,7 @@ def _draw_table(axes: Axes, results: list[Any], labels: list[str]) -> None:
         cell.get_text().set_color(INK)
         cell.get_text().set_parse_math(False)
         if not row:
-            cell.get_text().set_weight("bold")
+            cell.get_text().set_fontweight("bold")
 
 
 def _row(result: Any, label: str) -> list[str]:
