@@ -406,7 +406,7 @@ def test_the_history_of_a_run_is_what_the_callback_saw() -> None:
 
 
 def test_an_empty_history_has_empty_columns() -> None:
-    assert [len(column) for column in History().columns().values()] == [0] * 7
+    assert [len(column) for column in History().columns().values()] == [0] * 10
 
 
 def _progress(t: int) -> Progress:

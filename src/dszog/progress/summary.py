@@ -19,25 +19,40 @@ class Window:
     """
 
     def __init__(self) -> None:
-        self._n = 0
-        self._objective = 0.0
-        self._share = 0.0
+        self._objective = _Mean()
+        self._share = _Mean()
         self._violation = math.nan
 
     def add(self, progress: Progress) -> None:
         """Take in one iteration."""
-        self._n += 1
-        self._objective += progress.sampled_objective
-        self._share += progress.sampled_share
-        if not progress.sampled_violation <= self._violation:  # true for nan as well
-            self._violation = progress.sampled_violation
+        self._objective.add(progress.sampled_objective)
+        self._share.add(progress.sampled_share)
+        found, worst = progress.sampled_violation, self._violation
+        if found > worst or math.isnan(worst):
+            self._violation = found
 
     def take(self) -> Seen:
         """Return what was seen, and begin anew."""
-        n = max(self._n, 1)
-        seen = Seen(self._objective / n, self._violation, self._share / n)
+        seen = Seen(self._objective.value, self._violation, self._share.value)
         Window.__init__(self)
         return seen
+
+
+class _Mean:
+    """The mean of those numbers that are known."""
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._sum = 0.0
+
+    def add(self, number: float) -> None:
+        if not math.isnan(number):
+            self._n += 1
+            self._sum += number
+
+    @property
+    def value(self) -> float:
+        return self._sum / self._n if self._n else math.nan
 
 
 @dataclass(frozen=True)
@@ -97,7 +112,7 @@ def facts(progress: Progress, seen: Seen) -> list[tuple[str, str]]:
     if not math.isnan(seen.objective):
         found.append(("objective", f"~{seen.objective:.4g}"))
     if not math.isnan(seen.violation):
-        found.append(("violation seen", f"{seen.violation:.3g}"))
+        found.append(("worst violation seen", f"{seen.violation:.3g}"))
     if not math.isnan(seen.share):
         found.append(("share violated", f"~{seen.share:.2%}"))
     if progress.n_failed:

@@ -64,10 +64,17 @@ class Display:
 
     def __rich__(self) -> RenderableType:
         head = Table.grid(padding=(0, 1))
-        bar = ProgressBar(total=1.0, completed=self._share, width=40)
-        head.add_row("dszog", bar, f"{self._share:4.0%}", Text(self._left, style="dim"))
+        bar = ProgressBar(
+            total=1.0,
+            completed=self._share,
+            width=40,
+            complete_style="cyan",
+            finished_style="green",
+        )
+        left = Text(self._left, style="dim", no_wrap=True)
+        head.add_row("dszog", bar, f"{self._share:4.0%}", left)
         if not self._facts:
-            text = "" if self._ended else "starting: looking at the constraints"
+            text = "" if self._ended else "starting"
             return Group(head, Text(text, style="dim"))
         return Group(head, _Facts(self._facts))
 
