@@ -79,10 +79,9 @@ def test_the_text_begins_with_the_verdict_and_has_what_it_rests_on(
 
 def test_a_success_a_failure_and_an_interrupt_read_as_such() -> None:
     assert str(run()).startswith("Success: every constraint is kept")
-    bad = run(constraint_tol=0.0, max_iterations=3, options={"penalty": 0.01})
-    if bad.success:
-        pytest.fail("the run was meant to fail")
-    assert str(bad).startswith("No success: ")
+    soft = {"penalty": 0.01}
+    bad = run(constraint_tol=1e-9, max_iterations=300, options=soft)
+    assert str(bad).startswith("No success: the result does not keep")
 
     def stop(progress: dszog.Progress) -> None:
         raise KeyboardInterrupt

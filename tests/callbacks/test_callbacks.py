@@ -279,7 +279,7 @@ def test_a_senseless_number_of_iterations_is_refused(kind: Any) -> None:
 class FakeMLflow(ModuleType):
     """MLflow as far as it is used, with its signatures and its rules for names."""
 
-    class MlflowException(Exception):
+    class MlflowException(Exception):  # noqa: N818
         pass
 
     def __init__(self) -> None:

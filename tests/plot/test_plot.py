@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +17,7 @@ from dszog.plot import compare
 from dszog.plot.series import horizontal, raises, running_mean, spans_decades
 
 matplotlib = pytest.importorskip("matplotlib")
+backend_agg = pytest.importorskip("matplotlib.backends.backend_agg")
 
 TINY_PNG = b"\x89PNG\r\n"
 
@@ -62,12 +61,15 @@ def axes_of(figure: Any) -> list[Any]:
 
 def words(figure: Any) -> str:
     texts = figure.findobj(matplotlib.text.Text)
+    for table in figure.findobj(matplotlib.table.Table):
+        texts += [cell.get_text() for cell in table.get_celld().values()]
     return "\n".join(text.get_text() for text in texts)
 
 
-def saved(figure: Any, path: Path) -> bytes:
-    figure.savefig(path)
-    return path.read_bytes()
+def is_drawn(figure: Any) -> bool:
+    """Draw it all, but for the pixels."""
+    figure.draw_without_rendering()
+    return bool(axes_of(figure))
 
 
 # ------------------------------------------------------------------------ what is drawn
@@ -168,15 +170,15 @@ def test_a_raised_penalty_is_marked() -> None:
 # --------------------------------------------------------------- it can always be drawn
 
 
-def test_a_run_of_one_iteration_can_be_drawn(tmp_path: Path) -> None:
+def test_a_run_of_one_iteration_can_be_drawn() -> None:
     result = run(max_iterations=1)
     assert len(result.history["iteration"]) == 1
 
-    assert saved(result.plot(), tmp_path / "one.png").startswith(TINY_PNG)
-    assert saved(compare([result]), tmp_path / "two.png").startswith(TINY_PNG)
+    assert is_drawn(result.plot())
+    assert is_drawn(compare([result]))
 
 
-def test_an_infeasible_run_can_be_drawn(tmp_path: Path) -> None:
+def test_an_infeasible_run_can_be_drawn() -> None:
     result = dszog.minimize(
         distance,
         np.zeros(2),
@@ -186,11 +188,11 @@ def test_an_infeasible_run_can_be_drawn(tmp_path: Path) -> None:
     )
     figure = result.plot()
 
-    assert saved(figure, tmp_path / "run.png").startswith(TINY_PNG)
+    assert is_drawn(figure)
     assert "No success" in words(figure)
 
 
-def test_failures_get_a_panel_of_their_own(tmp_path: Path) -> None:
+def test_failures_get_a_panel_of_their_own() -> None:
     result = dszog.minimize(
         distance,
         np.zeros(2),
@@ -203,7 +205,7 @@ def test_failures_get_a_panel_of_their_own(tmp_path: Path) -> None:
     assert result.failures.n_failed
     figure = result.plot()
 
-    assert saved(figure, tmp_path / "run.png").startswith(TINY_PNG)
+    assert is_drawn(figure)
     assert (
         f"Points at which an evaluation failed, so far; {result.failures.n_failed:,} "
         "at the end" in words(figure)
@@ -211,7 +213,7 @@ def test_failures_get_a_panel_of_their_own(tmp_path: Path) -> None:
     assert "(resample)" in words(figure)
 
 
-def test_a_method_that_draws_no_constraints_says_so(tmp_path: Path) -> None:
+def test_a_method_that_draws_no_constraints_says_so() -> None:
     A = np.array([[1.0, 1.0], [1.0, -1.0]])
     result = dszog.minimize(
         distance,
@@ -223,42 +225,46 @@ def test_a_method_that_draws_no_constraints_says_so(tmp_path: Path) -> None:
     )
     figure = result.plot()
 
-    assert saved(figure, tmp_path / "run.png").startswith(TINY_PNG)
+    assert is_drawn(figure)
     assert "this method draws no constraints in batches" in words(figure)
-    compare([result, run(max_iterations=5)]).savefig(tmp_path / "both.png")
+    assert is_drawn(compare([result, run(max_iterations=5)]))
 
 
-def test_an_unconstrained_problem_can_be_drawn(tmp_path: Path) -> None:
-    result = dszog.minimize(distance, np.zeros(2), max_iterations=10, seed=0)
+def test_a_run_with_bounds_alone_can_be_drawn() -> None:
+    box = [(-1.0, 1.0)] * 2
+    result = dszog.minimize(
+        distance, np.zeros(2), bounds=box, max_iterations=10, seed=0
+    )
     figure = result.plot()
 
-    assert saved(figure, tmp_path / "run.png").startswith(TINY_PNG)
+    assert is_drawn(figure)
     assert "no constraint has a weight of its own" in words(figure)
 
 
-def test_a_million_million_constraints_and_long_numbers_fit(tmp_path: Path) -> None:
+def test_a_million_million_constraints_and_long_numbers_fit() -> None:
     result = run(m=10**12, max_iterations=40)
     figure = result.plot()
-    saved(figure, tmp_path / "run.png")
-    width, height = figure.canvas.get_width_height()
-    renderer = figure.canvas.get_renderer()
+    canvas = backend_agg.FigureCanvasAgg(figure)
+    canvas.draw()
+    width, height = figure.get_size_inches()
+    drawn = figure.get_tightbbox(canvas.get_renderer())  # all but the evidence
 
-    for text in figure.findobj(matplotlib.text.Text):
-        if not text.get_text().strip() or not text.get_visible():
-            continue
-        box = text.get_window_extent(renderer)
-        assert box.x0 >= -1
-        assert box.x1 <= width + 1, text.get_text()
-        assert box.y0 >= -1, text.get_text()
-        assert box.y1 <= height + 1
+    assert drawn.x0 >= -0.01
+    assert drawn.y0 >= -0.01
+    assert drawn.x1 <= width + 0.01
+    assert drawn.y1 <= height + 0.01
+    lines = figure.findobj(matplotlib.text.Annotation)
+    assert len(lines) > 8
+    for line in lines:
+        box = line.get_window_extent(canvas.get_renderer())
+        assert box.x1 <= figure.dpi * width + 1, line.get_text()
+        assert box.y0 >= -1, line.get_text()
 
 
-def test_dollar_signs_are_not_taken_for_formulas(
-    tmp_path: Path, result: Result
-) -> None:
+def test_dollar_signs_are_not_taken_for_formulas(result: Result) -> None:
     figure = compare([result, result], labels=["$x_1", "cost in $ and $\\frac"])
 
-    assert saved(figure, tmp_path / "run.png").startswith(TINY_PNG)
+    assert is_drawn(figure)
 
 
 def test_a_given_figure_is_drawn_into(result: Result) -> None:
@@ -272,31 +278,24 @@ def test_a_notebook_is_given_a_picture(result: Result) -> None:
     assert result.plot()._repr_png_().startswith(TINY_PNG)
 
 
-def test_drawing_touches_no_global_state() -> None:
-    script = (
-        "import sys, numpy as np, dszog\n"
-        "r = dszog.minimize(lambda x: float(x @ x), [1.0], max_iterations=2, seed=0)\n"
-        "r.plot(), dszog.plot.compare([r])\n"
-        "print('matplotlib.pyplot' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+def test_drawing_touches_no_global_state(
+    result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)  # it has the windows
 
-    assert done.stdout.strip() == "False"
+    assert is_drawn(result.plot())
+    assert is_drawn(compare([result]))
 
 
 # --------------------------------------------------------------------------- several
 
 
-def test_several_runs_are_compared_in_curves_and_a_table(
-    tmp_path: Path, result: Result
-) -> None:
+def test_several_runs_are_compared_in_curves_and_a_table(result: Result) -> None:
     other = run(seed=1, options={"distribution": "uniform"})
     figure = compare([result, other], labels=["learnt", "uniform"])
     said = words(figure)
 
-    assert saved(figure, tmp_path / "run.png").startswith(TINY_PNG)
+    assert is_drawn(figure)
     for text in ("learnt", "uniform", f"{result.fun:.5g}", f"{other.maxcv:.3g}"):
         assert text in said
     assert "running mean of batches (sampled)" in said
