@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -362,6 +363,32 @@ def test_a_server_that_is_down_is_told_once_and_ends_no_run(
     assert fake.n_calls > 40
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert warnings == ["MLflow did not take it: API request failed \\x1b[31m"]
+
+
+def test_the_real_mlflow_takes_it_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its own
+        mlflow = pytest.importorskip("mlflow")
+        monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+        monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "runs").as_uri())
+        with mlflow.start_run() as active:
+            result = run(callback=MLflow(every=20))
+        with mlflow.start_run() as named:
+            pass
+        run(callback=MLflow(named.info.run_id))
+        client = mlflow.MlflowClient()
+        for made in (active, named):
+            data = client.get_run(made.info.run_id).data
+            assert data.metrics["result/objective"] == result.fun
+            assert data.params["method"] == "DSZOG"
+            assert data.tags["verdict"] == result.verdict
+        kept = client.get_metric_history(active.info.run_id, "batch/objective")
+
+    assert [metric.step for metric in kept] == [1, 20, 40]
+    assert not [r for r in caplog.records if r.name == "dszog"]
 
 
 def test_without_mlflow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,6 +111,7 @@ def test_a_window_has_the_mean_objective_and_the_worst_violation() -> None:
     seen = window.take()
 
     assert (seen.objective, seen.violation, seen.share) == (3.0, 0.7, 0.25)
+    assert window.take() == seen  # nothing since
     window.add(seen_at(sampled_violation=0.1))
     assert window.take().violation == 0.1  # what was taken is forgotten
 
@@ -372,14 +373,18 @@ def test_a_notebook_is_not_flooded(fake: FakeNotebook) -> None:
     short_run(progress=True)
 
     assert len(fake.shown) <= 3
+    assert "iteration 12  queries" in fake.shown[-1]  # the last, whenever it was shown
 
 
 def test_a_run_that_was_stopped_in_a_notebook_does_not_end_full(
     fake: FakeNotebook,
 ) -> None:
-    bar = notebook.NotebookBar(Limits(iterations=10))
+    bar = notebook.NotebookBar(Limits(iterations=2 * 1234))
+    bar.finish(SimpleNamespace(status=Status.INTERRUPTED))  # before there was anything
+    assert shares(fake.shown) == [0.0]
+    bar(seen_at())
     bar.finish(SimpleNamespace(status=Status.INTERRUPTED))
-    assert shares(fake.shown) == [0.0, 0.0]
+    assert shares(fake.shown)[-1] == 0.5
     bar.finish(SimpleNamespace(status=Status.MAX_QUERIES))
     assert shares(fake.shown)[-1] == 1.0
 

@@ -29,34 +29,36 @@ class NotebookBar:
         self._limits = limits
         self._last = time.monotonic()
         self._window = Window()
-        self._seen = (0.0, "starting")
+        self._progress: Progress | None = None
         self._place: Any = None
-        self._show()
+        self._show(0.0, "starting")
 
     def __call__(self, progress: Progress) -> None:
         """Write over what was shown, every now and then."""
         self._window.add(progress)
+        self._progress = progress
         now = time.monotonic()
         if now - self._last < SHOW_EVERY:
             return
         self._last = now
         text = line(progress, self._window.take(), time_left(progress, self._limits))
-        self._seen = (share_done(progress, self._limits), text)
-        self._show()
+        self._show(share_done(progress, self._limits), text)
 
     def finish(self, result: Any) -> None:
-        """Show the bar full, if the run went as far as it might."""
-        share = 1.0 if result.status in BUDGET_USED else self._seen[0]
-        self._seen = (share, self._seen[1].split("  left ")[0])
-        self._show()
+        """Show the last state, the bar full if the run went as far as it might."""
+        last = self._progress
+        if last is None:
+            return
+        is_full = result.status in BUDGET_USED
+        share = 1.0 if is_full else share_done(last, self._limits)
+        self._show(share, line(last, self._window.take()))
 
-    def _show(self) -> None:
+    def _show(self, share: float, text: str) -> None:
         from IPython.display import HTML, display
 
-        share, text = self._seen
         shown = HTML(
             f'<div style="font-variant-numeric:tabular-nums">'
-            f'<progress value="{share:.4f}" max="1" style="width:20em;'
+            f'<progress value="{share:.4f}" max="1" style="width:14em;'
             f'vertical-align:middle"></progress> {share:.0%} &nbsp; '
             f"{escape(text)}</div>"
         )

@@ -12,19 +12,23 @@ BUDGET_USED = (Status.MAX_ITERATIONS, Status.MAX_QUERIES, Status.MAX_TIME)
 
 
 class Window:
-    """What was seen in the batches since one last looked.
+    """What was seen in the batches since one last looked; if in none, what was before.
 
     One batch is noise. Between two looks there may be thousands, so the mean of their
     objectives and the worst of their violations are kept.
     """
 
+    _before: Seen | None = None
+
     def __init__(self) -> None:
+        self._n = 0
         self._objective = _Mean()
         self._share = _Mean()
         self._violation = math.nan
 
     def add(self, progress: Progress) -> None:
         """Take in one iteration."""
+        self._n += 1
         self._objective.add(progress.sampled_objective)
         self._share.add(progress.sampled_share)
         found, worst = progress.sampled_violation, self._violation
@@ -33,8 +37,11 @@ class Window:
 
     def take(self) -> Seen:
         """Return what was seen, and begin anew."""
+        if not self._n and self._before is not None:
+            return self._before
         seen = Seen(self._objective.value, self._violation, self._share.value)
         Window.__init__(self)
+        self._before = seen
         return seen
 
 

@@ -38,15 +38,19 @@ class Display:
         self._share = 0.0
         self._left = ""
         self._facts: list[tuple[str, str]] = []
-        self._ended = False
+        self._progress: Progress | None = None
 
     def __call__(self, progress: Progress) -> None:
         """Take in one iteration; look now and then."""
         self._window.add(progress)
+        self._progress = progress
         now = time.monotonic()
         if now - self._last < BAR_EVERY:
             return
         self._last = now
+        self._look(progress)
+
+    def _look(self, progress: Progress) -> None:
         self._share = share_done(progress, self._limits)
         self._left = f"{duration(time_left(progress, self._limits))} left"
         limits = {"iteration": self._limits.iterations, "queries": self._limits.queries}
@@ -57,8 +61,10 @@ class Display:
             self._facts.append((name, f"{value}{more}"))
 
     def finish(self, result: Any) -> None:
-        """Show the bar full, if the run went as far as it might."""
-        self._left, self._ended = "", True
+        """Show the last state, the bar full if the run went as far as it might."""
+        if self._progress is not None:
+            self._look(self._progress)
+        self._left = ""
         if result.status in BUDGET_USED:
             self._share = 1.0
 
@@ -74,8 +80,7 @@ class Display:
         left = Text(self._left, style="dim", no_wrap=True)
         head.add_row("dszog", bar, f"{self._share:4.0%}", left)
         if not self._facts:
-            text = "" if self._ended else "starting"
-            return Group(head, Text(text, style="dim"))
+            return Group(head, Text("starting", style="dim"))
         return Group(head, _Facts(self._facts))
 
 
