@@ -41,8 +41,8 @@ def test_info_tells_of_start_rounds_and_stop(caplog: pytest.LogCaptureFixture) -
     said = heard(caplog, logging.INFO)
 
     assert said[0] == (
-        "Start: DSZOG on 2 variables, 1 losses, 9 constraints; seed 7; at most 40 "
-        "iterations, any queries, any s."
+        "Start: DSZOG; variables 2, losses 1, constraints 9; seed 7; limits: "
+        "iterations 40, queries None, seconds None."
     )
     assert [text for text in said if text.startswith("Round")] == [
         "Round 2 of 3 begins at iteration 8.",

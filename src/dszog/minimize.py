@@ -304,7 +304,8 @@ def _as_problem(
 def _as_callbacks(callback: Any) -> list[Callback]:
     if callback is None:
         return []
-    callbacks = list(callback) if isinstance(callback, (list, tuple)) else [callback]
+    is_list = isinstance(callback, (list, tuple)) and all(map(callable, callback))
+    callbacks = list(callback) if is_list else [callback]
     for one in callbacks:
         check_callable("minimize", "callback", one, "callback(progress)", 1)
     return callbacks

@@ -181,18 +181,17 @@ class Solver:
     def _log_start(self, attempt: int) -> None:
         size, limits = self._size, self._limits
         LOGGER.info(
-            "Start%s: %s on %d variables, %d losses, %d constraints; seed %d; at most "
-            "%s iterations, %s queries, %s s.",
+            "Start%s: %s; variables %d, losses %d, constraints %d; seed %d; limits: "
+            "iterations %s, queries %s, seconds %s.",
             f" again ({attempt})" if attempt else "",
             type(self._method).__name__,
             size.dim,
             size.n_losses,
             size.n_constraints,
             self._seed,
-            *(
-                "any" if limit is None else limit
-                for limit in (limits.iterations, limits.queries, limits.time)
-            ),
+            limits.iterations,
+            limits.queries,
+            limits.time,
         )
 
     def _next_round(self, stage: Stage, outcome: Outcome) -> Stage:

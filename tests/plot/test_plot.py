@@ -19,13 +19,14 @@ from dszog.plot.series import horizontal, raises, running_mean, spans_decades
 matplotlib = pytest.importorskip("matplotlib")
 backend_agg = pytest.importorskip("matplotlib.backends.backend_agg")
 
-TINY_PNG = b"\x89PNG\r\n"
+PNG = b"\x89PNG\r\n"
 
 
 def disc(m: int = 1000) -> dszog.Constraints:
     def values(points: FloatArray, indices: IntArray) -> FloatArray:
         angles = 2 * np.pi * indices / m
-        return points @ np.array([np.cos(angles), np.sin(angles)]) - 1.0
+        found: FloatArray = points @ [np.cos(angles), np.sin(angles)] - 1.0
+        return found
 
     return dszog.Constraints(values, m)
 
@@ -275,7 +276,9 @@ def test_a_given_figure_is_drawn_into(result: Result) -> None:
 
 
 def test_a_notebook_is_given_a_picture(result: Result) -> None:
-    assert result.plot()._repr_png_().startswith(TINY_PNG)
+    picture: Any = result.plot()
+
+    assert picture._repr_png_().startswith(PNG)
 
 
 def test_drawing_touches_no_global_state(
