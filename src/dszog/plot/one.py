@@ -114,7 +114,7 @@ def _found(panel: Panel, result: Any, fresh: float) -> str:
         return f"; {fresh:.5g} at the returned point"
     among = "" if feasibility.is_exact else " among those checked"
     if panel.column == "sampled_violation":
-        return f"; {fresh:.2g} at the returned point{among}"
+        return f"; {fresh:.3g} at the returned point{among}"
     if feasibility.is_exact:
         return f"; {100.0 * fresh:.2g} % of all at the returned point"
     bound = rounded_up(100.0 * fresh)

@@ -99,7 +99,7 @@ def _look(number: int) -> dict[str, Any]:
 def _draw_panel(
     axes: Axes, panel: Panel, results: list[Any], places: list[FloatArray]
 ) -> None:
-    dress(axes, panel.title)
+    dress(axes, f"{panel.title}{_what_marks_are(panel, results)}")
     drawn: list[float] = []
     for number, (result, x) in enumerate(zip(results, places, strict=True)):
         values = running_mean(np.asarray(result.history[panel.column], float))
@@ -145,6 +145,16 @@ def _draw_panel(
     scale_up(axes, panel.column, drawn, 0.0)
 
 
+def _what_marks_are(panel: Panel, results: list[Any]) -> str:
+    if all(result.certificate.feasibility.is_exact for result in results):
+        return ""
+    if panel.column == "sampled_violation":
+        return " (mark: among those checked)"
+    if panel.column == "sampled_share":
+        return " (mark: of all, at most, with 95 % confidence)"
+    return ""
+
+
 def _draw_table(axes: Axes, results: list[Any], labels: list[str]) -> None:
     axes.set_axis_off()
     cells = [_row(result, name) for result, name in zip(results, labels, strict=True)]
@@ -160,6 +170,7 @@ def _draw_table(axes: Axes, results: list[Any], labels: list[str]) -> None:
     )
     table.auto_set_font_size(False)
     table.set_fontsize(SMALL)
+    table.scale(1.0, 1.15)
     for (row, _), cell in table.get_celld().items():
         cell.set_edgecolor("#c9c9d2")
         cell.get_text().set_color(INK)
