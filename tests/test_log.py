@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +167,37 @@ def test_nothing_is_made_for_those_who_do_not_listen(
     result = run(max_iterations=2400, options=small)
 
     assert n_made == 2000 + (result.nit - 2000) // 2  # for the history alone
+
+
+class DiesOnce:
+    """A constraint that ends its process the first time it is called."""
+
+    def __init__(self, flag: Path) -> None:
+        self.flag = flag
+
+    def __call__(self, x: FloatArray, j: int) -> float:
+        if not self.flag.exists():
+            self.flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return float(x[0] - 1.0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_work_done_again_is_warned_of(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    pytest.importorskip("cloudpickle")
+    result = dszog.minimize(
+        lambda x: float(x @ x),
+        [0.5, 1.0],
+        dszog.Constraints.from_function(DiesOnce(tmp_path / "died"), 9),
+        max_iterations=2,
+        seed=0,
+        evaluator=dszog.evaluators.Processes(1),
+    )
+
+    assert result.costs.traffic.n_retried >= 1
+    warnings = heard(caplog, logging.WARNING)
+    assert len(warnings) == result.costs.traffic.n_retried
+    assert "A worker was lost" in warnings[0]
+    assert "done again (attempt 2)" in warnings[0]

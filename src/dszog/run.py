@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -361,6 +362,7 @@ class History:
         "n_failed",
     )
     N_AT_FIRST = 7  # columns that the checkpoints of the first versions have
+    _row: Callable[[Progress], tuple[float, ...]] = attrgetter(*COLUMNS)
 
     def __init__(self, capacity: int = 2000) -> None:
         self._capacity = capacity
@@ -375,7 +377,7 @@ class History:
         """Keep this row if its turn has come."""
         if not self.wants(progress.iteration):
             return
-        self._rows.append(tuple(getattr(progress, name) for name in self.COLUMNS))
+        self._rows.append(self._row(progress))
         if len(self._rows) >= self._capacity:
             self._stride *= 2
             self._rows = [row for row in self._rows if not row[0] % self._stride]

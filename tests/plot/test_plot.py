@@ -302,6 +302,7 @@ def test_several_runs_are_compared_in_curves_and_a_table(result: Result) -> None
     for text in ("learnt", "uniform", f"{result.fun:.5g}", f"{other.maxcv:.3g}"):
         assert text in said
     assert "running mean of batches (sampled)" in said
+    assert "(mark: of all, at most, with 95 % confidence)" in said
     marks = {
         tuple(map(float, (line.get_xdata()[0], line.get_ydata()[0])))
         for axes in axes_of(figure)
