@@ -304,10 +304,23 @@ def test_the_time_left_is_taken_from_the_pace_so_far() -> None:
     assert math.isnan(time_left(seen_at(), Limits()))
 
 
+def test_a_terminal_that_cannot_draw_gets_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(lines, "LINE_EVERY", 0.0)
+    stderr = Terminal()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    short_run(progress=True)
+    assert len(stderr.getvalue().splitlines()) == N_LOOKS + 12
+    assert "\x1b" not in stderr.getvalue()
+
+
 def test_a_terminal_without_rich_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "rich"]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, "rich", None)
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delitem(sys.modules, "dszog.progress.terminal", raising=False)
     monkeypatch.setattr(lines, "LINE_EVERY", 0.0)
     stderr = Terminal()

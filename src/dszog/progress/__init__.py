@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ def show_progress(wanted: bool, limits: Limits) -> Iterator[tuple[Callback, ...]
     if is_notebook():
         yield (NotebookBar(limits),)
         return
-    if not sys.stderr.isatty():
+    if not _is_drawable():
         yield (Lines(limits),)
         return
     try:
@@ -40,3 +41,9 @@ def show_progress(wanted: bool, limits: Limits) -> Iterator[tuple[Callback, ...]
         return
     with terminal_display(limits) as show:
         yield (show,)
+
+
+def _is_drawable() -> bool:
+    """Whether standard error is a terminal on which a line can be written over."""
+    is_dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
+    return sys.stderr.isatty() and not is_dumb
