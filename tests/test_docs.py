@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 
 import pytest
 
+NEEDED = {  # by what a block has in it
+    "dszog.learn": "sklearn",
+    ".plot(": "matplotlib",
+    "plot.compare(": "matplotlib",
+    "to_frame()": "pandas",
+    "TensorBoard(": "tensorboardX",
+    "MLflow(": "mlflow",
+}
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCKS = [
     pytest.param(block, id=f"{page.name}-{number}")
@@ -21,9 +30,15 @@ BLOCKS = [
 def test_a_block_of_the_documentation_runs(
     block: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if "dszog.learn" in block:
-        pytest.importorskip("sklearn")
-    exec(compile(block, "docs", "exec"), {})
+    for used, needed in NEEDED.items():
+        if used in block:
+            pytest.importorskip(needed)
+    logger = logging.getLogger("dszog")
+    level = logger.level
+    try:
+        exec(compile(block, "docs", "exec"), {})
+    finally:
+        logger.setLevel(level)
 
     said = [line.split("# ")[1] for line in block.splitlines() if "print(" in line]
     assert capsys.readouterr().out.split("\n")[: len(said)] == said

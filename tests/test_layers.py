@@ -22,7 +22,7 @@ SOURCE = Path(dszog.__file__).parent
 
 # ------------------------------------------------------------------------- the layers
 
-HELPERS = {"_arrays", "_random", "_validation", "_version", "errors", "status"}
+HELPERS = {"_arrays", "_log", "_random", "_validation", "_version", "errors", "status"}
 HELPERS |= {"kernels"}
 PARTS = {"gradients", "penalties", "distribution", "subproblems"}
 BELOW_RUN = HELPERS | PARTS | {"query", "sampling", "methods", "certificate"}
@@ -31,10 +31,12 @@ BELOW_DOORS = BELOW_RUN | {"run", "io", "constraints", "problem", "evaluators"}
 BELOW_DOORS |= {"readers", "checkpoint"}
 CHECKING = {"checker", "verdict"}
 SAVING = {"fingerprint", "stage", "snapshot"}
-DOORS = CHECKING | {"solver", "progress", "minimize", "certify", "accounting"}
+SHOWING = {"callbacks", "plot", "result"}
+DOORS = CHECKING | SHOWING | {"solver", "progress", "minimize", "certify", "accounting"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "_arrays": set(),
+    "_log": set(),
     "_version": set(),
     "errors": set(),
     "status": set(),
@@ -58,6 +60,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluators": HELPERS | {"query", "calls", "constraints", "problem"},
     # The front doors, and what only they are built of.
     "progress": HELPERS | {"run"},
+    "callbacks": HELPERS | {"run"},
+    "plot": HELPERS | {"certificate"},
+    "result": HELPERS | {"verdict", "plot"},
     "checker": BELOW_DOORS,
     "verdict": BELOW_RUN,
     "readers": HELPERS,
@@ -67,9 +72,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fingerprint": HELPERS | {"checkpoint", "problem"},
     "stage": {"run"},
     "snapshot": BELOW_DOORS | SAVING | {"accounting"},
-    "solver": BELOW_DOORS | CHECKING | SAVING | {"accounting"},
+    "solver": BELOW_DOORS | CHECKING | SAVING | {"accounting", "result"},
     "certify": BELOW_DOORS | CHECKING,
-    "minimize": BELOW_DOORS | SAVING | {"solver", "progress", "feasible_set"},
+    "minimize": BELOW_DOORS | SAVING | {"solver", "result", "progress", "feasible_set"},
     "learn": BELOW_DOORS | DOORS | {"rows"},
     "__init__": BELOW_DOORS | DOORS,
     "cli": BELOW_DOORS | DOORS | {"learn", "__init__"},
@@ -80,7 +85,10 @@ HARD_DEPENDENCIES = {"numpy", "scipy"}
 OPTIONAL = {  # extras: at the top of a module where True, else inside a function
     "cli": ({"cyclopts", "rich", "matplotlib", "sklearn", *PACKAGES}, True),
     "learn": ({"sklearn"}, True),
-    "progress": ({"rich"}, False),
+    "progress": ({"rich", "IPython"}, True),
+    "callbacks": ({"tensorboardX", "torch", "mlflow"}, False),
+    "result": ({"matplotlib", "pandas"}, False),
+    "plot": ({"matplotlib"}, True),
     "kernels": ({"numba"}, True),
     "subproblems": ({"daqp", "piqp"}, False),
     "evaluators": ({"dask", "distributed", "ray", "cloudpickle"}, False),
@@ -428,7 +436,7 @@ VIOLATIONS = [
     ),
     ("query.py", "import pandas", "query must not need pandas"),
     ("methods/one.py", "def f():\n    import numba", "methods must not need numba"),
-    ("progress.py", "from rich import x", "rich is optional: import it where"),
+    ("callbacks.py", "import mlflow", "mlflow is optional: import it where"),
     ("subproblems.py", "import daqp", "daqp is optional: import it where"),
     ("distribution.py", "import numba", "distribution must not need numba"),
     ("run.py", "import pickle", "pickle must not be imported"),

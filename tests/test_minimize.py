@@ -951,6 +951,7 @@ def test_the_result_is_scipys_with_what_the_documentation_lists() -> None:
         "method",
         "costs",
         "digest",
+        "constraint_tol",
     }
     assert result.x.flags.writeable
     assert isinstance(result.success, bool)

@@ -1,11 +1,13 @@
 """Minimise what can only be evaluated, under more constraints than one can look at."""
 
+from dszog import callbacks, plot
 from dszog._version import VERSION
 from dszog.accounting import Costs
 from dszog.certificate import Certificate
 from dszog.certify import certify
 from dszog.constraints import Constraints, Simulator
 from dszog.errors import (
+    CallbackWarning,
     CheckpointError,
     CheckpointWarning,
     CheckpointWriteError,
@@ -35,6 +37,7 @@ from dszog.methods.theory import TheoremConstants
 from dszog.minimize import minimize
 from dszog.problem import Losses, Problem
 from dszog.query import ProblemSize, Query, Reply
+from dszog.result import Result
 from dszog.run import Progress
 from dszog.status import Status
 
@@ -52,6 +55,7 @@ __all__ = [
     "AccSZOFW",
     "AccSZOFWStorm",
     "AccZOM",
+    "CallbackWarning",
     "Certificate",
     "CheckpointError",
     "CheckpointWarning",
@@ -71,10 +75,13 @@ __all__ = [
     "Progress",
     "Query",
     "Reply",
+    "Result",
     "Simulator",
     "Status",
     "SubproblemError",
     "TheoremConstants",
+    "callbacks",
     "certify",
     "minimize",
+    "plot",
 ]

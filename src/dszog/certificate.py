@@ -107,12 +107,12 @@ class Feasibility:
         return (
             f"{self.n_checked:,} of {self.n_constraints:,} constraints drawn and "
             f"{self.n_suspects:,} suspects checked: {self.n_violated:,} of the draw "
-            f"above 0, so at most {_rounded_up(100 * self.share_bound)} % of all with "
+            f"above 0, so at most {rounded_up(100 * self.share_bound)} % of all with "
             f"95 % confidence; among those checked, {worst}{unknown}"
         )
 
 
-def _rounded_up(share: float) -> str:
+def rounded_up(share: float) -> str:
     """Return a bound to two digits, never below itself."""
     if share <= 0.0:
         return "0"

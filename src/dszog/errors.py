@@ -64,3 +64,7 @@ class CheckpointWriteError(CheckpointError):
 
 class CheckpointWarning(UserWarning):
     """A checkpoint was not as expected, and the run goes on all the same."""
+
+
+class CallbackWarning(UserWarning):
+    """A callback could not take the result, which is returned all the same."""

@@ -27,6 +27,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from dszog._arrays import BoolArray, FloatArray
+from dszog._log import LOGGER, is_turn
+from dszog._validation import printable
 from dszog.errors import EvaluationError
 from dszog.query import Failure, Query, Reply
 
@@ -69,7 +71,7 @@ class FailureHandler:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.n_rejected = 0
-        self._n_failed = 0
+        self.n_failed = 0  # points
         self._n_points = 0
         self._in_a_row = 0
         self._recent: deque[bool] = deque(maxlen=WINDOW)
@@ -81,7 +83,7 @@ class FailureHandler:
         """What happened so far."""
         return FailureReport(
             policy=self.policy,
-            n_failed=self._n_failed,
+            n_failed=self.n_failed,
             n_points=self._n_points,
             n_rejected=self.n_rejected,
             kinds=dict(self._kinds),
@@ -91,7 +93,7 @@ class FailureHandler:
     @property
     def is_enough(self) -> bool:
         """Whether so much failed that going on makes no sense."""
-        if not self._n_failed:
+        if not self.n_failed:
             return False
         full = len(self._recent) == WINDOW
         return self._in_a_row >= MAX_IN_A_ROW or (
@@ -106,7 +108,7 @@ class FailureHandler:
         """Return all counts, for a checkpoint; the failures shown lose their error."""
         return {
             "n_rejected": self.n_rejected,
-            "n_failed": self._n_failed,
+            "n_failed": self.n_failed,
             "n_points": self._n_points,
             "in_a_row": self._in_a_row,
             "recent": "".join("01"[failed] for failed in self._recent),
@@ -116,7 +118,7 @@ class FailureHandler:
     def restore(self, saved: dict[str, Any], first: Sequence[Failure]) -> None:
         """Go on from counts that were saved, and the first failures."""
         self.n_rejected = int(saved["n_rejected"])
-        self._n_failed = int(saved["n_failed"])
+        self.n_failed = int(saved["n_failed"])
         self._n_points = int(saved["n_points"])
         self._in_a_row = int(saved["in_a_row"])
         self._recent.extend(character == "1" for character in saved["recent"])
@@ -129,10 +131,21 @@ class FailureHandler:
             self._count_points(reply)
             for failure in reply.failures:
                 self._kinds[failure.kind] += 1
+                self._warn(failure)
                 if len(self._first) < N_SHOWN:
                     self._first.append(failure)
                 if self.policy == "raise":
                     raise EvaluationError(failure.message) from failure.error
+
+    def _warn(self, failure: Failure) -> None:
+        n_failures = self._kinds.total()
+        if is_turn(n_failures):
+            LOGGER.warning(
+                "Failure %d (%s): %s",
+                n_failures,
+                self.policy,
+                printable(failure.message),
+            )
 
     def _count_points(self, reply: Reply) -> None:
         if not reply.losses.size and not reply.constraints.size:
@@ -145,7 +158,7 @@ class FailureHandler:
             return
         failed = _in_each_row(_unknown(reply))
         self._n_points += len(failed)
-        self._n_failed += int(failed.sum())
+        self.n_failed += int(failed.sum())
         for one in failed.tolist():
             self._in_a_row = self._in_a_row + 1 if one else 0
             self._recent.append(one)

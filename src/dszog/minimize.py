@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import logging
+import warnings
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import fields
+from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-from scipy.optimize import OptimizeResult
 
-from dszog._arrays import FloatArray, IntArray
+from dszog._arrays import FloatArray, IntArray, frozen_floats
+from dszog._log import LOGGER
 from dszog._random import fresh_seed
 from dszog._validation import (
     check_callable,
@@ -31,15 +33,16 @@ from dszog._validation import (
 from dszog._version import VERSION
 from dszog.checkpoint import Store
 from dszog.constraints import Simulator
-from dszog.errors import InputError, InputTypeError
+from dszog.errors import CallbackWarning, InputError, InputTypeError
 from dszog.evaluators import check_evaluator, open_evaluator
 from dszog.failures import POLICIES, Policy
 from dszog.feasible_set import check_policy, with_feasible_set
 from dszog.fingerprint import fingerprint, surroundings
 from dszog.methods import METHODS, Method
 from dszog.problem import Losses, Problem
-from dszog.progress import show_progress
-from dszog.run import Callback, Limits
+from dszog.progress import line, show_progress
+from dszog.result import Result
+from dszog.run import Callback, Limits, Progress
 from dszog.snapshot import Contract, saved_seed
 from dszog.solver import OnInterrupt, Solver
 
@@ -72,14 +75,14 @@ def minimize(
     seed: int | None = None,
     evaluator: Any = "serial",
     timeout: float | None = None,
-    callback: Callback | None = None,
+    callback: Callback | Sequence[Callback] | None = None,
     progress: bool = False,
     checkpoint: str | PathLike[str] | None = None,
     resume: bool = False,
     on_failure: Policy = "raise",
     on_interrupt: OnInterrupt = "return",
     **unknown: Any,
-) -> OptimizeResult:
+) -> Result:
     r"""Minimise a function under very many constraints, by evaluations alone.
 
     Parameters
@@ -121,11 +124,13 @@ def minimize(
     timeout : float, optional
         Seconds after which a piece of work is given up and its values count as failed.
         For processes, Dask and Ray, whose workers can be ended.
-    callback : callable, optional
+    callback : callable or sequence of callables, optional
         Called with a :class:`dszog.Progress` after each iteration; ``StopIteration``
-        ends the run.
+        ends the run. One that has a method ``finish`` is given the result at the end.
+        See :mod:`dszog.callbacks` for TensorBoard and MLflow.
     progress : bool
-        Show a progress bar, or lines where there is no terminal.
+        Show how far the run is: on a terminal, in a notebook, or as lines in a log. See
+        ``docs/watching.md``, also for the logger ``"dszog"``.
     checkpoint : path, optional
         A folder to save the run to, every ten seconds and at its end; replies are
         written down as they come, so that at most the batch in flight is ever lost. It
@@ -146,7 +151,10 @@ def minimize(
 
     Returns
     -------
-    scipy.optimize.OptimizeResult
+    Result
+        A :class:`scipy.optimize.OptimizeResult` that prints its verdict first, with
+        ``plot()`` and ``to_frame()``.
+
         ``success`` means: the run went as planned and no checked constraint is
         violated by more than `constraint_tol`. It does not mean that `x` is optimal:
         ``certificate`` says how stationary it is.
@@ -158,7 +166,8 @@ def minimize(
         ``history``, ``weights`` (the touched constraints and their weights),
         ``certificate`` (the evidence: print it), ``multipliers`` (indices and values),
         ``failures``, ``method``, ``costs`` (queries, subproblems, where the time went),
-        ``digest`` (the same only if every iterate was the same, bit for bit).
+        ``digest`` (the same only if every iterate was the same, bit for bit),
+        ``constraint_tol`` (as given).
 
     Examples
     --------
@@ -198,9 +207,7 @@ def minimize(
     check_choice("minimize", "on_interrupt", on_interrupt, INTERRUPTS)
     check_flag("minimize", "resume", resume)
     folder = _check_folder(checkpoint, resume)
-    if callback is not None:
-        check_callable("minimize", "callback", callback, "callback(progress)", 1)
-    callbacks = [] if callback is None else [callback]
+    callbacks = _as_callbacks(callback)
 
     contract = None
     if folder is not None:
@@ -226,7 +233,7 @@ def minimize(
             open_evaluator("minimize", evaluator, problem, timeout)
         )
         shown_to = opened.enter_context(show_progress(progress, limits))
-        return Solver(
+        result = Solver(
             problem,
             chosen,
             fixed,
@@ -234,7 +241,7 @@ def minimize(
             tolerance,
             fresh_seed() if seed is None else seed,
             answer,
-            [*shown_to, *callbacks],
+            [*shown_to, *_as_called(callbacks, problem)],
             on_failure,
             weights,
             notes,
@@ -242,6 +249,8 @@ def minimize(
             contract,
             on_interrupt,
         ).solve()
+        _finish([*shown_to, *callbacks], result)
+        return result
 
 
 # ------------------------------------------------------------------- reading arguments
@@ -290,6 +299,53 @@ def _as_problem(
         x_scale=x_scale,
         unconstrained=has_set,
     )
+
+
+def _as_callbacks(callback: Any) -> list[Callback]:
+    if callback is None:
+        return []
+    is_list = isinstance(callback, (list, tuple)) and all(map(callable, callback))
+    callbacks = list(callback) if is_list else [callback]
+    for one in callbacks:
+        check_callable("minimize", "callback", one, "callback(progress)", 1)
+    return callbacks
+
+
+def _as_called(callbacks: list[Callback], problem: Problem) -> list[Callback]:
+    """Return what is called each time: the callbacks, in the user's own variables."""
+    if LOGGER.isEnabledFor(logging.DEBUG):
+        callbacks = [*callbacks, _log_iteration]
+    if not callbacks or (problem.x_scale == 1.0).all():
+        return callbacks
+
+    def call(progress: Progress) -> None:
+        x = frozen_floats(problem.unscaled(progress.x))
+        for callback in callbacks:
+            callback(replace(progress, x=x))
+
+    return [call]
+
+
+def _log_iteration(progress: Progress) -> None:
+    LOGGER.debug("%s", line(progress))
+
+
+def _finish(callbacks: Sequence[Callback], result: Result) -> None:
+    """Give the result to those who want it; whatever they do, it is not lost."""
+    for callback in callbacks:
+        finish = getattr(callback, "finish", None)
+        if finish is None:
+            continue
+        try:
+            finish(result)
+        except Exception as error:  # noqa: BLE001  (hours of work are in the result)
+            warnings.warn(
+                f"minimize: {type(callback).__name__}.finish failed "
+                f"({type(error).__name__}: {error!s:.200}). The result is returned all "
+                "the same; call it again once that is mended.",
+                CallbackWarning,
+                stacklevel=3,
+            )
 
 
 def _is_empty(constraints: Any) -> bool:

@@ -43,7 +43,10 @@ class Progress:
     """What a callback sees after each iteration.
 
     The sampled values are those of the batch just drawn: noisy, and no statement about
-    all constraints.
+    all constraints; `nan` where none was drawn. ``sampled_objective`` is the mean loss
+    of the batch, ``sampled_violation`` its worst violation, ``sampled_share`` the part
+    of a uniform draw that is violated. Queries are counted so far, in all and of each
+    kind; ``n_touched`` constraints have a weight of their own.
     """
 
     iteration: int
@@ -54,6 +57,11 @@ class Progress:
     sampled_violation: float
     sampled_share: float
     n_touched: int
+    n_loss_queries: int = 0
+    n_constraint_queries: int = 0
+    penalty: float = math.nan  # of the method, where it has one
+    n_failed: int = 0  # points at which a value was not known, so far
+    evaluation_time: float = 0.0  # seconds of `elapsed` that the functions took
 
 
 Callback: TypeAlias = Callable[[Progress], Any]
@@ -351,8 +359,11 @@ class History:
         "sampled_violation",
         "sampled_share",
         "n_touched",
+        "n_constraint_queries",
+        "penalty",
+        "n_failed",
     )
-    _row_of = attrgetter(*COLUMNS)
+    _row: Callable[[Progress], tuple[float, ...]] = attrgetter(*COLUMNS)
 
     def __init__(self, capacity: int = 2000) -> None:
         self._capacity = capacity
@@ -367,7 +378,7 @@ class History:
         """Keep this row if its turn has come."""
         if not self.wants(progress.iteration):
             return
-        self._rows.append(self._row_of(progress))
+        self._rows.append(self._row(progress))
         if len(self._rows) >= self._capacity:
             self._stride *= 2
             self._rows = [row for row in self._rows if not row[0] % self._stride]
@@ -387,8 +398,10 @@ class History:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from rows that were saved."""
         self._stride = max(int(saved["stride"]), 1)
-        rows = saved["rows"].reshape(-1, len(self.COLUMNS)).tolist()
-        self._rows = [tuple(row) for row in rows]
+        rows = saved["rows"]
+        if rows.ndim != 2 or rows.shape[1] != len(self.COLUMNS):
+            raise ValueError("the history has other columns than it should")
+        self._rows = [tuple(row) for row in rows.tolist()]
 
 
 @dataclass(kw_only=True)
@@ -539,7 +552,7 @@ def advance(
             meter.note(info)
             position.note(method, meter)
             if callbacks or (history and history.wants(meter.n_iterations)):
-                progress = _progress(moved, info, meter)
+                progress = _progress(method, moved, info, meter)
                 if history and info.is_step:
                     history.record(progress)
                 for callback in callbacks:
@@ -627,7 +640,7 @@ def _has_left(first: dict[str, float], name: str, value: float) -> bool:
     return abs(value - at_first) > limit and math.isfinite(value)
 
 
-def _progress(state: State, info: Info, meter: Meter) -> Progress:
+def _progress(method: Any, state: State, info: Info, meter: Meter) -> Progress:
     return Progress(
         iteration=meter.n_iterations,
         n_queries=meter.n_queries,
@@ -637,4 +650,9 @@ def _progress(state: State, info: Info, meter: Meter) -> Progress:
         sampled_violation=info.sampled_violation,
         sampled_share=info.sampled_share,
         n_touched=info.n_touched,
+        n_loss_queries=meter.n_loss_queries,
+        n_constraint_queries=meter.n_constraint_queries,
+        penalty=getattr(method, "penalty", math.nan),
+        n_failed=meter.failures.n_failed,
+        evaluation_time=meter.evaluation_time,
     )

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from scipy.optimize import OptimizeResult
 
 from dszog._arrays import FloatArray, IntArray
+from dszog._log import LOGGER
 from dszog.accounting import Costs, Ledger
 from dszog.certificate import Certificate
 from dszog.checker import Checker, certificate_merit, heaviest_first
@@ -26,6 +26,7 @@ from dszog.errors import (
 from dszog.evaluators import Evaluator
 from dszog.failures import FailureHandler, Policy
 from dszog.problem import Problem
+from dszog.result import Result
 from dszog.run import Callback, History, Limits, Meter, Outcome, Position, advance
 from dszog.snapshot import Contract, load_run, run_content
 from dszog.stage import Stage
@@ -96,7 +97,7 @@ class Solver:
         self._recorder: Recorder | None = None
         self._on_interrupt = on_interrupt
 
-    def solve(self) -> OptimizeResult:
+    def solve(self) -> Result:
         """Run, again with a smaller step if need be; check and report."""
         self._warn_if_radius_is_lost()
         try:
@@ -107,12 +108,15 @@ class Solver:
             status, certificate = self._best(outcome)
         except (EvaluationError, CheckpointWriteError) as error:
             error.result = self._so_far()
+            LOGGER.info("Broke off at iteration %d.", self._meter.n_iterations)
             raise
         if status == Status.INTERRUPTED and self._on_interrupt == "raise":
             raise KeyboardInterrupt
-        return self._result(status, outcome, certificate)
+        result = self._result(status, outcome, certificate)
+        LOGGER.info("Stop after %.1f s: %s", self._meter.elapsed, result.in_short)
+        return result
 
-    def _so_far(self) -> OptimizeResult | None:
+    def _so_far(self) -> Result | None:
         """Return what there is to report of a run that broke off, without a look."""
         if self._stage is None:
             return None
@@ -161,6 +165,7 @@ class Solver:
         """Return the beginning of a run from the start."""
         ends = self._round_ends()
         method = self._planned(ends[0])
+        self._log_start(attempt)
         wanted = self._problem.scaled(self._problem.x0)
         more = {} if self._weights is None else {"weights": self._weights}
         state = method.init(wanted, self._size, self._seed, **more)
@@ -173,9 +178,31 @@ class Solver:
             attempt=attempt, round=0, ends=ends, method=method, position=position
         )
 
+    def _log_start(self, attempt: int) -> None:
+        size, limits = self._size, self._limits
+        LOGGER.info(
+            "Start%s: %s; variables %d, losses %d, constraints %d; seed %d; limits: "
+            "iterations %s, queries %s, seconds %s.",
+            f" again ({attempt})" if attempt else "",
+            type(self._method).__name__,
+            size.dim,
+            size.n_losses,
+            size.n_constraints,
+            self._seed,
+            limits.iterations,
+            limits.queries,
+            limits.time,
+        )
+
     def _next_round(self, stage: Stage, outcome: Outcome) -> Stage:
         """Return the beginning of the next round, with a higher penalty if need be."""
         self._raise_penalty(outcome.weighted_violation)
+        LOGGER.info(
+            "Round %d of %d begins at iteration %d.",
+            stage.round + 2,
+            len(stage.ends),
+            self._meter.n_iterations,
+        )
         return self._round_from(stage, stage.round + 1, stage.ends)
 
     def _round_from(self, stage: Stage, number: int, ends: list[Limits]) -> Stage:
@@ -201,6 +228,12 @@ class Solver:
         self._start, self._notes = loaded.start, loaded.notes
         self._method = loaded.with_settings(self._method)
         loaded.restore(self._meter, self._history, self._ledger)
+        LOGGER.info(
+            "Resume from %s, saved at iteration %d after %d queries.",
+            self._store.folder,
+            self._meter.n_iterations,
+            self._meter.n_queries,
+        )
         self._listen(self._store).lose(self._problem.n_calls_made)
         stage = loaded.stage
         if loaded.limits == self._limits:
@@ -252,6 +285,9 @@ class Solver:
             ledger=self._ledger,
         )
         store.save(contract.about(self._seed), content)
+        LOGGER.info(
+            "Saved to %s at iteration %d.", store.folder, self._meter.n_iterations
+        )
         if self._recorder is None:
             self._listen(store)
 
@@ -286,7 +322,11 @@ class Solver:
 
     def _note(self, sentence: str) -> None:
         if sentence not in self._notes:
-            self._notes.append(sentence)
+            self._add(sentence)
+
+    def _add(self, sentence: str) -> None:
+        self._notes.append(sentence)
+        LOGGER.info("%s", sentence)
 
     def _run(self, stage: Stage) -> Outcome:
         end, store = stage.end, self._store
@@ -334,7 +374,7 @@ class Solver:
     def _shrink_step(self) -> None:
         step_size = self._method.step_size
         smaller = SMALLER_STEP * step_size
-        self._notes.append(
+        self._add(
             f"The iterates ran away with step_size={step_size:g}; the run was started "
             f"again with {smaller:g}."
         )
@@ -352,7 +392,7 @@ class Solver:
             return
         factor = min(violation / aim, MAX_RAISE) if aim > 0 else MAX_RAISE
         penalty = factor * self._method.penalty
-        self._notes.append(
+        self._add(
             f"The penalty was raised from {self._method.penalty:.3g} to {penalty:.3g}."
         )
         self._method = replace(self._method, penalty=penalty)
@@ -514,10 +554,10 @@ class Solver:
 
     def _result(
         self, status: Status, outcome: Outcome, certificate: Certificate
-    ) -> OptimizeResult:
+    ) -> Result:
         feasibility, stationarity = certificate.feasibility, certificate.stationarity
         tolerance = self._constraint_tol
-        return OptimizeResult(
+        return Result(
             x=np.array(certificate.x),
             fun=certificate.objective,
             maxcv=feasibility.maxcv,
@@ -554,6 +594,7 @@ class Solver:
             method=self._method,
             costs=self._costs(),
             digest=self._digest(),
+            constraint_tol=tolerance,
         )
 
     def _digest(self) -> str:

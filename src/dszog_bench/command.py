@@ -10,16 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
 from dszog._validation import did_you_mean
 from dszog.errors import InputError
+from dszog.progress.counting import counting_bar
 from dszog_bench.measures import FULL, MEASURES, QUICK, Effort
 from dszog_bench.peer_table import PEER_TABLES, peer_table
 from dszog_bench.records import HEADS, Row, as_json, markdown, versions, write_json
@@ -55,7 +49,7 @@ def run_bench(
     for name, version in versions().items():
         console.print(f"{name} {version}", style="dim", markup=False)
     is_met = True
-    with _bar(console) as bar:
+    with counting_bar(console, "bench") as bar:
         line = bar.add_task("", total=len(names))
         for name in names:
             bar.update(line, description=name)
@@ -139,15 +133,3 @@ def _write(output: Path) -> list[Path]:
     notes = "\n".join(f"- {text}" for text in texts)
     path.write_text(f"{markdown(HEADS, cells)}\n{notes}\n", encoding="utf-8")
     return [path]
-
-
-def _bar(console: Console) -> Progress:
-    return Progress(
-        TextColumn("bench"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-        console=console,
-        disable=not console.is_terminal,
-    )

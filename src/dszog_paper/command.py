@@ -10,15 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
 from dszog.errors import InputError, MissingExtraError
+from dszog.progress.counting import counting_bar
+from dszog.progress.summary import duration
 from dszog_paper.data import DATA_SETS, fetch
 from dszog_paper.execute import Pace, execute
 from dszog_paper.plan import PAIRWISE, REAL_FAIRNESS, Planner, Table, missing
@@ -210,7 +205,7 @@ def _run(
     """Run stage after stage until nothing is missing."""
     pace = Pace(jobs)
     n_done, stage = 0, 0
-    with _bar(console) as bar:
+    with counting_bar(console, "runs") as bar:
         line = bar.add_task("", total=None)
         last = time.monotonic()
         while units := missing(tables, store.get):
@@ -225,7 +220,7 @@ def _run(
                 pace.note(unit, record)
                 text = (
                     f"stage {stage}, about "  # noqa: B023
-                    f"{_duration(pace.left(list(left.values())))} left in it"  # noqa: B023
+                    f"{duration(pace.left(list(left.values())))} left in it"  # noqa: B023
                 )
                 bar.update(line, completed=n_done, description=text)
                 if not console.is_terminal and time.monotonic() - last > LINE_EVERY:
@@ -233,20 +228,3 @@ def _run(
                     console.print(f"{n_done} runs, {text}", markup=False)
 
             execute(units, store, data=data, jobs=jobs, client=client, report=report)
-
-
-def _bar(console: Console) -> Progress:
-    return Progress(
-        TextColumn("runs"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-        console=console,
-        disable=not console.is_terminal,
-    )
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

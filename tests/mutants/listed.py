@@ -123,8 +123,8 @@ MUTANTS: list[Mutant] = [
             "test_a_rejected_base_point_goes_half_way_back",
         ),
         (
-            "self._n_failed += int(failed.sum())",
-            "self._n_failed += int(failed.any())",
+            "self.n_failed += int(failed.sum())",
+            "self.n_failed += int(failed.any())",
             "test_failures_are_counted_as_the_black_box_counts_them",
         ),
     ),

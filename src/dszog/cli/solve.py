@@ -31,6 +31,7 @@ from dszog.errors import (
     InputError,
     InputTypeError,
 )
+from dszog.verdict import headline
 
 DONE, FAILED, USAGE, NO_SUCCESS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 
@@ -150,7 +151,8 @@ def _goes_on(request: Request) -> str:
 
 
 def _report(console: Console, result: OptimizeResult, request: Request) -> None:
-    say(console, _verdict(result), style="green" if result.success else "yellow")
+    verdict = headline(result.status, result.success, result.certificate)
+    say(console, verdict, style="green" if result.success else "yellow")
     say(console, result.message)
     if result.status == dszog.Status.INTERRUPTED and request.checkpoint is not None:
         say(console, _goes_on(request).strip())
@@ -171,20 +173,6 @@ def _report(console: Console, result: OptimizeResult, request: Request) -> None:
         )
     say(console, f"seed          {result.seed}")
     say(console, f"digest        {result.digest}")
-
-
-def _verdict(result: OptimizeResult) -> str:
-    if result.status == dszog.Status.INTERRUPTED:
-        return "Interrupted. This is the best point so far."
-    if result.success:
-        exact = result.certificate.feasibility.is_exact
-        checked = "every constraint" if exact else "every constraint that was checked"
-        return f"Success: {checked} is kept to within the tolerance."
-    if not result.certificate.is_known:
-        return "No success: values at the result are not known."
-    if result.status.is_planned:
-        return "No success: the result does not keep the constraints."
-    return "No success: the run was stopped early."
 
 
 def _report_broken(

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from dszog._validation import shown
+from dszog._log import LOGGER
+from dszog._validation import printable, shown
 from dszog.evaluators._chunks import Assembly, Part, Piece, cut
 from dszog.evaluators.base import _named
 from dszog.problem import Problem
@@ -284,6 +285,11 @@ class _Batch:
             )
         else:
             self._owner._count("n_retried")
+            LOGGER.warning(
+                "A worker was lost%s; its piece of work is done again (attempt %d).",
+                printable(f" ({event.why})" if event.why else ""),
+                self._tries[number] + 1,
+            )
             self._waiting.appendleft(number)
 
     def _patience(self) -> float:

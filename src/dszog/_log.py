@@ -1,0 +1,23 @@
+"""The logger that a run reports to: ``logging.getLogger("dszog")``.
+
+INFO tells of starts, stops, new rounds, saves and resumed runs, WARNING of failures
+and of work done again, DEBUG of each iteration. Nobody hears it who did not ask.
+"""
+
+from __future__ import annotations
+
+import logging
+
+LOGGER = logging.getLogger("dszog")
+LOGGER.addHandler(logging.NullHandler())
+
+
+def is_turn(count: int) -> bool:
+    """Whether a count is worth a line: 1, 2, 4, 8, ..., so that logs stay short.
+
+    Examples
+    --------
+    >>> [count for count in range(20) if is_turn(count)]
+    [1, 2, 4, 8, 16]
+    """
+    return count > 0 and not count & (count - 1)

@@ -1,0 +1,203 @@
+"""What the logger "dszog" hears, and that nobody pays who does not listen."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dszog
+from dszog import run as run_module
+from dszog._arrays import FloatArray, IntArray
+
+
+def run(**changes: Any) -> dszog.Result:
+    def values(points: FloatArray, indices: IntArray) -> FloatArray:
+        return points[:, :1] - 1.0 + 0.0 * indices
+
+    arguments: dict[str, Any] = {"max_iterations": 40, "seed": 7} | changes
+    return dszog.minimize(
+        lambda x: float(np.sum((x - 2.0) ** 2)),
+        [0.0, 1.0],
+        dszog.Constraints(values, 9),
+        **arguments,
+    )
+
+
+def heard(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "dszog" and record.levelno == level
+    ]
+
+
+def test_info_tells_of_start_rounds_and_stop(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="dszog")
+    result = run()
+    said = heard(caplog, logging.INFO)
+
+    assert said[0] == (
+        "Start: DSZOG; variables 2, losses 1, constraints 9; seed 7; limits: "
+        "iterations 40, queries None, seconds None."
+    )
+    assert [text for text in said if text.startswith("Round")] == [
+        "Round 2 of 3 begins at iteration 8.",
+        "Round 3 of 3 begins at iteration 16.",
+    ]
+    assert said[-1].startswith("Stop after ")
+    assert result.verdict in said[-1]
+    assert not heard(caplog, logging.DEBUG)
+
+
+def test_a_raised_penalty_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="dszog")
+    result = run(max_iterations=300)
+
+    raised = [text for text in heard(caplog, logging.INFO) if "penalty was" in text]
+    assert raised
+    assert all(text in result.message for text in raised)
+
+
+def test_saves_and_resuming_are_told(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    caplog.set_level(logging.INFO, logger="dszog")
+    run(checkpoint=tmp_path / "run")
+    first = heard(caplog, logging.INFO)
+    caplog.clear()
+    run(checkpoint=tmp_path / "run", resume=True)
+    second = heard(caplog, logging.INFO)
+
+    assert f"Saved to {tmp_path / 'run'} at iteration 0." in first
+    assert f"Saved to {tmp_path / 'run'} at iteration 40." in first
+    assert second[0].startswith(
+        f"Resume from {tmp_path / 'run'}, saved at iteration 40"
+    )
+    assert not any(text.startswith("Start") for text in second)
+
+
+def test_debug_has_a_line_for_each_iteration(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="dszog")
+    run(max_iterations=6)
+    lines = heard(caplog, logging.DEBUG)
+
+    assert [line.split("  ")[0] for line in lines] == [
+        f"iteration {t}" for t in range(7)
+    ]
+    assert "worst violation seen" in lines[-1]
+
+
+def test_failures_are_warned_of_ever_more_rarely(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    calls = 0
+
+    def often(x: FloatArray, j: int) -> float:
+        nonlocal calls
+        calls += 1
+        if not calls % 400:
+            raise ValueError("no \x1b[31mconvergence")
+        return float(x[0] - 1.0)
+
+    result = dszog.minimize(
+        lambda x: float(np.sum((x - 2.0) ** 2)),
+        [0.0, 1.0],
+        dszog.Constraints.from_function(often, 5000),
+        max_iterations=30,
+        seed=0,
+        on_failure="resample",
+    )
+    warnings = heard(caplog, logging.WARNING)
+
+    numbers = [int(text.split()[1]) for text in warnings]
+    n_failures = sum(result.failures.kinds.values())
+    assert n_failures >= 8
+    assert numbers == [2**k for k in range(n_failures.bit_length())]
+    assert "(resample)" in warnings[0]
+    assert "convergence" in warnings[0]
+    assert not any("\x1b" in text for text in warnings)
+
+
+def test_a_run_that_breaks_off_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="dszog")
+
+    def broken(progress: dszog.Progress) -> None:
+        if progress.iteration == 4:
+            raise dszog.EvaluationError("broken")
+
+    with pytest.raises(dszog.EvaluationError):
+        run(callback=broken)
+    assert heard(caplog, logging.INFO)[-1] == "Broke off at iteration 4."
+
+
+def test_logging_changes_no_bit(caplog: pytest.LogCaptureFixture) -> None:
+    quiet = run()
+    caplog.set_level(logging.DEBUG, logger="dszog")
+
+    assert run().digest == quiet.digest
+
+
+def test_nobody_who_does_not_listen_is_shown_anything() -> None:
+    logger = logging.getLogger("dszog")
+
+    assert [type(handler) for handler in logger.handlers] == [logging.NullHandler]
+    assert logger.level == logging.NOTSET
+
+
+def test_nothing_is_made_for_those_who_do_not_listen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    n_made, kind = 0, run_module.Progress
+
+    def counted(**values: Any) -> dszog.Progress:
+        nonlocal n_made
+        n_made += 1
+        return kind(**values)
+
+    monkeypatch.setattr(run_module, "Progress", counted)
+    small = {"n_directions": 1, "constraint_batch": 1, "dual_batch": 1}
+    result = run(max_iterations=2400, options=small)
+
+    assert n_made == 2000 + (result.nit - 2000) // 2  # for the history alone
+
+
+class DiesOnce:
+    """A constraint that ends its process the first time it is called."""
+
+    def __init__(self, flag: Path) -> None:
+        self.flag = flag
+
+    def __call__(self, x: FloatArray, j: int) -> float:
+        if not self.flag.exists():
+            self.flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return float(x[0] - 1.0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_work_done_again_is_warned_of(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    pytest.importorskip("cloudpickle")
+    result = dszog.minimize(
+        lambda x: float(x @ x),
+        [0.5, 1.0],
+        dszog.Constraints.from_function(DiesOnce(tmp_path / "died"), 9),
+        max_iterations=2,
+        seed=0,
+        evaluator=dszog.evaluators.Processes(1),
+    )
+
+    assert result.costs.traffic.n_retried >= 1
+    warnings = heard(caplog, logging.WARNING)
+    assert len(warnings) == result.costs.traffic.n_retried
+    assert "A worker was lost" in warnings[0]
+    assert "done again (attempt 2)" in warnings[0]
