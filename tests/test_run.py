@@ -409,18 +409,6 @@ def test_an_empty_history_has_empty_columns() -> None:
     assert [len(column) for column in History().columns().values()] == [0] * 10
 
 
-def test_the_history_of_an_older_checkpoint_has_what_it_had() -> None:
-    history = History()
-    rows = np.arange(14.0).reshape(2, 7)
-    history.restore({"stride": 1, "rows": rows})
-    columns = history.columns()
-
-    for name, column in zip(History.COLUMNS[:7], rows.T, strict=True):
-        np.testing.assert_array_equal(columns[name], column)
-    for name in History.COLUMNS[7:]:
-        assert np.isnan(columns[name]).all()
-
-
 @pytest.mark.parametrize("shape", [(2, 6), (2, 11), (14,), (1, 2, 7)])
 def test_a_history_of_other_columns_is_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="other columns than it should"):
