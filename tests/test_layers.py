@@ -32,6 +32,7 @@ BELOW_DOORS |= {"readers", "checkpoint"}
 CHECKING = {"checker", "verdict"}
 SAVING = {"fingerprint", "stage", "snapshot"}
 DOORS = CHECKING | {"solver", "progress", "minimize", "certify", "accounting"}
+DOORS |= {"tune", "tuning"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "_arrays": set(),
@@ -69,7 +70,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "snapshot": BELOW_DOORS | SAVING | {"accounting"},
     "solver": BELOW_DOORS | CHECKING | SAVING | {"accounting"},
     "certify": BELOW_DOORS | CHECKING,
-    "minimize": BELOW_DOORS | SAVING | {"solver", "progress", "feasible_set"},
+    "tuning": BELOW_DOORS | {"solver", "accounting"},
+    "minimize": BELOW_DOORS | SAVING | {"solver", "progress", "feasible_set", "tuning"},
+    "tune": HELPERS | {"minimize", "tuning"},
     "learn": BELOW_DOORS | DOORS | {"rows"},
     "__init__": BELOW_DOORS | DOORS,
     "cli": BELOW_DOORS | DOORS | {"learn", "__init__"},
@@ -83,6 +86,7 @@ OPTIONAL = {  # extras: at the top of a module where True, else inside a functio
     "progress": ({"rich"}, False),
     "kernels": ({"numba"}, True),
     "subproblems": ({"daqp", "piqp"}, False),
+    "tuning": ({"optuna"}, False),
     "evaluators": ({"dask", "distributed", "ray", "cloudpickle"}, False),
 }
 PURE = PARTS | {"query", "methods", "certificate", "_arrays", "_validation", "_random"}

@@ -37,6 +37,8 @@ from dszog.problem import Losses, Problem
 from dszog.query import ProblemSize, Query, Reply
 from dszog.run import Progress
 from dszog.status import Status
+from dszog.tune import tune
+from dszog.tuning import Trial, Tuning, TuningReport
 
 __version__ = VERSION
 
@@ -75,6 +77,10 @@ __all__ = [
     "Status",
     "SubproblemError",
     "TheoremConstants",
+    "Trial",
+    "Tuning",
+    "TuningReport",
     "certify",
     "minimize",
+    "tune",
 ]
