@@ -71,7 +71,7 @@ def test_help_of_every_command_has_examples(dszog: Said, command: str) -> None:
         (["completion", "bahs"], "bash"),
         (["fit", "a.csv", "--task", "fare"], "fair"),
     ],
-    ids=" ".join,
+    ids=str,
 )
 def test_a_wrong_word_is_answered_with_the_nearest_right_one(
     dszog: Said, words: list[str], meant: str

@@ -31,7 +31,7 @@ def _run(app: Any) -> int:
     from dszog._validation import did_you_mean, printable
 
     try:
-        app(exit_on_error=False, print_error=False)
+        app(sys.argv[1:], exit_on_error=False, print_error=False)
     except CycloptsError as error:
         text = printable(" ".join(str(error).split()))
         commands = {name for name in app if not name.startswith("-")}
