@@ -255,7 +255,6 @@ def minimize(
                 fixed,
                 limits,
                 tuning,
-                constraint_tol=tolerance,
                 seed=seed,
                 callbacks=callbacks,
                 weights=weights,

@@ -40,18 +40,19 @@ FACTORS = (
     (10.0, 1.0),
     (0.1, 1.0),
     (100.0, 1.0),
-    (1.0, 10.0),
     (0.01, 1.0),
-    (10.0, 10.0),
     (1000.0, 1.0),
+    (1.0, 10.0),
+    (0.001, 1.0),
+    (10.0, 10.0),
+    (0.1, 10.0),
     (0.1, 0.1),
     (100.0, 10.0),
-    (0.1, 10.0),
-    (0.001, 1.0),
 )
+CLEARLY = 1.1  # times as much has to be gained for the untuned setting to be left
 GROWTH = 3  # of a trial's budget from one rung to the next, where a third is kept
 SIZES = (12, 9, 6, 4, 3, 2)  # settings in the first rung, as many as there is room for
-USEFUL_STEPS = 5  # a trial has room for that many first steps, with their check
+USEFUL_STEPS = 3  # a trial has room for that many first steps, with their check
 USEFUL_ITERATIONS = 10
 FIRST_OPTUNA = 4  # trials before Optuna chooses: they set the yardstick
 MOST_OPTUNA = 16
@@ -116,8 +117,8 @@ class Trial:
 class TuningReport:
     """What was tried and what was chosen; print it for a table.
 
-    ``merit`` of all trials is ``fun + penalty * maxcv**2`` with the one `penalty` given
-    here; a violation within `constraint_tol` counts as none, as it does for a success.
+    ``merit`` of all trials is ``fun + penalty * maxcv**2`` with one `penalty`, that of
+    the untuned method.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ class TuningReport:
         The place of the chosen trial.
     trials : tuple of Trial
         In the order they were made.
-    penalty, constraint_tol : float
+    penalty : float
     sampler : str
     x, weights
         Where the chosen trial got to: ``minimize(x0=x, weights=weights)`` goes on.
@@ -138,7 +139,6 @@ class TuningReport:
     chosen: int
     trials: tuple[Trial, ...]
     penalty: float
-    constraint_tol: float
     sampler: str
     x: FloatArray = field(repr=False)
     weights: tuple[IntArray, FloatArray] | None = field(repr=False)
@@ -241,7 +241,6 @@ class Tuner:
     limits : Limits
         Of trials and run together.
     tuning : Tuning
-    constraint_tol : float
     seed : int
     callbacks : sequence of callable
     weights : (indices, weights), optional
@@ -260,7 +259,6 @@ class Tuner:
         limits: Limits,
         tuning: Tuning,
         *,
-        constraint_tol: float,
         seed: int,
         callbacks: Sequence[Callback],
         weights: tuple[IntArray, FloatArray] | None,
@@ -273,7 +271,6 @@ class Tuner:
         self._names = tunable(method, fixed)
         self._limits = limits
         self._tuning = tuning
-        self._constraint_tol = constraint_tol
         self._seed = seed
         self._callbacks = callbacks
         self._weights = weights
@@ -284,8 +281,9 @@ class Tuner:
         self._digests: list[str] = []
         self._failures: list[FailureReport] = []
         self._costs: list[Costs] = []
-        self._penalty: float | None = None  # of the merit, once it is settled
+        self._penalty = float(getattr(method, "penalty", MERIT_PENALTY))
         self._used = Limits(iterations=0, queries=0, time=0.0)
+        self._untuned: _Runner | None = None
         self._is_first = True
         self._error: EvaluationError | None = None
 
@@ -318,7 +316,7 @@ class Tuner:
         if self._tuning.sampler == "optuna":
             return self._optuna_trials(plan)
         runners = [self._runner(factors) for factors in self._factors(plan[0][0])]
-        untuned = runners[0]
+        untuned = self._untuned = runners[0]
         for rung, (size, share) in enumerate(plan):
             if rung:
                 runners = self._kept(runners, size, untuned)
@@ -328,22 +326,27 @@ class Tuner:
     def _make_trials(self, runners: list[_Runner], rung: int, share: float) -> None:
         for runner in runners:
             self._make_trial(runner, rung, share)
-        self._settle_penalty()
 
     def _kept(
         self, runners: list[_Runner], size: int, untuned: _Runner
     ) -> list[_Runner]:
         """Return the best of them; the untuned setting stays whatever it reached."""
         able = [runner for runner in runners if not runner.has_failed]
-        kept = sorted(able, key=self._merit_of)[:size]
+        kept = sorted(able, key=self._rank)[:size]
         if untuned not in kept and not untuned.has_failed:
             kept = [*kept[: max(size - 1, 1)], untuned]
         return kept
 
     def _best(self, runners: list[_Runner]) -> _Runner:
         """Return the best setting; the untuned one where nothing is better."""
-        order = sorted(runners, key=lambda r: (self._merit_of(r), r.trial))
-        return order[0]
+        best, untuned = min(runners, key=self._rank), self._untuned
+        if untuned in runners and math.isfinite(self._merit_of(untuned)):
+            # Of the first rung: a step too small has the merit of the start.
+            start = max(t.merit for t in self._trials if math.isfinite(t.merit))
+            gained = start - self._merit_of(best)
+            if gained < CLEARLY * (start - self._merit_of(untuned)):
+                return untuned
+        return best
 
     def _run_on(
         self, best: _Runner, report: TuningReport, left: Limits
@@ -497,6 +500,8 @@ class Tuner:
             runner.result, runner.method = result, result.method
             self._digests.append(result.digest)
             self._costs.append(result.costs)
+        fun = math.nan if result is None else float(result.fun)
+        maxcv = math.nan if result is None else float(result.maxcv)
         self._trials.append(
             Trial(
                 settings=runner.settings,
@@ -504,16 +509,15 @@ class Tuner:
                 nit=meter.n_iterations,
                 nfev=meter.n_loss_queries,
                 ncev=meter.n_constraint_queries,
-                fun=math.nan if result is None else float(result.fun),
-                maxcv=math.nan if result is None else float(result.maxcv),
-                merit=math.inf,
+                fun=fun,
+                maxcv=maxcv,
+                merit=self._merit(fun, maxcv),
                 status=None if result is None else result.status,
                 note=note,
             )
         )
         if result is not None and _ends_all(result.status):
-            self._settle_penalty()
-            raise _StoppedError
+                raise _StoppedError
 
     def _share_of(self, share: float) -> Limits:
         """Return that share of the budget, or what is left of it if that is less."""
@@ -565,27 +569,19 @@ class Tuner:
 
     # --------------------------------------------------------------------- comparing
 
-    def _settle_penalty(self) -> None:
-        """Fix the penalty of the merit after the first rung, and fill the table in.
-
-        The largest that a trial ended with: a run raises its penalty as long as
-        violations remain, so this is what the constraints were found to be worth.
-        """
-        if self._penalty is None:
-            ended = [
-                float(getattr(result.method, "penalty", MERIT_PENALTY))
-                for result in self._results
-                if result is not None
-            ]
-            self._penalty = max(ended, default=MERIT_PENALTY)
-        for place, trial in enumerate(self._trials):
-            self._trials[place] = replace(trial, merit=self._merit(trial))
-
-    def _merit(self, trial: Trial) -> float:
-        if self._penalty is None or not math.isfinite(trial.fun + trial.maxcv):
+    def _merit(self, fun: float, maxcv: float) -> float:
+        """Return the merit of fresh values, by the penalty of the untuned method."""
+        if not math.isfinite(fun + maxcv):
             return math.inf
-        is_kept = trial.maxcv <= self._constraint_tol
-        return merit(trial.fun, 0.0 if is_kept else trial.maxcv, self._penalty)
+        return merit(fun, maxcv, self._penalty)
+
+    def _rank(self, runner: _Runner) -> tuple[float, float]:
+        """Return what settings are sorted by: merit, then the size of the step.
+
+        A step that is too large ends where it began, with the merit of the start; one
+        that is too small gets a little below it. So of equals the smaller is better.
+        """
+        return self._merit_of(runner), runner.settings.get("step_size", 0.0)
 
     def _merit_of(self, runner: _Runner) -> float:
         return math.inf if runner.has_failed else self._trials[runner.trial].merit
@@ -617,8 +613,7 @@ class Tuner:
             options={name: float(getattr(best.method, name)) for name in self._names},
             chosen=best.trial,
             trials=tuple(self._trials),
-            penalty=float(self._penalty or MERIT_PENALTY),
-            constraint_tol=self._constraint_tol,
+            penalty=self._penalty,
             sampler=self._tuning.sampler,
             x=np.array(result.x),
             weights=result.weights if self._takes_weights else None,
@@ -626,7 +621,6 @@ class Tuner:
 
     def _stopped(self, status: Status) -> OptimizeResult:
         """Return the best of all trials so far, as the result of a call cut short."""
-        self._settle_penalty()
         known = [place for place, one in enumerate(self._results) if one is not None]
         place = min(known, key=lambda k: (self._trials[k].merit, k))
         result = self._results[place]
