@@ -1,8 +1,8 @@
 """Does ``tune=True`` beat the defaults at the same total budget? Badly scaled problems.
 
 Every problem is one of order one, ``min f(u)`` under ``g_j(u) <= 0``, handed over in
-other units: ``x = S u``, ``F f``, ``G g``. All results are compared in the old units, by
-``f(u) + 30 max_j max(g_j(u), 0)^2`` with all constraints looked at, which no run sees.
+other units: ``x = S u``, ``F f``, ``G g``. All results are compared in the old units,
+by ``f(u) + 30 max_j max(g_j(u), 0)^2`` with all constraints looked at.
 
     python benchmarks/tuning.py [--budget 100000] [--seeds 3] [--sampler optuna]
 """

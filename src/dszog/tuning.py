@@ -49,7 +49,6 @@ FACTORS = (
     (0.1, 0.1),
     (100.0, 10.0),
 )
-CLEARLY = 1.1  # times as much has to be gained for the untuned setting to be left
 GROWTH = 3  # of a trial's budget from one rung to the next, where a third is kept
 SIZES = (12, 9, 6, 4, 3, 2)  # settings in the first rung, as many as there is room for
 USEFUL_STEPS = 3  # a trial has room for that many first steps, with their check
@@ -283,7 +282,7 @@ class Tuner:
         self._costs: list[Costs] = []
         self._penalty = float(getattr(method, "penalty", MERIT_PENALTY))
         self._used = Limits(iterations=0, queries=0, time=0.0)
-        self._untuned: _Runner | None = None
+        self._untuned = self._runner((1.0, 1.0))
         self._is_first = True
         self._error: EvaluationError | None = None
 
@@ -293,33 +292,32 @@ class Tuner:
         """Make the trials, then run with the best settings; report both."""
         plan = self._plan()
         try:
-            runners = self._all_trials(plan)
-            best = self._best(runners)
-            ended = best.result is not None and _ends_all(best.result.status)
-        except _StoppedError:
-            ended, best = True, None
-        except KeyboardInterrupt:
-            if self._on_interrupt == "raise" or not any(self._results):
+            best = self._best(self._all_trials(plan))
+        except _StoppedError as stopped:
+            return self._stopped(stopped.status)
+        except KeyboardInterrupt:  # between two trials, or it is to be raised
+            known = any(result is not None for result in self._results)
+            if self._on_interrupt == "raise" or not known:
                 raise
             return self._stopped(Status.INTERRUPTED)
-        if ended and best is None:
-            return self._stopped(self._results[-1].status)
-        if best is None or best.result is None:
-            raise self._all_failed()
-        report = self._report(best)
-        left = self._left()
-        if self._tuning.share == 1.0 or _is_nothing(left):
-            return self._joined(best.result, report, of_trial=True)
-        return self._run_on(best, report, left)
+        if best.result is None:
+            raise self._error or EvaluationError("No trial gave a value.")
+        report, left = self._report(best), self._left()
+        if self._tuning.share < 1.0 and not _is_nothing(left):
+            solver = self._solver(best, left, self._seed)
+            if left.queries is None or solver.needed_queries() <= left.queries:
+                return self._joined(solver.solve(), report, of_trial=False)
+        return self._joined(best.result, report, of_trial=True)
 
     def _all_trials(self, plan: list[tuple[int, float]]) -> list[_Runner]:
+        """Make all trials; return the settings that took part to the end."""
         if self._tuning.sampler == "optuna":
             return self._optuna_trials(plan)
         runners = [self._runner(factors) for factors in self._factors(plan[0][0])]
-        untuned = self._untuned = runners[0]
+        self._untuned = runners[0]
         for rung, (size, share) in enumerate(plan):
             if rung:
-                runners = self._kept(runners, size, untuned)
+                runners = self._kept(runners, size)
             self._make_trials(runners, rung, share)
         return runners
 
@@ -327,35 +325,18 @@ class Tuner:
         for runner in runners:
             self._make_trial(runner, rung, share)
 
-    def _kept(
-        self, runners: list[_Runner], size: int, untuned: _Runner
-    ) -> list[_Runner]:
+    def _kept(self, runners: list[_Runner], size: int) -> list[_Runner]:
         """Return the best of them; the untuned setting stays whatever it reached."""
         able = [runner for runner in runners if not runner.has_failed]
         kept = sorted(able, key=self._rank)[:size]
-        if untuned not in kept and not untuned.has_failed:
-            kept = [*kept[: max(size - 1, 1)], untuned]
+        untuned = self._untuned
+        if untuned in able and untuned not in kept:
+            kept = [*kept[: size - 1], untuned]
         return kept
 
     def _best(self, runners: list[_Runner]) -> _Runner:
-        """Return the best setting; the untuned one where nothing is better."""
-        best, untuned = min(runners, key=self._rank), self._untuned
-        if untuned in runners and math.isfinite(self._merit_of(untuned)):
-            # Of the first rung: a step too small has the merit of the start.
-            start = max(t.merit for t in self._trials if math.isfinite(t.merit))
-            gained = start - self._merit_of(best)
-            if gained < CLEARLY * (start - self._merit_of(untuned)):
-                return untuned
-        return best
-
-    def _run_on(
-        self, best: _Runner, report: TuningReport, left: Limits
-    ) -> OptimizeResult:
-        solver = self._solver(best, left, self._seed)
-        if left.queries is not None and solver.needed_queries() > left.queries:
-            return self._joined(best.result, report, of_trial=True)
-        result = solver.solve()
-        return self._joined(result, report, of_trial=False)
+        """Return the best setting; of equals the untuned one, which comes first."""
+        return min(runners, key=self._rank, default=self._untuned)
 
     # ---------------------------------------------------------------------- planning
 
@@ -495,8 +476,8 @@ class Tuner:
         )
         self._failures.append(meter.failures.report)
         self._results.append(result)
-        runner.trial = len(self._trials)
         if result is not None:
+            runner.trial = len(self._trials)
             runner.result, runner.method = result, result.method
             self._digests.append(result.digest)
             self._costs.append(result.costs)
@@ -517,7 +498,7 @@ class Tuner:
             )
         )
         if result is not None and _ends_all(result.status):
-                raise _StoppedError
+            raise _StoppedError(result.status)
 
     def _share_of(self, share: float) -> Limits:
         """Return that share of the budget, or what is left of it if that is less."""
@@ -593,6 +574,7 @@ class Tuner:
         chooser = _Optuna(self._names, self._method, self._seed)
         runners = [self._runner(one) for one in self._factors(FIRST_OPTUNA)]
         runners = runners[:n_trials]
+        self._untuned = runners[0]
         self._make_trials(runners, 0, share)
         for runner in runners:
             chooser.add(runner.settings, self._merit_of(runner))
@@ -664,12 +646,12 @@ class Tuner:
         joined.message = f"{_said(report)} {result.message}"
         return joined
 
-    def _all_failed(self) -> EvaluationError:
-        return self._error or EvaluationError("No trial gave a value.")
-
 
 class _StoppedError(Exception):
     """A person or a callback ended the call in the middle of the trials."""
+
+    def __init__(self, status: Status) -> None:
+        self.status = status
 
 
 class _Optuna:
