@@ -46,16 +46,18 @@ FACTORS = (
     (0.001, 1.0),
     (10.0, 10.0),
     (0.1, 10.0),
-    (0.1, 0.1),
     (100.0, 10.0),
+    (1000.0, 10.0),
 )
 GROWTH = 3  # of a trial's budget from one rung to the next, where a third is kept
 SIZES = (12, 9, 6, 4, 3, 2)  # settings in the first rung, as many as there is room for
 USEFUL_STEPS = 3  # a trial has room for that many first steps, with their check
 USEFUL_ITERATIONS = 10
-FIRST_OPTUNA = 4  # trials before Optuna chooses: they set the yardstick
+FIRST_OPTUNA = 4  # trials of fixed factors, before Optuna chooses
 MOST_OPTUNA = 16
-SPAN = {"step_size": 1e3, "penalty": 1e2}  # factors up and down that Optuna may take
+# Factors between which Optuna may choose. A penalty below the untuned one flatters
+# short runs, and leaves the last one with violations.
+SPAN = {"step_size": (1e-3, 1e3), "penalty": (1.0, 1e2)}
 TUNE = 2  # purpose of the seeds of trials, beside those of steps and checks
 
 
@@ -420,7 +422,7 @@ class Tuner:
                 penalty if "penalty" in self._names else 1.0,
             ] = None
         if self._names == ["penalty"]:
-            more = (0.01, 100.0, 1000.0)
+            more = (100.0, 0.1, 1000.0)
             found |= dict.fromkeys((1.0, factor) for factor in more)
         return list(found)[:n]
 
@@ -667,9 +669,9 @@ class _Optuna:
         self._optuna = optuna
         self._ranges: dict[str, Any] = {}
         for name in names:
-            middle, span = float(getattr(method, name)), SPAN[name]
+            untuned, (low, high) = float(getattr(method, name)), SPAN[name]
             self._ranges[name] = optuna.distributions.FloatDistribution(
-                middle / span, middle * span, log=True
+                low * untuned, high * untuned, log=True
             )
         level = optuna.logging.get_verbosity()
         optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -90,13 +90,14 @@ def bits(result: Any) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("size", [100.0, 0.01])
 def test_variables_of_another_size_are_tuned_to(size: float) -> None:
-    plain = Box(size).minimize(max_queries=30_000, tune=False)
-    tuned = Box(size).minimize(max_queries=30_000)
+    tuned = Box(size).minimize(max_queries=15_000)
     # The best point of the polygon is near the disc's, at (1, 1) / sqrt(2).
     best = 2.0 * (2.0 - math.sqrt(0.5)) ** 2
 
-    assert tuned.fun + 30 * tuned.maxcv**2 < plain.fun + 30 * plain.maxcv**2 + 1e-9
-    assert tuned.fun + 30 * tuned.maxcv**2 < best + 0.3
+    assert tuned.fun + 30 * tuned.maxcv**2 < best + 0.1
+    if size > 1.0:  # a step that is too large is shortened without tuning, too
+        plain = Box(size).minimize(max_queries=15_000, tune=False)
+        assert plain.fun + 30 * plain.maxcv**2 > best + 1.0
     steps = tuned.tuning.best.settings["step_size"] / dszog.DSZOG().step_size
     assert steps > 1.0 if size > 1 else steps < 1.0
 
@@ -145,6 +146,7 @@ def test_no_budget_is_exceeded_and_refusals_come_before_any_call(
     if sampler == "optuna":
         pytest.importorskip("optuna")
     box, refused = Box(1.0, m, n), ""
+    result = None
     try:
         result = box.minimize(
             max_queries=max_queries,
@@ -155,7 +157,7 @@ def test_no_budget_is_exceeded_and_refusals_come_before_any_call(
         )
     except InputError as error:
         refused = str(error)
-    if refused:
+    if result is None:
         assert "the smallest tuning, two trials" in refused
         assert box.n_calls == 0
         return
