@@ -114,6 +114,7 @@ def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--budget", type=int, default=100_000)
     reader.add_argument("--seeds", type=int, default=3)
+    reader.add_argument("--first-seed", type=int, default=0)
     reader.add_argument("--share", type=float, default=0.3)
     reader.add_argument("--sampler", choices=("halving", "optuna"), default="halving")
     reader.add_argument("--cases", nargs="*", default=None)
@@ -126,7 +127,7 @@ def main() -> None:
         if given.cases and case.name not in given.cases:
             continue
         plain, tuned, chosen = [], [], []
-        for seed in range(given.seeds):
+        for seed in range(given.first_seed, given.first_seed + given.seeds):
             base = BASES[case.base](seed)
             settings: dict[str, Any] = {
                 "max_queries": given.budget,

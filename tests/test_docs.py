@@ -23,6 +23,8 @@ def test_a_block_of_the_documentation_runs(
 ) -> None:
     if "dszog.learn" in block:
         pytest.importorskip("sklearn")
+    if "dszog.cli" in block:
+        pytest.importorskip("cyclopts")
     exec(compile(block, "docs", "exec"), {})
 
     said = [line.split("# ")[1] for line in block.splitlines() if "print(" in line]
