@@ -308,8 +308,18 @@ class Tuner:
         if self._tuning.share < 1.0 and not _is_nothing(left):
             solver = self._solver(best, left, self._seed)
             if left.queries is None or solver.needed_queries() <= left.queries:
-                return self._joined(solver.solve(), report, of_trial=False)
+                return self._run(solver, report)
         return self._joined(best.result, report, of_trial=True)
+
+    def _run(self, solver: Solver, report: TuningReport) -> OptimizeResult:
+        """Make the run after the trials."""
+        try:
+            result = solver.solve()
+        except EvaluationError as error:
+            if error.result is not None:
+                error.result = self._joined(error.result, report, of_trial=False)
+            raise
+        return self._joined(result, report, of_trial=False)
 
     def _all_trials(self, plan: list[tuple[int, float]]) -> list[_Runner]:
         """Make all trials; return the settings that took part to the end."""

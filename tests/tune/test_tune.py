@@ -404,6 +404,27 @@ def test_if_all_trials_fail_the_error_of_the_function_is_raised() -> None:
         )
 
 
+def test_an_error_in_the_last_run_carries_what_all_runs_cost() -> None:
+    calls: list[int] = []
+
+    def loss(x: FloatArray) -> float:
+        calls.append(1)
+        if len(calls) > 800:
+            raise ArithmeticError("worn out")
+        return float(np.sum((x - 0.5) ** 2))
+
+    with pytest.raises(EvaluationError, match="worn out") as caught:
+        dszog.minimize(
+            loss,
+            [0.0, 0.0],
+            Constraints.linear([[1.0, 0.0]], [1.0]).black_box(),
+            max_queries=2000,
+            tune=True,
+            seed=0,
+        )
+    assert caught.value.result.nfev > caught.value.result.tuning.nfev > 100
+
+
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({}, "`tune` uses a share of the budget, got none. Give max_queries"),
     ({"max_queries": 50}, "needs about max_queries=[0-9]+, got max_queries=50. Give a"),
