@@ -10,6 +10,7 @@ import pytest
 
 NEEDED = {  # by what a block has in it
     "dszog.learn": "sklearn",
+    "dszog.cli": "cyclopts",
     ".plot(": "matplotlib",
     "plot.compare(": "matplotlib",
     "to_frame()": "pandas",

@@ -33,6 +33,7 @@ CHECKING = {"checker", "verdict"}
 SAVING = {"fingerprint", "stage", "snapshot"}
 SHOWING = {"callbacks", "plot", "result"}
 DOORS = CHECKING | SHOWING | {"solver", "progress", "minimize", "certify", "accounting"}
+DOORS |= {"tune", "tuning"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "_arrays": set(),
@@ -74,7 +75,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "snapshot": BELOW_DOORS | SAVING | {"accounting"},
     "solver": BELOW_DOORS | CHECKING | SAVING | {"accounting", "result"},
     "certify": BELOW_DOORS | CHECKING,
-    "minimize": BELOW_DOORS | SAVING | {"solver", "result", "progress", "feasible_set"},
+    "tuning": BELOW_DOORS | {"solver", "accounting", "result"},
+    "minimize": BELOW_DOORS
+    | SAVING
+    | {"solver", "result", "progress", "feasible_set", "tuning"},
+    "tune": HELPERS | {"minimize", "tuning", "result"},
     "learn": BELOW_DOORS | DOORS | {"rows"},
     "__init__": BELOW_DOORS | DOORS,
     "cli": BELOW_DOORS | DOORS | {"learn", "__init__"},
@@ -91,6 +96,7 @@ OPTIONAL = {  # extras: at the top of a module where True, else inside a functio
     "plot": ({"matplotlib"}, True),
     "kernels": ({"numba"}, True),
     "subproblems": ({"daqp", "piqp"}, False),
+    "tuning": ({"optuna"}, False),
     "evaluators": ({"dask", "distributed", "ray", "cloudpickle"}, False),
 }
 PURE = PARTS | {"query", "methods", "certificate", "_arrays", "_validation", "_random"}

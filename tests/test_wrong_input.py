@@ -1487,6 +1487,22 @@ CHOICE_ROWS = [
     ),
     *rows(
         "minimize",
+        "tune",
+        InputError,
+        "minimize: `tune` must be True, False or a dszog.Tuning",
+        each(1, 0, "yes", None, 0.3, {"share": 0.3}),
+        r"For example tune=dszog\.Tuning\(share=0\.2\)",
+    ),
+    *rows(
+        "minimize",
+        "tune",
+        InputError,
+        "minimize: the smallest tuning, two trials in 0.3 of the budget, needs about",
+        {"too small a budget": (True, "got max_iterations=3")},
+        "Give a larger budget or share, or leave `tune` out",
+    ),
+    *rows(
+        "minimize",
         "resume",
         InputError,
         "minimize: `resume` needs the folder of the checkpoints",

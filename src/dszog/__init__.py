@@ -40,6 +40,8 @@ from dszog.query import ProblemSize, Query, Reply
 from dszog.result import Result
 from dszog.run import Progress
 from dszog.status import Status
+from dszog.tune import tune
+from dszog.tuning import Trial, Tuning, TuningReport
 
 __version__ = VERSION
 
@@ -80,8 +82,12 @@ __all__ = [
     "Status",
     "SubproblemError",
     "TheoremConstants",
+    "Trial",
+    "Tuning",
+    "TuningReport",
     "callbacks",
     "certify",
     "minimize",
     "plot",
+    "tune",
 ]

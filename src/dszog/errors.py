@@ -53,6 +53,10 @@ class CheckpointError(DszogError):
     """A checkpoint cannot be used: damaged, of another problem, or in use."""
 
 
+class OtherRunError(CheckpointError, InputError):
+    """A folder of checkpoints holds another run than the one that was asked for."""
+
+
 class CheckpointWriteError(CheckpointError):
     """A checkpoint could not be written.
 

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
@@ -45,6 +46,7 @@ from dszog.result import Result
 from dszog.run import Callback, Limits, Progress
 from dszog.snapshot import Contract, saved_seed
 from dszog.solver import OnInterrupt, Solver
+from dszog.tuning import Tuner, Tuning, check_tuning
 
 INTERRUPTS: tuple[str, ...] = get_args(OnInterrupt)
 DEFAULT_ITERATIONS = 2000
@@ -72,6 +74,7 @@ def minimize(
     constraint_tol: float = 1e-2,
     x_scale: Any = 1.0,
     weights: tuple[IntArray, FloatArray] | None = None,
+    tune: bool | Tuning = False,
     seed: int | None = None,
     evaluator: Any = "serial",
     timeout: float | None = None,
@@ -114,6 +117,11 @@ def minimize(
     weights : (indices, weights), optional
         Weights over the constraints to start from: ``result.weights`` of an earlier
         run, with ``x0=result.x``.
+    tune : bool or Tuning
+        Choose `step_size` and `penalty`, where `options` leave them open, by short runs
+        in 0.3 of the budget, or as :class:`dszog.Tuning` says. All that they evaluate
+        is inside the budget and counted, and ``result.tuning`` is their table. See
+        ``docs/tuning.md``.
     seed : int, optional
         Same seed, same run, bit for bit. Drawn and reported if not given.
     evaluator : str, workers or concurrent.futures.Executor
@@ -207,6 +215,8 @@ def minimize(
     check_choice("minimize", "on_interrupt", on_interrupt, INTERRUPTS)
     check_flag("minimize", "resume", resume)
     folder = _check_folder(checkpoint, resume)
+    has_budget = not (max_iterations is max_queries is max_time is None)
+    tuning = check_tuning(tune, chosen, fixed, has_budget, folder is not None)
     callbacks = _as_callbacks(callback)
 
     contract = None
@@ -233,22 +243,44 @@ def minimize(
             open_evaluator("minimize", evaluator, problem, timeout)
         )
         shown_to = opened.enter_context(show_progress(progress, limits))
-        result = Solver(
-            problem,
-            chosen,
-            fixed,
-            limits,
-            tolerance,
-            fresh_seed() if seed is None else seed,
-            answer,
-            [*shown_to, *_as_called(callbacks, problem)],
-            on_failure,
-            weights,
-            notes,
-            store,
-            contract,
-            on_interrupt,
-        ).solve()
+        seed = fresh_seed() if seed is None else seed
+        called = [*shown_to, *_as_called(callbacks, problem)]
+        build = partial(
+            Solver,
+            fixed=fixed,
+            constraint_tol=tolerance,
+            answer=answer,
+            on_failure=on_failure,
+            notes=notes,
+            on_interrupt=on_interrupt,
+        )
+        solver: Solver | Tuner
+        if tuning is not None:
+            solver = Tuner(
+                build,
+                problem,
+                chosen,
+                fixed,
+                limits,
+                tuning,
+                seed=seed,
+                callbacks=called,
+                weights=weights,
+                takes_weights=_takes_weights(chosen),
+                on_interrupt=on_interrupt,
+            )
+        else:
+            solver = build(
+                problem=problem,
+                method=chosen,
+                limits=limits,
+                seed=seed,
+                callbacks=called,
+                weights=weights,
+                store=store,
+                contract=contract,
+            )
+        result = solver.solve()
         _finish([*shown_to, *callbacks], result)
         return result
 
@@ -389,8 +421,12 @@ def _as_method(method: Any, options: Any) -> tuple[Method, frozenset[str]]:
     return kind(**options), frozenset(options)
 
 
+def _takes_weights(method: Method) -> bool:
+    return "weights" in inspect.signature(method.init).parameters
+
+
 def _check_takes_weights(method: Method) -> None:
-    if "weights" not in inspect.signature(method.init).parameters:
+    if not _takes_weights(method):
         raise InputError(
             f"minimize: `weights` are for methods that weigh constraints, got "
             f"{type(method).__name__}. Leave them out."

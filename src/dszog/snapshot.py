@@ -13,7 +13,12 @@ from dszog._arrays import FloatArray, frozen_floats
 from dszog.accounting import Ledger
 from dszog.checkpoint import Store, settings_of, with_settings
 from dszog.checkpoint.records import failure_from_json, failure_to_json
-from dszog.errors import CheckpointError, CheckpointWarning, DszogError
+from dszog.errors import (
+    CheckpointError,
+    CheckpointWarning,
+    DszogError,
+    OtherRunError,
+)
 from dszog.fingerprint import differences
 from dszog.methods import State
 from dszog.query import ProblemSize, Query, Reply
@@ -163,7 +168,7 @@ def _compare(about: dict[str, Any], contract: Contract, folder: str) -> None:
     if contract.seed is not None and contract.seed != seed:
         other.append(f"seed ({seed} there, {contract.seed} here)")
     if other:
-        raise CheckpointError(
+        raise OtherRunError(
             f"The run in {folder!r} is another one, it differs in: {'; '.join(other)}. "
             "Call with the same arguments, or give an empty folder."
         )

@@ -70,6 +70,7 @@ class Solver:
         store: Store | None = None,
         contract: Contract | None = None,
         on_interrupt: OnInterrupt = "return",
+        start: FloatArray | None = None,
     ) -> None:
         self._problem = problem
         self._size = problem.size
@@ -89,13 +90,19 @@ class Solver:
         if limits.queries is not None:
             self._meter.kept = self._reserved(limits.queries)
         self._notes = list(notes)
-        self._start = problem.scaled(problem.x0)  # where iterates begin
+        self._wanted = problem.scaled(problem.x0) if start is None else start
+        self._start = self._wanted  # where iterates begin
         self._ledger = Ledger(lambda: self._meter.elapsed)
         self._stage: Stage | None = None
         self._store = store
         self._contract = contract
         self._recorder: Recorder | None = None
         self._on_interrupt = on_interrupt
+
+    @property
+    def meter(self) -> Meter:
+        """What counts the queries of this call."""
+        return self._meter
 
     def solve(self) -> Result:
         """Run, again with a smaller step if need be; check and report."""
@@ -166,7 +173,7 @@ class Solver:
         ends = self._round_ends()
         method = self._planned(ends[0])
         self._log_start(attempt)
-        wanted = self._problem.scaled(self._problem.x0)
+        wanted = self._wanted
         more = {} if self._weights is None else {"weights": self._weights}
         state = method.init(wanted, self._size, self._seed, **more)
         self._check_affordable()
@@ -345,16 +352,24 @@ class Solver:
         """Refuse a number of queries that is not enough for one step and the check."""
         if self._meter.n_iterations or self._limits.queries is None:
             return
-        needed = self._needed(self._limits.queries)
+        needed = self.needed_queries()
         if needed <= self._limits.queries:
             return
-        while (more := self._needed(needed)) > needed:
-            needed = more  # the check and the first look grow with the budget
         raise InputError(
             f"minimize: one iteration and the check of the result need {needed} "
             f"queries, got max_queries={self._limits.queries}. Raise max_queries, "
             "or lower the batch sizes and n_directions."
         )
+
+    def needed_queries(self) -> int:
+        """Return what one step and the check need; the allowed number if it does."""
+        limit = self._limits.queries
+        needed = self._needed(limit or 1)
+        if limit is not None and needed <= limit:
+            return limit
+        while (more := self._needed(needed)) > needed:
+            needed = more  # the check and the first look grow with the budget
+        return needed
 
     def _needed(self, max_queries: int) -> int:
         """Return what one step and the check need if so many queries are allowed."""

@@ -123,7 +123,21 @@ def test_data_that_are_not_in_the_folder_are_asked_for(
 
     assert run("a9a", "--data", tmp_path / "empty", "-o", tmp_path / "out") == 2
 
-    assert "--data FOLDER" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "a9a is not in" in said
+    assert "the folder that was named" in said
+    assert "Name the folder that has it: --data FOLDER, or DSZOG_DATA=FOLDER" in said
+    assert "ownload" not in said
+
+
+def test_a_folder_that_is_not_there_is_a_wrong_path_and_no_reason_to_download(
+    tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("a9a", "--data", tmp_path / "no", "-o", tmp_path / "out") == 2
+
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Correct the path, or leave it out." in said
+    assert "ownload" not in said
 
 
 def test_an_output_that_is_a_file_is_refused(

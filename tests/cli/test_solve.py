@@ -214,7 +214,7 @@ WRONG = [
     (["model.txt:problem"], r"must be Python \(.py\), got model.txt. Put"),
     (["other.py:problem"], "there is no file other.py. Check the path"),
     (["model.py:problm"], "has no 'problm'. Did you mean 'problem'?"),
-    (["model.py:zzz"], "has no 'zzz'. Problems in it: problem, failing."),
+    (["model.py:zzz"], "has no 'zzz'. Problems in it: problem, make, bro"),
     (["model.py:number"], "'number' in model.py must be a dszog.Problem or a function"),
     (["model.py:wants"], r"must take no arguments, got wants\(argument\). Give them"),
     (["model.py:problem", "--set", "penalti=3"], "Did you mean 'penalty'?"),
@@ -433,15 +433,71 @@ def test_a_run_that_breaks_off_exits_with_1_and_can_be_mended_and_resumed(
     assert "60 iterations" in said
 
 
-def test_a_folder_in_use_or_of_another_run_exits_with_1(
+def test_a_folder_of_another_run_is_wrong_usage(
     solve: Callable[..., tuple[int, str]],
 ) -> None:
     solve("model.py:problem", *RUN, "--checkpoint", "run")
     code, said = solve("model.py:problem", *RUN, "--checkpoint", "run")
-    assert code == 1
-    assert "holds checkpoints of an earlier run" in said
+    assert code == 2
+    assert "holds checkpoints of an earlier run. Go on with it: --resume" in said
 
     other = ("--seed", "4", "--max-iterations", "60", "--set", "penalty=300")
     code, said = solve("model.py:problem", *other, "--checkpoint", "run", "--resume")
-    assert code == 1
+    assert code == 2
     assert "differs in: seed (3 there, 4 here)" in said
+
+
+def test_a_folder_in_use_exits_with_1(solve: Callable[..., tuple[int, str]]) -> None:
+    from dszog.checkpoint import Store
+
+    store = Store(Path("run"), resume=False, library="0")
+    try:
+        code, said = solve("model.py:problem", *RUN, "--checkpoint", "run")
+    finally:
+        store.close()
+    assert code == 1
+    assert "Another run writes its checkpoints" in said
+
+
+def test_a_name_that_is_imported_is_never_suggested(
+    solve: Callable[..., tuple[int, str]],
+) -> None:
+    Path("own.py").write_text(
+        "import nopy\n"
+        if False
+        else "import json as nopes\n\n\ndef wants(x):\n    return x\n"
+    )
+    code, said = solve("own.py:nope")
+    assert code == 2
+    assert "nopes" not in said
+    assert "wants" not in said
+    assert "Define it: nope = dszog.Problem(" in said
+
+    Path("own.py").write_text(
+        "import json as nopes\n\n\ndef nopey(x=1):\n    return x\n"
+    )
+    assert "Did you mean 'nopey'?" in solve("own.py:nope")[1]
+
+
+def test_a_missing_extra_is_named_with_the_command_that_installs_it(
+    solve: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "dask", None)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    code, said = solve("model.py:problem", *RUN, "--evaluator", "dask")
+    assert code == 2
+    assert 'pip install "dszog[dask]"' in said
+    assert said.count("\n") == 1
+
+
+def test_tune_is_passed_on_and_refused_with_a_checkpoint(
+    solve: Callable[..., tuple[int, str]],
+) -> None:
+    words = ("model.py:problem", "--seed", "3", "--max-iterations", "100", "--tune")
+    code, said = solve(*words, "-o", "result.json")
+    assert code in (0, 3)
+    assert "settings, tried with" in said
+
+    code, said = solve(*words, "--checkpoint", "run")
+    assert code == 2
+    assert "cannot be saved" in said

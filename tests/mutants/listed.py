@@ -632,13 +632,17 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "cli/solve.py",
+        "cli/talk.py",
         "cli/test_solve.py",
         (
             "before = signal.signal(signal.SIGTERM, interrupt)",
             "before = signal.getsignal(signal.SIGTERM)",
             "test_sigterm_while_the_file_is_run_has_its_code",
         ),
+    ),
+    *_group(
+        "cli/solve.py",
+        "cli/test_solve.py",
         (
             "return DONE if result.success else NO_SUCCESS",
             "return DONE",

@@ -20,7 +20,12 @@ from dszog.checkpoint.encoding import Arrays, decode, encode
 from dszog.checkpoint.files import TEMPORARY, make_folder, read_whole, write_whole
 from dszog.checkpoint.journal import Journal
 from dszog.checkpoint.lock import FolderLock
-from dszog.errors import CheckpointError, CheckpointWarning, CheckpointWriteError
+from dszog.errors import (
+    CheckpointError,
+    CheckpointWarning,
+    CheckpointWriteError,
+    OtherRunError,
+)
 from dszog.query import ProblemSize
 
 KEPT = 2  # generations
@@ -69,7 +74,7 @@ class Store:
         self._due = 0.0
         if not resume and self._numbers("checkpoint", "journal"):
             self.close()
-            raise CheckpointError(
+            raise OtherRunError(
                 f"The folder {str(folder)!r} holds checkpoints of an earlier run. Go "
                 "on with it: resume=True; or give an empty folder."
             )

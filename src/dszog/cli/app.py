@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from cyclopts import App, Parameter
 from rich.console import Console
@@ -12,6 +12,10 @@ from rich.console import Console
 import dszog
 from dszog.cli.demo import run_demo
 from dszog.errors import DszogError
+
+Many: TypeAlias = Annotated[
+    tuple[str, ...], Parameter(negative="", consume_multiple=False)
+]
 
 app = App(
     name="dszog",
@@ -35,6 +39,15 @@ def demo(
     Trains a classifier on generated data so that no positive row scores more than 0.3
     below any negative one, by evaluations alone. Takes well under a minute and needs
     no data. Writes a picture and the figures into the output folder.
+
+    For example:
+
+    dszog demo
+
+    dszog demo --seed 1 --max-queries 1000000 -o demo-1
+
+    Exit codes: 0 success; 3 the run ended without one; 130 Ctrl-C; 2 wrong usage; 1
+    other errors.
 
     Parameters
     ----------
@@ -67,6 +80,7 @@ def solve(
     max_iterations: int | None = None,
     max_time: float | None = None,
     constraint_tol: float | None = None,
+    tune: Annotated[bool, Parameter(negative="")] = False,
     seed: int | None = None,
     evaluator: str | None = None,
     on_failure: str | None = None,
@@ -86,6 +100,8 @@ def solve(
     dszog solve model.py:problem --max-queries 100000
 
     dszog solve model.py:problem --set penalty=10 --set directions=sphere
+
+    dszog solve model.py:problem --max-queries 100000 --tune
 
     dszog solve model.py:problem --checkpoint run-1 --resume -o result.json
 
@@ -109,6 +125,8 @@ def solve(
         Seconds.
     constraint_tol
         How large a violation may remain for a success; 0.01 if not given.
+    tune
+        Choose step size and penalty by short runs, in 0.3 of the budget.
     seed
         Same seed, same run. Drawn and reported if not given.
     evaluator
@@ -129,6 +147,7 @@ def solve(
         "max_iterations": max_iterations,
         "max_time": max_time,
         "constraint_tol": constraint_tol,
+        "tune": tune or None,
         "seed": seed,
         "evaluator": evaluator,
         "on_failure": on_failure,
@@ -143,6 +162,227 @@ def solve(
         output=output,
     )
     sys.exit(solve_command(Console(), request))
+
+
+@app.command
+def fit(
+    data: Path,
+    /,
+    *,
+    task: Literal["pairwise", "fair"],
+    target: str | None = None,
+    sensitive: Many = (),
+    use_sensitive: Annotated[bool, Parameter(negative="")] = False,
+    drop: Many = (),
+    categorical: Many = (),
+    test: Path | None = None,
+    holdout: float | None = None,
+    output: Annotated[Path, Parameter(name=("--output", "-o"))] = Path("dszog-fit"),
+    overwrite: Annotated[bool, Parameter(negative="")] = False,
+    kernel: Literal["linear", "rbf"] | None = None,
+    loss: str | None = None,
+    alpha: float | None = None,
+    penalty: str | None = None,
+    margin: float | None = None,
+    constraint: str | None = None,
+    tolerance: float | None = None,
+    bins: int | None = None,
+    min_group: int | None = None,
+    step_size: float | None = None,
+    max_queries: int | None = None,
+    max_iterations: int | None = None,
+    max_time: float | None = None,
+    constraint_tol: float | None = None,
+    seed: int = 0,
+    format: Literal["auto", "csv", "libsvm"] = "auto",
+    delimiter: str | None = None,
+) -> None:
+    """Train a classifier under constraints on a LIBSVM or CSV file.
+
+    Writes model.dszog, report.json and report.md into the output folder. Of a CSV file,
+    columns of numbers are features, and columns of words are one feature for each word.
+    Files may be packed (gzip, bzip2, xz). Ctrl-C and SIGTERM end the training, and the
+    best model so far is written.
+
+    For example:
+
+    dszog fit a9a --task pairwise --test a9a.t
+
+    dszog fit people.csv --task pairwise --target hired --holdout 0.25 --kernel rbf
+
+    dszog fit people.csv --task fair --target hired --sensitive sex --sensitive race
+
+    Exit codes: 0 done, and constraints kept (pairs only with --penalty auto or
+    --constraint-tol); 3 the run ended without that; 130 Ctrl-C; 143 SIGTERM; 2 wrong
+    usage or data; 1 other errors.
+
+    Parameters
+    ----------
+    data
+        The rows to train on.
+    task
+        pairwise: every positive row scores above every negative one. fair: groups of
+        people are treated alike.
+    target
+        The column to predict, of a CSV file; it must have two different values.
+    sensitive
+        A column whose groups are treated alike, for --task fair; may be given several
+        times. In a LIBSVM file, the number of a feature.
+    use_sensitive
+        Let the model see the sensitive columns as well.
+    drop
+        A column to leave out; may be given several times.
+    categorical
+        A column to take as words although it has numbers; may be given several times.
+    test
+        A file of rows to test the model on.
+    holdout
+        Or the share of the rows to hold out for that.
+    output
+        Folder for the model and the report.
+    overwrite
+        Replace a model that is there.
+    kernel
+        linear or rbf.
+    loss
+        logistic (if not given), hinge, squared, sigmoid, ramp, zero_one or welsch.
+    alpha
+        Weight of the squared length of the weights; 0.0001 if not given.
+    penalty
+        Weight of the worst violation against the loss, or auto: grow until the
+        constraints are kept. If not given, 0.03 for pairs and auto for groups.
+    margin
+        By how much a positive row has to outscore a negative one; 0 if not given.
+    constraint
+        equalized_odds (if not given), equal_opportunity, demographic_parity,
+        covariance, zafar or literal.
+    tolerance
+        How far a group's rate may be from everybody's; 0.02 if not given.
+    bins
+        Bins that make groups of a sensitive column of numbers.
+    min_group
+        A rate of fewer rows is not constrained; 20 if not given.
+    step_size
+        Of the method.
+    max_queries
+        Values of losses and constraints that may be evaluated in all.
+    max_iterations
+        Iterations; 2000 if there is no budget at all.
+    max_time
+        Seconds.
+    constraint_tol
+        How large a violation may remain; 0.01 if not given.
+    seed
+        Same seed, same model.
+    format
+        auto goes by the name: .csv and .tsv are CSV, all others LIBSVM.
+    delimiter
+        What parts the fields of a CSV file; a comma, or a tab in .tsv, if not given.
+    """
+    from dszog.cli.data import Source, Wanted
+    from dszog.cli.fit import FitRequest, fit_command
+
+    settings = {
+        "kernel": kernel,
+        "loss": loss,
+        "alpha": alpha,
+        "margin": margin,
+        "constraint": constraint,
+        "tolerance": tolerance,
+        "n_bins": bins,
+        "min_group_size": min_group,
+        "step_size": step_size,
+        "max_queries": max_queries,
+        "max_iterations": max_iterations,
+        "max_time": max_time,
+        "constraint_tol": constraint_tol,
+    }
+    request = FitRequest(
+        source=Source(path=data, format=format, delimiter=delimiter),
+        task=task,
+        wanted=Wanted(
+            target=target,
+            sensitive=sensitive,
+            use_sensitive=use_sensitive,
+            drop=drop,
+            categorical=categorical,
+        ),
+        test=test,
+        holdout=holdout,
+        settings=settings,
+        penalty=penalty,
+        seed=seed,
+        output=output,
+        overwrite=overwrite,
+    )
+    sys.exit(fit_command(Console(), request))
+
+
+@app.command
+def predict(
+    model: Path,
+    data: Path,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    format: Literal["auto", "csv", "libsvm"] = "auto",
+    delimiter: str | None = None,
+) -> None:
+    """Predict the class of each row of a file with a model of `dszog fit`.
+
+    Writes CSV, a line for each row: its class and its score, which is above 0 for the
+    positive class. Nothing in a model file is executed, and a damaged one is refused.
+
+    For example:
+
+    dszog predict dszog-fit/model.dszog people.csv
+
+    dszog predict dszog-fit/model.dszog a9a.t -o predictions.csv
+
+    Exit codes: 0 done; 130 Ctrl-C; 2 wrong usage or data; 1 other errors.
+
+    Parameters
+    ----------
+    model
+        A file that `dszog fit` or the save method of a classifier wrote.
+    data
+        The rows, with the columns that the model was fitted on; others are not used.
+    output
+        File for the predictions; standard output if not given.
+    format
+        auto goes by the name: .csv and .tsv are CSV, all others LIBSVM.
+    delimiter
+        What parts the fields of a CSV file; a comma, or a tab in .tsv, if not given.
+    """
+    from dszog.cli.data import Source
+    from dszog.cli.predict import PredictRequest, predict_command
+
+    request = PredictRequest(
+        model=model,
+        source=Source(path=data, format=format, delimiter=delimiter),
+        output=output,
+    )
+    sys.exit(predict_command(Console(stderr=True), request))
+
+
+@app.command
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
+    """Print what makes a shell complete `dszog` commands and options at a tab.
+
+    For example:
+
+    dszog completion bash >> ~/.bashrc
+
+    dszog completion zsh > ~/.zfunc/_dszog
+
+    dszog completion fish > ~/.config/fish/completions/dszog.fish
+
+    Parameters
+    ----------
+    shell
+        bash, zsh or fish.
+    """
+    print(app.generate_completion(prog_name="dszog", shell=shell))
 
 
 @app.command

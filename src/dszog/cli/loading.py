@@ -128,14 +128,28 @@ def _broken(path: Path, error: BaseException) -> UserFileError:
 def _named(module: ModuleType, path: Path, name: str) -> Any:
     if hasattr(module, name):
         return getattr(module, name)
-    problems = [key for key, item in vars(module).items() if isinstance(item, Problem)]
-    public = [key for key in vars(module) if not key.startswith("_")]
-    hint = did_you_mean(name, problems or public)
+    problems = [key for key, item in vars(module).items() if _may_be(item, module)]
+    hint = did_you_mean(name, problems)
     if not hint and problems:
         hint = f" Problems in it: {', '.join(problems)}."
     if not hint:
         hint = f" Define it: {name} = dszog.Problem(losses, constraints, dim)."
     raise InputError(f"dszog solve: {_label(path)} has no {name!r}.{hint}")
+
+
+def _may_be(item: Any, module: ModuleType) -> bool:
+    """Whether it is a problem, or a function of this file that may return one."""
+    if isinstance(item, Problem):
+        return True
+    if not inspect.isfunction(item) or item.__module__ != module.__name__:
+        return False
+    return not any(
+        taken.default is taken.empty and taken.kind not in _MAY_BE_EMPTY
+        for taken in inspect.signature(item).parameters.values()
+    )
+
+
+_MAY_BE_EMPTY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _called(function: Any, path: Path, name: str) -> Any:

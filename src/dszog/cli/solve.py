@@ -6,11 +6,9 @@ import json
 import math
 import os
 import platform
-import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,19 +19,28 @@ from rich.console import Console
 from scipy.optimize import OptimizeResult
 
 import dszog
-from dszog._validation import printable, shown
+from dszog._validation import shown
 from dszog.cli.loading import load_problem
 from dszog.cli.settings import read_settings
+from dszog.cli.talk import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    NO_SUCCESS,
+    TERMINATED,
+    USAGE,
+    say,
+    sigterm_as_interrupt,
+)
 from dszog.errors import (
     CheckpointWriteError,
     DszogError,
     EvaluationError,
     InputError,
     InputTypeError,
+    MissingExtraError,
 )
 from dszog.verdict import headline
-
-DONE, FAILED, USAGE, NO_SUCCESS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +62,7 @@ def solve_command(console: Console, request: Request) -> int:
     0 after a success; 3 if the run ended without one; 130 and 143 after Ctrl-C and
     SIGTERM; 2 if the command cannot be meant so; 1 after any other error.
     """
-    with _sigterm_as_interrupt() as received:
+    with sigterm_as_interrupt() as received:
         try:
             _check(request)
             options = read_settings(request.method, request.settings)
@@ -76,8 +83,8 @@ def solve_command(console: Console, request: Request) -> int:
         except KeyboardInterrupt:  # before there was anything to report, or twice
             say(console, "Interrupted before there was a result." + _goes_on(request))
             return TERMINATED if received else INTERRUPTED
-        except (InputError, InputTypeError) as error:
-            say(console, f"{error}", style="red")
+        except (InputError, InputTypeError, MissingExtraError) as error:
+            say(console, f"{error}".replace("resume=True", "--resume"), style="red")
             return USAGE
         except DszogError as error:
             say(console, f"{error}".replace("resume=True", "--resume"), style="red")
@@ -87,33 +94,6 @@ def solve_command(console: Console, request: Request) -> int:
     if result.status == dszog.Status.INTERRUPTED:
         return TERMINATED if received else INTERRUPTED
     return DONE if result.success else NO_SUCCESS
-
-
-def say(console: Console, text: str, style: str | None = None) -> None:
-    """Print text in which nothing steers the terminal, whatever it quotes."""
-    console.print(
-        printable(text, keep="\n"),
-        style=style,
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
-
-
-@contextmanager
-def _sigterm_as_interrupt() -> Iterator[list[int]]:
-    """Have SIGTERM do what Ctrl-C does; yield what will list it if it comes."""
-    received: list[int] = []
-
-    def interrupt(number: int, frame: Any) -> None:
-        received.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield received
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 # ---------------------------------------------------------------------- what was typed

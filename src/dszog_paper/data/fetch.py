@@ -52,6 +52,12 @@ def fetch(
         if path:
             _verify(file, read_content(path), str(path))
             return path
+    if folder and not allow_download:
+        raise InputError(
+            f"{file.name} is not in {folder}, the folder that was named, nor in "
+            f"{cache_folder()}. Name the folder that has it: --data FOLDER, or "
+            f"{VARIABLE}=FOLDER. It is published at {file.url}"
+        )
     if not allow_download:
         raise _not_found(file, folder, "and downloads are switched off")
 
@@ -78,7 +84,7 @@ def named_folder(data: Folder | None) -> Path | None:
     if not folder.is_dir():
         raise InputError(
             f"{how} must name a folder with data files, got {str(named)!r}, which is "
-            "none. Correct it, or leave it out to download them."
+            "none. Correct the path, or leave it out."
         )
     return folder
 

@@ -1,0 +1,253 @@
+"""Rows of a LIBSVM or CSV file as a classifier takes them, and the way back by name.
+
+A column of numbers becomes a feature of its name. A column of words becomes a feature
+``name=word`` for each word, 1 where it stands. So the names of a model's features say
+all that is needed to read other files in the same way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dszog._arrays import FloatArray
+from dszog._validation import did_you_mean, printable, shown
+from dszog.errors import InputError
+from dszog.readers import Table, read_csv, read_libsvm
+from dszog.readers.lines import NUMBER
+
+FORMATS = ("auto", "csv", "libsvm")
+MOST_WORDS = 200  # different words in one column
+PACKED = (".gz", ".bz2", ".xz")
+SIGN = "="  # between the name of a column and a word in it
+_NUMBER = re.compile(NUMBER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A file, and how to read it."""
+
+    path: Path
+    format: str = "auto"
+    delimiter: str | None = None
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether the file has named columns."""
+        if self.format != "auto":
+            return self.format == "csv"
+        return self._ending in (".csv", ".tsv")
+
+    def table(self) -> Table:
+        """Return the columns of a CSV file."""
+        usual = "\t" if self._ending == ".tsv" else ","
+        return read_csv(self.path, delimiter=self.delimiter or usual)
+
+    @property
+    def _ending(self) -> str:
+        ends = [end.lower() for end in self.path.suffixes]
+        while ends and ends[-1] in PACKED:
+            ends.pop()
+        return ends[-1] if ends else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """What a model is fitted on, or looked at with."""
+
+    X: Any  # (n, d), dense or sparse
+    y: NDArray[Any]  # (n,)
+    sensitive: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, places: NDArray[np.intp]) -> Rows:
+        """Return some of the rows."""
+        return Rows(
+            X=self.X[places],
+            y=self.y[places],
+            sensitive={name: column[places] for name, column in self.sensitive.items()},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Which columns of a CSV file are features, and what each becomes.
+
+    Parameters
+    ----------
+    words : dict
+        For each column, in order, its words; empty for a column of numbers.
+    """
+
+    words: dict[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, table: Table, used: Sequence[str], categorical: Iterable[str]) -> Self:
+        """Decide what the columns of a table are; refuse those that are mixed."""
+        as_words = set(categorical)
+        found: dict[str, tuple[str, ...]] = {}
+        for name in used:
+            if SIGN in name:
+                raise InputError(
+                    f"{printable(table.file)}: the name of a feature must not have "
+                    f"{SIGN!r} in it, got {shown(name)}. Rename the column, or leave "
+                    "it out: --drop."
+                )
+            texts = table.texts(name).tolist()
+            is_number = [bool(_NUMBER.fullmatch(text)) for text in texts]
+            if name not in as_words and all(is_number):
+                found[name] = ()
+                continue
+            if name not in as_words and any(is_number):
+                row = is_number.index(not is_number[0])
+                raise table.error(
+                    row,
+                    name,
+                    "the column has numbers and words",
+                    f"Correct it, or take all of it as words: --categorical {name}, or "
+                    f"leave it out: --drop {name}.",
+                )
+            words = tuple(sorted(set(texts)))
+            if len(words) > MOST_WORDS:
+                raise InputError(
+                    f"{printable(table.file)}: column {shown(name)} has {len(words):,} "
+                    f"different words, the most is {MOST_WORDS}. Leave it out: --drop "
+                    f"{printable(name)}."
+                )
+            found[name] = words
+        if not found:
+            raise InputError(
+                f"{printable(table.file)}: no column is left to learn from. Drop fewer."
+            )
+        return cls(words=found)
+
+    @classmethod
+    def named(cls, features: Sequence[str]) -> Self:
+        """Return the columns that the features of a model were made of."""
+        words: dict[str, list[str]] = {}
+        for feature in features:
+            name, sign, word = feature.partition(SIGN)
+            listed = words.setdefault(name, [])
+            if sign:
+                listed.append(word)
+        return cls(words={name: tuple(listed) for name, listed in words.items()})
+
+    @property
+    def features(self) -> list[str]:
+        """The names of the features, in order."""
+        return [
+            feature
+            for name, words in self.words.items()
+            for feature in ([f"{name}{SIGN}{word}" for word in words] or [name])
+        ]
+
+    def matrix(self, table: Table) -> tuple[FloatArray, dict[str, int]]:
+        """Return the features of a table, and how many words in each column are new."""
+        missing = [name for name in self.words if name not in table.names]
+        if missing:
+            raise InputError(
+                f"{printable(table.file)}: the model needs the columns "
+                f"{shown(', '.join(self.words), 200)}, got a file without "
+                f"{shown(', '.join(missing), 100)}."
+                f"{did_you_mean(missing[0], table.names)} Give them all."
+            )
+        parts: list[FloatArray] = []
+        new: dict[str, int] = {}
+        for name, words in self.words.items():
+            if not words:
+                parts.append(table.numbers(name)[:, np.newaxis])
+                continue
+            texts = table.texts(name)
+            part = (texts[:, np.newaxis] == np.array(words)).astype(np.float64)
+            n_new = int((part.sum(axis=1) == 0.0).sum())
+            if n_new:
+                new[name] = n_new
+            parts.append(part)
+        return np.concatenate(parts, axis=1), new
+
+
+# ---------------------------------------------------------------------- labelled rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What the columns of a file are to be used for."""
+
+    target: str | None
+    sensitive: tuple[str, ...] = ()
+    use_sensitive: bool = False
+    drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+
+
+def read_csv_rows(
+    table: Table, wanted: Wanted, columns: Columns | None
+) -> tuple[Rows, Columns, dict[str, int]]:
+    """Return the rows of a table; decide about its columns if that is not done yet."""
+    if wanted.target is None:
+        raise InputError(
+            "dszog fit: a CSV file needs --target, got none. Name the column to be "
+            f"predicted: one of {shown(', '.join(table.names), 200)}."
+        )
+    labels = classes_of(table.texts(wanted.target))
+    sensitive = {name: groups_of(table, name) for name in wanted.sensitive}
+    for name in (*wanted.drop, *wanted.categorical):
+        table.texts(name)  # refused if it is not there
+    if columns is None:
+        left_out = {wanted.target, *wanted.drop}
+        if not wanted.use_sensitive:
+            left_out |= set(wanted.sensitive)
+        used = [name for name in table.names if name not in left_out]
+        columns = Columns.of(table, used, wanted.categorical)
+    X, new = columns.matrix(table)
+    return Rows(X=X, y=labels, sensitive=sensitive), columns, new
+
+
+def read_libsvm_rows(path: Path, wanted: Wanted) -> Rows:
+    """Return the rows of a LIBSVM file; sensitive columns are numbers of features."""
+    X, y = read_libsvm(path)
+    sensitive = {}
+    for name in wanted.sensitive:
+        place = int(name) if name.isascii() and name.isdigit() else 0
+        if not 1 <= place <= X.shape[1]:
+            raise InputError(
+                f"{printable(str(path))}: --sensitive names a feature of a LIBSVM file "
+                f"by its number, 1 to {X.shape[1]}, got {shown(name)}. Give a number, "
+                "or a CSV file with names."
+            )
+        column = X[:, [place - 1]].toarray()[:, 0]
+        sensitive[f"feature {place}"] = column
+    whole = y.astype(np.int64)
+    return Rows(X=X, y=whole if (whole == y).all() else y, sensitive=sensitive)
+
+
+def widened(X: Any, width: int) -> Any:
+    """Return sparse rows with zeros for the features that the file did not name."""
+    if X.shape[1] >= width:
+        return X
+    return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+
+
+def classes_of(texts: NDArray[np.str_]) -> NDArray[Any]:
+    """Return labels as whole numbers where all are, else as the words they are."""
+    words = set(texts.tolist())
+    if all(re.fullmatch(r"[+-]?[0-9]{1,15}", word) for word in words):
+        return texts.astype(np.int64)
+    return texts
+
+
+def groups_of(table: Table, name: str) -> NDArray[Any]:
+    """Return a sensitive column as numbers where all are, else as words."""
+    texts = table.texts(name)
+    if all(_NUMBER.fullmatch(text) for text in texts.tolist()):
+        return table.numbers(name)
+    return texts

@@ -1,0 +1,41 @@
+"""How a command speaks, is interrupted, and ends."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+
+from dszog._validation import printable
+
+DONE, FAILED, USAGE, NO_SUCCESS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
+
+
+def say(console: Console, text: str, style: str | None = None) -> None:
+    """Print text in which nothing steers the terminal, whatever it quotes."""
+    console.print(
+        printable(text, keep="\n"),
+        style=style,
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@contextmanager
+def sigterm_as_interrupt() -> Iterator[list[int]]:
+    """Have SIGTERM do what Ctrl-C does; yield what will list it if it comes."""
+    received: list[int] = []
+
+    def interrupt(number: int, frame: Any) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, before)

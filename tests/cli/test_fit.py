@@ -1,0 +1,411 @@
+"""`dszog fit` and `dszog predict`: from a file to a model, and from it to answers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dszog
+
+pytest.importorskip("cyclopts")
+pytest.importorskip("rich")
+pytest.importorskip("sklearn")
+
+from dszog.cli.app import app
+from dszog.learn import FairClassifier, PairwiseClassifier, load
+
+SOURCE = Path(dszog.__file__).parents[1]
+COMMAND = (  # a line of progress at every iteration: it says that the run is under way
+    "import dszog.progress; dszog.progress.LINE_EVERY = 0.0; "
+    "from dszog.cli import main; main()"
+)
+N = 200
+QUICK = ("--max-iterations", "30")
+Run = Callable[..., tuple[int, str, str]]
+
+
+def people(n: int = N, seed: int = 0) -> dict[str, list[str]]:
+    rng = np.random.Generator(np.random.Philox(key=seed))
+    region = rng.choice(["north", "south"], n)
+    merit = rng.normal(size=n)
+    colour = rng.choice(["blue", "red", "a=b"], n)
+    noise = 0.5 * rng.normal(size=n)
+    hired = merit + 0.8 * (region == "north") + noise > 0.4
+    return {
+        "merit": [f"{value:.6f}" for value in merit],
+        "region": region.tolist(),
+        "colour": colour.tolist(),
+        "hired": np.where(hired, "yes", "no").tolist(),
+    }
+
+
+def write_csv(path: str, columns: dict[str, list[str]], delimiter: str = ",") -> None:
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+
+
+def write_libsvm(path: str, columns: dict[str, list[str]]) -> None:
+    lines = [
+        f"{1 if hired == 'yes' else -1} 1:{merit} 2:{int(region == 'north')}\n"
+        for merit, region, hired in zip(
+            columns["merit"], columns["region"], columns["hired"], strict=True
+        )
+    ]
+    Path(path).write_text("".join(lines))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("NO_COLOR", "1")
+    write_csv("people.csv", people())
+    write_csv("test.csv", people(seed=1))
+    write_libsvm("rows", people())
+    return tmp_path
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return what runs `dszog ...` here: exit code, output, errors."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            app(list(words))
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return run
+
+
+FAIR = ("people.csv", "--task", "fair", "--target", "hired", "--sensitive", "region")
+PAIRS = ("people.csv", "--task", "pairwise", "--target", "hired", "--drop", "region")
+
+
+def report(folder: str = "dszog-fit") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(folder, "report.json").read_text())
+    return found
+
+
+# ------------------------------------------------------------------------ what it does
+
+
+def test_the_model_is_that_of_the_classifier(run: Run) -> None:
+    code, said, _ = run("fit", "rows", "--task", "pairwise", "--seed", "5", *QUICK)
+
+    assert code == 0, said
+    columns = people()
+    X = np.column_stack(
+        [
+            np.array(columns["merit"], dtype=float),
+            np.array(columns["region"]) == "north",
+        ]
+    )
+    from scipy.sparse import csr_array
+
+    y = np.where(np.array(columns["hired"]) == "yes", 1, -1)
+    expected = PairwiseClassifier(max_iterations=30, random_state=5)
+    expected.fit(csr_array(X.astype(float)), y)
+    model = load("dszog-fit/model.dszog")
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    np.testing.assert_array_equal(model.classes_, [-1, 1])
+    found = report()
+    assert found["digest"] == expected.result_.digest
+    assert found["train"]["accuracy"] == expected.score(X, y)
+    assert found["train"]["share_violated"] == pytest.approx(
+        expected.certificate_.feasibility.n_violated
+        / expected.certificate_.feasibility.n_constraints,
+        abs=1e-3,
+    )
+    assert "test" not in found
+
+
+def test_words_become_features_and_predict_reads_them_by_name(run: Run) -> None:
+    code, said, _ = run("fit", *PAIRS, "--test", "test.csv", *QUICK)
+    assert code == 0, said
+    found = report()
+    assert found["feature_names"] == [
+        "merit",
+        "colour=a=b",
+        "colour=blue",
+        "colour=red",
+    ]
+    assert found["classes"] == ["no", "yes"]
+
+    columns = people(seed=1)
+    moved = {"colour": columns["colour"], "merit": columns["merit"]}
+    write_csv("moved.csv", moved)
+    one = run("predict", "dszog-fit/model.dszog", "test.csv")
+    other = run("predict", "dszog-fit/model.dszog", "moved.csv")
+    assert one[0] == other[0] == 0
+    assert one[1] == other[1]
+    assert "Not used: region, hired." in one[2]
+    rows = list(csv.DictReader(io.StringIO(one[1])))
+    assert len(rows) == N
+    right = [row["prediction"] for row in rows] == np.array(columns["hired"])
+    assert np.mean(right) == found["test"]["accuracy"] > 0.7
+    assert all((float(r["score"]) > 0) == (r["prediction"] == "yes") for r in rows)
+
+
+def test_groups_are_reported_for_train_and_test_rows(run: Run) -> None:
+    code, said, _ = run("fit", *FAIR, "--holdout", "0.25", "--tolerance", "0.3", *QUICK)
+    found = report()
+
+    assert code == 0, said
+    assert found["constraints_kept"] is True
+    assert (found["train"]["rows"], found["test"]["rows"]) == (150, 50)
+    groups = {(g["column"], g["group"]) for g in found["test"]["groups"]}
+    assert groups == {("", "all"), ("region", "north"), ("region", "south")}
+    page = Path("dszog-fit/report.md").read_text()
+    assert "| region: south | " in page
+    assert "## Certificate" in page
+    assert "region" not in found["feature_names"]  # it is not an input
+    assert isinstance(load("dszog-fit/model.dszog"), FairClassifier)
+
+
+def test_sensitive_columns_can_be_inputs(run: Run) -> None:
+    run("fit", *FAIR, "--use-sensitive", "--tolerance", "0.5", *QUICK)
+    names = report()["feature_names"]
+    assert {"region=north", "region=south"} <= set(names)
+
+    code, said, _ = run(
+        *("fit", "rows", "--task", "fair", "--sensitive", "2", "--use-sensitive"),
+        *("--tolerance", "0.5", "-o", "other", *QUICK),
+    )
+    assert code == 0, said
+    assert report("other")["train"]["groups"][1]["column"] == "feature 2"
+
+
+def test_the_same_seed_holds_out_the_same_rows(run: Run) -> None:
+    for name in ("a", "b"):
+        run("fit", *PAIRS, "--holdout", "0.5", "--seed", "3", "-o", name, *QUICK)
+    one, other = report("a"), report("b")
+    assert one["digest"] == other["digest"]
+    assert one["test"] == other["test"]
+    share = one["test"]["positive_rows"] / one["test"]["rows"]
+    assert share == pytest.approx(one["train"]["positive_rows"] / 100, abs=0.02)
+
+
+def test_a_word_that_is_new_to_the_model_is_told(run: Run) -> None:
+    run("fit", *PAIRS, *QUICK)
+    columns = people(3)
+    columns["colour"][1] = "teal"
+    write_csv("new.csv", columns)
+    code, said, told = run("predict", "dszog-fit/model.dszog", "new.csv")
+
+    assert code == 0
+    assert said.count("\n") == 4
+    assert "1 rows have a word in column 'colour' that is new" in told
+
+
+def test_predictions_go_to_a_file(run: Run) -> None:
+    run("fit", "rows", "--task", "pairwise", *QUICK)
+    straight = run("predict", "dszog-fit/model.dszog", "rows")[1]
+    code, said, _ = run("predict", "dszog-fit/model.dszog", "rows", "-o", "out.csv")
+
+    assert (code, said) == (0, "")
+    assert Path("out.csv").read_text() == straight
+    assert straight.splitlines()[0] == "prediction,score"
+    assert {line.split(",")[0] for line in straight.splitlines()[1:]} == {"-1", "1"}
+
+
+def test_other_delimiters_and_packed_files_are_read(run: Run) -> None:
+    import gzip
+
+    write_csv("people.tsv", people(), delimiter="\t")
+    Path("people.tsv.gz").write_bytes(gzip.compress(Path("people.tsv").read_bytes()))
+    words = ("--task", "pairwise", "--target", "hired", *QUICK)
+    for number, name in enumerate(("people.csv", "people.tsv", "people.tsv.gz")):
+        assert run("fit", name, *words, "-o", str(number))[0] == 0
+    assert report("0")["digest"] == report("1")["digest"] == report("2")["digest"]
+
+
+def test_constraints_that_are_not_kept_exit_with_3_where_they_have_to_be(
+    run: Run,
+) -> None:
+    code, said, _ = run("fit", *PAIRS, *QUICK, "-o", "a")
+    assert code == 0
+    assert "not all are kept" in said
+    for number, more in enumerate((("--penalty", "auto"), ("--constraint-tol", "0"))):
+        code, said, _ = run("fit", *PAIRS, *more, *QUICK, "-o", f"b{number}")
+        assert code == 3
+        assert said.startswith("No success: the model does not keep the constraints.")
+        assert report(f"b{number}")["success"] is False
+
+
+# ------------------------------------------------------------------------ wrong usage
+
+WRONG_FIT: list[tuple[list[str], str]] = [
+    (["none.csv", "--task", "pairwise", "--target", "y"], "the file cannot be read"),
+    (["people.csv", "--task", "pairwise"], "needs --target, got none. Name the column"),
+    ([*PAIRS[:4], "hierd"], "there is no column 'hierd'. Did you mean 'hired'"),
+    ([*PAIRS, "--drop", "ragion"], "Did you mean 'region'"),
+    ([*PAIRS, "--sensitive", "region"], "--sensitive goes with --task fair"),
+    ([*PAIRS, "--tolerance", "0.1"], "--tolerance goes with --task fair, got --task"),
+    ([*PAIRS, "--bins", "3"], "--bins goes with --task fair"),
+    ([*FAIR, "--margin", "0.1"], "--margin goes with --task pairwise, got --task fair"),
+    ([*FAIR[:5]], "--task fair needs --sensitive, got none"),
+    ([*PAIRS, "--loss", "logistik"], "Did you mean 'logistic'"),
+    ([*FAIR, "--constraint", "equalised_odds"], "Did you mean 'equalized_odds'"),
+    ([*PAIRS, "--penalty", "much"], "--penalty takes a number or auto, got 'much'"),
+    ([*PAIRS, "--alpha", "-1"], "'alpha' parameter .* Got -1.0 instead"),
+    ([*PAIRS, "--max-iterations", "0"], "'max_iterations' parameter"),
+    ([*PAIRS, "--holdout", "1.5"], "--holdout must lie between 0 and 1, got 1.5. Try"),
+    ([*PAIRS, "--holdout", "0.001"], "must leave rows on both sides"),
+    ([*PAIRS, "--holdout", "0.2", "--test", "rows"], "got both --test and --holdout"),
+    ([*PAIRS, "--seed", "-1"], "--seed must lie between 0 and"),
+    ([*PAIRS, "-o", "rows"], "--output must be a folder, got the file rows"),
+    (
+        ["rows", "--task", "pairwise", "--target", "y"],
+        "--target names a column of a CS",
+    ),
+    (["rows", "--task", "fair", "--sensitive", "2"], "without --use-sensitive"),
+    (
+        ["rows", "--task", "fair", "--use-sensitive", "--sensitive", "9"],
+        "by its number, 1 to 2, got '9'",
+    ),
+    (["people.csv", "--task", "pairwise", "--format", "libsvm"], "line 1, column 1"),
+    (["mixed.csv", *PAIRS[1:5]], "line 4, column 'merit': the column has numbers and"),
+    (["three.csv", *PAIRS[1:5]], r"two classes to train on, got \['maybe', 'no', 'yes"),
+    (["many.csv", *PAIRS[1:5]], "'name' has 201 different words, the most is 200"),
+    (["sign.csv", *PAIRS[1:5]], "must not have '=' in it, got 'a=b'. Rename"),
+    ([*PAIRS, "--test", "three.csv"], r"classes \['no', 'yes'\], got \['maybe'\]"),
+]
+
+
+@pytest.fixture
+def odd_files(folder: Path) -> None:
+    columns = people(5)
+    columns["merit"][2] = "?"
+    write_csv("mixed.csv", columns)
+    columns = people()
+    columns["hired"][7] = "maybe"
+    write_csv("three.csv", columns)
+    columns = people(201)
+    write_csv("many.csv", {"name": [f"n{i}" for i in range(201)], **columns})
+    write_csv("sign.csv", {"a=b": columns["merit"], **columns})
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"), WRONG_FIT, ids=[" ".join(w) for w, _ in WRONG_FIT]
+)
+def test_wrong_usage_is_one_line_and_writes_nothing(
+    run: Run, odd_files: None, words: list[str], complaint: str
+) -> None:
+    code, said, _ = run("fit", *words)
+
+    assert code == 2, said
+    assert re.search(complaint, said), said
+    assert said.count("\n") == 1
+    assert not Path("dszog-fit").exists()
+
+
+def test_a_model_is_replaced_only_if_that_is_asked_for(run: Run) -> None:
+    run("fit", "rows", "--task", "pairwise", *QUICK)
+    before = Path("dszog-fit/model.dszog").read_bytes()
+    code, said, _ = run("fit", "rows", "--task", "pairwise", "--seed", "1", *QUICK)
+    assert code == 2
+    assert "is there already" in said
+    assert Path("dszog-fit/model.dszog").read_bytes() == before
+
+    words = ("rows", "--task", "pairwise", "--seed", "1", "--overwrite")
+    assert run("fit", *words, *QUICK)[0] == 0
+    assert Path("dszog-fit/model.dszog").read_bytes() != before
+
+
+def test_without_scikit_learn_the_extra_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("dszog.learn")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    for words in (["fit", *PAIRS], ["predict", "model", "rows"]):
+        code, said, told = run(*words)
+        assert code == 2
+        assert 'pip install "dszog[learn]"' in said + told
+        assert (said + told).count("\n") == 1
+
+
+def test_predict_refuses_what_does_not_fit_the_model(run: Run) -> None:
+    run("fit", *PAIRS, *QUICK, "-o", "named")
+    run("fit", "rows", "--task", "pairwise", *QUICK, "-o", "numbered")
+    columns = people(3)
+    write_csv("less.csv", {"merits": columns["merit"], "colour": columns["colour"]})
+    write_csv("words.csv", {"merit": ["a", "b"], "colour": ["red", "red"]})
+    Path("wide").write_text("1 1:2 7:1\n")
+    Path("damaged").write_bytes(Path("named/model.dszog").read_bytes()[:-3])
+    named, numbered = "named/model.dszog", "numbered/model.dszog"
+    for words, complaint in [
+        ((named, "less.csv"), "got a file without 'merit'. Did you mean 'merits'"),
+        ((named, "words.csv"), "line 2, column 'merit': a finite number belongs here"),
+        ((named, "rows"), "fitted on a CSV file with the columns 'merit, colour', got"),
+        ((numbered, "people.csv"), "fitted on a LIBSVM file with 2 numbered features"),
+        ((numbered, "wide"), "the model has 2 features, got a file with 7. Give rows"),
+        (("rows", "rows"), "'rows' is no model that can be used"),
+        (("damaged", "people.csv"), "'damaged' is no model that can be used"),
+        (("nothing", "people.csv"), "'nothing' cannot be read"),
+        ((named, "nothing.csv"), "the file cannot be read"),
+        ((named, "people.csv", "-o", "."), "--output must be a file, got the folder"),
+        ((named, "people.csv", "-o", "no/p.csv"), "the folder of --output .* not ther"),
+    ]:
+        code, said, told = run("predict", *words)
+        assert (code, said) == (2, ""), words
+        assert re.search(complaint, told), told
+        assert told.count("\n") == 1
+
+
+def test_names_of_columns_do_not_steer_the_terminal(run: Run) -> None:
+    columns = people(30)
+    columns["evil\x1b[31m"] = columns.pop("colour")
+    columns["hired"][:2] = ["yes", "no"]
+    write_csv("evil.csv", columns)
+    code, said, _ = run("fit", "evil.csv", *PAIRS[1:5], *QUICK)
+    assert code == 0, said
+    page = Path("dszog-fit/report.md").read_text()
+    out = run("predict", "dszog-fit/model.dszog", "people.csv")
+    assert out[0] == 2
+    assert "\x1b" not in said + page + out[2]
+
+
+# ------------------------------------------------------------------------- interrupted
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
+)
+def test_an_interrupt_keeps_the_best_model_so_far(number: int, code: int) -> None:
+    env = os.environ | {"PYTHONPATH": str(SOURCE), "DSZOG_KERNELS": "numpy"}
+    words = ("fit", "rows", "--task", "pairwise", "--max-iterations", "100000000")
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", COMMAND, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+    )
+    assert process.stderr is not None
+    while "iteration 3 " not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(number)
+    out, err = process.communicate(timeout=120)
+
+    assert process.returncode == code, err
+    assert out.startswith("Interrupted. This is the best model so far.")
+    found = report()
+    assert found["status"] == "INTERRUPTED"
+    assert found["success"] is False
+    assert load("dszog-fit/model.dszog").n_iter_ == found["iterations"] > 0
