@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "certificate": HELPERS | PARTS | {"query", "sampling", "stationarity"},
     "failures": HELPERS | {"query"},
     "run": BELOW_RUN,
-    "io": BELOW_RUN,
+    "io": BELOW_RUN | {"checkpoint", "fingerprint"},
     "calls": HELPERS,
     "rows": HELPERS,
     "constraints": HELPERS | {"query", "calls", "rows"},
@@ -91,7 +91,7 @@ UNSAFE = {"pickle", "marshal", "shelve", "joblib", "dill", "cloudpickle", "rando
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
 SENDS_FUNCTIONS = "dszog.evaluators._parcel"  # to workers the user asked for
 FORKS = "dszog.evaluators._nursery"  # workers that must not share one random state
-READING = {"readers", "checkpoint", "snapshot", "fingerprint"}  # of anybody's files
+READING = {"readers", "checkpoint", "snapshot", "fingerprint", "io"}  # of anybody's files
 UNSAFE_IN_READING = {
     *("ast", "builtins", "code", "codeop", "copyreg", "ctypes", "http", "imp"),
     *("importlib", "multiprocessing", "pkgutil", "runpy", "shutil", "socket", "ssl"),

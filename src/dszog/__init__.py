@@ -19,6 +19,7 @@ from dszog.errors import (
     SubproblemError,
 )
 from dszog.evaluators import EVALUATORS
+from dszog.io import load_state, save_state
 from dszog.methods import (
     DSZOG,
     FCGS,
@@ -76,5 +77,7 @@ __all__ = [
     "SubproblemError",
     "TheoremConstants",
     "certify",
+    "load_state",
     "minimize",
+    "save_state",
 ]
