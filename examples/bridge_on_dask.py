@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import time
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,8 @@ nodes = np.array([(i, h) for h in (0.0, HEIGHT) for i in range(N_PANELS + 1)], f
 low, high = np.arange(N_PANELS + 1), np.arange(N_PANELS + 1) + N_PANELS + 1
 members = np.array(
     [
-        *zip(low[:-1], low[1:], strict=True),
-        *zip(high[:-1], high[1:], strict=True),
+        *pairwise(low),
+        *pairwise(high),
         *zip(low, high, strict=True),
         *zip(low[:-1], high[1:], strict=True),
         *zip(high[:-1], low[1:], strict=True),
@@ -120,7 +121,8 @@ bridge = dszog.Simulator(run, n=N_PLACES * (n_members + 1), width=n_members)
 #
 # The workers of a cluster are processes, which read this file: whatever starts them has
 # to stand under ``if __name__ == "__main__"``. A small batch of scenarios is enough for
-# each step. The same seed gives the same bridge, to the bit, with any number of workers.
+# each step. The same seed gives the same bridge, to the bit, whatever the number of
+# workers.
 
 OPTIONS = {
     "step_size": 0.03,
@@ -167,7 +169,9 @@ def draw(designs: dict[str, Any]) -> None:
     figure, axes = plt.subplots(len(designs), 1, figsize=(8, 5), layout="constrained")
     colours = plt.get_cmap("turbo")
     for axis, (title, x) in zip(axes, designs.items(), strict=True):
-        for (a, b), area, strain in zip(members, areas(x), worst_strain(x), strict=True):
+        for (a, b), area, strain in zip(
+            members, areas(x), worst_strain(x), strict=True
+        ):
             ends = nodes[[a, b]].T
             axis.plot(*ends, color=colours(0.95 * min(strain, 1.0)), lw=20 * area)
         axis.plot([0, N_PANELS], [-0.06, -0.06], "k^", ms=9)
@@ -180,8 +184,8 @@ def draw(designs: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     print(
-        f"Data: a made-up bridge, {n_members} members, {n_variables} variables, {bridge.n:,} "
-        f"scenarios, {len(bridge.constraints):,} limits"
+        f"Data: a made-up bridge, {n_members} members, {n_variables} variables, "
+        f"{bridge.n:,} scenarios, {len(bridge.constraints):,} limits"
     )
     with (
         LocalCluster(
@@ -197,8 +201,8 @@ if __name__ == "__main__":
     print(f"{result.nfev + result.ncev:,} runs of the simulator by two workers")
     verdict = "feasible" if result.success else "not feasible"
     print(
-        f"Verdict: {verdict}, the bridge has {100 * result.fun:.0f} % of the mass at the "
-        f"start and bears every place of the lorry with any member missing, to within "
-        f"{100 * result.maxcv:.1f} % of its strength."
+        f"Verdict: {verdict}, the bridge has {100 * result.fun:.0f} % of the mass at "
+        f"the start and bears every place of the lorry with any member missing, to "
+        f"within {100 * result.maxcv:.1f} % of its strength."
     )
     draw({"start: all alike": start, f"found: {100 * result.fun:.0f} %": result.x})

@@ -87,7 +87,9 @@ if os.environ.get("DSZOG_DATA"):
     train, test = adult("train"), adult("test")
 else:
     train, test = generated(3000, seed=0), generated(3000, seed=1)
-print(f"Data: {train.name}, {len(train.y):,} rows to learn from, {len(test.y):,} to test")
+print(
+    f"Data: {train.name}, {len(train.y):,} rows to learn from, {len(test.y):,} to test"
+)
 
 # %%
 # The metric
@@ -115,9 +117,9 @@ def gain(scores: Any, census: Census) -> float:
 # Three models
 # ------------
 #
-# The first knows neither metric nor fairness; the second is fair, with an ordinary loss;
-# the third is fair and has the metric for its loss. On steps a small difference is
-# usually 0: ``radius`` says how far apart the points lie that are compared.
+# The first knows neither metric nor fairness; the second is fair, with an ordinary
+# loss; the third is fair and has the metric for its loss. On steps a small difference
+# is usually 0: ``radius`` says how far apart the points lie that are compared.
 
 models: dict[str, Any] = {
     "plain": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
@@ -175,7 +177,7 @@ print(
 
 def draw() -> None:
     """Draw the rates of every group, a row for each model."""
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="tight")
+    _, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="tight")
     markers = dict(zip(COLUMNS, "os^", strict=True))
     for axis, rate, title in zip(
         axes,

@@ -48,8 +48,8 @@ def paths(points: Any) -> Any:
 # ----------------------
 #
 # Constraint ``j`` is the pair ``divmod(j, N_TREES)`` of a place and a tree: the tree's
-# radius and a clearance, less the distance, in units of 0.1: the method expects values of
-# order one. The gradient is written down below.
+# radius and a clearance, less the distance, in units of 0.1: the method expects values
+# of order one. The gradient is written down below.
 
 trees = np.c_[rng.uniform(0.3, 3.7, N_TREES), rng.uniform(-0.9, 0.9, N_TREES)]
 radii = rng.uniform(0.04, 0.11, N_TREES)
@@ -85,7 +85,7 @@ for k in range(N_CONTROL - 1):
     step[k, 2 * k], step[k, 2 * k + 2] = 1.0, -1.0
 onward = dszog.Constraints.linear(step, np.full(N_CONTROL - 1, -0.1))
 constraints = dszog.Constraints.concat(clear, onward)
-print(f"Data: a generated wood; {len(constraints):,} constraints, {2 * N_CONTROL} variables")
+print(f"Data: a generated wood; {2 * N_CONTROL} variables, {constraints!r}")
 print(f"Gradients of the constraints: {constraints.has_jacobian}")
 
 # %%
@@ -147,8 +147,8 @@ best = results["gradients given"]
 print(best.certificate)
 verdict = "feasible" if best.success else "not feasible"
 print(
-    f"Verdict: {verdict}, the path keeps {CLEARANCE} from all {N_TREES} trees, to within "
-    f"{best.maxcv * UNIT:.3f}, at every one of {N_PLACES} places."
+    f"Verdict: {verdict}, the path keeps {CLEARANCE} from all {N_TREES} trees, to "
+    f"within {best.maxcv * UNIT:.3f}, at every one of {N_PLACES} places."
 )
 
 # %%
@@ -170,7 +170,13 @@ def draw() -> None:
     axis.plot(*paths([straight])[0].T, "k:", label="straight on")
     for (name, result), style in zip(results.items(), ("C3-", "C1--"), strict=True):
         axis.plot(*paths([result.x])[0].T, style, lw=2, label=name)
-    axis.set(xlim=(-0.1, 4.1), ylim=(-1.05, 1.05), aspect="equal")
+    axis.set(
+        xlabel="east",
+        ylabel="north",
+        xlim=(-0.1, 4.1),
+        ylim=(-1.05, 1.05),
+        aspect="equal",
+    )
     axis.legend(loc="lower right", framealpha=0.9)
 
 

@@ -2,8 +2,8 @@
 Ask and tell by hand, for a laboratory
 ======================================
 
-Sometimes no function can be called: a person mixes eight glasses in the morning and
-reads eight meters in the evening. The method then says what it wants to know, and waits.
+Sometimes no function can be called: a person mixes seven glasses in the morning and
+reads the meters in the evening. The method says what it wants to know, and waits.
 
 You will learn how to run a method yourself with ``init``, ``ask`` and ``tell``, how to
 make its replies from measurements, and how to keep everything on disk from one day to
@@ -56,8 +56,8 @@ METHOD = dszog.DSZOG(
 # The notebook
 # ------------
 #
-# ``ask`` gives queries: points, and which losses and constraints are wanted there. As it
-# gives the same ones whenever it is asked, only what was measured has to be kept. A
+# ``ask`` gives queries: points, and which losses and constraints are wanted there. It
+# gives the same ones whenever it is asked, so only what was measured has to be kept. A
 # glass gives all values at once, so each point is one line of a table.
 
 
@@ -188,13 +188,14 @@ print(
 
 def draw() -> None:
     """Draw the colour and the worst place, day by day."""
-    figure, axis = plt.subplots(figsize=(7, 3.6), layout="tight")
+    _, axis = plt.subplots(figsize=(7, 3.6), layout="tight")
     days = np.arange(len(track))
     axis.plot(days, [row[0] for row in track], "C0o-", label="difference of colour")
     worst = [row[1:].max() for row in track]
     axis.plot(days, worst, "C3s-", label="worst place, above its limit")
     axis.axhline(0.0, color="black", lw=1)
     axis.axhspan(TOLERANCE, 1.0, color="C3", alpha=0.1)
+    axis.text(29.5, 0.72, "too thick", color="C3", ha="right")
     axis.set(xlabel="day", ylabel="true value", ylim=(-0.8, 0.8))
     axis.legend()
 

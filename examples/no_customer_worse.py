@@ -33,8 +33,8 @@ DIM = N_HIDDEN * (N_FEATURES + 2) + 1
 # Customers, newcomers, and a network
 # -----------------------------------
 #
-# The network has one hidden layer. ``points`` holds a row of weights for each of several
-# networks: the library asks for a few nearby ones at a time.
+# The network has one hidden layer. ``points`` holds a row of weights for each of
+# several networks: the library asks for a few nearby ones at a time.
 
 rng = np.random.default_rng(0)
 m, n_new = int(os.environ.get("CUSTOMERS", "20000")), 2000
@@ -103,8 +103,8 @@ print(result.message)
 # The verdict
 # -----------
 #
-# Beside it, what happens without the promise: the network is fitted to the newcomers and
-# the customers are left to their fate.
+# Beside it, what happens without the promise: the network is fitted to the newcomers
+# and the customers are left to their fate.
 
 careless = trained(X_new[:1000], y_new[:1000], old)
 candidates = {"old": old, "careless": careless, "careful": result.x}
@@ -129,7 +129,7 @@ print(
 
 def draw() -> None:
     """Draw how many customers change by how much."""
-    figure, axis = plt.subplots(figsize=(7, 3.8), layout="tight")
+    _, axis = plt.subplots(figsize=(7, 3.8), layout="tight")
     bins = np.linspace(-0.6, 1.2, 91)
     for name, colour in (("careless", "C1"), ("careful", "C0")):
         axis.hist(changes[name], bins, color=colour, alpha=0.7, label=name)

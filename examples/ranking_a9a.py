@@ -120,15 +120,15 @@ print(
 
 def draw() -> None:
     """Draw the scores of both classes, of logistic regression and of the best."""
-    figure, axes = plt.subplots(2, 1, figsize=(7, 4.6), sharex=True, layout="tight")
-    for axis, name, title in zip(
-        axes, ("logistic", best), ("logistic regression", f"penalty {best}"), strict=True
-    ):
+    _, axes = plt.subplots(2, 1, figsize=(7, 4.6), sharex=True, layout="tight")
+    titles = {"logistic": "logistic regression", best: f"penalty {best}"}
+    for axis, (name, title) in zip(axes, titles.items(), strict=False):
         scores = found[name].scores - np.median(found[name].scores)
-        for mine, colour, label in ((~positive, "C1", "negative"), (positive, "C0", "positive")):
-            axis.hist(scores[mine], 60, density=True, color=colour, alpha=0.6, label=label)
-        for edge, colour in ((scores[positive].min(), "C0"), (scores[~positive].max(), "C1")):
-            axis.axvline(edge, color=colour, ls="--")
+        low, high = scores[~positive], scores[positive]
+        axis.hist(low, 60, density=True, color="C1", alpha=0.6, label="negative")
+        axis.hist(high, 60, density=True, color="C0", alpha=0.6, label="positive")
+        axis.axvline(high.min(), color="C0", ls="--")
+        axis.axvline(low.max(), color="C1", ls="--")
         axis.set(title=f"{title}: worst pair {found[name].worst:.2f}", ylabel="density")
     axes[0].legend()
     axes[1].set_xlabel("score, in standard deviations")

@@ -61,6 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checker": BELOW_DOORS,
     "verdict": BELOW_RUN,
     "readers": HELPERS,
+    "hints": HELPERS,
     "accounting": HELPERS | PARTS | {"query", "methods", "evaluators"},
     "feasible_set": BELOW_RUN | {"constraints", "problem"},
     "checkpoint": BELOW_RUN,
@@ -69,7 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "snapshot": BELOW_DOORS | SAVING | {"accounting"},
     "solver": BELOW_DOORS | CHECKING | SAVING | {"accounting"},
     "certify": BELOW_DOORS | CHECKING,
-    "minimize": BELOW_DOORS | SAVING | {"solver", "progress", "feasible_set"},
+    "minimize": BELOW_DOORS | SAVING | {"solver", "progress", "feasible_set", "hints"},
     "learn": BELOW_DOORS | DOORS | {"rows"},
     "__init__": BELOW_DOORS | DOORS,
     "cli": BELOW_DOORS | DOORS | {"learn", "__init__"},
@@ -91,7 +92,13 @@ UNSAFE = {"pickle", "marshal", "shelve", "joblib", "dill", "cloudpickle", "rando
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
 SENDS_FUNCTIONS = "dszog.evaluators._parcel"  # to workers the user asked for
 FORKS = "dszog.evaluators._nursery"  # workers that must not share one random state
-READING = {"readers", "checkpoint", "snapshot", "fingerprint", "io"}  # of anybody's files
+READING = {
+    "readers",
+    "checkpoint",
+    "snapshot",
+    "fingerprint",
+    "io",
+}  # of anybody's files
 UNSAFE_IN_READING = {
     *("ast", "builtins", "code", "codeop", "copyreg", "ctypes", "http", "imp"),
     *("importlib", "multiprocessing", "pkgutil", "runpy", "shutil", "socket", "ssl"),
