@@ -164,7 +164,10 @@ def worst_strain(x: Any) -> Any:
 
 def draw(designs: dict[str, Any]) -> None:
     """Draw bridges below each other."""
-    import matplotlib.pyplot as plt  # here: the workers need none of it
+    # Here, as the workers need none of it.
+    import matplotlib.pyplot as plt
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
 
     figure, axes = plt.subplots(len(designs), 1, figsize=(8, 5), layout="constrained")
     colours = plt.get_cmap("turbo")
@@ -177,7 +180,7 @@ def draw(designs: dict[str, Any]) -> None:
         axis.plot([0, N_PANELS], [-0.06, -0.06], "k^", ms=9)
         axis.set(title=title, aspect="equal", xlim=(-0.3, N_PANELS + 0.3))
         axis.set_axis_off()
-    shades = plt.cm.ScalarMappable(plt.Normalize(0, 1 / 0.95), colours)
+    shades = ScalarMappable(Normalize(0, 1 / 0.95), colours)
     figure.colorbar(shades, ax=axes, label="worst strain, of what it bears", shrink=0.8)
     plt.show()
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.patches import Circle
 from scipy.interpolate import BSpline
 
 import dszog
@@ -166,7 +167,7 @@ def draw() -> None:
     )  # fmt: skip
     figure.colorbar(image, label="wind to the east", shrink=0.8)
     for (x, y), radius in zip(trees, radii, strict=True):
-        axis.add_patch(plt.Circle((x, y), radius, color="darkgreen", alpha=0.8))
+        axis.add_patch(Circle((x, y), radius, color="darkgreen", alpha=0.8))
     axis.plot(*paths([straight])[0].T, "k:", label="straight on")
     for (name, result), style in zip(results.items(), ("C3-", "C1--"), strict=True):
         axis.plot(*paths([result.x])[0].T, style, lw=2, label=name)

@@ -148,10 +148,10 @@ def person(points: Any) -> Any:
 # -----------
 
 track, n_glasses = [], 0
+state = METHOD.init(np.full(3, 0.2), SIZE, seed=0)
 with tempfile.TemporaryDirectory() as place:  # a folder of the laboratory
     folder = Path(place)
-    first = METHOD.init(np.full(3, 0.2), SIZE, seed=0)
-    dszog.save_state(folder / "method.state", METHOD, first)
+    dszog.save_state(folder / "method.state", METHOD, state)
     for day in range(30):
         wanted = morning(folder)
         n_glasses += len(wanted)

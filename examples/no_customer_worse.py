@@ -130,7 +130,7 @@ print(
 def draw() -> None:
     """Draw how many customers change by how much."""
     _, axis = plt.subplots(figsize=(7, 3.8), layout="tight")
-    bins = np.linspace(-0.6, 1.2, 91)
+    bins = np.linspace(-0.6, 1.2, 91).tolist()
     for name, colour in (("careless", "C1"), ("careful", "C0")):
         axis.hist(changes[name], bins, color=colour, alpha=0.7, label=name)
     axis.axvline(SLACK, color="black", lw=1)

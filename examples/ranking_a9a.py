@@ -88,9 +88,9 @@ found: dict[str, Ranking] = {}
 plain = LogisticRegression(max_iter=2000).fit(train.X, train.y)
 found["logistic"] = ranking(plain.coef_[0])
 steps = 5000 if train.n_rows > 10_000 else 1000  # the worst of more pairs is rarer
+model = PairwiseClassifier(max_iterations=steps, random_state=0)
 for penalty in (0.003, 0.03, 0.1):
-    model = PairwiseClassifier(penalty=penalty, max_iterations=steps, random_state=0)
-    model.fit(train.X, train.y)
+    model.set_params(penalty=penalty).fit(train.X, train.y)
     found[f"{penalty:g}"] = ranking(model.coef_[0])
 print("penalty   worst reversed pair  pairs reversed  area under the curve (test)")
 for name, row in found.items():

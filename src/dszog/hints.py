@@ -79,7 +79,7 @@ def about_option(name: str, options: Iterable[str], arguments: Iterable[str]) ->
     if name in ELSEWHERE:
         return f" {ELSEWHERE[name]}"
     if RENAMED.get(name, name) in set(arguments):
-        return f" It is an argument of its own: {RENAMED.get(name, name)}=... ."
+        return f" Give it to minimize itself: {RENAMED.get(name, name)}=..."
     return did_you_mean(name, options)
 
 

@@ -17,7 +17,7 @@ def main(example: str, folder: str) -> None:
     def keep(*_: Any, **__: Any) -> None:
         """Stay with the figures: there is nobody to show them to."""
 
-    plt.show = keep  # type: ignore[assignment]  # on some systems it warns
+    plt.show = keep  # on some systems it warns
     sys.argv = [example]
     runpy.run_path(example, run_name="__main__")
     for number in plt.get_fignums():
