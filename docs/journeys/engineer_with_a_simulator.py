@@ -113,7 +113,7 @@ def travel() -> None:
         dszog.minimize(flaky, START, max_iterations=100, **QUICK)
 
     with journey.step(
-        "on_failure='resample': they are left out, and never called safe"
+        "on_failure='resample': too much fails, and nothing is called safe"
     ):
         result = dszog.minimize(
             flaky, START, max_iterations=100, on_failure="resample", **QUICK

@@ -53,11 +53,11 @@ def objective(x: Any) -> float:
 
 
 with journey.mistake(
-    "their function of one rule goes into Constraints(...), which asks for many at once",
+    "their function of one rule goes into Constraints(...)",
     dszog.EvaluationError,
     "at iteration 0",
 ):
-    dszog.minimize(objective, [0, 0], dszog.Constraints(rule, 3000), seed=0)
+    dszog.minimize(objective, [0, 0], dszog.Constraints(rule, 3000), seed=0)  # type: ignore[arg-type]
 
 with journey.mistake("they forget to say how many rules there are", TypeError, "'m'"):
     dszog.Constraints.from_function(rule)  # type: ignore[call-arg]

@@ -38,7 +38,7 @@ with journey.mistake(
     FairClassifier(max_iterations=100).fit(X[train], hired[train])
 
 with journey.mistake("the groups as a third argument", TypeError, "positional"):
-    FairClassifier().fit(X[train], hired[train], group[train])  # type: ignore[misc]
+    FairClassifier().fit(X[train], hired[train], group[train])  # type: ignore[call-arg]
 
 with journey.mistake(
     "a parameter of which there is none", TypeError, "unexpected keyword", "n_jobs"

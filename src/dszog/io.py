@@ -79,9 +79,9 @@ def save_state(path: str | PathLike[str], method: Method, state: Any) -> None:
         write_whole(where, pack(facts, [tree, *arrays], VERSION))
     except CheckpointWriteError as error:
         raise CheckpointWriteError(
-            f"The state {printable(str(where))!r} could not be written "
-            f"({error.__cause__}). An earlier one of that name is as it was. Give a "
-            "folder that is there and has room."
+            f"The state {printable(str(where))!r} could not be written; an earlier one "
+            "of that name is as it was. Give a folder that is there, is yours and has "
+            "room."
         ) from error
 
 

@@ -99,13 +99,14 @@ class Simulator:
 
     def _flat(self, x: FloatArray, scenario: int) -> FloatArray:
         returned = self._run(x, scenario)
-        if not (isinstance(returned, (tuple, list)) and len(returned) == 2):
+        try:
+            loss, limits = returned
+        except (TypeError, ValueError):
             raise EvaluationError(
                 f"The simulator returned {shown(returned)} for scenario {scenario}, "
                 f"expected a pair: the loss and {self.width} limits. Return "
                 "(loss, limits)."
-            )
-        loss, limits = returned
+            ) from None
         return np.append(
             as_vector(loss, 1, (scenario,)), as_vector(limits, self.width, (scenario,))
         )
