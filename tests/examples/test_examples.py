@@ -107,7 +107,7 @@ def test_the_worst_pair_is_less_reversed(tmp_path: Path) -> None:
     assert "Verdict: not feasible" in ran.output  # and says so
     worst = [ran.row(name)[-3] for name in ("logistic", "0.003", "0.03", "0.1")]
     assert worst[-1] < 0.5 * worst[0]
-    assert worst == sorted(worst, reverse=True)
+    assert worst[1:] == sorted(worst[1:], reverse=True)  # as the penalty grows
     assert len(ran.pictures) == 1
 
 
