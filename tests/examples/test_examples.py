@@ -130,7 +130,7 @@ def test_the_bridge_is_lighter_and_bears_all(tmp_path: Path) -> None:
     ran = run("bridge_on_dask", tmp_path)
 
     assert ran.output.count("Data: a made-up bridge") == 1  # and not by each worker
-    assert "416 scenarios, 12,896 limits" in ran.output
+    assert "286 scenarios, 6,006 limits" in ran.output
     assert "Verdict: feasible" in ran.output
     assert ran.number(r"has (\d+) % of the mass") < 80
     assert len(ran.pictures) == 1
