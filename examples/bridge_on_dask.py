@@ -126,7 +126,7 @@ bridge = dszog.Simulator(run, n=N_PLACES * (n_members + 1), width=n_members)
 
 OPTIONS = {
     "step_size": 0.05,
-    "penalty": 30.0,
+    "penalty": 50.0,
     "loss_batch": 1,  # the mass is the same in all scenarios
     "constraint_batch": 16,
     "dual_batch": 100,

@@ -49,5 +49,10 @@ def test_a_journey_arrives(name: str) -> None:
 
 def test_the_table_lists_every_journey_with_its_steps() -> None:
     table = (JOURNEYS / "index.md").read_text("utf-8")
-    for name in NEEDS:
-        assert f"`{name}.py`" in table
+    rows = dict(re.findall(r"\| `(\w+)\.py` \|.*?\| (\d+ \| \d+) \|", table))
+    assert set(rows) == set(NEEDS)
+    for name, counts in rows.items():
+        text = (JOURNEYS / f"{name}.py").read_text("utf-8")
+        n_mistakes = text.count("with journey.mistake(")
+        n_steps = text.count("with journey.step(") + n_mistakes
+        assert counts == f"{n_steps} | {n_mistakes}", name
