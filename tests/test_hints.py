@@ -71,9 +71,8 @@ def test_a_simulator_that_returns_no_pair_is_told_so(returned: Any) -> None:
 
 
 def test_an_answer_that_is_no_reply_is_refused() -> None:
-    problem = dszog.Problem(
-        lambda x: x @ x, dszog.Constraints.linear(np.eye(2), 1.0), 2
-    )
+    constraints = dszog.Constraints.linear(np.eye(2), 1.0)
+    problem = dszog.Problem(never, constraints, 2)
     method = dszog.DSZOG()
     state = method.init(np.zeros(2), problem.size, 0)
     wrong: list[Any] = [np.zeros(3)]
