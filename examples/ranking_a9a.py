@@ -50,16 +50,16 @@ print(f"Data: {train.name}, {train.n_rows:,} rows, {len(pairs):,} pairs")
 # A ranking, looked at closely
 # ----------------------------
 #
-# What all pairs say about a linear model follows from sorting its scores. The worst
-# reversed pair is given in standard deviations of the scores, so that nothing is gained
-# by shrinking them.
+# What all pairs say about a linear model follows from sorting its scores. The unit is
+# the distance of the two classes, from median to median, so that nothing is gained by
+# shrinking scores, or by sending a single row far off.
 
 
 class Ranking(NamedTuple):
     """What a model does to the pairs of the training rows, and to those of the test."""
 
     scores: Any
-    worst: float  # how far the worst pair is reversed, in standard deviations
+    worst: float  # how far the worst pair is reversed
     share: float  # of pairs that are reversed
     area: float  # under the curve, on the test rows
 
@@ -68,9 +68,10 @@ def ranking(weights: Any) -> Ranking:
     """Return what all pairs say about a linear model."""
     summary = pairs.summary(weights)
     scores = train.X @ weights
+    unit = np.median(scores[positive]) - np.median(scores[~positive])
     return Ranking(
-        scores / scores.std(),
-        summary.worst_value / scores.std(),
+        (scores - np.median(scores)) / unit,
+        summary.worst_value / unit,
         summary.n_violated / len(pairs),
         float(roc_auc_score(test.y, test.X @ weights)),
     )
@@ -82,7 +83,9 @@ def ranking(weights: Any) -> Ranking:
 #
 # Logistic regression does not know of pairs. The others weigh the worst pair against
 # the logistic loss with ``penalty``. On data whose classes overlap no weight of it puts
-# every pair in order, and ``result_.success`` says so: it is False, here rightly.
+# every pair in order, and ``result_.success`` says so: it is False, here rightly. Nor
+# does it always pay: on all of a9a the worst pair goes from 3.3 to 2.9 at best, for a
+# little of the area under the curve.
 
 found: dict[str, Ranking] = {}
 plain = LogisticRegression(max_iter=2000).fit(train.X, train.y)
@@ -105,9 +108,9 @@ feasible = "feasible" if found[best].worst <= 0 else "not feasible, pairs stay r
 print(model.certificate_.feasibility)
 print(
     f"Verdict: {feasible}. With penalty {best} the worst pair is reversed by "
-    f"{found[best].worst:.2f} instead of {found['logistic'].worst:.2f} standard "
-    f"deviations, and the area under the curve goes from {found['logistic'].area:.3f} "
-    f"to {found[best].area:.3f}."
+    f"{found[best].worst:.2f} instead of {found['logistic'].worst:.2f} times the "
+    f"distance of the classes, and the area under the curve goes from "
+    f"{found['logistic'].area:.3f} to {found[best].area:.3f}."
 )
 
 # %%
@@ -121,17 +124,21 @@ print(
 def draw() -> None:
     """Draw the scores of both classes, of logistic regression and of the best."""
     _, axes = plt.subplots(2, 1, figsize=(7, 4.6), sharex=True, layout="tight")
+    edges = np.quantile(np.concatenate([row.scores for row in found.values()]), [0, 1])
+    bins = np.linspace(max(edges[0], -4.0), min(edges[1], 4.0), 81).tolist()
     titles = {"logistic": "logistic regression", best: f"penalty {best}"}
     for axis, (name, title) in zip(axes, titles.items(), strict=False):
-        scores = found[name].scores - np.median(found[name].scores)
-        low, high = scores[~positive], scores[positive]
-        axis.hist(low, 60, density=True, color="C1", alpha=0.6, label="negative")
-        axis.hist(high, 60, density=True, color="C0", alpha=0.6, label="positive")
+        low, high = found[name].scores[~positive], found[name].scores[positive]
+        for scores, colour, label in (
+            (low, "C1", "negative"),
+            (high, "C0", "positive"),
+        ):
+            axis.hist(scores, bins, density=True, color=colour, alpha=0.6, label=label)
         axis.axvline(high.min(), color="C0", ls="--")
         axis.axvline(low.max(), color="C1", ls="--")
         axis.set(title=f"{title}: worst pair {found[name].worst:.2f}", ylabel="density")
     axes[0].legend()
-    axes[1].set_xlabel("score, in standard deviations")
+    axes[1].set_xlabel("score, in distances of the classes")
 
 
 draw()
