@@ -53,7 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "certificate": HELPERS | PARTS | {"query", "sampling", "stationarity"},
     "failures": HELPERS | {"query"},
     "run": BELOW_RUN,
-    "io": BELOW_RUN,
+    "io": BELOW_RUN | {"checkpoint", "fingerprint"},
     "calls": HELPERS,
     "rows": HELPERS,
     "constraints": HELPERS | {"query", "calls", "rows"},
@@ -67,6 +67,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checker": BELOW_DOORS,
     "verdict": BELOW_RUN,
     "readers": HELPERS,
+    "hints": HELPERS,
     "accounting": HELPERS | PARTS | {"query", "methods", "evaluators"},
     "feasible_set": BELOW_RUN | {"constraints", "problem"},
     "checkpoint": BELOW_RUN,
@@ -78,7 +79,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tuning": BELOW_DOORS | {"solver", "accounting", "result"},
     "minimize": BELOW_DOORS
     | SAVING
-    | {"solver", "result", "progress", "feasible_set", "tuning"},
+    | {"solver", "result", "progress", "feasible_set", "hints", "tuning"},
     "tune": HELPERS | {"minimize", "tuning", "result"},
     "learn": BELOW_DOORS | DOORS | {"rows"},
     "__init__": BELOW_DOORS | DOORS,
@@ -105,7 +106,13 @@ UNSAFE = {"pickle", "marshal", "shelve", "joblib", "dill", "cloudpickle", "rando
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
 SENDS_FUNCTIONS = "dszog.evaluators._parcel"  # to workers the user asked for
 FORKS = "dszog.evaluators._nursery"  # workers that must not share one random state
-READING = {"readers", "checkpoint", "snapshot", "fingerprint"}  # of anybody's files
+READING = {
+    "readers",
+    "checkpoint",
+    "snapshot",
+    "fingerprint",
+    "io",
+}  # of anybody's files
 UNSAFE_IN_READING = {
     *("ast", "builtins", "code", "codeop", "copyreg", "ctypes", "http", "imp"),
     *("importlib", "multiprocessing", "pkgutil", "runpy", "shutil", "socket", "ssl"),

@@ -21,6 +21,7 @@ from dszog.errors import (
     SubproblemError,
 )
 from dszog.evaluators import EVALUATORS
+from dszog.io import load_state, save_state
 from dszog.methods import (
     DSZOG,
     FCGS,
@@ -87,7 +88,9 @@ __all__ = [
     "TuningReport",
     "callbacks",
     "certify",
+    "load_state",
     "minimize",
     "plot",
+    "save_state",
     "tune",
 ]

@@ -28,7 +28,6 @@ from dszog._validation import (
     check_seed,
     check_vector,
     check_weights,
-    did_you_mean,
     shown,
 )
 from dszog._version import VERSION
@@ -39,6 +38,7 @@ from dszog.evaluators import check_evaluator, open_evaluator
 from dszog.failures import POLICIES, Policy
 from dszog.feasible_set import check_policy, with_feasible_set
 from dszog.fingerprint import fingerprint, surroundings
+from dszog.hints import about_argument, about_method, about_option
 from dszog.methods import METHODS, Method
 from dszog.problem import Losses, Problem
 from dszog.progress import line, show_progress
@@ -50,14 +50,6 @@ from dszog.tuning import Tuner, Tuning, check_tuning
 
 INTERRUPTS: tuple[str, ...] = get_args(OnInterrupt)
 DEFAULT_ITERATIONS = 2000
-ELSEWHERE = {  # what some arguments are called in SciPy
-    "maxiter": "max_iterations",
-    "max_iter": "max_iterations",
-    "maxfev": "max_queries",
-    "maxfun": "max_queries",
-    "disp": "progress",
-    "tol": "constraint_tol",
-}
 
 
 def minimize(
@@ -289,16 +281,20 @@ def minimize(
 
 
 def _refuse_unknown(unknown: dict[str, Any]) -> None:
-    known = [
-        name for name in inspect.signature(minimize).parameters if name != "unknown"
-    ]
+    known = _argument_names()
     for name in unknown:
-        hint = did_you_mean(ELSEWHERE.get(name, name), known)
+        hint = about_argument(name, known)
         if any(name in _field_names(kind) for kind in METHODS.values()):
             hint = f" It is a field of the method: options={{{name!r}: ...}}."
         raise InputTypeError(
             f"minimize: there is no argument {name!r}.{hint or ' See help(minimize).'}"
         )
+
+
+def _argument_names() -> list[str]:
+    return [
+        name for name in inspect.signature(minimize).parameters if name != "unknown"
+    ]
 
 
 def _field_names(method: Any) -> list[str]:
@@ -409,14 +405,17 @@ def _as_method(method: Any, options: Any) -> tuple[Method, frozenset[str]]:
             )
         return method, frozenset(_field_names(method))
     method = method.lower()
+    if hint := about_method(method):
+        raise InputError(f"minimize: there is no method {method!r}.{hint}")
     check_choice("minimize", "method", method, METHODS)
     kind: Any = METHODS[method]
     names = _field_names(kind)
     for name in options:
         if name not in names:
+            hint = about_option(name, names, _argument_names())
             raise InputError(
                 f"minimize: method {method!r} has no option {name!r}."
-                f"{did_you_mean(name, names) or ' Options: ' + ', '.join(names) + '.'}"
+                f"{hint or ' Options: ' + ', '.join(names) + '.'}"
             )
     return kind(**options), frozenset(options)
 

@@ -483,6 +483,11 @@ def check_replies(
                 f"tell: the state is at iteration {iteration}, the query was asked at "
                 f"{query.iteration}. Tell the answers to ask(state) of this very state."
             )
+        if not isinstance(reply, Reply):
+            raise DszogError(
+                f"tell: a reply must be a dszog.Reply, got {type(reply).__name__}. "
+                "Make one for each query: Reply(losses=..., constraints=...)."
+            )
         n_points = len(query.steps) + 1
         n_losses, n_constraints = len(query.losses), len(query.constraints)
         if are_finite and query.want == "values":

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
-from dszog._validation import check_callable, check_count
+from dszog._validation import check_callable, check_count, shown
 from dszog.calls import Grain, as_vector, call_vector
 from dszog.constraints.base import Constraints, check_constraint_count
+from dszog.errors import EvaluationError
 from dszog.query import Calls
 
 
@@ -97,7 +98,15 @@ class Simulator:
         return call_vector(self, self._flat, x, scenario, width=1 + self.width)
 
     def _flat(self, x: FloatArray, scenario: int) -> FloatArray:
-        loss, limits = self._run(x, scenario)
+        returned = self._run(x, scenario)
+        try:
+            loss, limits = returned
+        except (TypeError, ValueError):
+            raise EvaluationError(
+                f"The simulator returned {shown(returned)} for scenario {scenario}, "
+                f"expected a pair: the loss and {self.width} limits. Return "
+                "(loss, limits)."
+            ) from None
         return np.append(
             as_vector(loss, 1, (scenario,)), as_vector(limits, self.width, (scenario,))
         )

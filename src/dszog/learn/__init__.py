@@ -16,7 +16,7 @@ from dszog.learn.fair import FairClassifier
 from dszog.learn.losses import LOSSES
 from dszog.learn.model_file import load
 from dszog.learn.pairwise import PairwiseClassifier
-from dszog.learn.report import FairnessReport, GroupRates
+from dszog.learn.report import FairnessReport, GroupRates, fairness_report
 
 __all__ = [
     "LOSSES",
@@ -24,5 +24,6 @@ __all__ = [
     "FairnessReport",
     "GroupRates",
     "PairwiseClassifier",
+    "fairness_report",
     "load",
 ]

@@ -1,0 +1,184 @@
+"""Every example runs, says what it found, and draws it.
+
+On generated stand-ins, in a process of its own, with warnings as errors.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+RUNNER = Path(__file__).parent / "run_example.py"
+NEEDS = {
+    "fair_adult": ("matplotlib", "sklearn"),
+    "ranking_a9a": ("matplotlib", "sklearn"),
+    "no_customer_worse": ("matplotlib",),
+    "bridge_on_dask": ("matplotlib", "distributed", "cloudpickle"),
+    "flight_path": ("matplotlib",),
+    "laboratory": ("matplotlib",),
+}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What an example said and drew."""
+
+    output: str
+    pictures: list[Path]
+
+    def number(self, pattern: str) -> float:
+        """Return the number that a pattern finds in the output."""
+        found = re.search(pattern, self.output)
+        assert found is not None, f"{pattern!r} is not in:\n{self.output}"
+        return float(found[1].replace(",", ""))
+
+    def row(self, name: str) -> list[float]:
+        """Return the numbers of the line that begins with a name."""
+        (line,) = (
+            text for text in self.output.splitlines() if text.startswith(f"{name}  ")
+        )
+        return [
+            float(text)
+            for text in re.findall(r"-?[\d,.]*\d", line[len(name) :].replace(",", ""))
+        ]
+
+
+def run(name: str, folder: Path, **environment: str) -> Ran:
+    for module in NEEDS[name]:
+        pytest.importorskip(module)
+    kept = {key: value for key, value in os.environ.items() if key != "DSZOG_DATA"}
+    done = subprocess.run(
+        [
+            *(sys.executable, "-W", "error", str(RUNNER)),
+            *(str(EXAMPLES / f"{name}.py"), str(folder)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=kept | {"PYTHONPATH": str(ROOT / "src")} | environment,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return Ran(done.stdout, sorted(folder.glob("*.png")))
+
+
+def test_every_example_is_run_here() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(NEEDS)
+
+
+@pytest.mark.parametrize("name", sorted(NEEDS))
+def test_an_example_has_the_form_of_the_gallery(name: str) -> None:
+    """A title with its underline, what is learnt, cells with prose, no way out."""
+    text = (EXAMPLES / f"{name}.py").read_text("utf-8")
+    docstring = ast.get_docstring(ast.parse(text))
+    assert docstring is not None
+    title, line, *_ = docstring.splitlines()
+    assert line == "=" * len(title)
+    assert "You will learn" in docstring
+    assert text.count("# %%\n# ") >= 4
+    assert "Verdict:" in text
+
+
+def test_the_fair_model_is_fairer_and_gains_no_less(tmp_path: Path) -> None:
+    ran = run("fair_adult", tmp_path)
+
+    assert "Data: a generated census (no real data)" in ran.output
+    assert "Verdict: feasible" in ran.output
+    assert "limits on 8 groups by 3 attributes" in ran.output
+    _, plain_gap, plain_gain = ran.row("plain")
+    _, gap, gain = ran.row("fair, for gain")
+    assert gap < 0.7 * plain_gap
+    assert gain > 0.9 * plain_gain
+    assert len(ran.pictures) == 1
+
+
+def test_the_worst_pair_is_less_reversed(tmp_path: Path) -> None:
+    ran = run("ranking_a9a", tmp_path)
+
+    assert "Data: a9a (stand-in), 400 rows, 29,799 pairs" in ran.output
+    assert "Verdict: not feasible" in ran.output  # and says so
+    worst = [ran.row(name)[-3] for name in ("logistic", "0.003", "0.03", "0.1")]
+    assert worst[-1] < 0.5 * worst[0]
+    assert worst[1:] == sorted(worst[1:], reverse=True)  # as the penalty grows
+    assert len(ran.pictures) == 1
+
+
+def test_no_customer_gets_worse_than_was_promised(tmp_path: Path) -> None:
+    ran = run("no_customer_worse", tmp_path)
+
+    assert "Data: generated, 20,000 customers" in ran.output
+    assert "Verdict: feasible" in ran.output
+    old, _, _ = ran.row("old")
+    careless, n_broken, _ = ran.row("careless")
+    careful, n_beyond, worst = ran.row("careful")
+    assert careless < careful < old
+    assert n_broken > 1000
+    assert n_beyond == 0
+    assert worst <= 0.1
+    assert len(ran.pictures) == 1
+
+
+def test_the_bridge_is_lighter_and_bears_all(tmp_path: Path) -> None:
+    ran = run("bridge_on_dask", tmp_path)
+
+    assert ran.output.count("Data: a made-up bridge") == 1  # and not by each worker
+    assert "286 scenarios, 6,006 limits" in ran.output
+    assert "Verdict: feasible" in ran.output
+    assert ran.number(r"has (\d+) % of the mass") < 80
+    assert len(ran.pictures) == 1
+
+
+def test_gradients_of_the_trees_help(tmp_path: Path) -> None:
+    ran = run("flight_path", tmp_path)
+
+    assert "Gradients of the constraints: True" in ran.output
+    assert "Verdict: feasible" in ran.output
+    straight, near = ran.row("straight on")
+    given, left, n_given, *_ = ran.row("gradients given")
+    hidden, _, n_hidden, *_ = ran.row("gradients hidden")
+    assert near > 0.05
+    assert left < 0.01
+    assert given < straight
+    assert given < hidden
+    assert n_given < n_hidden
+    assert len(ran.pictures) == 1
+
+
+def test_the_laboratory_finds_a_recipe(tmp_path: Path) -> None:
+    ran = run("laboratory", tmp_path)
+
+    assert "With other settings" in ran.output
+    assert "Verdict: feasible" in ran.output
+    assert ran.number(r"the colour by\s+([\d.]+)") < 0.3
+    assert ran.number(r"after (\d+) glasses") < 250
+    assert len(ran.pictures) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("DSZOG_DATA" not in os.environ, reason="the real file is needed")
+def test_on_adult_the_gap_is_a_third_and_the_gain_is_kept(tmp_path: Path) -> None:
+    ran = run("fair_adult", tmp_path, DSZOG_DATA=os.environ["DSZOG_DATA"])
+
+    assert "Data: Adult, 32,561 rows" in ran.output
+    _, plain_gap, plain_gain = ran.row("plain")
+    _, gap, gain = ran.row("fair, for gain")
+    assert gap < plain_gap / 3
+    assert gain > 0.8 * plain_gain
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("DSZOG_DATA" not in os.environ, reason="the real file is needed")
+def test_on_a9a_the_worst_pair_is_a_little_less_reversed(tmp_path: Path) -> None:
+    ran = run("ranking_a9a", tmp_path, DSZOG_DATA=os.environ["DSZOG_DATA"])
+
+    assert "193,829,520 pairs" in ran.output
+    assert ran.row("0.003")[-3] < 0.95 * ran.row("logistic")[-3]
+    assert ran.row("0.003")[-1] > ran.row("logistic")[-1] - 0.005
