@@ -1,4 +1,8 @@
-"""Predict incomes of the Adult census so that errors fall on all groups alike.
+"""
+Incomes of the Adult census, errors alike in all groups
+=======================================================
+
+Predict who earns more than 50,000 so that errors fall on all groups alike::
 
     DSZOG_DATA=folder python examples/fair_adult.py [--fairlearn]
 
