@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"  # has tests of its own: what it claims is more
@@ -40,10 +41,10 @@ class Block:
         found = _NOT_RUN.match(self.text)
         return found[1] if found else None
 
-    def compiled(self) -> object:
+    def compiled(self) -> CodeType:
         """Return the code, with the line numbers of the page."""
         text = "\n" * (self.first_line - 1) + self.text
-        return compile(text, name_of(self.page), "exec")
+        return compile(text, name_of(self.page), "exec", dont_inherit=True)
 
     def promised_output(self) -> dict[int, str]:
         """Return what comments behind calls of `print` say, by the line of the call."""

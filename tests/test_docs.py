@@ -9,7 +9,7 @@ import re
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import pytest
 
@@ -43,9 +43,12 @@ def test_the_blocks_of_a_page_run_and_print_what_they_say(
     def record(*values: object, sep: str = " ", **_: object) -> None:
         printed[sys._getframe(1).f_lineno] = sep.join(map(str, values))
 
-    namespace: dict[str, Any] = {"__name__": "__page__", "print": record}
+    module = ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", module)  # dataclasses look there
+    namespace = vars(module)
+    namespace["print"] = record
     for block in blocks:
-        exec(block.compiled(), namespace)  # type: ignore[call-overload]
+        exec(block.compiled(), namespace)
         promised = block.promised_output()
         assert {line: printed.get(line) for line in promised} == promised
 
