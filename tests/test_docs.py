@@ -5,6 +5,7 @@ The blocks of a page share one namespace, as they do for a reader who types alon
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import sys
 import tomllib
@@ -74,6 +75,14 @@ def test_every_fence_of_python_is_found() -> None:
 def test_no_page_is_left_unfinished() -> None:
     for page in PAGES:
         assert "@@" not in page.read_text("utf-8"), page.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_names_that_a_page_points_to_exist(page: Path) -> None:
+    for name in re.findall(r"`(dszog(?:\.\w+)+)", page.read_text("utf-8")):
+        if name.startswith("dszog.learn"):
+            pytest.importorskip("sklearn")
+        pkgutil.resolve_name(name)
 
 
 def test_every_public_name_is_in_the_reference() -> None:
