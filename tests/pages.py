@@ -15,7 +15,10 @@ OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
 PAGES = [*sorted((ROOT / "docs").glob("[!_]*.md")), *OTHERS]
 PAGES += sorted((ROOT / "docs").glob("[!_]*/**/*.md"))
 
-_PYTHON = re.compile(r"^```(?:\{code-cell\} )?i?python\n(.*?)^```", re.M | re.S)
+_PYTHON = re.compile(
+    r"^```(?:\{code-cell\} )?i?python\n(.*?)^```\n(?:\n```text\n(.*?)^```)?",
+    re.M | re.S,
+)
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
 _INDENTED = re.compile(r"(?:^ {4}\S.*\n)+", re.M)
 _INLINE = re.compile(r"`(dszog [^`]+)`")
@@ -34,6 +37,7 @@ class Block:
     page: Path
     text: str
     first_line: int
+    shown_output: str | None  # in a block of text right behind it
 
     @property
     def reason_not_to_run(self) -> str | None:
@@ -62,7 +66,7 @@ def python_blocks(page: Path) -> list[Block]:
     """Return the blocks of Python on a page, in their order."""
     text = page.read_text("utf-8")
     return [
-        Block(page, found[1], 1 + text.count("\n", 0, found.start(1)))
+        Block(page, found[1], 1 + text.count("\n", 0, found.start(1)), found[2])
         for found in _PYTHON.finditer(text)
     ]
 

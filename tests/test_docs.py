@@ -39,19 +39,22 @@ def test_the_blocks_of_a_page_run_and_print_what_they_say(
         if words in text:
             pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
-    printed: dict[int, str] = {}
+    printed: list[tuple[int, str]] = []
 
     def record(*values: object, sep: str = " ", **_: object) -> None:
-        printed[sys._getframe(1).f_lineno] = sep.join(map(str, values))
+        printed.append((sys._getframe(1).f_lineno, sep.join(map(str, values))))
 
     module = ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)  # dataclasses look there
     namespace = vars(module)
     namespace["print"] = record
     for block in blocks:
+        printed.clear()
         exec(block.compiled(), namespace)
         promised = block.promised_output()
-        assert {line: printed.get(line) for line in promised} == promised
+        assert {line: text for line, text in printed if line in promised} == promised
+        if block.shown_output is not None:
+            assert "\n".join(text for _, text in printed) == block.shown_output.strip()
 
 
 def test_hardly_any_block_is_not_run_and_each_says_why() -> None:
