@@ -36,6 +36,8 @@ templates_path = ["_templates"]
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(numpy|np|scipy|sklearn|optional|callable).*")]
 
+highlight_language = "none"  # of blocks that do not say
+
 # Markdown. Cells are run when the site is built; other blocks are run by the tests.
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3

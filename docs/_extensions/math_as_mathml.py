@@ -16,15 +16,17 @@ from sphinx.util import logging
 
 LOGGER = logging.getLogger(__name__)
 SYNONYMS = {r"\dots": r"\ldots"}  # commands that docutils knows by another name
+BAR = re.compile(r"<mo([^>]*)>([|\N{DOUBLE VERTICAL LINE}])</mo>")  # of a norm
 
 
 def _mathml(node: nodes.Element, *, as_block: bool) -> str:
     tex = re.sub(r"\\[a-z]+", lambda m: SYNONYMS.get(m[0], m[0]), node.astext())
     try:
-        return tex2mathml(tex, as_block=as_block)
+        mathml = tex2mathml(tex, as_block=as_block)
     except MathError as error:
         LOGGER.warning("a formula cannot be drawn, %s: %s", error, tex, location=node)
         return f"<code>{escape(tex)}</code>"
+    return BAR.sub(r'<mo\1 lspace="0" rspace="0">\2</mo>', mathml)  # else far apart
 
 
 def _visit_inline(translator: Any, node: nodes.math) -> None:
@@ -34,9 +36,9 @@ def _visit_inline(translator: Any, node: nodes.math) -> None:
 
 def _visit_block(translator: Any, node: nodes.math_block) -> None:
     translator.body.append(translator.starttag(node, "div", CLASS="math"))
+    translator.body.append(f"<div>{_mathml(node, as_block=True)}</div>")
     if node["number"]:
         translator.body.append(f'<span class="eqno">({node["number"]})</span>')
-    translator.body.append(_mathml(node, as_block=True))
     translator.body.append("</div>\n")
     raise nodes.SkipNode
 
