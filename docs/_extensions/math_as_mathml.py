@@ -16,7 +16,7 @@ from sphinx.util import logging
 
 LOGGER = logging.getLogger(__name__)
 SYNONYMS = {r"\dots": r"\ldots"}  # commands that docutils knows by another name
-BAR = re.compile(r"<mo([^>]*)>([|\N{DOUBLE VERTICAL LINE}])</mo>")  # of a norm
+BAR = re.compile(r"<mo([^>]*)>([|\N{DOUBLE VERTICAL LINE}])</mo>")
 
 
 def _mathml(node: nodes.Element, *, as_block: bool) -> str:
@@ -26,7 +26,9 @@ def _mathml(node: nodes.Element, *, as_block: bool) -> str:
     except MathError as error:
         LOGGER.warning("a formula cannot be drawn, %s: %s", error, tex, location=node)
         return f"<code>{escape(tex)}</code>"
-    return BAR.sub(r'<mo\1 lspace="0" rspace="0">\2</mo>', mathml)  # else far apart
+    # Bars stand close to what they enclose, and grow only where that was asked for.
+    grow = "true" if re.search(r"\\left(?![a-z])", tex) else "false"
+    return BAR.sub(rf'<mo\1 lspace="0" rspace="0" stretchy="{grow}">\2</mo>', mathml)
 
 
 def _visit_inline(translator: Any, node: nodes.math) -> None:
