@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
@@ -15,6 +16,8 @@ sys.path.insert(0, str(HERE / "_extensions"))
 # Pages with cells and examples say the same on every machine, whatever it has.
 os.environ.setdefault("DSZOG_KERNELS", "numpy")
 os.environ.pop("DSZOG_DATA", None)
+os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "warning")
+logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 project = "dszog"
 author = "the dszog developers"
