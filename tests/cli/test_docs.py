@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from contextlib import suppress
 
@@ -15,7 +16,7 @@ TYPED = [
     pytest.param(line, id=f"{name_of(page)}: {line}")
     for page in [*PAGES, README]
     for line in typed_lines(page)
-    if line.startswith("dszog ")
+    if re.match(r"dszog [a-z-]", line)  # not a bar that is shown at work
 ]
 NAMED = [
     pytest.param(command, id=f"{name_of(page)}: {command}")
