@@ -73,6 +73,8 @@ doctest: $(VENV)/.stamp-dev ## Run the examples in the docstrings
 .PHONY: docs
 docs: $(VENV)/.stamp-docs ## Build the site into docs/_build/html; runs its examples, no network
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@! grep -rlE '<(script|link|img)[^>]*(src|href)="(https?:)?//' docs/_build/html \
+	  --include='*.html' || { echo 'These pages fetch something: they must not.'; exit 1; }
 	@echo 'The site is there: docs/_build/html/index.html'
 
 .PHONY: browser
@@ -107,7 +109,7 @@ constraints: $(TOOLS)/.stamp ## Re-make constraints.txt from pyproject.toml, new
 .PHONY: clean
 clean: ## Remove environments, builds and caches
 	rm -rf .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	rm -rf docs/_build docs/api/generated docs/gallery docs/sg_execution_times.rst
+	rm -rf docs/_build docs/api/generated docs/gallery
 	find src tests benchmarks docs examples -name __pycache__ -type d -prune \
 	  -exec rm -rf {} + 2>/dev/null || true
 

@@ -66,7 +66,8 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "within_subsection_order": "FileNameSortKey",
-    "min_reported_time": 0,
+    "min_reported_time": 0,  # each page says how long it took
+    "write_computation_times": False,  # a page that fetches scripts
 }
 warnings.filterwarnings("ignore", message=".*Agg.*cannot show.*")
 
