@@ -70,6 +70,13 @@ mutants: $(VENV)/.stamp-dev ## Take guards away one at a time: the tests have to
 doctest: $(VENV)/.stamp-dev ## Run the examples in the docstrings
 	$(BIN)/python -m pytest --doctest-modules src/dszog src/dszog_paper src/dszog_bench
 
+.PHONY: docs
+docs: $(VENV)/.stamp-docs ## Build the site into docs/_build/html; runs its examples, no network
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@! grep -rlE '<(script|link|img)[^>]*(src|href)="(https?:)?//' docs/_build/html \
+	  --include='*.html' || { echo 'These pages fetch something: they must not.'; exit 1; }
+	@echo 'The site is there: docs/_build/html/index.html'
+
 .PHONY: browser
 browser: $(VENV)/.stamp-dev ## Look at the paper's report in Chromium (Debian: apt install chromium)
 	$(BIN)/python -m pytest -m browser tests/paper/browser
@@ -102,6 +109,7 @@ constraints: $(TOOLS)/.stamp ## Re-make constraints.txt from pyproject.toml, new
 .PHONY: clean
 clean: ## Remove environments, builds and caches
 	rm -rf .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf docs/_build docs/api/generated docs/gallery
 	find src tests benchmarks docs examples -name __pycache__ -type d -prune \
 	  -exec rm -rf {} + 2>/dev/null || true
 
@@ -131,6 +139,11 @@ $(VENV)/.stamp-demo: $(PINS) | $(VENV)/.stamp-venv
 $(VENV)/.stamp-dev: $(PINS) | $(VENV)/.stamp-venv
 	@echo 'Installing dszog and the development tools into $(VENV) ...'
 	@$(BIN)/python $(PIP) -e '.[dev]'
+	@touch $@
+
+$(VENV)/.stamp-docs: $(PINS) | $(VENV)/.stamp-venv
+	@echo 'Installing dszog and what the site is built with into $(VENV) ...'
+	@$(BIN)/python $(PIP) -e '.[docs]'
 	@touch $@
 
 $(MINIMAL)/.stamp: $(PINS)

@@ -1,50 +1,138 @@
-"""Every block of Python in the documentation runs."""
+"""Every block of Python in the documentation runs, and prints what it says it prints.
+
+The blocks of a page share one namespace, as they do for a reader who types along.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import logging
+import pkgutil
 import re
+import sys
+import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-NEEDED = {  # by what a block has in it
-    "dszog.learn": "sklearn",
-    "dszog.cli": "cyclopts",
+import dszog
+from tests.pages import PAGES, README, ROOT, name_of, python_blocks, typed_lines
+
+MOST_NOT_RUN = 3  # blocks that need what a test cannot have, such as a cluster
+PAGE_NEEDS = {"dszog.learn": "sklearn"}  # a page that has these words, throughout
+BLOCK_NEEDS = {  # a block that has these words
+    "matplotlib": "matplotlib",
     ".plot(": "matplotlib",
     "plot.compare(": "matplotlib",
     "to_frame()": "pandas",
     "TensorBoard(": "tensorboardX",
     "MLflow(": "mlflow",
+    "dask": "distributed",
 }
-DOCS = Path(__file__).parents[1] / "docs"
-BLOCKS = [
-    pytest.param(block, id=f"{page.name}-{number}")
-    for page in sorted(DOCS.glob("**/*.md"))
-    for number, block in enumerate(
-        re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), flags=re.DOTALL)
-    )
-]
+PAGES_WITH_CODE = [page for page in PAGES if python_blocks(page)]
 
 
-@pytest.mark.parametrize("block", BLOCKS)
-def test_a_block_of_the_documentation_runs(
-    block: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("page", PAGES_WITH_CODE, ids=name_of)
+def test_the_blocks_of_a_page_run_and_print_what_they_say(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for used, needed in NEEDED.items():
-        if used in block:
-            pytest.importorskip(needed)
+    blocks = [block for block in python_blocks(page) if not block.reason_not_to_run]
+    missing = _missing(PAGE_NEEDS, "".join(block.text for block in blocks))
+    if missing:
+        pytest.skip(f"needs {missing}")
+    monkeypatch.chdir(tmp_path)
     logger = logging.getLogger("dszog")
-    level = logger.level
-    try:
-        exec(compile(block, "docs", "exec"), {})
-    finally:
-        logger.setLevel(level)
+    monkeypatch.setattr(logger, "level", logger.level)  # a block may set it
+    printed: list[tuple[int, str]] = []
 
-    said = [line.split("# ")[1] for line in block.splitlines() if "print(" in line]
-    assert capsys.readouterr().out.split("\n")[: len(said)] == said
+    def record(*values: object, sep: str = " ", **_: object) -> None:
+        printed.append((sys._getframe(1).f_lineno, sep.join(map(str, values))))
+
+    module = ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", module)  # dataclasses look there
+    namespace = vars(module)
+    namespace["print"] = record
+    for block in blocks:
+        if _missing(BLOCK_NEEDS, block.text):
+            continue
+        printed.clear()
+        exec(block.compiled(), namespace)
+        promised = block.promised_output()
+        assert {line: text for line, text in printed if line in promised} == promised
+        if block.shown_output is not None:
+            assert "\n".join(text for _, text in printed) == block.shown_output.strip()
+
+
+def _missing(needs: dict[str, str], text: str) -> list[str]:
+    """Return the packages that this code needs and that are not installed."""
+    return [
+        package
+        for words, package in needs.items()
+        if words in text and importlib.util.find_spec(package) is None
+    ]
+
+
+def test_hardly_any_block_is_not_run_and_each_says_why() -> None:
+    reasons = [
+        block.reason_not_to_run
+        for page in [*PAGES, README]
+        for block in python_blocks(page)
+        if block.reason_not_to_run
+    ]
+    assert len(reasons) <= MOST_NOT_RUN
+    assert all(len(reason) > 10 for reason in reasons)
+
+
+def test_every_fence_of_python_is_found() -> None:
+    # A fence that is written differently would not be run.
+    for page in [*PAGES, README]:
+        fences = re.findall(r"^\s*[`~]{3,}.*py(?:thon|con)?\b", page.read_text(), re.M)
+        assert len(fences) == len(python_blocks(page)), page.name
 
 
 def test_no_page_is_left_unfinished() -> None:
-    for page in DOCS.glob("**/*.md"):
+    for page in PAGES:
         assert "@@" not in page.read_text("utf-8"), page.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_names_that_a_page_points_to_exist(page: Path) -> None:
+    for name in re.findall(r"`(dszog(?:\.\w+)+)", page.read_text("utf-8")):
+        if name.startswith("dszog.learn"):
+            pytest.importorskip("sklearn")
+        pkgutil.resolve_name(name)
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    reference = (ROOT / "docs/api/index.md").read_text()
+    listed = set(re.findall(r"^(?:   |\.\. py:data:: )([\w.~]+)$", reference, re.M))
+    missing = set(dszog.__all__) - listed
+    assert not missing, "add them to docs/api/index.md, under the heading that fits"
+
+
+def test_every_page_is_in_the_contents() -> None:
+    contents = (ROOT / "docs/index.md").read_text()
+    blocks = re.findall(r"```\{toctree\}\n(.*?)```", contents, re.S)
+    entries = [line for block in blocks for line in block.splitlines()]
+    for page in sorted((ROOT / "docs").glob("[!_]*.md")):
+        assert page.name == "index.md" or any(
+            Path(page.stem).match(entry) for entry in entries if entry
+        ), page.name
+
+
+@pytest.mark.parametrize("page", [*PAGES, README], ids=name_of)
+def test_the_targets_and_extras_that_a_page_names_exist(page: Path) -> None:
+    text = page.read_text("utf-8")
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
+    typed = [line.split() for line in typed_lines(page) if line.startswith("make ")]
+    named = {word for line in typed for word in line[1:2] if re.match("[a-z-]+$", word)}
+    named |= set(re.findall(r"`make ([a-z-]+)", text))
+    assert named <= targets
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = re.findall(r'pip install "(?:dszog|\.)\[([\w,]+)\]"', text)
+    extras = {name for names in asked for name in names.split(",")}
+    assert extras <= set(project["optional-dependencies"])

@@ -42,7 +42,7 @@ class Domain(Protocol):
     r"""A closed convex set :math:`C` that can be projected on and minimised over.
 
     Domains are immutable and keep nothing between calls: what may speed up the next
-    call is handed out as :attr:`Solution.active` and handed in again as `hint`.
+    call is handed out as ``Solution.active`` and handed in again as `hint`.
     """
 
     @property
