@@ -3055,3 +3055,9 @@ def test_a_users_exception_is_kept_as_the_cause() -> None:
     ) as caught:
         minimize(fun=fun)(User())
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_a_function_of_one_point_given_as_one_of_many_is_told_so() -> None:
+    constraints = dszog.Constraints(lambda x, j: float(x[j] - 1.0), 50)
+    with pytest.raises(EvaluationError, match=r"\(1, 2\) and \(50,\).*from_function"):
+        dszog.minimize(lambda x: float(x @ x), [1.0, 1.0], constraints, seed=0)

@@ -100,10 +100,9 @@ class Feasibility:
         worst = f"the worst by {max(self.worst_value, 0.0):.3g}"
         unknown = f", {self.n_unknown:,} gave no value" if self.n_unknown else ""
         if self.kind != "sampled":
-            return (
-                f"all {self.n_constraints:,} constraints checked: {self.n_violated:,} "
-                f"above 0, {worst}{unknown}"
-            )
+            n = self.n_constraints
+            all_of = "the constraint" if n == 1 else f"all {n:,} constraints"
+            return f"{all_of} checked: {self.n_violated:,} above 0, {worst}{unknown}"
         return (
             f"{self.n_checked:,} of {self.n_constraints:,} constraints drawn and "
             f"{self.n_suspects:,} suspects checked: {self.n_violated:,} of the draw "

@@ -17,6 +17,7 @@ from dszog.kernels import loaded_batches
 from dszog.problem import Problem
 from dszog.query import NO_GRADIENTS, NO_INDICES, Failure, Query, Reply
 
+CALL_IT = "Call your function at this x to see why"
 _FLOAT = np.dtype(np.float64)
 
 
@@ -136,7 +137,12 @@ class _Asker:
         try:
             returned = function(where, indices)
         except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
-            self._note_error(what, indices, 0, error)
+            # One that is called point by point is caught earlier: this one gets all.
+            shapes = f"{where.shape} and {indices.shape}"
+            cure = f"{CALL_IT}; it got arrays of shapes {shapes}."
+            if what == "constraint":
+                cure += " For a function of one x and one j: Constraints.from_function."
+            self._note_error(what, indices, 0, error, cure)
             return np.full(shape, np.nan)
         is_plain = type(returned) is np.ndarray and returned.dtype is _FLOAT
         if is_plain and returned.shape == shape:  # as it should be
@@ -182,13 +188,17 @@ class _Asker:
         self._note("not finite", what, indices, row, f"returned {value}", cure)
 
     def _note_error(
-        self, what: str, indices: IntArray, row: int, error: BaseException
+        self,
+        what: str,
+        indices: IntArray,
+        row: int,
+        error: BaseException,
+        cure: str = f"{CALL_IT}.",
     ) -> None:
         if isinstance(error, EvaluationError):
             self._note("wrong shape", what, indices, row, f"failed ({error})", "")
             return
         happened = f"raised {type(error).__name__}: {_text_of(error)}"
-        cure = "Call your function at this x to see why."
         self._note("exception", what, indices, row, happened, cure, error)
 
     def _note(
