@@ -127,7 +127,7 @@ def minimize(
     callback : callable or sequence of callables, optional
         Called with a :class:`dszog.Progress` after each iteration; ``StopIteration``
         ends the run. One that has a method ``finish`` is given the result at the end.
-        See :mod:`dszog.callbacks` for TensorBoard and MLflow.
+        See ``dszog.callbacks`` for TensorBoard and MLflow.
     progress : bool
         Show how far the run is: on a terminal, in a notebook, or as lines in a log. See
         ``docs/watching.md``, also for the logger ``"dszog"``.
