@@ -409,3 +409,21 @@ def test_an_interrupt_keeps_the_best_model_so_far(number: int, code: int) -> Non
     assert found["status"] == "INTERRUPTED"
     assert found["success"] is False
     assert load("dszog-fit/model.dszog").n_iter_ == found["iterations"] > 0
+
+
+@pytest.mark.parametrize("name", ["model.dszog", "rows.csv"])
+def test_predictions_never_go_over_what_they_are_made_from(run: Run, name: str) -> None:
+    for path in ("model.dszog", "rows.csv"):
+        Path(path).write_text("kept")
+    code, out, err = run("predict", "model.dszog", "rows.csv", "-o", name)
+    assert code == 2
+    assert "would be lost. Name another file" in out + err
+    assert Path(name).read_text() == "kept"
+
+
+def test_a_result_never_goes_over_the_problem(run: Run) -> None:
+    Path("model.py").write_text("raise SystemExit('must not be run')")
+    code, out, err = run("solve", "model.py:problem", "-o", "./model.py")
+    assert code == 2
+    assert "would be lost. Name another file, such as result.json." in out + err
+    assert "must not be run" in Path("model.py").read_text()

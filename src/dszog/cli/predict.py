@@ -16,6 +16,7 @@ from dszog._validation import check_choice, printable, shown
 from dszog.cli.data import FORMATS, Columns, Source, widened
 from dszog.cli.fit import tell_new_words
 from dszog.cli.fit_report import write_text
+from dszog.cli.folders import check_output_file
 from dszog.cli.talk import DONE, FAILED, INTERRUPTED, USAGE, say
 from dszog.errors import (
     CheckpointError,
@@ -56,17 +57,12 @@ def predict_command(console: Console, request: PredictRequest) -> int:
 
 def _check(request: PredictRequest) -> None:
     check_choice("dszog predict", "--format", request.source.format, FORMATS)
-    output = request.output
-    if output is not None and output.is_dir():
-        raise InputError(
-            f"dszog predict: --output must be a file, got the folder "
-            f"{shown(str(output))}. Name a file in it, such as predictions.csv."
-        )
-    if output is not None and not output.absolute().parent.is_dir():
-        raise InputError(
-            f"dszog predict: the folder of --output {shown(str(output))} is not there. "
-            "Make it, or name another."
-        )
+    check_output_file(
+        "predict",
+        request.output,
+        "predictions.csv",
+        read=(request.model, request.source.path),
+    )
 
 
 def predictions(console: Console, request: PredictRequest) -> str:

@@ -20,6 +20,7 @@ from scipy.optimize import OptimizeResult
 
 import dszog
 from dszog._validation import shown
+from dszog.cli.folders import check_output_file
 from dszog.cli.loading import load_problem
 from dszog.cli.settings import read_settings
 from dszog.cli.talk import (
@@ -106,19 +107,8 @@ def _check(request: Request) -> None:
             "dszog solve: --resume needs the folder of the run, got none. Add "
             "--checkpoint DIR."
         )
-    output = request.output
-    if output is None:
-        return
-    if output.is_dir():
-        raise InputError(
-            f"dszog solve: --output must be a file, got the folder {shown(str(output))}"
-            ". Name a file in it, such as result.json."
-        )
-    if not output.absolute().parent.is_dir():
-        raise InputError(
-            f"dszog solve: the folder of --output {shown(str(output))} is not there. "
-            "Make it, or name another."
-        )
+    file = Path(request.target.rpartition(":")[0] or request.target)
+    check_output_file("solve", request.output, "result.json", read=(file,))
 
 
 def _goes_on(request: Request) -> str:

@@ -219,7 +219,8 @@ class DSZOG:
 
         The step sizes, penalty and averagings are single values of the paper's grids;
         the number of directions and the radius, which it does not state, are this
-        library's (10 and 1e-3). Any field can be given by name.
+        library's (10 and 1e-3), and so are the batches, of which the paper has 128 each
+        in most experiments. Any field can be given by name.
         """
         printed: dict[str, Any] = {
             "step_size": 0.01,

@@ -59,8 +59,9 @@ def compare(
     check_choice("compare", "against", against, AXES)
     if isinstance(results, dict) or not isinstance(results, Sequence):
         raise InputTypeError(
-            f"compare: `results` must be a list of results, got {shown(results)}. "
-            "For one run use result.plot()."
+            f"compare: `results` must be a list of results, got a "
+            f"{type(results).__name__}. Pass compare([first, second], labels=[...]); "
+            "for one run use result.plot()."
         )
     if not 1 <= len(results) <= MOST_RUNS:
         raise InputError(
@@ -79,7 +80,10 @@ def compare(
 
 def _labels(results: Sequence[Any], labels: Sequence[str] | None) -> list[str]:
     if labels is None:
-        return [f"{type(r.method).__name__}, seed {r.seed}" for r in results]
+        names = [f"{type(r.method).__name__}, seed {r.seed}" for r in results]
+        if len(set(names)) == len(names):
+            return names
+        return [f"{number}: {name}" for number, name in enumerate(names)]
     if isinstance(labels, str) or not all(isinstance(name, str) for name in labels):
         raise InputTypeError(
             f"compare: `labels` must be a list of strings, got {shown(labels)}. "

@@ -26,6 +26,7 @@ from dszog.plot.panels import (
 )
 from dszog.plot.series import horizontal, running_mean
 
+ROOM = 130  # letters that fit beside each other above the panels
 HEADS = (
     "run",
     "success",
@@ -65,7 +66,7 @@ def draw_runs(
     figure.legend(
         handles=handles,
         loc="outside upper left",
-        ncols=min(len(labels), 4),
+        ncols=max(1, min(len(labels), 4, ROOM // (max(map(len, labels)) + 6))),
         fontsize=SMALL + 0.5,
         frameon=False,
     )
