@@ -37,13 +37,14 @@ DOORS |= {"tune", "tuning"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "_arrays": set(),
+    "_interrupts": set(),
     "_log": set(),
     "_version": set(),
     "errors": set(),
     "status": set(),
     "_random": {"_arrays", "errors", "kernels"},
     "_validation": {"_arrays", "errors"},
-    "kernels": {"_arrays"},
+    "kernels": {"_arrays", "_interrupts"},
     "query": {"_arrays", "errors", "kernels"},
     **{part: HELPERS | {"query"} for part in PARTS - {"subproblems"}},
     "subproblems": HELPERS | {"query", "distribution"},

@@ -407,6 +407,27 @@ def test_importing_the_library_neither_loads_nor_compiles_anything() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_ctrl_c_while_numba_is_imported_breaks_no_later_run() -> None:
+    code = """
+import signal, sys
+import numpy as np
+import dszog
+
+class Presser:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numba.core.config":
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Presser())
+box = dszog.Constraints.linear(np.eye(2), 1.0).black_box()
+for wanted in (dszog.Status.INTERRUPTED, dszog.Status.MAX_ITERATIONS):
+    r = dszog.minimize(lambda x: x @ x, [3.0, 3.0], box, max_iterations=5, seed=0)
+    assert r.status == wanted, r.status
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("seed", [0, 7, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("iteration", [0, 1, 2**40])
 def test_a_stream_is_the_generator_with_that_key(seed: int, iteration: int) -> None:

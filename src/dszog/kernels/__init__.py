@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dszog._interrupts import held_interrupts
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -68,7 +70,8 @@ def is_on() -> bool:
     if os.environ.get(SWITCH, "numba") == "numpy":
         return False
     try:
-        import numba
+        with held_interrupts():
+            import numba
     except ImportError:
         return False
     return not numba.config.DISABLE_JIT
