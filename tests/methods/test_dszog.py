@@ -917,3 +917,10 @@ def test_a_start_of_another_dimension_is_refused() -> None:
 def test_a_seed_that_can_not_be_a_key_is_refused(seed: int) -> None:
     with pytest.raises(InputError, match=rf"seed.*got {seed}"):
         DSZOG().init(np.zeros(2), _size(10), seed)
+
+
+def test_whole_numbers_are_the_floats_that_kernels_are_compiled_for() -> None:
+    method = DSZOG(step_size=1, penalty=10, averaging=1, radius=np.float64(0.5))
+    numbers = (method.step_size, method.penalty, method.averaging, method.radius)
+    assert [type(number) for number in numbers] == [float] * 4
+    assert method == DSZOG(step_size=1.0, penalty=10.0, averaging=1.0, radius=0.5)

@@ -71,6 +71,10 @@ EXACT_START = 10**7  # "auto" looks at all constraints once up to this many
 DENSE_LIMIT = 10**8  # weights a dense distribution may hold
 LOSS_BATCH, CONSTRAINT_BATCH, DUAL_BATCH = 64, 32, 256
 DEFAULT_HORIZON = 2000
+NUMBERS = (
+    *("step_size", "dual_step_size", "penalty", "radius"),
+    *("dual_ridge", "averaging", "dual_averaging", "step_eps"),
+)
 SQRT_DECAY = 100  # steps until the decay by the square root sets in
 
 
@@ -195,6 +199,8 @@ class DSZOG:
             averaging="The paper uses 0.1, 0.5 and 0.9.",
             dual_averaging="The paper uses 0.1, 0.5 and 0.9.",
         )
+        for name in NUMBERS:  # kernels are compiled for each type: 30 would be another
+            object.__setattr__(self, name, float(getattr(self, name)))
         check_count(self, "n_directions", self.n_directions, advice="Try 5.")
         for name in (
             "loss_batch",
