@@ -284,6 +284,7 @@ class Tuner:
         self._costs: list[Costs] = []
         self._penalty = float(getattr(method, "penalty", MERIT_PENALTY))
         self._used = Limits(iterations=0, queries=0, time=0.0)
+        self._evaluation_time = 0.0
         self._untuned = self._runner((1.0, 1.0))
         self._is_first = True
         self._error: EvaluationError | None = None
@@ -486,8 +487,8 @@ class Tuner:
                 time=meter.elapsed,
             )
         )
+        self._evaluation_time += meter.evaluation_time
         self._failures.append(meter.failures.report)
-        self._results.append(result)
         if result is not None:
             runner.trial = len(self._trials)
             runner.result, runner.method = result, result.method
@@ -509,6 +510,7 @@ class Tuner:
                 note=note,
             )
         )
+        self._results.append(result)  # last: Ctrl-C may come anywhere in between
         if result is not None and _ends_all(result.status):
             raise _StoppedError(result.status)
 
@@ -547,6 +549,10 @@ class Tuner:
     def _counted_on(self, callback: Callback) -> Callback:
         """Return a callback that is told the counts of the whole call."""
         used = self._used
+        n_losses = sum(trial.nfev for trial in self._trials)
+        n_constraints = sum(trial.ncev for trial in self._trials)
+        n_failed = sum(report.n_failed for report in self._failures)
+        evaluation_time = self._evaluation_time
 
         def told(progress: Progress) -> Any:
             return callback(
@@ -555,6 +561,10 @@ class Tuner:
                     iteration=progress.iteration + (used.iterations or 0),
                     n_queries=progress.n_queries + (used.queries or 0),
                     elapsed=progress.elapsed + (used.time or 0.0),
+                    n_loss_queries=progress.n_loss_queries + n_losses,
+                    n_constraint_queries=progress.n_constraint_queries + n_constraints,
+                    n_failed=progress.n_failed + n_failed,
+                    evaluation_time=progress.evaluation_time + evaluation_time,
                 )
             )
 

@@ -338,6 +338,35 @@ def test_ctrl_c_can_be_raised_instead() -> None:
         Box().minimize(max_queries=ENOUGH, callback=press, on_interrupt="raise")
 
 
+def test_ctrl_c_while_a_trial_is_written_down_loses_none_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    n_made = 0
+
+    def pressed(**about: Any) -> Trial:
+        nonlocal n_made
+        n_made += 1
+        if n_made == 3:
+            raise KeyboardInterrupt
+        return Trial(**about)
+
+    monkeypatch.setattr("dszog.tuning.Trial", pressed)
+    result = Box().minimize(max_queries=ENOUGH)
+    assert result.status == Status.INTERRUPTED
+    assert len(result.tuning.trials) == 2
+
+
+def test_every_count_that_a_callback_sees_is_of_the_whole_call() -> None:
+    seen: list[Progress] = []
+    result = Box().minimize(max_queries=ENOUGH, callback=seen.append)
+    for one in seen:
+        assert one.n_queries == one.n_loss_queries + one.n_constraint_queries
+    for name in ("n_loss_queries", "n_constraint_queries", "evaluation_time"):
+        counts = [getattr(one, name) for one in seen]
+        assert counts == sorted(counts)
+    assert seen[-1].n_constraint_queries > result.tuning.ncev
+
+
 def test_a_callback_sees_the_counts_of_the_whole_call_and_can_end_it() -> None:
     seen: list[tuple[int, int]] = []
     result = Box().minimize(
