@@ -28,6 +28,7 @@ from dszog._validation import (
     check_seed,
     check_vector,
     check_weights,
+    printable,
     shown,
 )
 from dszog._version import VERSION
@@ -273,7 +274,7 @@ def minimize(
                 contract=contract,
             )
         result = solver.solve()
-        _finish([*shown_to, *callbacks], result)
+        _finish([*shown_to, *callbacks], result, on_interrupt)
         return result
 
 
@@ -358,19 +359,26 @@ def _log_iteration(progress: Progress) -> None:
     LOGGER.debug("%s", line(progress))
 
 
-def _finish(callbacks: Sequence[Callback], result: Result) -> None:
-    """Give the result to those who want it; whatever they do, it is not lost."""
+def _finish(
+    callbacks: Sequence[Callback], result: Result, on_interrupt: OnInterrupt
+) -> None:
+    """Give the result to those who want it; whatever they do, it is not lost.
+
+    Ctrl-C ends one that hangs, and with ``on_interrupt="raise"`` the call.
+    """
     for callback in callbacks:
         finish = getattr(callback, "finish", None)
         if finish is None:
             continue
         try:
             finish(result)
-        except Exception as error:  # noqa: BLE001  (hours of work are in the result)
+        except (Exception, KeyboardInterrupt) as error:
+            if on_interrupt == "raise" and isinstance(error, KeyboardInterrupt):
+                raise
+            said = printable(f"{type(error).__name__}: {error!s:.200}")
             warnings.warn(
-                f"minimize: {type(callback).__name__}.finish failed "
-                f"({type(error).__name__}: {error!s:.200}). The result is returned all "
-                "the same; call it again once that is mended.",
+                f"minimize: {type(callback).__name__}.finish failed ({said}). The "
+                "result is returned all the same; call it again once that is mended.",
                 CallbackWarning,
                 stacklevel=3,
             )

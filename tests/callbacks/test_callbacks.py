@@ -137,7 +137,7 @@ def test_each_of_several_callbacks_is_checked_before_anything_is_called() -> Non
 
 
 class Finishing:
-    def __init__(self, error: Exception | None = None) -> None:
+    def __init__(self, error: BaseException | None = None) -> None:
         self.results: list[Result] = []
         self.error = error
 
@@ -166,6 +166,20 @@ def test_a_finish_that_fails_does_not_lose_the_result() -> None:
 
     assert result.digest == run().digest
     assert other.results == [result]
+
+
+def test_ctrl_c_in_a_finish_that_hangs_does_not_lose_the_result() -> None:
+    with pytest.warns(dszog.CallbackWarning, match=r"failed \(KeyboardInterrupt: \)"):
+        result = run(callback=Finishing(KeyboardInterrupt()))
+
+    assert result.digest == run().digest
+    with pytest.raises(KeyboardInterrupt):
+        run(callback=Finishing(KeyboardInterrupt()), on_interrupt="raise")
+
+
+def test_what_a_finish_says_does_not_steer_the_terminal() -> None:
+    with pytest.warns(dszog.CallbackWarning, match=r"\(OSError: \\x1b\[2Jboo\)"):
+        run(callback=Finishing(OSError("\x1b[2Jboo")))
 
 
 # ------------------------------------------------------------------------ TensorBoard
