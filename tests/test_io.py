@@ -146,6 +146,22 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
         dszog.save_state(tmp_path / "none" / "state", method, state)
 
 
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_a_seed_that_can_not_be_a_key_is_refused(seed: int, tmp_path: Path) -> None:
+    method, size = dszog.DSZOG(), problem().size
+    state = replace(method.init(np.zeros(3), size, 0), seed=seed)
+    dszog.save_state(tmp_path / "state", method, state)
+    with pytest.raises(CheckpointError, match="does not fit the problem"):
+        dszog.load_state(tmp_path / "state", method, size)
+
+
+class BytesPath:
+    """A path, but of bytes."""
+
+    def __fspath__(self) -> bytes:
+        return b"state"
+
+
 def test_wrong_arguments_are_refused_with_what_to_do(tmp_path: Path) -> None:
     method, size = dszog.DSZOG(), problem().size
     state = method.init(np.zeros(3), size, 0)
@@ -155,6 +171,8 @@ def test_wrong_arguments_are_refused_with_what_to_do(tmp_path: Path) -> None:
         dszog.save_state(tmp_path / "state", method, told)
     with pytest.raises(InputTypeError, match="`path` must be the path of a file"):
         dszog.save_state(None, method, state)  # type: ignore[arg-type]
+    with pytest.raises(InputTypeError, match="`path` must be the path of a file"):
+        dszog.save_state(BytesPath(), method, state)  # type: ignore[arg-type]
     with pytest.raises(
         InputTypeError, match="`method` must be a method of the library"
     ):

@@ -7,7 +7,7 @@ hold the loop: one file for one state, checked, never executed, whole or not the
 from __future__ import annotations
 
 import hashlib
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -140,12 +140,13 @@ def load_state(path: str | PathLike[str], method: Method, size: ProblemSize) -> 
 
 
 def _path(owner: str, path: Any) -> Path:
-    if not isinstance(path, (str, PathLike)) or not str(path) or "\0" in str(path):
+    text = fspath(path) if isinstance(path, (str, PathLike)) else None
+    if not isinstance(text, str) or not text or "\0" in text:
         raise InputTypeError(
             f"{owner}: `path` must be the path of a file, got {shown(path)}. For "
             "example 'monday.state'."
         )
-    return Path(path)
+    return Path(text)
 
 
 def _about(owner: str, method: Any, size: ProblemSize) -> dict[str, str]:

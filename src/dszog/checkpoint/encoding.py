@@ -233,7 +233,8 @@ def _hangs_together(made: Any, size: ProblemSize) -> bool:
     if isinstance(made, LinearisedState):
         fits &= made.values.ndim == made.at_origin.ndim == 1
         fits &= made.jacobian.shape == (len(made.jacobian), size.dim)
-    return fits and isinstance(made, State) and 0 <= made.iteration < 2**62
+    fits &= isinstance(made, State) and 0 <= made.seed < 2**64
+    return fits and 0 <= made.iteration < 2**62
 
 
 def _alike(*vectors: np.ndarray[Any, Any]) -> bool:
