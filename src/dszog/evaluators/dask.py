@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dszog._validation import check_count, shown
@@ -29,6 +30,7 @@ from dszog.problem import Problem
 
 LOOK_EVERY = 5.0  # seconds after which the workers are counted again
 MAX_WAITS = 20  # attempts at sending the problem, some seconds each
+SHORT = 8192  # bytes of an answer that goes with an event; schedulers keep 1,000
 SILENCE = "30s"  # after which the scheduler of our own cluster gives a worker up
 
 
@@ -116,12 +118,28 @@ class Dask:
 def run_piece(
     name: str, parcel: bytes, message: bytes, attempt: int, timeout: float | None
 ) -> bytes:
-    """Evaluate a piece in a Dask worker, and say that it was begun."""
+    """Evaluate a piece in a Dask worker, and say that it was begun.
+
+    A short answer goes with an event: a result would have to be asked for, which takes
+    longer than all else. It is nothing then.
+    """
     from distributed import get_worker
 
-    get_worker().log_event(name, attempt)
+    worker = get_worker()
+    worker.log_event(name, (attempt, None))
     with ended_after(timeout):
-        return work_on(name, parcel, message)
+        returned = work_on(name, parcel, message)
+    if len(returned) > SHORT:
+        return returned
+    worker.log_event(name, (attempt, returned))
+    return b""
+
+
+def forget_events(name: str, dask_scheduler: Any = None) -> None:
+    """Have the scheduler drop the events of a run, of which it keeps some."""
+    broker = getattr(dask_scheduler, "_broker", None)
+    if broker is not None:
+        broker.truncate(name)
 
 
 class DaskPool:
@@ -140,18 +158,22 @@ class DaskPool:
         self._timeout = timeout
         self._name = f"dszog-{secrets.token_hex(8)}"
         self._scattered: Any = None
-        self._news: queue.Queue[Begun | int] = (
-            queue.Queue()
-        )  # or the number of one done
+        # What was begun; what was answered; or the number of one that ended.
+        self._news: queue.Queue[Begun | tuple[int, bytes] | int] = queue.Queue()
+        self._outgoing: dict[int, bytes] = {}  # not sent yet
         self._under_way: dict[int, Any] = {}
         self._begun: Counter[int] = Counter()  # how often each attempt was begun
         self._n_slots, self._looked = 1, -LOOK_EVERY
         self._traffic = Traffic()
-        client.subscribe_topic(self._name, self._note_begin)
+        client.subscribe_topic(self._name, self._hear)
 
-    def _note_begin(self, event: Any) -> None:
-        self._begun[event[1]] += 1
-        self._news.put(Begun(event[1]))
+    def _hear(self, event: Any) -> None:
+        attempt, returned = event[1]
+        if returned is None:
+            self._begun[attempt] += 1
+            self._news.put(Begun(attempt))
+        else:
+            self._news.put((attempt, returned))
 
     @property
     def traffic(self) -> Traffic:
@@ -178,27 +200,37 @@ class DaskPool:
         With a timeout none waits at a worker, as its time would run there.
         """
         ahead = 1 if self._timeout is not None else 2
-        return ahead * self.n_slots - len(self._under_way)
+        return ahead * self.n_slots - len(self._under_way) - len(self._outgoing)
 
     def submit(self, attempt: int, parts: Sequence[Part]) -> None:
-        """Hand out a task."""
-        if self._scattered is None or self._scattered.status != "finished":
-            self._scattered = self._scatter()
+        """Have a task handed out with those that come next."""
         message = pack_parts(parts)
         self._count(bytes_sent=len(message))
-        future = self._client.submit(
+        self._outgoing[attempt] = message
+
+    def _send(self) -> None:
+        """Hand out tasks at once: a client lets messages in a row wait for others."""
+        if self._scattered is None or self._scattered.status != "finished":
+            self._scattered = self._scatter()
+        sent, self._outgoing = self._outgoing, {}
+        n = len(sent)
+        futures = self._client.map(
             run_piece,
-            self._name,
-            self._scattered,
-            message,
-            attempt,
-            self._timeout,
-            key=f"{self._name}-{attempt}",
+            [self._name] * n,
+            [self._scattered] * n,
+            list(sent.values()),
+            list(sent),
+            [self._timeout] * n,
+            key=[f"{self._name}-{attempt}" for attempt in sent],
             pure=False,
             retries=0,
         )
-        self._under_way[attempt] = future
-        future.add_done_callback(lambda _: self._news.put(attempt))
+        for attempt, future in zip(sent, futures, strict=True):
+            self._under_way[attempt] = future
+            future.add_done_callback(partial(self._note_end, attempt))
+
+    def _note_end(self, attempt: int, _: Any) -> None:
+        self._news.put(attempt)
 
     def _scatter(self) -> Any:
         """Send the problem to the workers; wait for some if none is there."""
@@ -220,6 +252,8 @@ class DaskPool:
 
     def wait(self, seconds: float) -> Sequence[Begun | Done | Lost]:
         """Return what happened."""
+        if self._outgoing:
+            self._send()
         news = []
         with contextlib.suppress(queue.Empty):
             news.append(self._news.get(timeout=seconds))
@@ -229,6 +263,9 @@ class DaskPool:
         for one in news:
             if isinstance(one, Begun):
                 events.append(one)
+            elif isinstance(one, tuple):
+                if self._under_way.pop(one[0], None) is not None:
+                    events.append(self._answer(*one))
             elif (future := self._under_way.pop(one, None)) is not None:
                 event = self._event(one, future)
                 events += [] if event is None else [event]
@@ -252,17 +289,24 @@ class DaskPool:
             return Lost(attempt, f"{type(error).__name__}: {error}"[:500])
         if returned is None:
             return Lost(attempt, "the task was cancelled", started=False)
+        if not returned:
+            return Lost(attempt, "its answer did not arrive")
+        return self._answer(attempt, returned)
+
+    def _answer(self, attempt: int, returned: bytes) -> Done:
         self._count(bytes_received=len(returned))
         return received(attempt, returned)
 
     def stop(self, attempt: int) -> None:
         """Cancel the task; a worker that is at it ends itself."""
+        self._outgoing.pop(attempt, None)
         future = self._under_way.pop(attempt, None)
         if future is not None:
             future.cancel(force=True)
 
     def forget(self) -> None:
         """Cancel all tasks."""
+        self._outgoing.clear()
         under_way, self._under_way = self._under_way, {}
         for future in under_way.values():
             future.cancel(force=True)
@@ -272,6 +316,8 @@ class DaskPool:
         self.forget()
         with contextlib.suppress(ValueError):
             self._client.unsubscribe_topic(self._name)
+        with contextlib.suppress(Exception):  # it would be some megabytes at most
+            self._client.run_on_scheduler(forget_events, self._name)
         self._scattered = None
 
     def _count(self, **more: int) -> None:
