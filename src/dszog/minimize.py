@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -44,6 +44,8 @@ from dszog.snapshot import Contract, saved_seed
 from dszog.solver import OnInterrupt, Solver
 
 INTERRUPTS: tuple[str, ...] = get_args(OnInterrupt)
+OnSaveFailure: TypeAlias = Literal["raise", "warn"]
+SAVE_FAILURES: tuple[str, ...] = get_args(OnSaveFailure)
 DEFAULT_ITERATIONS = 2000
 ELSEWHERE = {  # what some arguments are called in SciPy
     "maxiter": "max_iterations",
@@ -78,6 +80,7 @@ def minimize(
     resume: bool = False,
     on_failure: Policy = "raise",
     on_interrupt: OnInterrupt = "return",
+    on_save_failure: OnSaveFailure = "raise",
     **unknown: Any,
 ) -> OptimizeResult:
     r"""Minimise a function under very many constraints, by evaluations alone.
@@ -141,8 +144,11 @@ def minimize(
         ``"penalise"`` gives a perturbed point a bad value instead. Either way a failure
         is never taken for a satisfied constraint, and ``result.failures`` counts.
     on_interrupt : {"return", "raise"}
-        On Ctrl-C, return the best point so far, or raise ``KeyboardInterrupt``. With a
-        `checkpoint` the run can be resumed either way.
+        On Ctrl-C, return the best point so far, or raise ``KeyboardInterrupt``; a
+        second one raises in any case. With a `checkpoint` the run can be resumed.
+    on_save_failure : {"raise", "warn"}
+        When `checkpoint` cannot be written to, a full disk perhaps: stop with an error,
+        or warn, count it in ``costs.n_failed_saves`` and try again later.
 
     Returns
     -------
@@ -197,7 +203,8 @@ def minimize(
     check_flag("minimize", "progress", progress)
     check_choice("minimize", "on_interrupt", on_interrupt, INTERRUPTS)
     check_flag("minimize", "resume", resume)
-    folder = _check_folder(checkpoint, resume)
+    check_choice("minimize", "on_save_failure", on_save_failure, SAVE_FAILURES)
+    folder = _check_folder(checkpoint, resume, on_save_failure)
     if callback is not None:
         check_callable("minimize", "callback", callback, "callback(progress)", 1)
     callbacks = [] if callback is None else [callback]
@@ -219,7 +226,8 @@ def minimize(
     with ExitStack() as opened:
         store = None
         if folder is not None:
-            store = Store(folder, resume=resume, library=VERSION)
+            warns = on_save_failure == "warn"
+            store = Store(folder, resume=resume, library=VERSION, warns=warns)
             opened.callback(store.close)
             seed = saved_seed(store) if seed is None else seed
         answer = opened.enter_context(
@@ -341,8 +349,13 @@ def _check_takes_weights(method: Method) -> None:
         )
 
 
-def _check_folder(checkpoint: Any, resume: bool) -> Path | None:
+def _check_folder(checkpoint: Any, resume: bool, on_failure: str) -> Path | None:
     if checkpoint is None:
+        if on_failure != "raise":
+            raise InputError(
+                "minimize: `on_save_failure` needs the folder of the checkpoints, got "
+                "none. Give it: checkpoint='folder'; or leave the other out."
+            )
         if resume:
             raise InputError(
                 "minimize: `resume` needs the folder of the checkpoints, got none. "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import time
 from pathlib import Path
@@ -116,6 +118,43 @@ def test_a_cluster_that_was_started_here_ends(name: str) -> None:
     }
     # Python's own tracker of shared memory lasts as long as the process.
     assert not [command for command in left if b"resource_tracker" not in command]
+
+
+def listening(pids: set[int]) -> set[str]:
+    """Return the addresses on which processes listen, as the system writes them."""
+    sockets = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for link in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    sockets.add(os.readlink(link))
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                found.add(fields[1].split(":")[0])
+    return found
+
+
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", f"{0:024x}01000000"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_a_cluster_that_was_started_here_listens_to_this_machine_only(
+    name: str,
+) -> None:
+    need(name)
+    team = workers(name, 2)
+    try:
+        solve(PROBLEMS["plain"](), team, max_iterations=2)
+        addresses = listening({os.getpid(), *children()})
+    finally:
+        team.close()
+    assert addresses
+    assert addresses <= LOOPBACK
 
 
 @pytest.mark.slow

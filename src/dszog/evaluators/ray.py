@@ -8,7 +8,8 @@ import secrets
 import signal
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,8 +43,7 @@ class Ray:
     n_workers : int, optional
         Of a cluster of this machine, which is started at the first run if ``ray.init``
         was not called before; ``close()`` ends it. One for each processor if not given.
-        Ray listens on all network addresses of the machine: call ``ray.init`` yourself,
-        as its manual says, where this matters.
+        Such a cluster listens on the loopback address only.
     """
 
     can_stop = hasattr(signal, "setitimer")
@@ -62,16 +62,27 @@ class Ray:
         parcel = pack_problem(problem)
         ray = _ray()
         if not ray.is_initialized():
-            ray.init(
-                num_cpus=self.n_workers,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level="ERROR",
-                configure_logging=False,
-                _node_ip_address="127.0.0.1",
-            )
-            self._is_ours = True
+            self._start(ray)
         return Supervised(problem, RayPool(ray, parcel, timeout), timeout)
+
+    def _start(self, ray: Any) -> None:
+        try:
+            with _loopback_only():
+                ray.init(
+                    num_cpus=self.n_workers,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level="ERROR",
+                    configure_logging=False,
+                    _node_ip_address="127.0.0.1",
+                    _system_config={"worker_niceness": 0},  # as for other processes
+                )
+        except Exception as error:  # what Ray raises if it is too slow to start
+            raise EvaluationError(
+                f"Ray did not start: {type(error).__name__}: {error}. Look at its log, "
+                "start it yourself (ray.init), or use evaluator='processes'."
+            ) from error
+        self._is_ours = True
 
     def close(self) -> None:
         """End the cluster if it was started here; the user's is the user's."""
@@ -88,6 +99,30 @@ def _ray() -> Any:
             'evaluator="ray" needs Ray: pip install "dszog[ray]".'
         ) from error
     return ray
+
+
+@contextmanager
+def _loopback_only() -> Iterator[None]:
+    """Have a cluster that starts in the block listen on the loopback address only.
+
+    Ray does so where it holds clusters of several machines for impossible. It is told
+    so by its environment, which it reads when it is imported, perhaps long ago.
+    """
+    from ray._private import ray_constants
+
+    name = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+    before = os.environ.get(name)
+    known = getattr(ray_constants, "ENABLE_RAY_CLUSTER", None)
+    os.environ[name] = "0"
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = known
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 class Seat:
