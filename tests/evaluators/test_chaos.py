@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -14,11 +13,11 @@ import pytest
 
 from dszog.evaluators import Processes
 from tests.evaluators.helpers import HAS, Deadly, digest, solve, workers
+from tests.kept import kept
 
 INF = float("inf")
 N_RUNS = {"processes": 400, "dask": 50, "ray": 50}  # of the release; together 500
 SHARE = int(os.environ.get("DSZOG_CHAOS_SHARE", "1"))  # 10: a tenth of them
-KEEP = os.environ.get("DSZOG_CHAOS_KEEP")  # a folder: runs found there are not repeated
 SIZES = {  # constraints and iterations: a cluster takes seconds to replace a worker
     "processes": (30, 4),
     "dask": (5, 3),
@@ -53,20 +52,6 @@ def chaotic(folder: Path, seed: int, name: str, team: Any) -> dict[str, int]:
         "calls without chaos": asked.total(),
         "seconds": round(time.monotonic() - before),
     }
-
-
-def kept(name: str, seed: int, run: Callable[[], dict[str, int]]) -> dict[str, int]:
-    """Return what happened in a run that was made before, or make it now."""
-    if KEEP is None:
-        return run()
-    path = Path(KEEP, f"{name}-{seed}.json")
-    if path.exists():
-        found: dict[str, int] = json.loads(path.read_text())
-        return found
-    found = run()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found))
-    return found
 
 
 def add_up(rows: Iterable[dict[str, int]]) -> dict[str, int]:
@@ -129,7 +114,7 @@ def test_chaotic_runs_end_as_quiet_ones_do(
     n_runs = N_RUNS[name] // SHARE
     try:
         total = add_up(
-            kept(name, seed, partial(chaotic, tmp_path, seed, name, team))
+            kept(f"chaos-{name}-{seed}", partial(chaotic, tmp_path, seed, name, team))
             for seed in range(100, 100 + n_runs)
         )
     finally:
