@@ -135,6 +135,7 @@ def main(first: int, last: int) -> dict[str, Any]:
         budget = configuration(number).max_queries
         with tempfile.TemporaryDirectory() as name:
             folder, calls = Path(name, "run"), Path(name, "calls")
+            said: str | None = None
             for n_kills in range(MAX_KILLS + 1):
                 delay = rng.exponential(SECONDS) if n_kills < MAX_KILLS else 0.0
                 said = forked(number, folder, calls, delay, with_workers=with_workers)

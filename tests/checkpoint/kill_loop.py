@@ -30,9 +30,9 @@ from tests.checkpoint.cells import CELLS, Cell
 N_ITERATIONS = 40
 SAVE_EVERY = (0.0, 0.005, 10.0)  # seconds: after each iteration, now and then, never
 MARK = "DSZOG_KILL_LOOP"  # in the environment of all processes of a try
-# Seconds after which a child is killed, at most: at first, and more with each try.
-PATIENCE = {"serial": (0.03, 0.01), "processes": (0.5, 0.25)}
-SLOW_EVERY = 10  # runs: one has a process of its own to start workers, not a fork
+PATIENCE = {"serial": 0.03, "processes": 0.15}  # seconds for a child at first, at most
+MORE = 1.15  # times as many with each try: machines may be busy
+SLOW_EVERY = 10  # runs: one has a new process to start workers, and not a fork
 ORPHAN_PATIENCE = 10.0  # seconds for workers to notice that their run is gone
 
 
@@ -160,13 +160,13 @@ def main(n_kills: int, seed: int, evaluator: str) -> dict[str, int]:
         store = dszog.checkpoint.store
         store.SAVE_EVERY = SAVE_EVERY[found["runs"] % len(SAVE_EVERY)]
         store.SAVE_SHARE = 1.0
-        is_quick = found["runs"] % SLOW_EVERY != 0
-        least, more = PATIENCE[evaluator if not is_quick else "serial"]
+        is_quick = evaluator == "serial" or found["runs"] % SLOW_EVERY != 0
+        patience = PATIENCE[evaluator] * (1.0 if is_quick else 4.0)
         marks: list[str] = []
         with tempfile.TemporaryDirectory() as name:
             folder, calls = Path(name, "run"), Path(name, "calls")
             while True:
-                delay = float(rng.uniform(0.0, least + more * min(len(marks), 20)))
+                delay = float(rng.uniform(0.0, patience * MORE ** len(marks)))
                 marks.append(secrets.token_hex(8))
                 said = fork_and_kill(
                     cell, evaluator, folder, calls, delay, marks[-1], is_quick
