@@ -476,8 +476,8 @@ def markdown(record: dict[str, Any]) -> str:
 
 def measured(item: Item, found: dict[str, Any], record: dict[str, Any]) -> str:
     """Return when a figure was measured, of what, and whether that is the present."""
-    if "commit" not in found:
-        return ""
+    if "commit" not in found:  # of the time before it was noted
+        return "earlier" if found["figures"] else ""
     words = [found["date"][:10], f"at {found['commit']}"]
     if found["quick"]:
         words.append("quick tests only")
