@@ -18,11 +18,11 @@ from typing import Any
 
 from dszog.errors import EvaluationError
 from dszog.evaluators._chunks import Part
-from dszog.evaluators._dask_tasks import LOOK_EVERY, scatter
 from dszog.evaluators._supervisor import Begun, Done, Lost, Traffic
 from dszog.evaluators._wire import pack_parts
 from dszog.evaluators._work import ended_after, received, refuse_if_unusable, work_on
 
+LOOK_EVERY = 2.0  # seconds after which the workers are counted again
 LOOK_SOON = 0.2  # seconds after which workers are looked for while some are missing
 PATIENCE = 100.0  # seconds without any worker
 START = 30.0  # seconds for an actor to be there
@@ -32,10 +32,14 @@ MAX_BAD_STARTS = 5  # actors in a row that fail before they are there
 class Seat:
     """An actor: it unpacks the problem once, then answers piece after piece."""
 
-    def __init__(self, name: str, parcel: bytes, n_threads: int) -> None:
+    def __init__(self, name: str, n_threads: int) -> None:
         self._name = name
-        self._parcel = parcel
+        self._parcel = b""
         self._threads = ThreadPoolExecutor(n_threads, thread_name_prefix="dszog")
+
+    async def load(self, parcel: bytes) -> None:
+        """Take the problem, to be unpacked by the first who needs it."""
+        self._parcel = parcel
 
     async def work(self, message: bytes, timeout: float | None) -> bytes:
         """Evaluate a piece in a thread, as the worker has other things to do."""
@@ -53,7 +57,7 @@ class _Worker:
     n_threads: int
     future: Any  # of its actor
     since: float
-    actor: Any = None
+    start: Any = None  # what waits for the actor to be there
     is_ready: bool = False
     attempts: set[int] = field(default_factory=set)  # under way there
 
@@ -87,7 +91,6 @@ class ActorPool:
         self._parcel = parcel
         self._timeout = timeout
         self._name = f"dszog-{secrets.token_hex(8)}"
-        self._scattered: Any = None
         self._workers: dict[str, _Worker] = {}
         self._n_started = 0  # actors
         self._news: queue.SimpleQueue[_Ready | _Returned] = queue.SimpleQueue()
@@ -114,12 +117,10 @@ class ActorPool:
         threads = self._client.nthreads()
         self._heal(len(threads))
         for worker in list(self._workers.values()):
-            if worker.address not in threads and not worker.attempts:
-                del self._workers[worker.address]
+            if worker.address not in threads:
+                self._drop(worker, "the worker is gone")
             elif not worker.is_ready and now - worker.since > START:
-                waiting, worker.attempts = worker.attempts, set()
-                for attempt in waiting:
-                    self._mourn(worker, attempt, TimeoutError(f"after {START:g} s"))
+                self._drop(worker, f"not there after {START:g} seconds")
         for address, n_threads in threads.items():
             if address not in self._workers:
                 self._start(address, n_threads)
@@ -135,14 +136,11 @@ class ActorPool:
             )
 
     def _start(self, address: str, n_threads: int) -> None:
-        if self._scattered is None or self._scattered.status != "finished":
-            self._scattered = scatter(self._client, self._parcel, self._heal)
-            self._count(bytes_problem=len(self._parcel))
         self._n_started += 1
+        self._count(bytes_problem=len(self._parcel))
         future = self._client.submit(
             Seat,
             self._name,
-            self._scattered,
             n_threads,
             actor=True,
             workers=[address],
@@ -157,9 +155,20 @@ class ActorPool:
     async def _welcome(self, worker: _Worker) -> None:
         """Say when the actor is there; calls that wait for it say if it fails."""
         with contextlib.suppress(Exception, asyncio.CancelledError):
-            with self._client.as_current():
-                worker.actor = await worker.future
+            await self._actor(worker)
             self._news.put(_Ready(worker))
+
+    async def _actor(self, worker: _Worker) -> Any:
+        """Return the actor of a worker, when it is there and has the problem."""
+        if worker.start is None:
+            worker.start = asyncio.ensure_future(self._prepared(worker))
+        return await worker.start
+
+    async def _prepared(self, worker: _Worker) -> Any:
+        with self._client.as_current():
+            actor = await worker.future
+            await _call(actor, "load", self._parcel)
+        return actor
 
     # ---------------------------------------------------------------------- the work
 
@@ -179,21 +188,21 @@ class ActorPool:
         worker.attempts.add(attempt)
         if worker.is_ready:
             self._events.append(Begun(attempt))
-        self._client.loop.add_callback(self._call, worker, attempt, message)
+        self._client.loop.add_callback(self._ask, worker, attempt, message)
 
-    async def _call(self, worker: _Worker, attempt: int, message: bytes) -> None:
+    async def _ask(self, worker: _Worker, attempt: int, message: bytes) -> None:
         returned: bytes | BaseException
         try:
+            actor = await self._actor(worker)
             with self._client.as_current():
-                if worker.actor is None:
-                    worker.actor = await worker.future
-                returned = await worker.actor.work(message, self._timeout)
+                returned = await _call(actor, "work", message, self._timeout)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  (any of Dask)
             returned = error
         self._news.put(_Returned(worker, attempt, returned))
 
     def wait(self, seconds: float) -> Sequence[Begun | Done | Lost]:
         """Return what happened."""
+        self._look()
         until_look = max(self._look_at - time.monotonic(), 0.01)
         patience = 0.0 if self._events else min(seconds, until_look)
         with contextlib.suppress(queue.Empty):
@@ -232,6 +241,12 @@ class ActorPool:
                 )
         self._events.append(Lost(attempt, why, started=worker.is_ready))
 
+    def _drop(self, worker: _Worker, why: str) -> None:
+        waiting, worker.attempts = worker.attempts, set()
+        self._forget_worker(worker)
+        for attempt in waiting:
+            self._mourn(worker, attempt, ConnectionError(why))
+
     def _forget_worker(self, worker: _Worker) -> None:
         if self._workers.get(worker.address) is worker:
             del self._workers[worker.address]
@@ -251,14 +266,32 @@ class ActorPool:
             worker.attempts.clear()
 
     def close(self) -> None:
-        """Let go of the actors and of the problem."""
+        """Let go of the actors, and of the problem with them."""
         self.forget()
         self._workers.clear()
-        self._scattered = None
 
     def _count(self, **more: int) -> None:
         known = {name: getattr(self.traffic, name) + n for name, n in more.items()}
         self.traffic = replace(self.traffic, **known)
+
+
+async def _call(actor: Any, method: str, *arguments: Any) -> Any:
+    """Return what a method of an actor returns.
+
+    Calling it as usual would do the same, but for a worker that is lost: it would wait
+    for the actor to come back, which it never does, or call it a second time.
+    """
+    from distributed.protocol import to_serialize
+
+    answer = await actor._worker_rpc.actor_execute(
+        function=method,
+        actor=actor.key,
+        args=[to_serialize(argument) for argument in arguments],
+        kwargs={},
+    )
+    if answer["status"] != "OK":
+        raise answer["exception"]
+    return answer["result"]
 
 
 def _free(worker: _Worker) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import queue
 import secrets
@@ -25,16 +26,27 @@ from dszog.evaluators._work import (
 
 LOOK_EVERY = 5.0  # seconds after which the workers are counted again
 MAX_WAITS = 20  # attempts at sending the problem, some seconds each
+SEND_PATIENCE = 15.0  # seconds for one of them
+SLOWEST = 1e6  # bytes a second, at least
 SHORT = 8192  # bytes of an answer that goes with an event; schedulers keep 1,000
 
 
 def scatter(client: Any, parcel: bytes, heal: Callable[[int], None]) -> Any:
     """Send the problem to the workers; wait for some if none is there."""
+    patience = SEND_PATIENCE + len(parcel) / SLOWEST
     for _ in range(MAX_WAITS):
+        # By way of the scheduler, which knows who is there, and with a deadline.
+        sending = client.scatter(
+            parcel,
+            broadcast=True,
+            hash=False,
+            direct=False,
+            timeout=LOOK_EVERY,
+            asynchronous=True,
+        )
+        loop = client.loop.asyncio_loop
         try:
-            return client.scatter(
-                parcel, broadcast=True, hash=False, timeout=LOOK_EVERY
-            )
+            return asyncio.run_coroutine_threadsafe(sending, loop).result(patience)
         except Exception:  # noqa: BLE001  (no worker, or one that went just now)
             time.sleep(0.5)
             heal(len(client.nthreads()))

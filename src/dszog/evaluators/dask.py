@@ -16,16 +16,18 @@ from dszog.problem import Problem
 
 SILENCE = "30s"  # after which the scheduler of our own cluster gives a worker up
 MANY_THREADS = 300  # of a cluster: a call to an actor holds a connection, of some 500
+MANY_BYTES = 2**30  # of the problem, to all workers: these had better pass it on
 
 
 class Dask:
     """Workers of a Dask cluster.
 
-    The problem is scattered once. Each worker gets an actor, which lasts as long as the
-    run and answers without the detour of a task. In a cluster of very many threads the
-    pieces are tasks. Dask runs a task again by itself when a worker is lost, and may
-    run again what was finished; this is counted in
-    ``result.costs.traffic.n_duplicate``, and no answer is used twice.
+    Each worker gets an actor, which has the problem, lasts as long as the run and
+    answers without the detour of a task. In a cluster of very many threads, or for a
+    very large problem, the problem is scattered, and the pieces are tasks. Dask runs a
+    task again by itself when a worker is lost, and may run again what was finished;
+    this is counted in ``result.costs.traffic.n_duplicate``, and no answer is used
+    twice.
 
     Parameters
     ----------
@@ -59,8 +61,12 @@ class Dask:
         parcel = pack_problem(problem)
         if self._client is None:
             self._start()
-        n_threads = sum(self._client.nthreads().values())
-        kind = ActorPool if n_threads <= MANY_THREADS else TaskPool
+        threads = self._client.nthreads()
+        is_small = (
+            sum(threads.values()) <= MANY_THREADS
+            and len(parcel) * len(threads) <= MANY_BYTES
+        )
+        kind = ActorPool if is_small else TaskPool
         pool = kind(self._client, parcel, timeout, self._heal)
         return Supervised(problem, pool, timeout)
 
