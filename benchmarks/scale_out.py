@@ -1,11 +1,13 @@
 """How much faster workers make a run, and what that takes.
 
-    python benchmarks/scale_out.py [--output benchmarks/results]
+    python benchmarks/scale_out.py [--output benchmarks/results] [--repeats 5]
 
 A black box that sleeps stands for one that computes elsewhere: it scales past the
-processors of this machine. Times are of iterations, without the start of the workers,
-which is told by itself. The last part is a model, for what cannot be run here: its
-constants are those measured above it.
+processors of this machine. Machines are not equally quick all the time: each run with
+workers comes right after one without, with which it is compared, and all is repeated;
+the table has the median, and the range of the speed-ups. Times are of iterations,
+without the start of the workers, which is told by itself. The last part is a model, for
+what cannot be run here: its constants are those measured above it.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import json
 import os
 import platform
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -102,13 +104,49 @@ def measure(
     )
 
 
-def side_by_side(names: list[str]) -> list[Row]:
+@dataclass(frozen=True)
+class Pairs:
+    """What two workers of a kind did, each time against none just before."""
+
+    evaluator: str
+    start_seconds: float  # all are medians
+    serial_ms: float
+    iteration_ms: float
+    speed_up: float
+    least: float  # of the speed-ups
+    most: float
+    bytes_sent: int  # an iteration
+    bytes_received: int
+    same_bits: bool
+
+
+def side_by_side(names: list[str], n_repeats: int) -> list[Pairs]:
     """Return two workers of each kind against none: 20 calls of 10 ms."""
-    serial = measure("serial", 1, 0.01, 25, None)
-    rows = [serial]
-    for name in names:
-        rows.append(measure(name, 2, 0.01, 25, serial.iteration_ms / 1e3))
-    return rows
+    found: dict[str, list[tuple[Row, Row]]] = {name: [] for name in names}
+    for _ in range(n_repeats):
+        for name in names:
+            alone = measure("serial", 1, 0.01, 20, None)
+            helped = measure(name, 2, 0.01, 20, alone.iteration_ms / 1e3)
+            found[name].append((alone, helped))
+    bits = {row.x for name in names for pair in found[name] for row in pair}
+    return [_pairs(name, found[name], bits) for name in names]
+
+
+def _pairs(name: str, rows: list[tuple[Row, Row]], bits: set[str]) -> Pairs:
+    helped = [row for _, row in rows]
+    speed_ups = [row.speed_up for row in helped]
+    return Pairs(
+        evaluator=name,
+        start_seconds=float(np.median([row.start_seconds for row in helped])),
+        serial_ms=round(float(np.median([row.iteration_ms for row, _ in rows])), 1),
+        iteration_ms=round(float(np.median([row.iteration_ms for row in helped])), 1),
+        speed_up=round(float(np.median(speed_ups)), 2),
+        least=min(speed_ups),
+        most=max(speed_ups),
+        bytes_sent=helped[0].bytes_sent,
+        bytes_received=helped[0].bytes_received,
+        same_bits=len(bits) == 1,
+    )
 
 
 def helpful_workers() -> list[Row]:
@@ -228,8 +266,8 @@ def simulate(
 def table(rows: list[Any], columns: list[str]) -> str:
     lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
     for row in rows:
-        fields = asdict(row)
-        lines.append("| " + " | ".join(str(fields[name]) for name in columns) + " |")
+        cells = asdict(row)
+        lines.append("| " + " | ".join(str(cells[name]) for name in columns) + " |")
     return "\n".join(lines)
 
 
@@ -237,6 +275,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", default="benchmarks/results", type=Path)
     parser.add_argument("--quick", action="store_true", help="no table of workers")
+    parser.add_argument("--repeats", default=5, type=int, help="of the two workers")
     arguments = parser.parse_args()
     has = importlib.util.find_spec
     names = ["threads", "processes"]
@@ -244,7 +283,7 @@ def main() -> None:
     names += ["ray"] if has("ray") else []
 
     load = os.getloadavg()
-    rows = side_by_side(names)
+    rows = side_by_side(names, arguments.repeats)
     helpful = [] if arguments.quick else helpful_workers()
     plans = []
     shapes = {}
@@ -286,7 +325,7 @@ def main() -> None:
         f"{os.cpu_count()} processors, load {load[0]:.1f} when begun. 20 calls an "
         "iteration, 40 variables. Made by `python benchmarks/scale_out.py`.",
         "## Two workers, calls of 10 ms",
-        table(rows, [*columns, "bytes_sent", "bytes_received", "x"]),
+        table(rows, [field.name for field in fields(Pairs)]),
         "## Processes, calls that sleep",
         table(helpful, ["seconds_per_call", *columns]),
         "## Model: a trillion constraints, 100 variables, many workers",

@@ -510,10 +510,11 @@ class Interrupted:
 
     at: int
     n_calls: int = 0
+    again: int = 0
 
     def call(self) -> None:
         self.n_calls += 1
-        if self.n_calls == self.at:
+        if self.n_calls in (self.at, self.again):
             signal.raise_signal(signal.SIGINT)
 
     def loss(self, x: FloatArray) -> float:
@@ -647,6 +648,19 @@ def test_ctrl_c_at_200_random_moments_returns_a_result(
     record_property("interrupts", 200)
     record_property("results lost", len(lost))
     assert lost == []
+
+
+def test_a_second_ctrl_c_raises_at_once() -> None:
+    straight = Interrupted(at=0)
+    straight.minimize()
+    for first in (5, straight.n_calls // 2):
+        box = Interrupted(at=first)
+        box.minimize()
+        for second in range(first + 1, box.n_calls + 1, 7):  # all in the check
+            twice = Interrupted(at=first, again=second)
+            with pytest.raises(KeyboardInterrupt):
+                twice.minimize()
+            assert twice.n_calls == second
 
 
 def test_after_ctrl_c_the_check_takes_no_longer_than_its_grace(clock: Clock) -> None:

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -50,6 +50,8 @@ from dszog.solver import OnInterrupt, Solver
 from dszog.tuning import Tuner, Tuning, check_tuning
 
 INTERRUPTS: tuple[str, ...] = get_args(OnInterrupt)
+OnSaveFailure: TypeAlias = Literal["raise", "warn"]
+SAVE_FAILURES: tuple[str, ...] = get_args(OnSaveFailure)
 DEFAULT_ITERATIONS = 2000
 
 
@@ -77,6 +79,7 @@ def minimize(
     resume: bool = False,
     on_failure: Policy = "raise",
     on_interrupt: OnInterrupt = "return",
+    on_save_failure: OnSaveFailure = "raise",
     **unknown: Any,
 ) -> Result:
     r"""Minimise a function under very many constraints, by evaluations alone.
@@ -147,8 +150,11 @@ def minimize(
         ``"penalise"`` gives a perturbed point a bad value instead. Either way a failure
         is never taken for a satisfied constraint, and ``result.failures`` counts.
     on_interrupt : {"return", "raise"}
-        On Ctrl-C, return the best point so far, or raise ``KeyboardInterrupt``. With a
-        `checkpoint` the run can be resumed either way.
+        On Ctrl-C, return the best point so far, or raise ``KeyboardInterrupt``; a
+        second one raises in any case. With a `checkpoint` the run can be resumed.
+    on_save_failure : {"raise", "warn"}
+        When `checkpoint` cannot be written to, a full disk perhaps: stop with an error,
+        or warn, count it in ``costs.n_failed_saves`` and try again later.
 
     Returns
     -------
@@ -207,7 +213,8 @@ def minimize(
     check_flag("minimize", "progress", progress)
     check_choice("minimize", "on_interrupt", on_interrupt, INTERRUPTS)
     check_flag("minimize", "resume", resume)
-    folder = _check_folder(checkpoint, resume)
+    check_choice("minimize", "on_save_failure", on_save_failure, SAVE_FAILURES)
+    folder = _check_folder(checkpoint, resume, on_save_failure)
     has_budget = not (max_iterations is max_queries is max_time is None)
     tuning = check_tuning(tune, chosen, fixed, has_budget, folder is not None)
     callbacks = _as_callbacks(callback)
@@ -229,7 +236,8 @@ def minimize(
     with ExitStack() as opened:
         store = None
         if folder is not None:
-            store = Store(folder, resume=resume, library=VERSION)
+            warns = on_save_failure == "warn"
+            store = Store(folder, resume=resume, library=VERSION, warns=warns)
             opened.callback(store.close)
             seed = saved_seed(store) if seed is None else seed
         answer = opened.enter_context(
@@ -440,8 +448,13 @@ def _check_takes_weights(method: Method) -> None:
         )
 
 
-def _check_folder(checkpoint: Any, resume: bool) -> Path | None:
+def _check_folder(checkpoint: Any, resume: bool, on_failure: str) -> Path | None:
     if checkpoint is None:
+        if on_failure != "raise":
+            raise InputError(
+                "minimize: `on_save_failure` needs the folder of the checkpoints, got "
+                "none. Give it: checkpoint='folder'; or leave the other out."
+            )
         if resume:
             raise InputError(
                 "minimize: `resume` needs the folder of the checkpoints, got none. "

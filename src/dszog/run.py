@@ -99,6 +99,8 @@ class Played(Protocol):
     @property
     def replies(self) -> Sequence[Reply]: ...
     @property
+    def n_retried(self) -> int: ...
+    @property
     def spent(self) -> float: ...
     @property
     def elapsed(self) -> float: ...
@@ -120,6 +122,10 @@ class Tape(Protocol):
 
     def asked(self, queries: Sequence[Query], charged: Cost, elapsed: float) -> None:
         """Take note of queries before they are answered."""
+        ...
+
+    def retried(self, n_queries: int) -> None:
+        """Take note of queries that are about to be made again."""
         ...
 
     def answered(self, replies: Sequence[Reply], spent: float, elapsed: float) -> None:
@@ -214,6 +220,7 @@ class Meter:
         """Count replies of an earlier process as if they were given now."""
         self.n_loss_queries += charged.losses
         self.n_constraint_queries += charged.constraints
+        self.n_retried += played.n_retried
         self._note_pace(charged, played.spent)
         self._stopped_at = max(self._stopped_at or 0.0, played.elapsed)
         self.failures.count(played.replies)
@@ -273,6 +280,8 @@ class Meter:
         """Charge for queries made again; False, and no charge, if that is too much."""
         if not self.affords(again.total + self.kept):
             return False
+        if self._tape is not None:
+            self._tape.retried(again.total)
         self.n_retried += again.total
         return True
 

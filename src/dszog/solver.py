@@ -461,6 +461,7 @@ class Solver:
             events=dict(ledger.events + meter.events),
             n_lost=meter.n_lost,
             n_retried=meter.n_retried,
+            n_failed_saves=0 if self._store is None else self._store.n_failed,
             traffic=getattr(self._answer, "traffic", None),
         )
 
@@ -530,6 +531,8 @@ class Solver:
         except OutOfTimeError:
             pass
         except KeyboardInterrupt:
+            if status == Status.INTERRUPTED:  # the second one: leave at once
+                raise
             status = Status.INTERRUPTED
         return status, checker.blank(outcome.state.x) if best is None else best
 

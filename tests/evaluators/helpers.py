@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
@@ -231,6 +232,19 @@ def leave_politely(x: FloatArray, j: int) -> float:
     if j == 7:
         sys.exit(0)
     return limit(x, j)
+
+
+@dataclass
+class WantsToLeave:
+    """A limit that raises KeyboardInterrupt once, wherever it is called."""
+
+    path: str  # of a file that says that it did
+
+    def __call__(self, x: FloatArray, j: int) -> float:
+        if j == 7:
+            with contextlib.suppress(FileExistsError), open(self.path, "x"):
+                raise KeyboardInterrupt
+        return limit(x, j)
 
 
 def crash(x: FloatArray, j: int) -> float:

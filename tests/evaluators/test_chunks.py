@@ -20,6 +20,7 @@ from dszog.evaluators._chunks import (
     needs_cut,
     whole_limits,
 )
+from dszog.evaluators._supervisor import _bundle_size
 from dszog.evaluators._wire import (
     pack_parts,
     pack_replies,
@@ -196,3 +197,21 @@ def test_a_part_travels_to_the_bit() -> None:
     assert back.rows.tobytes() == rows.tobytes()
     assert back.losses.tolist() == [2**62]
     assert (back.iteration, back.want, len(back.constraints)) == (7, "values", 0)
+
+
+@pytest.mark.parametrize(
+    ("n_pieces", "n_slots", "seconds", "rounds", "size"),
+    [
+        (20, 2, None, 1, 1),  # not known yet
+        (20, 2, 0.2, 1, 1),  # slow: alone
+        (20, 2, 0.01, 1, 10),  # quick: one message for each worker
+        (20, 2, 0.01, 3, 4),  # uneven: several
+        (1000, 2, 0.01, 1, 20),  # quick but many: messages of a fifth of a second
+        (3, 8, 0.01, 1, 1),
+        (20, 2, 0.0, 1, 10),
+    ],
+)
+def test_messages_are_few_and_workers_have_as_many_each(
+    n_pieces: int, n_slots: int, seconds: float | None, rounds: int, size: int
+) -> None:
+    assert _bundle_size(n_pieces, n_slots, seconds, 0.05, rounds) == size

@@ -16,7 +16,12 @@ from tools import reliability
 from tools.reliability import ITEMS, MUTANTS, Bar, Item, markdown, read_report
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = {"evaluators/test_chaos.py", "evaluators/test_determinism.py"}
+ELSEWHERE = {  # of workers, whose extras may be missing
+    "evaluators/test_chaos.py",
+    "evaluators/test_clusters.py",
+    "evaluators/test_determinism.py",
+    "evaluators/test_failure_matrix.py",
+}
 
 REPORT = """<?xml version="1.0"?>
 <testsuites><testsuite>
@@ -101,10 +106,55 @@ def test_figures_are_measured_compared_kept_and_shown(
     assert outcome_of(tree, 0) == "passed"  # another source: measured again
     page = (tree / "docs" / "reliability.md").read_text()
     assert "| X | Nothing breaks | passed | tests 1; breaks 0 | breaks = 0 |" in page
+    assert "earlier |" not in page
 
     capsys.readouterr()
     reliability.main()
     assert "X    passed before" in capsys.readouterr().out
+
+
+def test_a_figure_lasts_as_long_as_what_it_depends_on(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("src/used", "src/other", "docs"):
+        (tree / name).mkdir(parents=True)
+        (tree / name / "__init__.py").write_text("")
+    (tree / "tests" / "helper.py").write_text("from used import thing\n")
+    (tree / "src/used/thing.py").write_text("one = 1\n")
+    outcome_of(tree, 0)
+
+    def outcome_after(name: str, text: str) -> str:
+        (tree / name).write_text(text)
+        reliability.imported.cache_clear()
+        capsys.readouterr()
+        reliability.main()
+        return capsys.readouterr().out
+
+    assert "X    passed before" in outcome_after("docs/page.md", "words")
+    assert "X    passed before" in outcome_after("src/other/__init__.py", "two = 2\n")
+    assert "X    passed before" in outcome_after("tests/test_y.py", "")
+    # Left out, a figure stays, and is said to be of an earlier state.
+    (tree / "src/used/thing.py").write_text("one = 3\n")
+    words = ["reliability.py", "--output", str(tree), "--only", "S2"]
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "argv", words)
+        reliability.main()
+    page = (tree / "docs" / "reliability.md").read_text()
+    assert "| X | Nothing breaks | passed | tests 1; breaks 0 | breaks = 0 |" in page
+    assert "earlier |" in page
+    assert "X    passed {" in outcome_after("src/used/thing.py", "one = 4\n")
+    assert "earlier |" not in (tree / "docs" / "reliability.md").read_text()
+
+
+def test_an_item_depends_on_what_its_tests_import_and_on_nothing_else() -> None:
+    (checkpoints,) = (item for item in ITEMS if item.id == "A4")
+    files = {str(path.relative_to(ROOT)) for path in reliability.sources(checkpoints)}
+    assert "tests/checkpoint/test_journal.py" in files
+    assert "tests/checkpoint/kill_loop.py" in files  # beside it; may be run by it
+    assert "src/dszog/checkpoint/journal.py" in files
+    assert "src/dszog/run.py" in files  # by way of dszog itself
+    assert not any(name.startswith("src/dszog_paper") for name in files)
+    assert "tests/test_readme.py" not in files
 
 
 def test_the_page_has_a_row_for_every_item() -> None:

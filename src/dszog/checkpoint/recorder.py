@@ -28,13 +28,20 @@ class Played(NamedTuple):
     """Replies from the journal, with the time of the run then."""
 
     replies: Sequence[Reply]
+    n_retried: int  # queries that were made again before they came
     spent: float
     elapsed: float
 
 
 class _Pair(NamedTuple):
     asked: Asked
+    n_retried: int
     answered: Answered
+
+    @property
+    def n_queries(self) -> int:
+        """What was used up."""
+        return self.asked.n_queries + self.n_retried
 
 
 class Recorder:
@@ -64,26 +71,33 @@ class Recorder:
         return self._next is not None
 
     def _read(self) -> Iterator[_Pair]:
-        """Yield questions with their answers; count those that have none as lost."""
+        """Yield questions with their answers; count those that have none as lost.
+
+        What was lost between a question and its answer was asked again.
+        """
         open_question: Asked | None = None
+        n_retried = 0
         for journal in self._store.chain:
             for number in range(len(journal.places)):
                 record = unpack(journal.content(number))
                 if isinstance(record, Lost):
-                    self.n_lost += record.n_queries
+                    if open_question is None:
+                        self.n_lost += record.n_queries
+                    else:
+                        n_retried += record.n_queries
                 elif isinstance(record, Asked):
                     if open_question is not None:
-                        self.n_lost += open_question.n_queries
-                    open_question = record
+                        self.n_lost += open_question.n_queries + n_retried
+                    open_question, n_retried = record, 0
                     self.elapsed = max(self.elapsed, record.elapsed)
                 elif open_question is not None:
                     self.elapsed = max(self.elapsed, record.elapsed)
-                    yield _Pair(open_question, record)
-                    open_question = None
+                    yield _Pair(open_question, n_retried, record)
+                    open_question, n_retried = None, 0
                 else:
                     raise CheckpointError("The journal has an answer to no question.")
         if open_question is not None:
-            self.n_lost += open_question.n_queries
+            self.n_lost += open_question.n_queries + n_retried
 
     def _advance(self) -> None:
         self._next = next(self._pairs, None)
@@ -107,14 +121,14 @@ class Recorder:
             if self.stops_after_replay:
                 raise ReplayOverError
             return None
-        there, answered = self._next
+        there, n_retried, answered = self._next
         fits = there.question == asked and len(answered.replies) == len(queries)
         if fits and (there.losses, there.constraints) == (
             charged.losses,
             charged.constraints,
         ):
             self._advance()
-            return Played(answered.replies, answered.spent, answered.elapsed)
+            return Played(answered.replies, n_retried, answered.spent, answered.elapsed)
         if not (self._is_timed or asked < 0):
             raise CheckpointError(
                 "The journal answers other questions than this run asks: the method "
@@ -131,20 +145,23 @@ class Recorder:
 
     def _lose(self) -> None:
         if self._next is not None:
-            self.n_lost += self._next.asked.n_queries
+            self.n_lost += self._next.n_queries
         self._advance()
 
     def lose(self, n_queries: int) -> None:
         """Take note of queries that belong to no question."""
         self.n_lost += n_queries
         if n_queries:
-            self._store.chain[-1].append(pack_lost(n_queries))
+            self._store.append(pack_lost(n_queries))
 
     def asked(self, queries: Sequence[Query], charged: Cost, elapsed: float) -> None:
         """Take note of queries before they are answered."""
-        record = pack_asked(charged, question(queries), elapsed)
-        self._store.chain[-1].append(record)
+        self._store.append(pack_asked(charged, question(queries), elapsed))
+
+    def retried(self, n_queries: int) -> None:
+        """Take note of queries that are about to be made again."""
+        self._store.append(pack_lost(n_queries))
 
     def answered(self, replies: Sequence[Reply], spent: float, elapsed: float) -> None:
         """Take note of the answers, before anybody uses them."""
-        self._store.chain[-1].append(pack_answered(replies, spent, elapsed))
+        self._store.append(pack_answered(replies, spent, elapsed))

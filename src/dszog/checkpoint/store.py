@@ -59,10 +59,18 @@ class Store:
         Whether to go on with what the folder holds. Without, it has to be empty.
     library : str
         The version of the library, which is noted in each checkpoint.
+    warns : bool
+        Whether a write that fails is a warning and no error. Nothing is written to the
+        journal from then on, which would have a hole in it, until a checkpoint is.
     """
 
-    def __init__(self, folder: Path, *, resume: bool, library: str) -> None:
+    def __init__(
+        self, folder: Path, *, resume: bool, library: str, warns: bool = False
+    ) -> None:
         make_folder(folder)
+        self._warns = warns
+        self.n_failed = 0  # writes
+        self._has_hole = False  # the journal, in which nothing may follow
         self.folder = folder
         self._library = library
         self._lock = FolderLock(folder)
@@ -215,8 +223,31 @@ class Store:
             bool(self.chain) and self.chain[-1].n_bytes > MAX_JOURNAL
         )
 
+    def append(self, record: bytes) -> None:
+        """Write a record to the journal."""
+        if self._has_hole:
+            return
+        try:
+            self.chain[-1].append(record)
+        except CheckpointWriteError as error:
+            self._fail(error)
+
+    def _fail(self, error: CheckpointWriteError) -> None:
+        if not self._warns:
+            raise error
+        self.n_failed += 1
+        self._has_hole = True
+        self._due = time.perf_counter() + SAVE_EVERY
+        self._warn(f"{error} The run goes on, and will try to save again.")
+
     def save(self, about: dict[str, Any], content: dict[str, Any]) -> None:
         """Write a checkpoint and begin its journal; drop the third oldest."""
+        try:
+            self._save(about, content)
+        except CheckpointWriteError as error:
+            self._fail(error)
+
+    def _save(self, about: dict[str, Any], content: dict[str, Any]) -> None:
         before = time.perf_counter()
         arrays: Arrays = []
         tree = dump_json(encode(content, arrays))
@@ -224,13 +255,13 @@ class Store:
         facts = {"generation": number, "run": self._run.hex(), "about": about}
         text = np.frombuffer(tree, dtype=np.uint8)
         pieces = pack(facts, [text, *arrays], self._library)
-        if self.chain:
+        if self.chain and not self._has_hole:
             self.chain[-1].sync()
         write_whole(self._path("checkpoint", number), pieces)
         journal = Journal.new(self._path("journal", number), self._run, number)
         for old in self.chain:
             old.close()
-        self.chain = [journal]
+        self.chain, self._has_hole = [journal], False
         self._good = [*self._good, number][-KEPT:]
         self._written.add(number)
         self._prune()
@@ -264,8 +295,12 @@ class Store:
 
     def sync(self) -> None:
         """Have the journal survive a loss of power."""
-        if self.chain:
+        if not self.chain or self._has_hole:
+            return
+        try:
             self.chain[-1].sync()
+        except CheckpointWriteError as error:
+            self._fail(error)
 
     def close(self) -> None:
         """Let other runs use the folder."""

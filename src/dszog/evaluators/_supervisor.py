@@ -17,6 +17,8 @@ from dszog.query import Cost, Failure, Query, Reply, cost
 
 START = 30.0  # seconds for a worker to begin, where it does not say when it does
 HEARTBEAT = 0.5  # seconds after which a wait looks around, whatever happens
+UNEVEN = 0.3  # differences in the pace of messages that are worth
+UNEVEN_ROUNDS = 3  # several messages for each worker, the last for who is done first
 MAX_ATTEMPTS = 6  # at one piece; if workers live for 20 calls on average, 3 are too few
 
 
@@ -119,6 +121,7 @@ class Supervised:
         self._timeout = timeout
         self._traffic = Traffic()
         self._seconds: float | None = None  # that a piece takes, about
+        self._unevenness = 0.0  # by how much messages differ in that, about
         self._n_attempts = 0  # so far, in all iterations: each has a number of its own
         self.charge: Callable[[Cost], bool] = lambda _: True
 
@@ -155,6 +158,8 @@ class Supervised:
     def _note_seconds(self, seconds: float) -> None:
         """Keep a running mean of what a piece takes; it decides no bit."""
         known = seconds if self._seconds is None else self._seconds
+        apart = abs(seconds / known - 1.0) if known > 0.0 else 0.0
+        self._unevenness = 0.8 * self._unevenness + 0.2 * min(apart, 1.0)
         self._seconds = 0.8 * known + 0.2 * seconds
 
     def _count(self, name: str) -> None:
@@ -184,6 +189,7 @@ class _Batch:
             owner._pool.n_slots,
             owner._seconds if owner._timeout is None else None,
             owner._pool.bundle,
+            UNEVEN_ROUNDS if owner._unevenness > UNEVEN else 1,
         )
 
     def run(self) -> tuple[Reply, ...]:
@@ -356,16 +362,21 @@ class _Batch:
 
 
 def _bundle_size(
-    n_pieces: int, n_slots: int, seconds: float | None, bundle: float
+    n_pieces: int,
+    n_slots: int,
+    seconds: float | None,
+    bundle: float,
+    least_rounds: int = 1,
 ) -> int:
     """Return how many pieces share a message, so that workers have as many each.
 
     While pieces are quick, messages would cost more than the work; while they are not,
-    each goes alone, so that little is lost with a worker.
+    each goes alone, so that little is lost with a worker. Where some pieces take much
+    longer than others, a worker gets its share in some rounds.
     """
     if seconds is None or seconds >= bundle:
         return 1
     each = -(-n_pieces // n_slots)
     most = max(int(4 * bundle / max(seconds, 1e-9)), 1)
     n_rounds = -(-each // most)
-    return -(-each // max(n_rounds, 1)) or 1
+    return -(-each // max(n_rounds, least_rounds)) or 1

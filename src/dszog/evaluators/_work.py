@@ -17,13 +17,21 @@ from dszog.problem import Problem
 
 _problems: dict[str, Problem] = {}  # of this process; one run has one problem
 SECONDS = struct.Struct("<d")
+INTERRUPTED = SECONDS.pack(-1.0)  # in the place of an answer
 KEPT = 4  # problems that a worker of several runs remembers
 
 
 def work(problem: Problem, message: bytes) -> bytes:
-    """Return the seconds that a piece took, and its answer."""
+    """Return the seconds that a piece took, and its answer.
+
+    A ``KeyboardInterrupt`` of the user's function ends the run as it does without
+    workers; what runs workers would take it for its own, or for the end of the worker.
+    """
     before = time.perf_counter()
-    answered = pack_replies(answer(problem, unpack_parts(message)))
+    try:
+        answered = pack_replies(answer(problem, unpack_parts(message)))
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return SECONDS.pack(time.perf_counter() - before) + answered
 
 
@@ -63,6 +71,8 @@ def ended_after(seconds: float | None) -> Iterator[None]:
 
 def received(attempt: int, returned: bytes) -> Done:
     """Return what a worker sent, in the process that asked for it."""
+    if returned == INTERRUPTED:
+        raise KeyboardInterrupt
     (seconds,) = SECONDS.unpack_from(returned)
     return Done(attempt, unpack_replies(returned[SECONDS.size :]), seconds)
 

@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
-import queue
-import secrets
 import signal
-import time
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from dszog._validation import check_count, shown
-from dszog.errors import EvaluationError, InputTypeError, MissingExtraError
-from dszog.evaluators._chunks import Part
+from dszog.errors import InputTypeError, MissingExtraError
+from dszog.evaluators._dask_actors import ActorPool
+from dszog.evaluators._dask_tasks import TaskPool
 from dszog.evaluators._parcel import pack_problem
-from dszog.evaluators._supervisor import Begun, Done, Lost, Supervised, Traffic
-from dszog.evaluators._wire import pack_parts
-from dszog.evaluators._work import (
-    ended_after,
-    received,
-    refuse_if_unusable,
-    work_on,
-)
+from dszog.evaluators._supervisor import Supervised
 from dszog.evaluators.processes import n_processors
 from dszog.problem import Problem
 
-LOOK_EVERY = 5.0  # seconds after which the workers are counted again
-MAX_WAITS = 20  # attempts at sending the problem, some seconds each
 SILENCE = "30s"  # after which the scheduler of our own cluster gives a worker up
+MANY_THREADS = 300  # of a cluster: a call to an actor holds a connection, of some 500
+MANY_BYTES = 2**30  # of the problem, to all workers: these had better pass it on
 
 
 class Dask:
     """Workers of a Dask cluster.
 
-    The problem is scattered once. Dask runs a task again by itself when a worker is
-    lost, and may run again what was finished; of a cluster that is started here this is
-    switched off as far as it can be, and what it does all the same is counted in
-    ``result.costs.traffic.n_duplicate`` and never used twice.
+    Each worker gets an actor, which has the problem, lasts as long as the run and
+    answers without the detour of a task. In a cluster of very many threads, or for a
+    very large problem, the problem is scattered, and the pieces are tasks. Dask runs a
+    task again by itself when a worker is lost, and may run again what was finished;
+    this is counted in ``result.costs.traffic.n_duplicate``, and no answer is used
+    twice.
 
     Parameters
     ----------
@@ -72,7 +61,13 @@ class Dask:
         parcel = pack_problem(problem)
         if self._client is None:
             self._start()
-        pool = DaskPool(self._client, parcel, timeout, self._heal)
+        threads = self._client.nthreads()
+        is_small = (
+            sum(threads.values()) <= MANY_THREADS
+            and len(parcel) * len(threads) <= MANY_BYTES
+        )
+        kind = ActorPool if is_small else TaskPool
+        pool = kind(self._client, parcel, timeout, self._heal)
         return Supervised(problem, pool, timeout)
 
     def _heal(self, n_workers: int) -> None:
@@ -92,6 +87,7 @@ class Dask:
             "distributed.scheduler.allowed-failures": 0,  # we retry
             "distributed.scheduler.work-stealing": False,
             "distributed.scheduler.worker-ttl": SILENCE,
+            "distributed.worker.profile.enabled": False,  # it samples all the time
             "distributed.logging.distributed": "critical",
         }
         with dask.config.set(settings):
@@ -100,10 +96,11 @@ class Dask:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",  # any free port, of this machine only
+                dashboard_address=None,
                 silence_logs=50,
             )
-            self._client = Client(cluster, set_as_default=False)
+            # It can reach its workers: calls need not go by way of the scheduler.
+            self._client = Client(cluster, set_as_default=False, direct_to_workers=True)
         self._ours = [self._client, cluster]
 
     def close(self) -> None:
@@ -111,169 +108,3 @@ class Dask:
         while self._ours:
             self._ours.pop(0).close()
             self._client = None
-
-
-def run_piece(
-    name: str, parcel: bytes, message: bytes, attempt: int, timeout: float | None
-) -> bytes:
-    """Evaluate a piece in a Dask worker, and say that it was begun."""
-    from distributed import get_worker
-
-    get_worker().log_event(name, attempt)
-    with ended_after(timeout):
-        return work_on(name, parcel, message)
-
-
-class DaskPool:
-    """The workers that a client knows."""
-
-    def __init__(
-        self,
-        client: Any,
-        parcel: bytes,
-        timeout: float | None,
-        heal: Callable[[int], None],
-    ) -> None:
-        self._client = client
-        self._heal = heal
-        self._parcel = parcel
-        self._timeout = timeout
-        self._name = f"dszog-{secrets.token_hex(8)}"
-        self._scattered: Any = None
-        self._news: queue.Queue[Begun | int] = (
-            queue.Queue()
-        )  # or the number of one done
-        self._under_way: dict[int, Any] = {}
-        self._begun: Counter[int] = Counter()  # how often each attempt was begun
-        self._n_slots, self._looked = 1, -LOOK_EVERY
-        self._traffic = Traffic()
-        client.subscribe_topic(self._name, self._note_begin)
-
-    def _note_begin(self, event: Any) -> None:
-        self._begun[event[1]] += 1
-        self._news.put(Begun(event[1]))
-
-    @property
-    def traffic(self) -> Traffic:
-        """The bytes, and how often the scheduler ran what it was to run once."""
-        again = sum(n - 1 for n in list(self._begun.values()))
-        return replace(self._traffic, n_duplicate=again)
-
-    bundle = 0.05
-
-    @property
-    def n_slots(self) -> int:
-        """Threads of all workers, as last seen."""
-        now = time.monotonic()
-        if now - self._looked > LOOK_EVERY:
-            self._looked = now
-            threads = self._client.nthreads()
-            self._heal(len(threads))
-            self._n_slots = max(sum(threads.values()), 1)
-        return self._n_slots
-
-    def room(self, n_waiting: int) -> int:
-        """Return how many tasks to hand out: enough to keep workers busy.
-
-        With a timeout none waits at a worker, as its time would run there.
-        """
-        ahead = 1 if self._timeout is not None else 2
-        return ahead * self.n_slots - len(self._under_way)
-
-    def submit(self, attempt: int, parts: Sequence[Part]) -> None:
-        """Hand out a task."""
-        if self._scattered is None or self._scattered.status != "finished":
-            self._scattered = self._scatter()
-        message = pack_parts(parts)
-        self._count(bytes_sent=len(message))
-        future = self._client.submit(
-            run_piece,
-            self._name,
-            self._scattered,
-            message,
-            attempt,
-            self._timeout,
-            key=f"{self._name}-{attempt}",
-            pure=False,
-            retries=0,
-        )
-        self._under_way[attempt] = future
-        future.add_done_callback(lambda _: self._news.put(attempt))
-
-    def _scatter(self) -> Any:
-        """Send the problem to the workers; wait for some if none is there."""
-        for _ in range(MAX_WAITS):
-            try:
-                scattered = self._client.scatter(
-                    self._parcel, broadcast=True, hash=False, timeout=LOOK_EVERY
-                )
-            except Exception:  # noqa: BLE001  (no worker, or one that went just now)
-                time.sleep(0.5)
-                self._heal(len(self._client.nthreads()))
-            else:
-                self._count(bytes_problem=len(self._parcel))
-                return scattered
-        raise EvaluationError(
-            f"The Dask cluster had no worker that took the problem in {MAX_WAITS} "
-            "attempts. Look at its log, or use evaluator='processes'."
-        )
-
-    def wait(self, seconds: float) -> Sequence[Begun | Done | Lost]:
-        """Return what happened."""
-        news = []
-        with contextlib.suppress(queue.Empty):
-            news.append(self._news.get(timeout=seconds))
-            while True:
-                news.append(self._news.get_nowait())
-        events: list[Begun | Done | Lost] = []
-        for one in news:
-            if isinstance(one, Begun):
-                events.append(one)
-            elif (future := self._under_way.pop(one, None)) is not None:
-                event = self._event(one, future)
-                events += [] if event is None else [event]
-        return events
-
-    def _event(self, attempt: int, future: Any) -> Done | Lost | None:
-        from distributed import TimeoutError as OutOfTime
-
-        if future.status == "error":
-            error = future.exception()
-            refuse_if_unusable(error)
-            return Lost(attempt, f"{type(error).__name__}: {error}"[:500])
-        try:
-            # A result whose worker is gone is computed again: wait for that elsewhere.
-            returned = future.result(timeout=1.0) if not future.cancelled() else None
-        except OutOfTime:
-            self._under_way[attempt] = future
-            self._news.put(attempt)
-            return None
-        except Exception as error:  # noqa: BLE001  (of the cluster: the piece is lost)
-            return Lost(attempt, f"{type(error).__name__}: {error}"[:500])
-        if returned is None:
-            return Lost(attempt, "the task was cancelled", started=False)
-        self._count(bytes_received=len(returned))
-        return received(attempt, returned)
-
-    def stop(self, attempt: int) -> None:
-        """Cancel the task; a worker that is at it ends itself."""
-        future = self._under_way.pop(attempt, None)
-        if future is not None:
-            future.cancel(force=True)
-
-    def forget(self) -> None:
-        """Cancel all tasks."""
-        under_way, self._under_way = self._under_way, {}
-        for future in under_way.values():
-            future.cancel(force=True)
-
-    def close(self) -> None:
-        """Cancel what is under way and drop the problem."""
-        self.forget()
-        with contextlib.suppress(ValueError):
-            self._client.unsubscribe_topic(self._name)
-        self._scattered = None
-
-    def _count(self, **more: int) -> None:
-        known = {name: getattr(self._traffic, name) + n for name, n in more.items()}
-        self._traffic = replace(self._traffic, **known)

@@ -6,11 +6,12 @@ import contextlib
 import queue
 import secrets
 from collections.abc import Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 from dszog._validation import check_count
+from dszog.errors import EvaluationError, InputError
 from dszog.evaluators._chunks import Part
 from dszog.evaluators._parcel import pack_problem
 from dszog.evaluators._supervisor import Done, Lost, Supervised, Traffic
@@ -44,6 +45,13 @@ class OnExecutor:
 
     def open(self, problem: Problem, timeout: float | None = None) -> Supervised:
         """Return an evaluator of this problem."""
+        try:
+            self._executor.submit(int)
+        except RuntimeError as error:
+            raise InputError(
+                f"minimize: the executor given as `evaluator` takes no work: {error}. "
+                "Give one that is neither shut down nor broken."
+            ) from error
         if isinstance(self._executor, ThreadPoolExecutor):
             return Supervised(problem, ThreadPool(self._executor, problem))
         return Supervised(problem, ExecutorPool(self._executor, problem))
@@ -110,9 +118,14 @@ class ThreadPool:
         future: Future[Any]
         try:
             future = self._executor.submit(function, *arguments)
-        except RuntimeError as error:  # broken, or shut down
+        except BrokenExecutor as error:  # a worker ended, as a function may have it do
             future = Future()
             future.set_exception(error)
+        except RuntimeError as error:
+            raise EvaluationError(
+                f"The executor takes no more work: {error}. Shut it down after the run "
+                "only."
+            ) from error
         self._under_way[attempt] = future
         future.add_done_callback(lambda done: self._finished.put((attempt, done)))
 

@@ -119,7 +119,7 @@ class _Worker:
 class ProcessPool:
     """Workers with a socket each, and the nursery that forks them."""
 
-    bundle = 0.001
+    bundle = 0.02
 
     def __init__(
         self, parcel: bytes, n_workers: int, threads: int, ahead: bool
