@@ -34,7 +34,13 @@ from dszog._validation import (
 from dszog._version import VERSION
 from dszog.checkpoint import Store
 from dszog.constraints import Simulator
-from dszog.errors import CallbackWarning, InputError, InputTypeError
+from dszog.errors import (
+    CallbackWarning,
+    CheckpointWriteError,
+    EvaluationError,
+    InputError,
+    InputTypeError,
+)
 from dszog.evaluators import check_evaluator, open_evaluator
 from dszog.failures import POLICIES, Policy
 from dszog.feasible_set import check_policy, with_feasible_set
@@ -281,8 +287,14 @@ def minimize(
                 store=store,
                 contract=contract,
             )
-        result = solver.solve()
-        _finish([*shown_to, *callbacks], result, on_interrupt)
+        watching = [*shown_to, *callbacks]
+        try:
+            result = solver.solve()
+        except (EvaluationError, CheckpointWriteError) as error:
+            if error.result is not None:
+                _finish(watching, error.result, on_interrupt)
+            raise
+        _finish(watching, result, on_interrupt)
         return result
 
 

@@ -459,13 +459,13 @@ def check_replies(
     replies: Sequence[Reply],
     n_expected: int,
     *,
-    are_finite: bool = False,
+    check_values: bool = True,
 ) -> None:
     """Refuse replies that do not fit the queries of this iteration.
 
     Methods call this first in ``tell``: a state must never take in an answer to another
-    question, a wrong shape, or a value that is not a finite number. `are_finite` leaves
-    the last to the caller.
+    question, a wrong shape, or a value that is not a finite number. Without
+    `check_values` the last is left to the caller.
     """
     if len(queries) != n_expected:
         raise DszogError(
@@ -490,7 +490,7 @@ def check_replies(
             )
         n_points = len(query.steps) + 1
         n_losses, n_constraints = len(query.losses), len(query.constraints)
-        if are_finite and query.want == "values":
+        if not check_values and query.want == "values":
             shapes = reply.losses.shape, reply.constraints.shape
             if shapes == ((n_points, n_losses), (n_points, n_constraints)):
                 continue

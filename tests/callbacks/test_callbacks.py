@@ -157,6 +157,20 @@ def test_a_callback_with_finish_is_given_the_result() -> None:
     assert callback.results == [result]
 
 
+def test_a_run_that_breaks_off_finishes_too() -> None:
+    callback = Finishing()
+    n_calls = iter(range(100))
+
+    def breaks(x: FloatArray) -> float:
+        if next(n_calls) == 30:
+            raise OSError("the licence has run out")
+        return float(x @ x)
+
+    with pytest.raises(dszog.EvaluationError, match="licence") as caught:
+        dszog.minimize(breaks, [0.5], bounds=[(0.0, 1.0)], seed=0, callback=callback)
+    assert callback.results == [caught.value.result]
+
+
 def test_a_finish_that_fails_does_not_lose_the_result() -> None:
     broken, other = Finishing(OSError("disk full")), Finishing()
     with pytest.warns(

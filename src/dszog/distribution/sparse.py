@@ -124,7 +124,8 @@ class SparseDistribution:
         )
         if n_touched < 0:  # the plain form says what is wrong
             return self._learn_plainly(indices, penalties, step, first, spread)
-        freeze(touched), freeze(table)  # and with them their parts
+        freeze(touched)
+        freeze(table)  # and with it its rows
         return type(self)(
             n_constraints=self.n_constraints,
             indices=touched[:n_touched],

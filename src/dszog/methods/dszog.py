@@ -386,9 +386,12 @@ class DSZOG:
             return self._tell_start(state, state.start, queries[0], replies[0])
         n_expected = 2 if state.size.is_black_box else 3
         kernels = self._kernels(state.size)
-        leave_out = kernels is not None  # these look at the values themselves
         check_replies(
-            state.iteration, queries, replies, n_expected, are_finite=leave_out
+            state.iteration,
+            queries,
+            replies,
+            n_expected,
+            check_values=kernels is None,  # kernels look at the values themselves
         )
         step = self._descend(state, queries[0], replies, kernels)  # lines 12, 14 and 5
         seen = violations(replies[-1].constraints[0])
