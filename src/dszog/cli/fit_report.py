@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import os
 import platform
 import sys
 from dataclasses import asdict, dataclass
@@ -19,7 +17,7 @@ import dszog
 from dszog._arrays import FloatArray
 from dszog._validation import printable
 from dszog.cli.data import Rows
-from dszog.errors import DszogError
+from dszog.cli.writing import known, write_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +185,7 @@ def figures(fitted: Fitted) -> dict[str, Any]:
     if fitted.task == "fair":
         made["constraint_names"] = list(model.constraint_names_)
         made["unconstrained_groups"] = list(model.unconstrained_groups_)
-    cleaned: dict[str, Any] = _known(made)
+    cleaned: dict[str, Any] = known(made)
     return cleaned
 
 
@@ -195,17 +193,6 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return str(value)
-
-
-def _known(value: Any) -> Any:
-    """Return JSON in which every number is one."""
-    if isinstance(value, dict):
-        return {str(key): _known(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_known(item) for item in value]
-    if isinstance(value, (float, np.floating)):
-        return float(value) if math.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value
 
 
 # --------------------------------------------------------------------------- Markdown
@@ -316,17 +303,3 @@ def write_report(output: Path, report: dict[str, Any], page: str) -> list[Path]:
     for path, content in zip(paths, (text, page), strict=True):
         write_text(path, content)
     return paths
-
-
-def write_text(path: Path, content: str) -> None:
-    """Write a file that is either whole under its name or as it was before."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        beside.write_text(content, encoding="utf-8")
-        os.replace(beside, path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise DszogError(
-            f"dszog: {printable(str(path))} cannot be written ({error.strerror}). Name "
-            "another place with --output."
-        ) from error

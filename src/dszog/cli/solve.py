@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import os
 import platform
 import sys
 import time
@@ -19,7 +17,6 @@ from rich.console import Console
 from scipy.optimize import OptimizeResult
 
 import dszog
-from dszog._validation import shown
 from dszog.cli.folders import check_output_file
 from dszog.cli.loading import load_problem
 from dszog.cli.settings import read_settings
@@ -33,6 +30,7 @@ from dszog.cli.talk import (
     say,
     sigterm_as_interrupt,
 )
+from dszog.cli.writing import known, write_text
 from dszog.errors import (
     CheckpointWriteError,
     DszogError,
@@ -173,17 +171,8 @@ def _write(
     text = json.dumps(
         as_json(result, request, seconds), indent=2, allow_nan=False, sort_keys=False
     )
-    beside = request.output.with_name(f".{request.output.name}.{os.getpid()}.part")
-    try:
-        beside.write_text(text + "\n", encoding="utf-8")
-        os.replace(beside, request.output)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise DszogError(
-            f"dszog solve: the result cannot be written to "
-            f"{shown(str(request.output))} ({error.strerror}). Name another file with "
-            "--output; with --checkpoint, --resume reports the run again."
-        ) from error
+    again = "; with --checkpoint, --resume reports the run again"
+    write_text(request.output, text + "\n", again)
     say(console, f"Written to {request.output}.")
 
 
@@ -242,7 +231,7 @@ def as_json(result: OptimizeResult, request: Request, seconds: float) -> dict[st
             "platform": sys.platform,
         },
     }
-    cleaned: dict[str, Any] = _known(made)
+    cleaned: dict[str, Any] = known(made)
     return cleaned
 
 
@@ -254,14 +243,3 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return type(value).__name__
-
-
-def _known(value: Any) -> Any:
-    """Return JSON in which every number is one."""
-    if isinstance(value, dict):
-        return {str(key): _known(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_known(item) for item in value]
-    if isinstance(value, (float, np.floating)):
-        return float(value) if math.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value
