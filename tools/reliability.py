@@ -409,11 +409,18 @@ def imported(path: Path) -> frozenset[Path]:
 def commit() -> str:
     """Return the commit of the tree, with a mark if there are changes to it."""
     try:
-        words = ["git", "describe", "--always", "--dirty=+"]
-        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    except FileNotFoundError:
+        head = _git("rev-parse", "--short", "HEAD")
+        changed = _git("status", "--porcelain", "src", "tests", "tools")
+    except (FileNotFoundError, subprocess.CalledProcessError):
         return "unknown"
-    return done.stdout.strip() if done.returncode == 0 else "unknown"
+    return head + ("+" if changed else "")
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(
+        ["git", *words], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
 
 
 def surroundings() -> dict[str, Any]:
