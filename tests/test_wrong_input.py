@@ -1445,6 +1445,8 @@ CHOICE_ROWS = [
             ("minimize", "on_failure", "re-sample", "resample"),
             ("minimize", "on_interrupt", "retrun", "return"),
             ("minimize", "on_interrupt", "rise", "raise"),
+            ("minimize", "on_save_failure", "warm", "warn"),
+            ("minimize", "on_save_failure", "rise", "raise"),
         )
         for row in (
             *rows(
