@@ -220,6 +220,9 @@ class Configuration:
 
     def _too_small(self, error: InputError) -> str:
         n_sizing = self._n_sizing_calls()
+        if n_sizing >= self.max_queries:  # gone before the sizes are known
+            told = f"takes {n_sizing} queries to learn how many" in str(error)
+            return "" if told and not self.box.n_calls else f"{self}: {error}"
         if self.box.n_calls != n_sizing:
             return f"{self}: {self.box.n_calls} calls before {error}"
         found = re.search(r"need (\d+) queries", str(error))

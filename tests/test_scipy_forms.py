@@ -621,3 +621,19 @@ def test_constraints_that_all_hold_by_far_bring_a_word_about_scipys_sign() -> No
     assert "SciPy's 'ineq' means fun(x) >= 0" in run(far)
     assert "SciPy's 'ineq'" not in run(near)
     assert "SciPy's 'ineq'" not in run(Constraints.linear([[1.0]], [5.0]))
+
+
+def test_a_budget_that_is_gone_before_the_sizes_are_known_costs_no_call() -> None:
+    called = []
+
+    def limit(x: FloatArray) -> float:
+        called.append(x)
+        return 1.0 - float(x @ x)
+
+    for constraints in (
+        {"type": "ineq", "fun": limit},
+        [NonlinearConstraint(limit, 0.0, np.inf)],
+    ):
+        with pytest.raises(InputError, match="takes 1 queries to learn how many"):
+            dszog.minimize(distance, [0.5, 0.5], constraints, max_queries=1)
+    assert not called

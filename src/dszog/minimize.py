@@ -34,6 +34,7 @@ from dszog._validation import (
 from dszog._version import VERSION
 from dszog.checkpoint import Store
 from dszog.constraints import Simulator
+from dszog.constraints.scipy_forms import n_calls_to_learn
 from dszog.errors import (
     CallbackWarning,
     CheckpointWriteError,
@@ -205,9 +206,10 @@ def minimize(
     _refuse_unknown(unknown)
     chosen, fixed = _as_method(method, options)
     has_set = getattr(chosen, "domain", None) is not None
+    limits = _check_limits(max_iterations, max_queries, max_time)
+    _check_learnable(constraints, limits.queries)
     problem = _as_problem(fun, x0, constraints, bounds, x_scale, has_set)
     chosen, notes = with_feasible_set(problem, chosen)
-    limits = _check_limits(max_iterations, max_queries, max_time)
     tolerance = check_nonnegative("minimize", "constraint_tol", constraint_tol)
     seed = None if seed is None else check_seed("minimize", seed)
     check_choice("minimize", "on_failure", on_failure, POLICIES)
@@ -348,6 +350,21 @@ def _as_problem(
         x_scale=x_scale,
         unconstrained=has_set,
     )
+
+
+def _check_learnable(constraints: Any, max_queries: int | None) -> None:
+    """Refuse a budget that is gone before it is known how many constraints there are.
+
+    Before any call: each process that is told to try again would make them again.
+    """
+    forms = constraints if isinstance(constraints, (list, tuple)) else [constraints]
+    needed = sum(map(n_calls_to_learn, forms))
+    if max_queries is not None and needed and needed >= max_queries:
+        raise InputError(
+            f"minimize: it takes {needed} queries to learn how many constraints there "
+            f"are, got max_queries={max_queries}. Raise max_queries, or give "
+            "NonlinearConstraint limits with an entry per constraint."
+        )
 
 
 def _as_callbacks(callback: Any) -> list[Callback]:

@@ -30,6 +30,13 @@ def is_scipy_form(constraint: Any) -> bool:
     return isinstance(constraint, (LinearConstraint, NonlinearConstraint, Mapping))
 
 
+def n_calls_to_learn(constraint: Any) -> int:
+    """Return how many calls it takes to learn how many constraints this stands for."""
+    if isinstance(constraint, NonlinearConstraint):
+        return int(not np.ndim(constraint.lb) and not np.ndim(constraint.ub))
+    return int(isinstance(constraint, Mapping))
+
+
 def from_scipy(constraint: Any, x0: FloatArray) -> tuple[Constraints, int]:
     """Return the constraints, and how many calls it took to learn their number.
 
