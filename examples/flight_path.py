@@ -8,8 +8,9 @@ flight costs comes out of a program that knows the wind and the battery, and whi
 only be run: the objective is a black box.
 
 You will learn how to give ``jacobian=`` for the part that you know, how
-:meth:`dszog.Constraints.concat` joins families of constraints, and what the knowledge
-is worth: the same problem is solved once more with the gradients hidden.
+:meth:`dszog.Constraints.concat` joins families of constraints, what the knowledge is
+worth (the same problem is solved once more with the gradients hidden), and what to do
+where a problem has many local minima.
 """
 
 from __future__ import annotations
@@ -120,7 +121,14 @@ def energy(x: Any) -> float:
 # %%
 # With the gradients, and without
 # -------------------------------
+#
+# The wood has many ways through, each a local minimum, and a descent finds one of them:
+# which one is luck. So three runs are made from different seeds, and the best is kept.
+# Known gradients save evaluations, as no points around the path need be looked at for
+# the trees. They do not make a better way more likely: a noisy descent leaves a poor
+# one now and then, and sometimes a good one.
 
+N_RUNS = 3
 straight = np.linspace(BEGIN, END, N_CONTROL + 2)[1:-1].ravel()
 runs = {
     "gradients given": constraints,
@@ -131,9 +139,13 @@ print(f"{'':16}   energy  too near by  evaluations  success")
 near = too_near([straight], np.arange(len(clear))).max() * UNIT
 print(f"{'straight on':16}  {energy(straight):7.4f}  {near:11.4f}")
 for name, given in runs.items():
-    result = dszog.minimize(
-        energy, straight, given, max_iterations=1500, constraint_tol=0.1, seed=0
-    )
+    tried = [
+        dszog.minimize(
+            energy, straight, given, max_iterations=1500, constraint_tol=0.1, seed=seed
+        )
+        for seed in range(N_RUNS)
+    ]
+    result = min(tried, key=lambda one: (not one.success, one.fun))
     results[name] = result
     print(
         f"{name:16}  {result.fun:7.4f}  {result.maxcv * UNIT:11.4f}  "

@@ -155,14 +155,14 @@ def test_nobody_who_does_not_listen_is_shown_anything() -> None:
 def test_nothing_is_made_for_those_who_do_not_listen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    n_made, kind = 0, run_module.Progress
+    n_made, made = 0, run_module._progress
 
-    def counted(**values: Any) -> dszog.Progress:
+    def counted(*arguments: Any) -> dszog.Progress:
         nonlocal n_made
         n_made += 1
-        return kind(**values)
+        return made(*arguments)
 
-    monkeypatch.setattr(run_module, "Progress", counted)
+    monkeypatch.setattr(run_module, "_progress", counted)
     small = {"n_directions": 1, "constraint_batch": 1, "dual_batch": 1}
     result = run(max_iterations=2400, options=small)
 

@@ -337,7 +337,7 @@ def test_the_scale_is_that_of_each_value_the_first_time_it_is_seen() -> None:
     # A first look at the constraints says nothing about the objective.
     def info(t: int) -> Info:
         seen = Info(sampled_violation=0.5)
-        return seen if t <= 2 else replace(seen, sampled_objective=123_456.0)
+        return seen if t <= 2 else seen._replace(sampled_objective=123_456.0)
 
     outcome, _ = go(Box(), end=Limits(iterations=9), method=Scripted(info=info))
 

@@ -25,13 +25,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dszog import gradients
+from dszog import gradients, kernels
 from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog._random import distinct_indices, stream
 from dszog.distribution import DISTRIBUTIONS, Distribution, DualStep
 from dszog.distribution.dense import DenseDistribution
 from dszog.gradients import Directions
-from dszog.kernels import batches
 from dszog.methods import DSZOG
 from dszog.query import ProblemSize, Query, Reply
 
@@ -498,6 +497,7 @@ def test_the_composed_gradient_averages_to_the_gradient_over_all_possible_draws(
 # ----------------------------------------------------------------------- eight mutants
 
 METHOD = "dszog.methods.dszog"
+COMPILED = "dszog.methods.dszog_compiled"
 
 
 def composed_p_value(n_draws: int = 500, **changes: object) -> float:
@@ -523,7 +523,7 @@ def with_the_wrong_sign(patch: pytest.MonkeyPatch) -> float:
         return -gradients.forward_difference(values, directions, radius)
 
     patch.setattr(f"{METHOD}.forward_difference", uphill)
-    patch.setattr(f"{METHOD}.batches", lambda: None)  # so that this form is used
+    patch.setattr(f"{COMPILED}.step", lambda *_: None)  # so that this form is used
     return composed_p_value()
 
 
@@ -532,13 +532,13 @@ def with_the_wrong_sign_in_the_kernel(patch: pytest.MonkeyPatch) -> float:
 
     class Uphill:
         @staticmethod
-        def descend(
+        def step(
             losses: FloatArray, constraints: FloatArray, steps: FloatArray, *rest: Any
         ) -> Any:
-            compiled: Any = batches()
-            return compiled.descend(losses, constraints, frozen_floats(-steps), *rest)
+            return compiled.step(losses, constraints, frozen_floats(-steps), *rest)
 
-    patch.setattr(f"{METHOD}.batches", Uphill)
+    compiled: Any = kernels.steps()
+    patch.setattr(kernels, "steps", Uphill)
     return composed_p_value()
 
 
@@ -550,7 +550,7 @@ def with_absolute_slopes(patch: pytest.MonkeyPatch) -> float:
         return gradients.forward_difference(rises, directions, radius)
 
     patch.setattr(f"{METHOD}.forward_difference", absolute)
-    patch.setattr(f"{METHOD}.batches", lambda: None)  # so that this form is used
+    patch.setattr(f"{COMPILED}.step", lambda *_: None)  # so that this form is used
     return composed_p_value()
 
 
@@ -559,7 +559,7 @@ def two_percent_too_long(patch: pytest.MonkeyPatch) -> float:
         return 1.02 * gradients.forward_difference(values, directions, radius)
 
     patch.setattr(f"{METHOD}.forward_difference", longer)
-    patch.setattr(f"{METHOD}.batches", lambda: None)  # so that this form is used
+    patch.setattr(f"{COMPILED}.step", lambda *_: None)  # so that this form is used
     return composed_p_value(n_draws=N_COMPOSED)
 
 

@@ -11,7 +11,7 @@ from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from dszog._arrays import FloatArray, IntArray, freeze
-from dszog.kernels import batches
+from dszog.kernels import draws
 
 STEP = 0
 """Purpose of the draws a method makes in ``ask``."""
@@ -19,6 +19,8 @@ CHECK = 1
 """Purpose of the draws that verify a point."""
 EXACT = 2**53
 """A random float is a multiple of the inverse of this."""
+SPARE = 8
+"""Numbers drawn beyond those needed, to replace repeats; on average half a one is."""
 
 
 def stream(seed: int, iteration: int, purpose: int = STEP) -> np.random.Generator:
@@ -93,36 +95,34 @@ def distinct_indices(rng: np.random.Generator, n: int, size: int) -> IntArray:
     >>> distinct_indices(stream(0, 0), 3, 3)
     array([0, 1, 2])
     """
-    if size**2 > n or n > EXACT:  # repeats would be many
+    if not is_sparse_draw(n, size):
         drawn: IntArray = rng.choice(n, size=size, replace=False, shuffle=False)
         drawn.sort()
         return freeze(drawn)
-    uniforms, n_there = rng.random(size), 0
+    uniforms, kernels = rng.random(size + SPARE), draws()
     drawn = np.empty(size, dtype=np.int64)
-    kernels = batches()
-    while kernels is not None:  # each further draw is one of those not there yet
-        n_now = kernels.draw(uniforms, n, drawn, n_there)
-        if n_now == size:
-            return freeze(drawn)
-        if n_now < 0:  # rare: the plain form knows what to do
-            break
-        uniforms, n_there = rng.random(size - n_now), n_now
-    return freeze(_draw_plainly(rng, n, size, drawn[:n_there], uniforms))
+    if kernels is None or not kernels.distinct_indices(uniforms, n, drawn):
+        drawn = _draw_plainly(rng, n, size, uniforms)
+    return freeze(drawn)
+
+
+def is_sparse_draw(n: int, size: int) -> bool:
+    """Whether repeats are so rare that `size` indices and a few to spare will do."""
+    return size**2 <= n <= EXACT
 
 
 def _draw_plainly(
-    rng: np.random.Generator, n: int, size: int, there: IntArray, uniforms: FloatArray
+    rng: np.random.Generator, n: int, size: int, uniforms: FloatArray
 ) -> IntArray:
-    """Add what these numbers stand for to what is there, then as much as is missing."""
+    """Return the first `size` different indices of a sequence of random ones.
+
+    The 53 random bits of a float are an integer; one beyond the last full multiple of n
+    is left out, so that the rest of the division is uniform.
+    """
     while True:
         bits = (uniforms * EXACT).astype(np.int64)
-        # What rng.integers does, in a fraction of its time: the 53 random bits of a
-        # float are an integer, one beyond the last full multiple of n is drawn anew.
-        beyond = bits >= EXACT - EXACT % n
-        while np.logical_or.reduce(beyond):
-            bits[beyond] = rng.random(int(np.count_nonzero(beyond))) * EXACT
-            beyond = bits >= EXACT - EXACT % n
-        there = np.unique(np.concatenate([there, bits % n]))
-        if len(there) == size:
-            return there
-        uniforms = rng.random(size - len(there))
+        indices = bits[bits < EXACT - EXACT % n] % n
+        _, firsts = np.unique(indices, return_index=True)
+        if len(firsts) >= size:
+            return np.sort(indices[np.sort(firsts)[:size]])
+        uniforms = np.concatenate([uniforms, rng.random(size)])

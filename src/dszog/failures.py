@@ -73,6 +73,7 @@ class FailureHandler:
         self.n_rejected = 0
         self.n_failed = 0  # points
         self._n_points = 0
+        self._n_good = 0  # of these, since the last failure; not in `_recent` yet
         self._in_a_row = 0
         self._recent: deque[bool] = deque(maxlen=WINDOW)
         self._kinds: Counter[str] = Counter()
@@ -95,6 +96,7 @@ class FailureHandler:
         """Whether so much failed that going on makes no sense."""
         if not self.n_failed:
             return False
+        self._settle()
         full = len(self._recent) == WINDOW
         return self._in_a_row >= MAX_IN_A_ROW or (
             full and sum(self._recent) > MAX_RATE * WINDOW
@@ -106,6 +108,7 @@ class FailureHandler:
 
     def saved(self) -> dict[str, Any]:
         """Return all counts, for a checkpoint; the failures shown lose their error."""
+        self._settle()
         return {
             "n_rejected": self.n_rejected,
             "n_failed": self.n_failed,
@@ -128,6 +131,11 @@ class FailureHandler:
     def count(self, replies: Sequence[Reply]) -> None:
         """Take note of all points; raise for a failure if that is the policy."""
         for reply in replies:
+            if not reply.failures:  # then every value is known
+                if reply.losses.size or reply.constraints.size:
+                    self._n_points += len(reply.losses)
+                    self._n_good += len(reply.losses)
+                continue
             self._count_points(reply)
             for failure in reply.failures:
                 self._kinds[failure.kind] += 1
@@ -148,20 +156,20 @@ class FailureHandler:
             )
 
     def _count_points(self, reply: Reply) -> None:
-        if not reply.losses.size and not reply.constraints.size:
-            return
-        if not reply.failures:  # then every value is known
-            n_points = len(reply.losses)
-            self._n_points += n_points
-            self._in_a_row = 0
-            self._recent.extend([False] * min(n_points, WINDOW))
-            return
+        self._settle()
         failed = _in_each_row(_unknown(reply))
         self._n_points += len(failed)
         self.n_failed += int(failed.sum())
         for one in failed.tolist():
             self._in_a_row = self._in_a_row + 1 if one else 0
             self._recent.append(one)
+
+    def _settle(self) -> None:
+        """Take the good points into the window: nobody looks there while all are."""
+        if self._n_good:
+            self._in_a_row = 0
+            self._recent.extend([False] * min(self._n_good, WINDOW))
+            self._n_good = 0
 
     def repair(
         self, queries: Sequence[Query], replies: Sequence[Reply]
@@ -173,7 +181,10 @@ class FailureHandler:
         RejectedPointError
             If what is left says nothing about the base point.
         """
-        if not any(reply.failures for reply in replies):
+        for reply in replies:
+            if reply.failures:
+                break
+        else:
             return tuple(queries), tuple(replies)
         repaired = [
             self._repair(query, reply)

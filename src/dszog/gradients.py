@@ -35,6 +35,8 @@ def draw_directions(
     -------
     ndarray of shape (n_directions, dim)
     """
+    if not n_directions:
+        return np.empty((0, dim))
     return _DRAW[kind](rng, n_directions, dim)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dszog._arrays import FloatArray, all_finite, freeze, frozen_floats
-from dszog.kernels import batches
+from dszog.kernels import steps
 
 
 def squared_violation(values: FloatArray) -> FloatArray:
@@ -42,7 +42,7 @@ def violations(values: FloatArray) -> Violations:
     (2.0, 0.5, 0.625)
     """
     n = len(values)
-    kernels = batches()
+    kernels = steps()
     if kernels is not None:
         penalties = np.empty(n)
         finite, worst, n_violated, total = kernels.violations(

@@ -210,6 +210,11 @@ class ProblemSize:
         return not (self.has_gradient or self.has_jacobian)
 
     @cached_property
+    def is_plain(self) -> bool:
+        """Whether there are values only, a call for each, and no bounds."""
+        return self.is_black_box and self.calls is None and not self.has_bounds
+
+    @cached_property
     def has_bounds(self) -> bool:
         """Whether any variable is bounded."""
         return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
@@ -263,12 +268,14 @@ class Query:
         losses: IntArray,
         constraints: IntArray,
         paired: bool = False,
-        is_distinct: bool = False,
+        distinct_constraints: Distinct | None = None,
+        points: FloatArray | None = None,
     ) -> Query:
         """Ask for values with read-only arrays, which are taken as they are.
 
-        `losses` are known to ascend without repeats; `is_distinct` says the same of the
-        constraints. A query an iteration is worth leaving out what is known.
+        `losses` are known to ascend without repeats; of the constraints it may be known
+        which are distinct, and of the points where they lie, if nothing is bounded. A
+        query an iteration is worth leaving out what is known.
         """
         query: Query = object.__new__(cls)
         own = query.__dict__
@@ -280,8 +287,10 @@ class Query:
         own["want"] = "values"
         own["paired"] = paired
         own["_losses"] = losses, None
-        if is_distinct:
-            own["_constraints"] = constraints, None
+        if distinct_constraints is not None:
+            own["_constraints"] = distinct_constraints
+        if points is not None:
+            own["_points"] = points
         return query
 
     @classmethod
@@ -306,6 +315,9 @@ class Query:
 
     def points(self, size: ProblemSize) -> FloatArray:
         """Return the ``(k + 1, dim)`` points to evaluate, all within the bounds."""
+        known: FloatArray | None = self.__dict__.get("_points")
+        if known is not None:
+            return known
         if not len(self.steps):
             return frozen_floats(size.clip(self.x[np.newaxis]))
         points = np.empty((len(self.steps) + 1, len(self.x)))
@@ -341,6 +353,18 @@ class Query:
         """How often each index is evaluated; a gradient counts beside its value."""
         return len(self.steps) + 1 + (self.want == "gradients")
 
+    def count(self) -> tuple[int, int]:
+        """Return how many losses and constraints are evaluated, each point counted.
+
+        Kept with the query: it is asked before and after its answer.
+        """
+        found = (
+            self.n_evaluations * len(self.distinct_losses[0]),
+            self.n_evaluations * len(self.distinct_constraints[0]),
+        )
+        self.__dict__["_cost"] = found
+        return found
+
 
 @cache
 def no_steps(dim: int) -> FloatArray:
@@ -348,8 +372,7 @@ def no_steps(dim: int) -> FloatArray:
     return frozen_floats(np.empty((0, dim)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(NamedTuple):
     """Queries: calls of the user's functions for one point and one index."""
 
     losses: int
@@ -370,10 +393,10 @@ def cost(queries: Sequence[Query], size: ProblemSize) -> Cost:
     if size.calls is None:
         losses = constraints = 0
         for query in queries:
-            times = query.n_evaluations
-            losses += times * len(query.distinct_losses[0])
-            constraints += times * len(query.distinct_constraints[0])
-        return Cost(losses=losses, constraints=constraints)
+            n_losses, n_constraints = query.__dict__.get("_cost") or query.count()
+            losses += n_losses
+            constraints += n_constraints
+        return Cost(losses, constraints)
     parts = [_calls_needed(query, size, size.calls) for query in queries]
     for_losses = set().union(*(part.for_losses for part in parts))
     for_constraints = set().union(*(part.for_constraints for part in parts))
@@ -478,6 +501,17 @@ def check_replies(
             f"got {len(replies)}. Pass the replies in the order of the queries."
         )
     for query, reply in zip(queries, replies, strict=True):
+        n_points = len(query.steps) + 1
+        n_losses, n_constraints = len(query.losses), len(query.constraints)
+        if (
+            not check_values
+            and query.iteration == iteration
+            and query.want == "values"
+            and type(reply) is Reply
+            and reply.losses.shape == (n_points, n_losses)
+            and reply.constraints.shape == (n_points, n_constraints)
+        ):
+            continue
         if query.iteration != iteration:
             raise DszogError(
                 f"tell: the state is at iteration {iteration}, the query was asked at "
@@ -488,12 +522,6 @@ def check_replies(
                 f"tell: a reply must be a dszog.Reply, got {type(reply).__name__}. "
                 "Make one for each query: Reply(losses=..., constraints=...)."
             )
-        n_points = len(query.steps) + 1
-        n_losses, n_constraints = len(query.losses), len(query.constraints)
-        if not check_values and query.want == "values":
-            shapes = reply.losses.shape, reply.constraints.shape
-            if shapes == ((n_points, n_losses), (n_points, n_constraints)):
-                continue
         _check_array("losses", reply.losses, (n_points, n_losses))
         _check_array("constraints", reply.constraints, (n_points, n_constraints))
         if query.want == "gradients":

@@ -555,9 +555,8 @@ def advance(
                 meter.failures.n_rejected += 1
                 continue
             moved, info = method.tell(state, *known)
-            if _runs_away(position.first, moved.x, info):
+            if _runs_away(position.first, info) or not _accept(position, moved, info):
                 return Outcome.of(position, Status.DIVERGED)
-            _accept(position, moved, info)
             meter.note(info)
             position.note(method, meter)
             if callbacks or (history and history.wants(meter.n_iterations)):
@@ -580,28 +579,33 @@ def advance(
         return Outcome.of(position, Status.INTERRUPTED)
 
 
-def _accept(position: Position, moved: State, info: Info) -> None:
-    """Move on by one iteration."""
-    position.last_good, position.n_rejected = position.state, 0
-    position.state = moved
-    position.n_done += 1
+def _accept(position: Position, moved: State, info: Info) -> bool:
+    """Move on by one iteration; False, and stay, if that leads to no finite point."""
     # Polynomial-decay averaging: no horizon needed, early iterates forgotten.
-    share = (AVERAGE_POWER + 1) / (position.n_done + AVERAGE_POWER)
-    position.average = _averaged(position.average, moved.x, share)
-    share = (RECENT_POWER + 1) / (position.n_done + RECENT_POWER)
+    n_done = position.n_done + 1
+    share = (AVERAGE_POWER + 1) / (n_done + AVERAGE_POWER)
+    average, is_finite = _averaged(position.average, moved.x, share)
+    if not is_finite:
+        return False
+    position.last_good, position.n_rejected = position.state, 0
+    position.state, position.n_done, position.average = moved, n_done, average
+    share = (RECENT_POWER + 1) / (n_done + RECENT_POWER)
     position.weighted_violation += share * (
         info.weighted_violation - position.weighted_violation
     )
+    return True
 
 
-def _averaged(before: FloatArray, x: FloatArray, share: float) -> FloatArray:
-    """Return an average moved by this share towards a point."""
+def _averaged(
+    before: FloatArray, x: FloatArray, share: float
+) -> tuple[FloatArray, bool]:
+    """Return an average moved by this share towards a point, and if that is finite."""
     kernels = batches()
     if kernels is None:
-        return freeze(before + share * (x - before))
+        return freeze(before + share * (x - before)), all_finite(x)
     after = np.empty(len(x))
-    kernels.average(before, x, share, after)
-    return freeze(after)
+    is_finite = kernels.average(before, x, share, after)
+    return freeze(after), is_finite
 
 
 def _step_back(last_good: State | None, state: State, error: Exception) -> State:
@@ -626,15 +630,13 @@ def _reached(end: Limits, meter: Meter, charged: Cost) -> Status | None:
     return None
 
 
-def _runs_away(first: dict[str, float], x: FloatArray, info: Info) -> bool:
+def _runs_away(first: dict[str, float], info: Info) -> bool:
     """Whether iterates run away: whether values leave the scale of the first ones.
 
     Values, not the size of ``x``: how large ``x`` may become is the problem's affair.
     """
-    return (
-        not (math.isfinite(np.add.reduce(x)) or all_finite(x))  # the sum is the quicker
-        or _has_left(first, "objective", info.sampled_objective)
-        or _has_left(first, "violation", info.sampled_violation)
+    return _has_left(first, "objective", info.sampled_objective) or _has_left(
+        first, "violation", info.sampled_violation
     )
 
 
@@ -650,7 +652,8 @@ def _has_left(first: dict[str, float], name: str, value: float) -> bool:
 
 
 def _progress(method: Any, state: State, info: Info, meter: Meter) -> Progress:
-    return Progress(
+    progress: Progress = object.__new__(Progress)
+    progress.__dict__.update(  # not __init__: an iteration notices
         iteration=meter.n_iterations,
         n_queries=meter.n_queries,
         elapsed=meter.elapsed,
@@ -665,3 +668,4 @@ def _progress(method: Any, state: State, info: Info, meter: Meter) -> Progress:
         n_failed=meter.failures.n_failed,
         evaluation_time=meter.evaluation_time,
     )
+    return progress

@@ -136,7 +136,7 @@ def test_the_bridge_is_lighter_and_bears_all(tmp_path: Path) -> None:
     assert len(ran.pictures) == 1
 
 
-def test_gradients_of_the_trees_help(tmp_path: Path) -> None:
+def test_gradients_of_the_trees_save_evaluations(tmp_path: Path) -> None:
     ran = run("flight_path", tmp_path)
 
     assert "Gradients of the constraints: True" in ran.output
@@ -147,7 +147,7 @@ def test_gradients_of_the_trees_help(tmp_path: Path) -> None:
     assert near > 0.05
     assert left < 0.01
     assert given < straight
-    assert given < hidden
+    assert hidden < straight
     assert n_given < n_hidden
     assert len(ran.pictures) == 1
 

@@ -21,6 +21,7 @@ from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog._random import (
     CHECK,
     EXACT,
+    SPARE,
     _draw_plainly,
     distinct_indices,
     lent_stream,
@@ -31,13 +32,20 @@ from dszog.distribution.base import _places
 from dszog.distribution.projection import project_with_background
 from dszog.errors import DszogError
 from dszog.evaluators.base import _spread_out
+from dszog.gradients import DIRECTIONS
+from dszog.methods import dszog_compiled
 from dszog.penalties import violations
-from dszog.query import ProblemSize, Query, Reply, _distinct_plainly
+from dszog.query import Calls, ProblemSize, Query, Reply, _distinct_plainly
 from dszog.rows import Rows
 
 pytest.importorskip("numba")
 
 AGREEMENT = 1e-12  # of weights, which sum to 1
+
+KERNELS = (
+    *(kernels.is_on, kernels.batches, kernels.draws),
+    *(kernels.rows, kernels.steps),
+)
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -120,7 +128,7 @@ def test_the_compiled_projection_is_the_plain_one(
     values, background = scale * rng.standard_normal(k), scale * rng.standard_normal()
     expected, rest = project_with_background(values, background, n_background)
     found = values.copy()
-    compiled = load("_dual")._project(found, background, n_background)
+    compiled = load("_steps")._project(found, background, n_background)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=AGREEMENT)
     assert compiled == pytest.approx(rest, rel=1e-9, abs=AGREEMENT)
     assert found.sum() + n_background * compiled == pytest.approx(1.0, abs=1e-9)
@@ -159,7 +167,7 @@ def test_compiled_places_are_the_plain_ones_to_the_bit(
         return
     uniforms = np.sort(np.append(rng.random(40), [0.0, np.nextafter(1.0, 0.0)]))
     places = np.empty(len(uniforms), dtype=np.int64)
-    assert load("_dual").places(frozen_floats(weights), rest, uniforms, places)
+    assert load("_draws").places(frozen_floats(weights), rest, uniforms, places)
     np.testing.assert_array_equal(places, _places(weights, rest, uniforms))
     assert (np.append(weights, rest)[places] > 0.0).all()
 
@@ -177,28 +185,135 @@ def test_repeats_are_found_alike(indices: list[int], ascending: bool) -> None:
     assert not distinct.flags.writeable
 
 
+# ------------------------------------------------------- both halves of an iteration
+
+
+def unbounded(dim: int, n_losses: int, n_constraints: int) -> ProblemSize:
+    nowhere = np.full(dim, np.inf)
+    return ProblemSize(
+        dim=dim,
+        n_losses=n_losses,
+        n_constraints=n_constraints,
+        lower=-nowhere,
+        upper=nowhere,
+    )
+
+
+def some_weights(rng: np.random.Generator, m: int, rest: float) -> Any:
+    touched = distinct_indices(rng, m, min(m, 12))
+    weights = rng.random(len(touched)) * (rng.random(len(touched)) > 0.3)
+    weights[0] += 1e-3
+    rest = rest if len(touched) < m else 0.0
+    return touched, (1.0 - rest) * weights / weights.sum()
+
+
+@given(
+    seed=seeds,
+    n_losses=st.sampled_from([1, 81, 10**6]),
+    n_constraints=st.sampled_from([1, 101, 10**5, 10**12]),
+    batches=st.tuples(*[st.integers(1, 10)] * 3),
+    rest=st.sampled_from([0.0, 1e-3, 0.6]),
+    directions=st.sampled_from(DIRECTIONS),
+)
+def test_all_that_is_drawn_is_the_same_to_the_bit(
+    seed: int,
+    n_losses: int,
+    n_constraints: int,
+    batches: tuple[int, int, int],
+    rest: float,
+    directions: Any,
+) -> None:
+    rng = np.random.default_rng(seed)
+    size = unbounded(4, n_losses, n_constraints)
+    method = dszog.DSZOG(
+        loss_batch=min(batches[0], int(n_losses**0.5)),
+        constraint_batch=batches[1],
+        dual_batch=min(batches[2], int(n_constraints**0.5)),
+        directions=directions,
+    )
+    weights = some_weights(rng, n_constraints, rest)
+    state = method.init(rng.standard_normal(4), size, seed, weights)
+    found = dszog_compiled.ask(method, state)
+    assert found is not None
+    for one, other in zip(found, method._ask_plainly(state), strict=True):
+        assert (one.iteration, one.want, one.paired) == (0, "values", False)
+        for name in ("x", "steps", "losses", "constraints"):
+            array = getattr(one, name)
+            np.testing.assert_array_equal(array, getattr(other, name))
+            assert not array.flags.writeable
+        np.testing.assert_array_equal(one.points(size), other.points(size))
+        assert one.count() == other.count()
+        distinct, places = one.distinct_constraints
+        back = distinct if places is None else distinct[places]
+        np.testing.assert_array_equal(back, other.constraints)
+        np.testing.assert_array_equal(distinct, other.distinct_constraints[0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "size"),
+    [
+        ({"antithetic": True}, unbounded(3, 100, 100)),
+        ({"distribution": "dense"}, unbounded(3, 100, 100)),
+        ({"distribution": "uniform"}, unbounded(3, 100, 100)),
+        ({"loss_batch": 11}, unbounded(3, 100, 100)),
+        ({"dual_batch": 11}, unbounded(3, 100, 100)),
+        ({}, replace(unbounded(3, 100, 100), upper=np.ones(3))),
+        ({}, replace(unbounded(3, 100, 100), has_gradient=True)),
+        ({}, replace(unbounded(3, 100, 100), calls=Calls.of_width(2, 100))),
+    ],
+)
+def test_what_cannot_be_drawn_compiled_is_drawn_plainly(
+    changes: dict[str, Any], size: ProblemSize
+) -> None:
+    settings = {"loss_batch": 10, "constraint_batch": 10, "dual_batch": 10}
+    method = dszog.DSZOG(**(settings | changes))
+    weights = np.array([3]), np.array([1.0])
+    state = method.init(np.zeros(3), size, 1, weights)
+    assert dszog_compiled.ask(method, state) is None
+    for one, other in zip(method.ask(state), method._ask_plainly(state), strict=True):
+        np.testing.assert_array_equal(one.constraints, other.constraints)
+        np.testing.assert_array_equal(one.losses, other.losses)
+
+
+def test_weights_that_are_none_are_refused_by_the_plain_form() -> None:
+    method = dszog.DSZOG(loss_batch=2, dual_batch=2)
+    weights = np.array([3]), np.array([1.0])
+    state = method.init(np.zeros(2), unbounded(2, 10, 10), 1, weights)
+    assert isinstance(state.distribution, SparseDistribution)
+    broken = replace(state.distribution, weights=np.array([np.nan]))
+    with pytest.raises(DszogError, match="finite and not all 0"):
+        method.ask(replace(state, distribution=broken))
+
+
 @given(
     seed=seeds,
     shape=st.tuples(*[st.integers(1, 9)] * 4),
     adaptive=st.booleans(),
     first=st.booleans(),
+    centred=st.booleans(),
+    bounded=st.booleans(),
 )
-def test_the_compiled_descent_is_the_plain_one(
-    seed: int, shape: tuple[int, int, int, int], adaptive: bool, first: bool
+def test_both_compiled_steps_are_the_plain_ones(
+    seed: int,
+    shape: tuple[int, int, int, int],
+    adaptive: bool,
+    first: bool,
+    centred: bool,
+    bounded: bool,
 ) -> None:
     n_directions, n_losses, n_constraints, dim = shape
     rng = np.random.default_rng(seed)
     method = dszog.DSZOG(
-        n_directions=n_directions, directions="gaussian", adaptive=adaptive, radius=1e-2
+        n_directions=n_directions,
+        directions="gaussian",
+        adaptive=adaptive,
+        radius=1e-2,
+        dual_estimate="centred" if centred else "plain",
     )
-    size = ProblemSize(
-        dim=dim,
-        n_losses=n_losses,
-        n_constraints=n_constraints,
-        lower=np.full(dim, -np.inf),
-        upper=np.full(dim, np.inf),
-    )
-    weights = np.array([0]), np.array([1.0])
+    size = unbounded(dim, n_losses, n_constraints)
+    if bounded:
+        size = replace(size, upper=np.full(dim, 0.1))
+    weights = some_weights(rng, n_constraints, 0.2)
     state = method.init(rng.standard_normal(dim), size, 3, weights)
     if not first:
         velocity = rng.standard_normal(dim)
@@ -213,12 +328,23 @@ def test_the_compiled_descent_is_the_plain_one(
         )
         for query in queries
     ]
-    b, step = (1.0 if first else method.averaging), method._decay(state) * 0.02
-    plain = method._descend_plainly(state, queries[0], replies, b, step)
-    compiled = method._descend(state, queries[0], replies, load("_batches"))
+    plain = method._step_plainly(state, queries, replies)
+    per_draw = n_constraints / len(queries[1].constraints)
+    compiled = dszog_compiled.step(method, state, queries, replies, per_draw)
+    assert compiled is not None
+    assert isinstance(compiled.distribution, SparseDistribution)
+    assert isinstance(plain.distribution, SparseDistribution)
+    assert_alike(compiled.distribution, plain.distribution)
     for name, expected in plain._asdict().items():
-        found = getattr(compiled, name)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-8)
+        if name not in ("distribution", "n_touched"):
+            found = getattr(compiled, name)
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-8)
+    moved, info = method.tell(state, queries, replies)
+    np.testing.assert_array_equal(moved.x, compiled.x)
+    assert isinstance(moved.distribution, SparseDistribution)
+    assert info.n_touched == len(moved.distribution.indices)
+    assert not moved.x.flags.writeable
+    assert not moved.distribution.weights.flags.writeable
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -272,8 +398,7 @@ def test_compiled_draws_are_the_plain_ones(seed: int, n: int, share: float) -> N
     compiled = distinct_indices(stream(seed, 0), n, size)
     rng = stream(seed, 0)
     if size**2 <= n:
-        none = np.empty(0, dtype=np.int64)
-        plain = _draw_plainly(rng, n, size, none, rng.random(size))
+        plain = _draw_plainly(rng, n, size, rng.random(size + SPARE))
         np.testing.assert_array_equal(compiled, plain)
     assert (np.diff(compiled) > 0).all()
     assert len(compiled) == size
@@ -304,8 +429,10 @@ def test_points_and_averages_are_the_plain_ones(seed: int, n_steps: int) -> None
     steps, points = rng.standard_normal((n_steps, 4)), np.empty((n_steps + 1, 4))
     load("_batches").place(x, steps, points)
     np.testing.assert_array_equal(points, np.vstack([x, x + steps]))
-    load("_batches").average(before, x, 0.3, after)
+    assert load("_batches").average(before, x, 0.3, after)
     np.testing.assert_array_equal(after, before + 0.3 * (x - before))
+    x[rng.integers(4)] = np.inf
+    assert not load("_batches").average(before, x, 0.3, after)
 
 
 def test_a_lent_stream_draws_what_a_stream_draws() -> None:
@@ -391,14 +518,14 @@ def test_a_run_with_kernels_is_the_run_without(monkeypatch: pytest.MonkeyPatch) 
 
 def switch_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernels.SWITCH, "numpy")
-    for function in (kernels.is_on, kernels.dual, kernels.rows, kernels.batches):
+    for function in KERNELS:
         function.cache_clear()
 
 
 @pytest.fixture(autouse=True)
 def _as_before() -> Any:
     yield
-    for function in (kernels.is_on, kernels.dual, kernels.rows, kernels.batches):
+    for function in KERNELS:
         function.cache_clear()
 
 
@@ -465,7 +592,7 @@ def test_points_of_another_length_are_refused_not_read_beyond() -> None:
 def test_without_compilation_the_plain_forms_are_used(setting: dict[str, str]) -> None:
     code = (
         "import dszog, numpy as np; from dszog import kernels\n"
-        "assert not kernels.is_on() and kernels.dual() is None\n"
+        "assert not kernels.is_on() and kernels.steps() is None\n"
         "box = dszog.Constraints.linear(np.eye(2), 1.0).black_box()\n"
         "r = dszog.minimize(lambda x: x @ x, [3.0, 3.0], box, max_iterations=5)\n"
         "assert r.nit == 5\n"

@@ -10,7 +10,7 @@ import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
 from dszog.errors import DszogError
-from dszog.kernels import dual
+from dszog.kernels import draws
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ def inverse_draws(
     """
     uniforms = rng.random(size)
     uniforms.sort()
-    kernels = dual()
+    kernels = draws()
     if kernels is not None:
         drawn = np.empty(size, dtype=np.int64)
         if kernels.places(weights, rest, uniforms, drawn):

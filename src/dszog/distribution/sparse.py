@@ -16,7 +16,7 @@ import numpy as np
 from dszog._arrays import FloatArray, IntArray, freeze, frozen_floats, frozen_ints
 from dszog.distribution.base import DualStep, inverse_draws
 from dszog.distribution.projection import project_with_background
-from dszog.kernels import dual
+from dszog.kernels import steps
 
 # A touched constraint rejoins the background when its difference from it is below the
 # rounding of the totals: nothing that could be seen in the dense form is lost.
@@ -93,7 +93,7 @@ class SparseDistribution:
         spread: float | None = None,
     ) -> Self:
         """Estimate the gradient in the weights, then take one step along it."""
-        kernels = dual()
+        kernels = steps()
         if kernels is None:
             return self._learn_plainly(indices, penalties, step, first, spread)
         room = len(self.indices) + len(indices)
@@ -124,17 +124,36 @@ class SparseDistribution:
         )
         if n_touched < 0:  # the plain form says what is wrong
             return self._learn_plainly(indices, penalties, step, first, spread)
-        freeze(touched)
-        freeze(table)  # and with it its rows
-        return type(self)(
-            n_constraints=self.n_constraints,
-            indices=touched[:n_touched],
-            weights=table[0, :n_touched],
-            gradient=table[1, :n_touched],
-            memory=table[2, :n_touched],
-            background_weight=background_weight,
-            background_gradient=background_gradient,
+        return self.with_touched(
+            touched, table, n_touched, background_weight, background_gradient
         )
+
+    def with_touched(
+        self,
+        indices: IntArray,
+        table: FloatArray,
+        n_touched: int,
+        background_weight: float,
+        background_gradient: float,
+    ) -> Self:
+        """Return what a kernel has left behind in arrays that nobody else holds.
+
+        The first `n_touched` columns of the table: weights, gradients, memories.
+        """
+        freeze(indices)
+        freeze(table)  # and with it its rows
+        if n_touched < len(indices):
+            indices, table = indices[:n_touched], table[:, :n_touched]
+        moved = object.__new__(type(self))
+        put = object.__setattr__  # not __init__: all is as it should be
+        put(moved, "n_constraints", self.n_constraints)
+        put(moved, "indices", indices)
+        put(moved, "weights", table[0])
+        put(moved, "gradient", table[1])
+        put(moved, "memory", table[2])
+        put(moved, "background_weight", background_weight)
+        put(moved, "background_gradient", background_gradient)
+        return moved
 
     def _learn_plainly(
         self,
@@ -248,9 +267,16 @@ class SparseDistribution:
         if places[-1] < len(self.indices):  # places ascend, and so do the indices
             return freeze(self.indices.take(places))
         n_touched = int(np.searchsorted(places, len(self.indices)))
-        drawn = np.empty(size, dtype=np.int64)
-        drawn[:n_touched] = self.indices[places[:n_touched]]
-        drawn[n_touched:] = self._background_draws(rng, size - n_touched)
+        places[:n_touched] = self.indices[places[:n_touched]]
+        return self.with_background(rng, places, n_touched)
+
+    def with_background(
+        self, rng: np.random.Generator, drawn: IntArray, n_touched: int
+    ) -> IntArray:
+        """Return the draw with constraints of the background after the touched ones."""
+        drawn = np.concatenate(
+            [drawn[:n_touched], self._background_draws(rng, len(drawn) - n_touched)]
+        )
         drawn.sort()
         return freeze(drawn)
 

@@ -18,6 +18,7 @@ from dszog.problem import Problem
 from dszog.query import NO_GRADIENTS, NO_INDICES, Failure, Query, Reply
 
 CALL_IT = "Call your function at this x to see why"
+BY_INDEX = "one row per point and one column per index."
 _FLOAT = np.dtype(np.float64)
 
 
@@ -104,8 +105,7 @@ class _Asker:
     ) -> FloatArray:
         """Return a row per point and a column per place; `nan` where not known."""
         shape = (len(self._points), len(indices))
-        cure = "one row per point and one column per index."
-        table = self._call(what, function, self._points, indices, shape, cure)
+        table = self._call(what, function, self._points, indices, shape, BY_INDEX)
         spread_out, finite = _spread_out(table, places)
         if finite:
             return spread_out
@@ -272,8 +272,10 @@ def _spread_out(values: FloatArray, places: IntArray | None) -> tuple[FloatArray
     if kernels is None or not values.flags.c_contiguous:
         copied = freeze(np.array(values, order="C"))
         return spread(copied, places, axis=1), all_finite(values)
-    places = NO_INDICES if places is None else places
-    table = np.empty((len(values), len(places) or values.shape[1]))
+    if places is None:
+        table, places = np.empty(values.shape), NO_INDICES
+    else:
+        table = np.empty((len(values), len(places)))
     finite = kernels.spread(values, places, table)
     return freeze(table), finite
 

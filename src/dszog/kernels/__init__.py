@@ -1,17 +1,18 @@
 """The hot loops as compiled kernels, where Numba is installed.
 
 Each kernel does in one pass what plain NumPy does in many small calls, and has its
-plain form as the reference: ``distribution/sparse.py`` for ``_dual``,
-``rows.py`` for ``_rows``, ``query.py`` and ``gradients.py`` for
-``_batches``. Results agree to rounding. Kernels are compiled
-at their first call and kept on disk. ``DSZOG_KERNELS=numpy`` in the environment does
-without them.
+plain form as the reference, which the kernel's file names: ``_draws`` is what an
+iteration asks, ``_steps`` what it learns from the answers, ``_rows`` the scores of
+data, ``_batches`` what lies between. Draws are the same to the bit, results agree to
+rounding. Kernels are compiled at their first call and kept on disk.
+``DSZOG_KERNELS=numpy`` in the environment does without them.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,13 +27,23 @@ SWITCH = "DSZOG_KERNELS"
 
 
 @cache
-def dual() -> ModuleType | None:
-    """Return the kernels of the weights; None where plain NumPy has to do."""
+def draws() -> ModuleType | None:
+    """Return the kernels that draw; None where plain NumPy has to do."""
     if not is_on():
         return None
-    from dszog.kernels import _dual
+    from dszog.kernels import _draws
 
-    return _explained(_dual)
+    return _explained(_draws)
+
+
+@cache
+def steps() -> ModuleType | None:
+    """Return the kernels of steps; None where plain NumPy has to do."""
+    if not is_on():
+        return None
+    from dszog.kernels import _steps
+
+    return _explained(_steps)
 
 
 @cache
@@ -61,7 +72,7 @@ def loaded_batches() -> ModuleType | None:
     Workers answer queries and do nothing else: to load Numba for that takes longer than
     it will ever save, and would count against a time limit.
     """
-    return batches() if batches.cache_info().currsize else None
+    return sys.modules.get("dszog.kernels._batches")
 
 
 @cache

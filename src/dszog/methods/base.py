@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog.query import ProblemSize, Query, Reply
@@ -35,8 +35,7 @@ class State:
         return replace(self, x=(good.x + self.target) / 2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Info:
+class Info(NamedTuple):
     """What a person may want to see of one iteration; nothing that is read again.
 
     The values are those of the sampled batch, hence noisy; `nan` where none was drawn.

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -47,8 +47,9 @@ from dszog.gradients import (
     forward_difference,
     row_means,
 )
-from dszog.kernels import batches
+from dszog.methods import dszog_compiled
 from dszog.methods.base import Info, State
+from dszog.methods.dszog_compiled import Step
 from dszog.methods.start import StartPass
 from dszog.methods.theory import TheoremConstants, theorem_parameters
 from dszog.penalties import squared_violation, violations
@@ -92,17 +93,20 @@ class DSZOGState(State):
         State.__post_init__(self)
         object.__setattr__(self, "velocity", frozen_floats(self.velocity))
 
-
-class _Step(NamedTuple):
-    """A step in the variables, and what the values it rests on say."""
-
-    x: FloatArray  # (dim,)
-    velocity: FloatArray  # (dim,)
-    objective: float  # the mean of the losses drawn
-    worst: float  # violation of the constraints drawn from the weights; nan if none
-    share: float  # of these that are violated, likewise
-    mean_violation: float  # of these; 0 if none
-    finite: bool  # whether all values are
+    def moved(self, step: Step, n_queries: int) -> DSZOGState:
+        """Return the state after a step."""
+        state = object.__new__(DSZOGState)
+        put = object.__setattr__  # not __init__, which does all this twice
+        put(state, "iteration", self.iteration + 1)
+        put(state, "seed", self.seed)
+        put(state, "size", self.size)
+        put(state, "x", frozen_floats(step.x))
+        put(state, "velocity", frozen_floats(step.velocity))
+        put(state, "distribution", step.distribution)
+        put(state, "start", None)
+        put(state, "first_iteration", self.first_iteration)
+        put(state, "n_queries", n_queries)
+        return state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,17 +335,22 @@ class DSZOG:
             exact = self._starts_exactly(state.size)
             indices = state.start.next_indices(state, exact, self.horizon_queries)
             return (Query.at(state.x, iteration=state.iteration, constraints=indices),)
+        return dszog_compiled.ask(self, state) or self._ask_plainly(state)
+
+    def _ask_plainly(self, state: DSZOGState) -> tuple[Query, ...]:
+        """Ask in plain NumPy (Alg. 1, lines 8 to 11)."""
         size = state.size
         rng = lent_stream(state.seed, state.iteration)
-        directions = self._draw_directions(state, rng)  # Alg. 1, line 8
-        losses = distinct_indices(rng, size.n_losses, self._loss_batch(size))  # line 9
+        n_losses, n_constraints, n_duals = self.batches(size)
+        directions = draw_directions(  # Alg. 1, line 8
+            rng, self.directions, self.directions_of(size), size.dim
+        )
+        losses = distinct_indices(rng, size.n_losses, n_losses)  # line 9
         constraints = duals = NO_INDICES
         if state.distribution is not None:
-            constraints = state.distribution.sample(  # line 10
-                rng, self._constraint_batch(size)
-            )
             if self.distribution != "uniform":
-                duals = uniform_constraints(rng, size, self._dual_batch(size))  # 11
+                duals = uniform_constraints(rng, size, n_duals)  # line 11
+            constraints = state.distribution.sample(rng, n_constraints)  # line 10
         steps = self.radius * directions
         if self.antithetic:
             steps = np.concatenate([steps, -steps])
@@ -364,7 +373,7 @@ class DSZOG:
             steps=no_steps(size.dim),
             losses=NO_INDICES,
             constraints=duals,
-            is_distinct=True,
+            distinct_constraints=(duals, None),
         )
         if size.is_black_box:
             return around, dual
@@ -385,44 +394,23 @@ class DSZOG:
             check_replies(state.iteration, queries, replies, 1)
             return self._tell_start(state, state.start, queries[0], replies[0])
         n_expected = 2 if state.size.is_black_box else 3
-        kernels = self._kernels(state.size)
-        check_replies(
-            state.iteration,
-            queries,
-            replies,
-            n_expected,
-            check_values=kernels is None,  # kernels look at the values themselves
-        )
-        step = self._descend(state, queries[0], replies, kernels)  # lines 12, 14 and 5
-        seen = violations(replies[-1].constraints[0])
-        if not (step.finite and seen.finite):  # says which value is not
+        check_replies(state.iteration, queries, replies, n_expected, check_values=False)
+        step = None
+        if len(queries[-1].constraints):
+            per_draw = constraints_per_draw(queries[-1].constraints, state.size)
+            step = dszog_compiled.step(self, state, queries, replies, per_draw)
+        if step is None:
             check_replies(state.iteration, queries, replies, n_expected)
-        distribution, duals = state.distribution, queries[-1].constraints
-        if distribution is not None and len(duals):
-            distribution = distribution.learn(  # lines 13, 15, 6 and 7
-                duals,
-                seen.penalties,
-                self._dual_step,
-                state.iteration == state.first_iteration,
-                constraints_per_draw(duals, state.size),
-            )
-        next_state = DSZOGState(
-            iteration=state.iteration + 1,
-            seed=state.seed,
-            size=state.size,
-            x=step.x,
-            velocity=step.velocity,
-            distribution=distribution,
-            start=None,
-            first_iteration=state.first_iteration,
-            n_queries=state.n_queries + cost(queries, state.size).total,
-        )
+            step = self._step_plainly(state, queries, replies)
+        n_queries = state.n_queries + cost(queries, state.size).total
+        next_state = state.moved(step, n_queries)
+        is_uniform = self.distribution == "uniform"
         info = Info(
             sampled_objective=step.objective,
-            sampled_violation=max(step.worst, seen.worst),
-            sampled_share=step.share if self.distribution == "uniform" else seen.share,
+            sampled_violation=step.worst,
+            sampled_share=step.weighted_share if is_uniform else step.uniform_share,
             weighted_violation=step.mean_violation,
-            n_touched=len(self.weights(next_state)[0]),
+            n_touched=step.n_touched,
         )
         return next_state, info
 
@@ -458,8 +446,8 @@ class DSZOG:
             if not self._starts_exactly(size):
                 start = StartPass.sample_size(size, self.horizon_queries)
         n_points = 2 + (1 + self.antithetic) * self.n_directions
-        step = n_points * (self._loss_batch(size) + self._constraint_batch(size))
-        return start + step + self._dual_batch(size)
+        n_losses, n_constraints, n_duals = self.batches(size)
+        return start + n_points * (n_losses + n_constraints) + n_duals
 
     def new_round(self, state: DSZOGState) -> DSZOGState:
         """Return the state from which a run with other settings goes on.
@@ -476,82 +464,56 @@ class DSZOG:
 
     # ---------------------------------------------------------- the step in variables
 
-    def _draw_directions(
-        self, state: DSZOGState, rng: np.random.Generator
-    ) -> FloatArray:
-        size = state.size
+    def directions_of(self, size: ProblemSize) -> int:
+        """Return how many directions an iteration draws."""
         if size.has_gradient and (size.has_jacobian or not size.n_constraints):
-            return np.empty((0, size.dim))  # a white box throughout needs no directions
-        n_directions = self.n_directions
+            return 0  # a white box throughout needs none
         if self.directions in ("orthogonal", "coordinate"):
-            n_directions = min(n_directions, size.dim)  # a basis: nothing is left out
-        return draw_directions(rng, self.directions, n_directions, size.dim)
+            return min(self.n_directions, size.dim)  # a basis: nothing is left out
+        return self.n_directions
 
-    def _kernels(self, size: ProblemSize) -> Any:
-        """Return the kernels that can do the step in the variables, if there are."""
-        return batches() if size.is_black_box and not self.antithetic else None
+    def averaging_at(self, state: DSZOGState) -> float:
+        """Return the share of the newest estimate: the first one is the average."""
+        return 1.0 if state.iteration == state.first_iteration else self.averaging
 
-    def _descend(
-        self, state: DSZOGState, query: Query, replies: Sequence[Reply], kernels: Any
-    ) -> _Step:
-        """Take the step in the variables (Alg. 1, lines 12, 14 and 5)."""
-        b = 1.0 if state.iteration == state.first_iteration else self.averaging
-        step_size = self._decay(state) * self.step_size
-        if kernels is None:
-            return self._descend_plainly(state, query, replies, b, step_size)
-        moved = np.empty((2, state.size.dim))
-        finite, objective, worst, n_violated, mean = kernels.descend(
-            frozen_floats(replies[0].losses),
-            frozen_floats(replies[0].constraints),
-            query.steps,
-            state.x,
-            state.velocity,
-            self.penalty,
-            self.radius,
-            b,
-            step_size,
-            self.step_eps,
-            self.adaptive,
-            moved,
-        )
-        x, velocity = freeze(moved)
-        n_seen = len(query.constraints)
-        return _Step(
-            x=state.size.clip(x),
-            velocity=velocity,
-            objective=objective,
-            worst=worst if n_seen else math.nan,
-            share=n_violated / n_seen if n_seen else math.nan,
-            mean_violation=mean,
-            finite=finite,
-        )
+    def step_size_at(self, state: DSZOGState) -> float:
+        """Return the step size of this iteration, before it adapts."""
+        return self._decay(state) * self.step_size
 
-    def _descend_plainly(
-        self,
-        state: DSZOGState,
-        query: Query,
-        replies: Sequence[Reply],
-        b: float,
-        step_size: float,
-    ) -> _Step:
-        """Do the same in plain NumPy, and where there are gradients."""
-        size = state.size
-        estimate = self._gradient(query, replies, size)  # line 12
+    def _step_plainly(
+        self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> Step:
+        """Take both steps in plain NumPy (Alg. 1, lines 5 to 7 and 12 to 15)."""
+        size, b = state.size, self.averaging_at(state)
+        step_size = self.step_size_at(state)
+        estimate = self._gradient(queries[0], replies, size)  # line 12
         velocity = (1 - b) * state.velocity + b * estimate  # line 14
         if self.adaptive:
             norm = math.sqrt(np.add.reduce(np.square(velocity)))
             step_size = step_size / (math.sqrt(norm) + self.step_eps)
         x = size.clip(state.x - step_size * velocity)  # line 5
+        distribution, duals = state.distribution, queries[-1].constraints
+        seen = violations(replies[-1].constraints[0])
+        if distribution is not None and len(duals):
+            distribution = distribution.learn(  # lines 13, 15, 6 and 7
+                duals,
+                seen.penalties,
+                self._dual_step,
+                state.iteration == state.first_iteration,
+                constraints_per_draw(duals, size),
+            )
         losses = replies[1 if size.has_gradient else 0].losses[0]
         drawn = violations(replies[1 if size.has_jacobian else 0].constraints[0])
-        return _Step(
+        return Step(
             x=x,
             velocity=velocity,
+            distribution=distribution,
+            n_touched=0 if distribution is None else len(distribution.touched()[0]),
             objective=float(np.add.reduce(losses)) / len(losses),
-            worst=drawn.worst,
-            share=drawn.share,
+            worst=max(drawn.worst, seen.worst),
+            weighted_share=drawn.share,
+            uniform_share=seen.share,
             mean_violation=drawn.mean,
-            finite=True,
         )
 
     def _gradient(
@@ -661,14 +623,13 @@ class DSZOG:
 
     # ------------------------------------------------------------------------- sizes
 
-    def _loss_batch(self, size: ProblemSize) -> int:
-        return self.loss_batch or min(LOSS_BATCH, size.n_losses)
-
-    def _constraint_batch(self, size: ProblemSize) -> int:
-        return self.constraint_batch or min(CONSTRAINT_BATCH, size.n_constraints)
-
-    def _dual_batch(self, size: ProblemSize) -> int:
-        return self.dual_batch or min(DUAL_BATCH, size.n_constraints)
+    def batches(self, size: ProblemSize) -> tuple[int, int, int]:
+        r"""Return :math:`|M_1|, |M_2|, |M_3|` on a problem of this size."""
+        return (
+            self.loss_batch or min(LOSS_BATCH, size.n_losses),
+            self.constraint_batch or min(CONSTRAINT_BATCH, size.n_constraints),
+            self.dual_batch or min(DUAL_BATCH, size.n_constraints),
+        )
 
     def _check_size(self, size: ProblemSize) -> None:
         # Drawn without repeats, hence bounded; the constraint batch may have repeats.

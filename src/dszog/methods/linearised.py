@@ -185,7 +185,7 @@ class LinearisedMethod:
         )
         violation = float(np.maximum(state.values, 0.0).max(initial=0.0))
         events = (*info.events, *events)
-        return next_state, replace(info, events=events, sampled_violation=violation)
+        return next_state, info._replace(events=events, sampled_violation=violation)
 
     def planned(
         self, size: ProblemSize, iterations: int | None, queries: int | None

@@ -1,0 +1,365 @@
+r"""What values are turned into: a step in the variables and one in the weights.
+
+The plain forms are ``DSZOG._step_plainly``, ``SparseDistribution._learn_plainly`` and
+:func:`dszog.penalties.violations`. Results go into arrays that the caller hands in: to
+return one, Numba runs Python code that Ctrl-C must not hit. What calls each other is in
+one file: kernels kept on disk are made anew when their own file changes, and only then.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dszog._arrays import FloatArray, IntArray
+from dszog.kernels._compile import compiled
+
+
+@compiled
+def descend(
+    losses: FloatArray,
+    constraints: FloatArray,
+    steps: FloatArray,
+    x: FloatArray,
+    velocity: FloatArray,
+    penalty: float,
+    radius: float,
+    averaging: float,
+    step_size: float,
+    step_eps: float,
+    adaptive: bool,
+    moved: FloatArray,
+) -> tuple[bool, float, float, int, float]:  # pragma: no cover  (compiled)
+    """Take a step down the forward difference of mean loss plus mean penalty.
+
+    The new point and the new averaged gradient become the rows of `moved`. Returned:
+    whether all values are finite, the mean loss at the point, the worst violation
+    there, how many there are, and their mean over all constraints seen.
+    """
+    n_points, dim = len(losses), len(x)
+    n_losses, n_constraints = max(losses.shape[1], 1), max(constraints.shape[1], 1)
+    there, gradient = moved[0], moved[1]
+    gradient[:] = 0.0
+    finite, base, objective = True, 0.0, 0.0
+    worst, n_violated, mean_violation = 0.0, 0, 0.0
+    for k in range(n_points):
+        loss, violation, square = 0.0, 0.0, 0.0
+        for i in range(losses.shape[1]):
+            finite &= np.isfinite(losses[k, i])
+            loss += losses[k, i]
+        for j in range(constraints.shape[1]):
+            finite &= np.isfinite(constraints[k, j])
+            over = max(constraints[k, j], 0.0)
+            violation += over
+            square += over * over
+        value = loss / n_losses + penalty * (square / n_constraints)
+        if k == 0:
+            base, objective = value, loss / n_losses
+            mean_violation = violation / n_constraints
+            for j in range(constraints.shape[1]):
+                worst = max(worst, constraints[0, j])
+                n_violated += constraints[0, j] > 0.0
+            continue
+        slope = (value - base) / radius / (n_points - 1)  # Alg. 1, line 12
+        for d in range(dim):
+            gradient[d] += slope * (steps[k - 1, d] / radius)
+    square = 0.0
+    for d in range(dim):
+        gradient[d] = (1 - averaging) * velocity[d] + averaging * gradient[d]  # line 14
+        square += gradient[d] * gradient[d]
+    scale = step_size
+    if adaptive:
+        scale = scale / (np.sqrt(np.sqrt(square)) + step_eps)
+    for d in range(dim):
+        there[d] = x[d] - scale * gradient[d]  # line 5
+    return finite, objective, worst, n_violated, mean_violation
+
+
+@compiled
+def violations(
+    values: FloatArray, penalties: FloatArray
+) -> tuple[bool, float, int, float]:  # pragma: no cover  (compiled)
+    """Square violations; return if all is finite, the worst, how many, and the sum."""
+    finite, worst, n_violated, total = True, 0.0, 0, 0.0
+    for j in range(len(values)):
+        value = values[j]
+        finite &= np.isfinite(value)
+        over = max(value, 0.0)
+        penalties[j] = over * over
+        worst = max(worst, over)
+        n_violated += value > 0.0
+        total += over
+    return finite, worst, n_violated, total
+
+
+@compiled
+def learn(
+    indices: IntArray,
+    weights: FloatArray,
+    gradient: FloatArray,
+    memory: FloatArray,
+    background_weight: float,
+    background_gradient: float,
+    n_constraints: int,
+    drawn: IntArray,
+    penalties: FloatArray,
+    b: float,
+    a: float,
+    step_size: float,
+    step_eps: float,
+    penalty: float,
+    ridge: float,
+    factor: float,
+    merge_weight: float,
+    merge_gradient: float,
+    adaptive: bool,
+    centred: bool,
+    all_indices: IntArray,
+    table: FloatArray,
+) -> tuple[int, float, float]:  # pragma: no cover  (compiled)
+    """Estimate, ascend, project, average, merge.
+
+    The touched ones go to `all_indices` and `table`, whose rows are their weights,
+    gradients and memories and which have room for the old ones and all drawn. Returned
+    are how many there are, -1 if a number is not finite, and the background's two.
+    """
+    # Touch: both lists ascend, so one walk joins them. `news` are the penalties drawn,
+    # -1 where none was.
+    k, room = len(indices), len(all_indices)
+    p, z, seen = table[0], table[1], table[2]
+    news = np.full(room, -1.0)
+    n, i = 0, 0
+    for j in range(len(drawn)):
+        at, value = drawn[j], penalties[j]
+        while i < k and indices[i] < at:
+            all_indices[n] = indices[i]
+            p[n], z[n], seen[n] = weights[i], gradient[i], memory[i]
+            n, i = n + 1, i + 1
+        if i < k and indices[i] == at:
+            p[n], z[n], seen[n] = weights[i], gradient[i], memory[i]
+            i += 1
+        elif value > 0.0:
+            p[n], z[n], seen[n] = background_weight, background_gradient, 0.0
+        else:
+            continue
+        all_indices[n], news[n] = at, value
+        n += 1
+    for rest in range(i, k):
+        all_indices[n] = indices[rest]
+        p[n], z[n], seen[n] = weights[rest], gradient[rest], memory[rest]
+        n += 1
+    n_background = n_constraints - n
+
+    background_z = (1 - b) * background_gradient + b * (-ridge * background_weight)
+    square = n_background * background_z * background_z
+    for i in range(n):
+        estimate = -ridge * p[i]  # Alg. 1, line 13
+        if centred:
+            estimate += penalty * seen[i]
+            if news[i] >= 0.0:
+                estimate += factor * (news[i] - seen[i])
+                seen[i] = news[i]
+        else:
+            estimate += factor * max(news[i], 0.0)
+        z[i] = (1 - b) * z[i] + b * estimate  # line 15
+        square += z[i] * z[i]
+
+    norm = np.sqrt(square)
+    scale = step_size / (np.sqrt(norm) + step_eps) if adaptive else step_size
+    background_target = background_weight + scale * background_z
+    target, nothing = np.empty(n), 0.0 * square + 0.0 * background_target
+    for i in range(n):
+        target[i] = p[i] + scale * z[i]
+        nothing += 0.0 * target[i]
+    if nothing != 0.0:  # a number is not finite
+        return -1, 0.0, 0.0
+    background_target = _project(target, background_target, n_background)  # line 6
+
+    total = 0.0
+    for i in range(n):
+        p[i] = (1 - a) * p[i] + a * target[i]  # line 7
+        total += p[i]
+    background_p = (1 - a) * background_weight + a * background_target
+    total += n_background * background_p
+    background_p /= total
+
+    n_same, least_z = 0, merge_gradient * norm
+    for i in range(n):
+        p[i] /= total
+        near = abs(p[i] - background_p) <= merge_weight
+        near &= abs(z[i] - background_z) <= least_z
+        n_same += near & (seen[i] == 0.0)
+    if n_same == 0:  # nearly always
+        return n, background_p, background_z
+    n_kept = 0
+    for i in range(n):
+        near = abs(p[i] - background_p) <= merge_weight
+        near &= abs(z[i] - background_z) <= least_z
+        if not (near & (seen[i] == 0.0)):
+            all_indices[n_kept], seen[n_kept] = all_indices[i], seen[i]
+            p[n_kept], z[n_kept] = p[i], z[i]
+            n_kept += 1
+    return n_kept, background_p, background_z
+
+
+@compiled
+def _project(
+    values: FloatArray, background: float, n_background: int
+) -> float:  # pragma: no cover  (compiled)
+    """Project in place onto the simplex; return the projected background.
+
+    Newton's method on the threshold: each pass leaves out the entries that the last
+    threshold sends to 0, and ends when none is left out or let in.
+    """
+    above, n_above, n = 0.0, 0, len(values)
+    for i in range(n):
+        above += max(values[i] - background, 0.0)
+        n_above += values[i] >= background
+    if n_background > 0 and above < 1.0:
+        lift, n_in = (1.0 - above) / (n_background + n_above), n + 1
+        while True:
+            below, n_below = 0.0, 0
+            for i in range(n):
+                excess = min(values[i] - background, 0.0)
+                counts = (excess < 0.0) & (excess + lift > 0.0)
+                below += excess if counts else 0.0
+                n_below += counts
+            if n_below >= n_in:  # each pass has fewer, but for rounding
+                break
+            n_in = n_below
+            lift = (1.0 - above - below) / (n_background + n_above + n_below)
+        for i in range(n):
+            values[i] = max(values[i] - background + lift, 0.0)
+        return lift
+    largest = values.max()
+    # From below: every entry that may stay positive counts at first. One that is left
+    # out once never comes back, so each pass looks only at those of the last.
+    shifted = np.empty(n)
+    for i in range(n):
+        shifted[i] = (values[i] / 2 - largest / 2) * 2
+    threshold, n_in, n_before = -1.0, n, -1
+    while True:
+        total, n_positive = 0.0, 0
+        for i in range(n_in):
+            value = shifted[i]
+            shifted[n_positive] = value
+            total += value if value > threshold else 0.0
+            n_positive += value > threshold
+        if n_positive == n_before:
+            break
+        threshold = (total - 1.0) / n_positive
+        n_in = n_before = n_positive
+    # A small threshold has more digits: go back to the values as given if theirs is.
+    offset = largest
+    if abs(threshold + largest) < abs(threshold):
+        threshold, offset = threshold + largest, 0.0
+    for _ in range(2):
+        total, n_positive = 0.0, 0
+        for i in range(n):
+            over = values[i] - offset - threshold
+            if over > 0.0:
+                total += over
+                n_positive += 1
+        threshold += (total - 1.0) / n_positive
+    for i in range(n):
+        values[i] = max(values[i] - offset - threshold, 0.0)
+    return 0.0
+
+
+@compiled
+def step(
+    losses: FloatArray,
+    constraints: FloatArray,
+    steps: FloatArray,
+    x: FloatArray,
+    velocity: FloatArray,
+    penalty: float,
+    radius: float,
+    averaging: float,
+    step_size: float,
+    step_eps: float,
+    adaptive: bool,
+    moved: FloatArray,
+    drawn: IntArray,
+    values: FloatArray,
+    indices: IntArray,
+    weights: FloatArray,
+    gradient: FloatArray,
+    memory: FloatArray,
+    background_weight: float,
+    background_gradient: float,
+    n_constraints: int,
+    mixing: float,
+    dual_step_size: float,
+    ridge: float,
+    factor: float,
+    merge_weight: float,
+    merge_gradient: float,
+    centred: bool,
+    all_indices: IntArray,
+    table: FloatArray,
+) -> tuple[
+    bool, float, float, int, float, float, int, int, float, float
+]:  # pragma: no cover  (compiled)
+    """Take both steps of an iteration: what :func:`descend` and :func:`learn` do.
+
+    Returned: whether all values are finite and no number overflows; of the step in the
+    variables what `descend` returns; the worst of the values drawn for the weights and
+    how many are violated; and what `learn` returns.
+    """
+    finite, objective, worst, n_violated, mean_violation = descend(
+        losses,
+        constraints,
+        steps,
+        x,
+        velocity,
+        penalty,
+        radius,
+        averaging,
+        step_size,
+        step_eps,
+        adaptive,
+        moved,
+    )
+    penalties = np.empty(len(values))
+    all_known, worst_seen, n_seen, _ = violations(values, penalties)
+    n_touched, background_p, background_z = 0, 0.0, 0.0
+    if finite and all_known:
+        n_touched, background_p, background_z = learn(
+            indices,
+            weights,
+            gradient,
+            memory,
+            background_weight,
+            background_gradient,
+            n_constraints,
+            drawn,
+            penalties,
+            averaging,
+            mixing,
+            dual_step_size,
+            step_eps,
+            penalty,
+            ridge,
+            factor,
+            merge_weight,
+            merge_gradient,
+            adaptive,
+            centred,
+            all_indices,
+            table,
+        )
+    return (
+        finite and all_known and n_touched >= 0,
+        objective,
+        worst,
+        n_violated,
+        mean_violation,
+        worst_seen,
+        n_seen,
+        n_touched,
+        background_p,
+        background_z,
+    )
+
+
+FIRST = learn
