@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
-ColumnArray: TypeAlias = NDArray[np.int32]
+ColumnArray: TypeAlias = NDArray[np.uint16 | np.int32]
 
 
 Array = TypeVar("Array", bound=NDArray[Any])

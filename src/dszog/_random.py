@@ -95,7 +95,7 @@ def distinct_indices(rng: np.random.Generator, n: int, size: int) -> IntArray:
     >>> distinct_indices(stream(0, 0), 3, 3)
     array([0, 1, 2])
     """
-    if not is_sparse_draw(n, size):
+    if not size**2 <= n <= EXACT:  # repeats would be many
         drawn: IntArray = rng.choice(n, size=size, replace=False, shuffle=False)
         drawn.sort()
         return freeze(drawn)
@@ -104,11 +104,6 @@ def distinct_indices(rng: np.random.Generator, n: int, size: int) -> IntArray:
     if kernels is None or not kernels.distinct_indices(uniforms, n, drawn):
         drawn = _draw_plainly(rng, n, size, uniforms)
     return freeze(drawn)
-
-
-def is_sparse_draw(n: int, size: int) -> bool:
-    """Whether repeats are so rare that `size` indices and a few to spare will do."""
-    return size**2 <= n <= EXACT
 
 
 def _draw_plainly(

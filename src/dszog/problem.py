@@ -70,7 +70,7 @@ class Losses:
                 "gradient(point, indices) -> (b, dim) array",
                 2,
             )
-        self._values = values
+        self.values_at = values  # of indices known to be good; evaluators call it
         self._gradient = gradient
         self.grain = Grain()
         self.dim: int | None = None  # number of variables, where it is known
@@ -168,11 +168,7 @@ class Losses:
 
     def values(self, points: FloatArray, indices: IntArray) -> Any:
         """Return the loss of each point (row) and each index (column)."""
-        return self._values(points, check_indices(self, indices, self._n))
-
-    def values_at(self, points: FloatArray, indices: IntArray) -> Any:
-        """Return the same for indices that are known to be good; evaluators use it."""
-        return self._values(points, indices)
+        return self.values_at(points, check_indices(self, indices, self._n))
 
     def gradient(self, point: FloatArray, indices: IntArray) -> Any:
         """Return the gradients of the indexed losses at one point, as rows."""

@@ -289,6 +289,8 @@ class Query:
         own["_losses"] = losses, None
         if distinct_constraints is not None:
             own["_constraints"] = distinct_constraints
+            n_points, n_distinct = len(steps) + 1, len(distinct_constraints[0])
+            own["_cost"] = n_points * len(losses), n_points * n_distinct
         if points is not None:
             own["_points"] = points
         return query

@@ -51,12 +51,12 @@ class Rows:
                 self.sparse = sparse.csr_array(self._dense)
         self._owner, self._name = owner, name
         self.csr: Csr | None = None  # what compiled kernels read
-        fits = self.shape[1] < 2**31  # columns have 32 bits there
+        fits = self.shape[1] < 2**31  # columns have 32 bits there, or 16
         if self.sparse is not None and fits and kernels.is_on():
             values = frozen_floats(self.sparse.data)
             self.csr = (
                 values[:0] if (values == 1.0).all() else values,
-                freeze(self.sparse.indices.astype(np.int32)),
+                freeze(self.sparse.indices.astype(_columns(self.shape[1]))),
                 frozen_ints(self.sparse.indptr),
             )
 
@@ -110,6 +110,11 @@ class Rows:
         if self._dense is None:
             self._dense = frozen_floats(self.sparse.toarray())
         return self._dense
+
+
+def _columns(n: int) -> type[np.signedinteger[Any] | np.unsignedinteger[Any]]:
+    """Return the smaller type that holds a column: kernels wait for memory."""
+    return np.uint16 if n <= 2**16 else np.int32
 
 
 def _checked_sparse(owner: str, name: str, matrix: Any) -> Any:

@@ -635,20 +635,19 @@ def _runs_away(first: dict[str, float], info: Info) -> bool:
 
     Values, not the size of ``x``: how large ``x`` may become is the problem's affair.
     """
-    return _has_left(first, "objective", info.sampled_objective) or _has_left(
-        first, "violation", info.sampled_violation
-    )
-
-
-def _has_left(first: dict[str, float], name: str, value: float) -> bool:
-    """Whether a value has left the scale of the first of its name."""
-    at_first = first.get(name)
-    if at_first is None:
-        if math.isfinite(value):
-            first[name] = value
-        return False
-    limit = RUNAWAY * max(abs(at_first), 1.0)
-    return abs(value - at_first) > limit and math.isfinite(value)
+    for name, value in (
+        ("objective", info.sampled_objective),
+        ("violation", info.sampled_violation),
+    ):
+        at_first = first.get(name)
+        if at_first is None:
+            if math.isfinite(value):
+                first[name] = value
+        elif math.isfinite(value):
+            limit = RUNAWAY * max(abs(at_first), 1.0)
+            if abs(value - at_first) > limit:
+                return True
+    return False
 
 
 def _progress(method: Any, state: State, info: Info, meter: Meter) -> Progress:

@@ -407,11 +407,10 @@ def test_compiled_draws_are_the_plain_ones(seed: int, n: int, share: float) -> N
 
 @given(seed=seeds, n_points=st.integers(1, 5), repeats=st.booleans())
 def test_values_are_spread_alike(seed: int, n_points: int, repeats: bool) -> None:
-    kernels.batches()  # loaded, hence used
     rng = np.random.default_rng(seed)
     values = rng.standard_normal((n_points, 6))
     places = np.sort(rng.integers(6, size=9)) if repeats else None
-    table, finite = _spread_out(values, places)
+    table, finite = _spread_out(load("_batches"), values, places)
     np.testing.assert_array_equal(
         table, values if places is None else values[:, places]
     )
@@ -419,7 +418,7 @@ def test_values_are_spread_alike(seed: int, n_points: int, repeats: bool) -> Non
     assert not table.flags.writeable
     assert not np.shares_memory(table, values)
     values[rng.integers(n_points), rng.integers(6)] = np.nan
-    assert not _spread_out(values, places)[1]
+    assert not _spread_out(load("_batches"), values, places)[1]
 
 
 @given(seed=seeds, n_steps=st.integers(1, 5))

@@ -93,7 +93,7 @@ class Constraints:
                 "jacobian(point, indices) -> (b, dim) array",
                 2,
             )
-        self._values = values
+        self.values_at = values  # of indices known to be good; evaluators call it
         self._jacobian = jacobian
         self._grain = Grain()
 
@@ -145,10 +145,6 @@ class Constraints:
     def values(self, points: FloatArray, indices: IntArray) -> Any:
         """Return ``f_j(x)`` for each point (row) and each index (column)."""
         return self.values_at(points, check_indices(self, indices, self._m))
-
-    def values_at(self, points: FloatArray, indices: IntArray) -> Any:
-        """Return the same for indices that are known to be good; evaluators use it."""
-        return self._values(points, indices)
 
     def jacobian(self, point: FloatArray, indices: IntArray) -> Any:
         """Return the gradients of the indexed constraints at one point, as rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from dszog.query import NO_GRADIENTS, NO_INDICES, Failure, Query, Reply
 
 CALL_IT = "Call your function at this x to see why"
 BY_INDEX = "one row per point and one column per index."
+BY_ROW = "one gradient per row."
 _FLOAT = np.dtype(np.float64)
 
 
@@ -44,9 +45,12 @@ def answer(problem: Problem, queries: Sequence[Query]) -> tuple[Reply, ...]:
     Each distinct index is evaluated once, all points of a query in one call.
     """
     calls, before = Session(), SESSION.get()
+    replies = []
     try:  # not a context manager: Ctrl-C may come while it is entered
         SESSION.set(calls)
-        return tuple([_answer(problem, query, calls) for query in queries])
+        for query in queries:
+            replies.append(_answer(problem, query, calls))
+        return tuple(replies)
     finally:
         SESSION.set(before)
 
@@ -61,7 +65,7 @@ def _answer(problem: Problem, query: Query, calls: Session) -> Reply:
     one = _Asker(query, points, problem.x_scale, calls)
     loss_gradients = jacobian = NO_GRADIENTS
     if len(losses):
-        loss = "loss" if len(problem.losses) > 1 else "objective"
+        loss = "loss" if problem.size.n_losses > 1 else "objective"
         loss_values = one.values(loss, problem.losses.values_at, losses, loss_places)
         if query.want == "gradients":
             loss_gradients = one.gradients(loss, problem.losses.gradient, losses)
@@ -98,6 +102,7 @@ class _Asker:
         self._points = points
         self._x_scale = x_scale
         self._calls = calls
+        self._kernels = loaded_batches()
         self.failures: list[Failure] = []
 
     def values(
@@ -105,8 +110,14 @@ class _Asker:
     ) -> FloatArray:
         """Return a row per point and a column per place; `nan` where not known."""
         shape = (len(self._points), len(indices))
-        table = self._call(what, function, self._points, indices, shape, BY_INDEX)
-        spread_out, finite = _spread_out(table, places)
+        self._calls.errors.clear()
+        try:
+            returned = function(self._points, indices)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
+            table = self._raised(what, self._points, indices, shape, error)
+        else:
+            table = self._checked(what, returned, indices, shape, BY_INDEX)
+        spread_out, finite = _spread_out(self._kernels, table, places)
         if finite:
             return spread_out
         row, column = np.argwhere(~np.isfinite(table))[0]
@@ -117,33 +128,43 @@ class _Asker:
         """Return a gradient per row; `nan` where not known."""
         what = f"gradient of {what}"
         shape = (len(indices), len(self._points[0]))
-        cure = "one gradient per row."
-        table = self._call(what, function, self._points[0], indices, shape, cure)
+        point = self._points[0]
+        self._calls.errors.clear()
+        try:
+            returned = function(point, indices)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
+            table = self._raised(what, point, indices, shape, error)
+        else:
+            table = self._checked(what, returned, indices, shape, BY_ROW)
         if not all_finite(table):
             row, column = np.argwhere(~np.isfinite(table))[0]
             self._note_value(what, indices[row], 0, table[row, column])
         return _known(table * self._x_scale)
 
-    def _call(
+    def _raised(
         self,
         what: str,
-        function: Callable[[FloatArray, IntArray], Any],
         where: FloatArray,
+        indices: IntArray,
+        shape: tuple[int, int],
+        error: BaseException,
+    ) -> FloatArray:
+        """Take note of an exception; one of a call point by point is caught earlier."""
+        cure = f"{CALL_IT}; it got arrays of shapes {where.shape} and {indices.shape}."
+        if what == "constraint":
+            cure += " For a function of one x and one j: Constraints.from_function."
+        self._note_error(what, indices, 0, error, cure)
+        return np.full(shape, np.nan)
+
+    def _checked(
+        self,
+        what: str,
+        returned: Any,
         indices: IntArray,
         shape: tuple[int, int],
         cure: str,
     ) -> FloatArray:
-        self._calls.errors.clear()
-        try:
-            returned = function(where, indices)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
-            # One that is called point by point is caught earlier: this one gets all.
-            shapes = f"{where.shape} and {indices.shape}"
-            cure = f"{CALL_IT}; it got arrays of shapes {shapes}."
-            if what == "constraint":
-                cure += " For a function of one x and one j: Constraints.from_function."
-            self._note_error(what, indices, 0, error, cure)
-            return np.full(shape, np.nan)
+        """Return what was returned as floats of this shape; `nan` if it is not that."""
         is_plain = type(returned) is np.ndarray and returned.dtype is _FLOAT
         if is_plain and returned.shape == shape:  # as it should be
             table: FloatArray = returned
@@ -266,9 +287,10 @@ def _named(what: str, indices: IntArray) -> str:
     return f"{plural} [{listed}]" if len(indices) <= 3 else f"{plural} [{listed}, ...]"
 
 
-def _spread_out(values: FloatArray, places: IntArray | None) -> tuple[FloatArray, bool]:
+def _spread_out(
+    kernels: Any, values: FloatArray, places: IntArray | None
+) -> tuple[FloatArray, bool]:
     """Return a copy with each value at all of its places, and if all are finite."""
-    kernels = loaded_batches()
     if kernels is None or not values.flags.c_contiguous:
         copied = freeze(np.array(values, order="C"))
         return spread(copied, places, axis=1), all_finite(values)

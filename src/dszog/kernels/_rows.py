@@ -13,6 +13,8 @@ import numpy as np
 from dszog._arrays import ColumnArray, FloatArray, IntArray
 from dszog.kernels._compile import compiled
 
+LANES = 4  # numbers that are added at once
+
 
 @compiled
 def scores(
@@ -24,18 +26,22 @@ def scores(
     table: FloatArray,
 ) -> None:  # pragma: no cover  (compiled)
     """Put the score of each point (row) and each indexed row (column) into a table."""
-    has_values, n_points = len(values) > 0, len(points)
-    by_column = points.T.copy()  # all points of a column lie side by side
-    sums = np.empty(n_points)
+    by_column = _side_by_side(points)
+    sums = np.empty(by_column.shape[1])
     for i in range(len(indices)):
         row = indices[i]
         sums[:] = 0.0
-        for t in range(starts[row], starts[row + 1]):
-            column = columns[t]
-            value = values[t] if has_values else 1.0
-            for j in range(n_points):
-                sums[j] += value * by_column[column, j]
-        for j in range(n_points):
+        if len(values):
+            for t in range(starts[row], starts[row + 1]):
+                column, value = columns[t], values[t]
+                for j in range(len(sums)):
+                    sums[j] += value * by_column[column, j]
+        else:
+            for t in range(starts[row], starts[row + 1]):
+                column = columns[t]
+                for j in range(len(sums)):
+                    sums[j] += by_column[column, j]
+        for j in range(len(points)):
             table[j, i] = sums[j]
 
 
@@ -57,40 +63,67 @@ def pairs(
     The positive rows come first, then the negative ones. The loops are written out
     again and again: a function that takes arrays counts references at every call.
     """
-    has_values, n_points = len(values) > 0, len(points)
-    has_others, n_others = len(other_values) > 0, len(other_starts) - 1
-    if n_points == 1:  # as when the weights learn: twice as fast without sums in memory
+    n_others = len(other_starts) - 1
+    if len(points) == 1:  # as when the weights learn: twice as fast without `sums`
         point = points[0]
         for i in range(len(indices)):
             row = indices[i] // n_others
             other = indices[i] - row * n_others
             below, above = 0.0, 0.0
-            for t in range(starts[row], starts[row + 1]):
-                below += (values[t] if has_values else 1.0) * point[columns[t]]
-            for t in range(other_starts[other], other_starts[other + 1]):
-                value = other_values[t] if has_others else 1.0
-                above += value * point[other_columns[t]]
+            if len(values):
+                for t in range(starts[row], starts[row + 1]):
+                    below += values[t] * point[columns[t]]
+            else:
+                for t in range(starts[row], starts[row + 1]):
+                    below += point[columns[t]]
+            if len(other_values):
+                for t in range(other_starts[other], other_starts[other + 1]):
+                    above += other_values[t] * point[other_columns[t]]
+            else:
+                for t in range(other_starts[other], other_starts[other + 1]):
+                    above += point[other_columns[t]]
             table[0, i] = above + (margin - below)
         return
-    by_column = points.T.copy()
-    low, high = np.empty(n_points), np.empty(n_points)
+    by_column = _side_by_side(points)
+    low, high = np.empty(by_column.shape[1]), np.empty(by_column.shape[1])
     for i in range(len(indices)):
         row = indices[i] // n_others
         other = indices[i] - row * n_others
         low[:] = 0.0
-        for t in range(starts[row], starts[row + 1]):
-            column = columns[t]
-            value = values[t] if has_values else 1.0
-            for j in range(n_points):
-                low[j] += value * by_column[column, j]
+        if len(values):
+            for t in range(starts[row], starts[row + 1]):
+                column, value = columns[t], values[t]
+                for j in range(len(low)):
+                    low[j] += value * by_column[column, j]
+        else:
+            for t in range(starts[row], starts[row + 1]):
+                column = columns[t]
+                for j in range(len(low)):
+                    low[j] += by_column[column, j]
         high[:] = 0.0
-        for t in range(other_starts[other], other_starts[other + 1]):
-            column = other_columns[t]
-            value = other_values[t] if has_others else 1.0
-            for j in range(n_points):
-                high[j] += value * by_column[column, j]
-        for j in range(n_points):
+        if len(other_values):
+            for t in range(other_starts[other], other_starts[other + 1]):
+                column, value = other_columns[t], other_values[t]
+                for j in range(len(high)):
+                    high[j] += value * by_column[column, j]
+        else:
+            for t in range(other_starts[other], other_starts[other + 1]):
+                column = other_columns[t]
+                for j in range(len(high)):
+                    high[j] += by_column[column, j]
+        for j in range(len(points)):
             table[j, i] = high[j] + (margin - low[j])
+
+
+@compiled
+def _side_by_side(points: FloatArray) -> FloatArray:  # pragma: no cover  (compiled)
+    """Return the points as columns, with zeros up to a full number of lanes."""
+    n_points, dim = points.shape
+    by_column = np.zeros((dim, (n_points + LANES - 1) // LANES * LANES))
+    for d in range(dim):
+        for j in range(n_points):
+            by_column[d, j] = points[j, d]
+    return by_column
 
 
 FIRST = scores

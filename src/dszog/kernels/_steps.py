@@ -39,29 +39,29 @@ def descend(
     n_losses, n_constraints = max(losses.shape[1], 1), max(constraints.shape[1], 1)
     there, gradient = moved[0], moved[1]
     gradient[:] = 0.0
-    finite, base, objective = True, 0.0, 0.0
+    checked, base, objective = 0.0, 0.0, 0.0
     worst, n_violated, mean_violation = 0.0, 0, 0.0
     for k in range(n_points):
-        loss, violation, square = 0.0, 0.0, 0.0
+        loss, total, square = 0.0, 0.0, 0.0
         for i in range(losses.shape[1]):
-            finite &= np.isfinite(losses[k, i])
             loss += losses[k, i]
         for j in range(constraints.shape[1]):
-            finite &= np.isfinite(constraints[k, j])
             over = max(constraints[k, j], 0.0)
-            violation += over
+            total += constraints[k, j]
             square += over * over
+        checked += loss + total  # finite only if every value is
         value = loss / n_losses + penalty * (square / n_constraints)
         if k == 0:
             base, objective = value, loss / n_losses
-            mean_violation = violation / n_constraints
             for j in range(constraints.shape[1]):
                 worst = max(worst, constraints[0, j])
                 n_violated += constraints[0, j] > 0.0
+                mean_violation += max(constraints[0, j], 0.0) / n_constraints
             continue
         slope = (value - base) / radius / (n_points - 1)  # Alg. 1, line 12
+        along = slope / radius  # a direction is a step over the radius
         for d in range(dim):
-            gradient[d] += slope * (steps[k - 1, d] / radius)
+            gradient[d] += along * steps[k - 1, d]
     square = 0.0
     for d in range(dim):
         gradient[d] = (1 - averaging) * velocity[d] + averaging * gradient[d]  # line 14
@@ -71,7 +71,7 @@ def descend(
         scale = scale / (np.sqrt(np.sqrt(square)) + step_eps)
     for d in range(dim):
         there[d] = x[d] - scale * gradient[d]  # line 5
-    return finite, objective, worst, n_violated, mean_violation
+    return bool(np.isfinite(checked)), objective, worst, n_violated, mean_violation
 
 
 @compiled
@@ -208,46 +208,50 @@ def _project(
     """Project in place onto the simplex; return the projected background.
 
     Newton's method on the threshold: each pass leaves out the entries that the last
-    threshold sends to 0, and ends when none is left out or let in.
+    threshold sends to 0, and ends when none is left out. One that is left out never
+    comes back, so each pass looks only at those that the last one kept.
     """
-    above, n_above, n = 0.0, 0, len(values)
+    n = len(values)
+    left = np.empty(n)
+    above, n_left = 0.0, 0
     for i in range(n):
-        above += max(values[i] - background, 0.0)
-        n_above += values[i] >= background
+        excess = values[i] - background
+        above += max(excess, 0.0)
+        left[n_left] = excess
+        n_left += excess < 0.0
     if n_background > 0 and above < 1.0:
-        lift, n_in = (1.0 - above) / (n_background + n_above), n + 1
+        n_above, n_before = n - n_left, -1
+        lift = (1.0 - above) / (n_background + n_above)
         while True:
             below, n_below = 0.0, 0
-            for i in range(n):
-                excess = min(values[i] - background, 0.0)
-                counts = (excess < 0.0) & (excess + lift > 0.0)
-                below += excess if counts else 0.0
-                n_below += counts
-            if n_below >= n_in:  # each pass has fewer, but for rounding
+            for i in range(n_left):
+                excess = left[i]
+                left[n_below] = excess
+                below += excess if excess + lift > 0.0 else 0.0
+                n_below += excess + lift > 0.0
+            if n_below == n_before:
                 break
-            n_in = n_below
             lift = (1.0 - above - below) / (n_background + n_above + n_below)
+            n_left = n_before = n_below
         for i in range(n):
             values[i] = max(values[i] - background + lift, 0.0)
         return lift
     largest = values.max()
-    # From below: every entry that may stay positive counts at first. One that is left
-    # out once never comes back, so each pass looks only at those of the last.
-    shifted = np.empty(n)
     for i in range(n):
-        shifted[i] = (values[i] / 2 - largest / 2) * 2
-    threshold, n_in, n_before = -1.0, n, -1
+        left[i] = (values[i] / 2 - largest / 2) * 2
+    # From below: every entry that may stay positive counts at first.
+    threshold, n_left, n_before = -1.0, n, -1
     while True:
         total, n_positive = 0.0, 0
-        for i in range(n_in):
-            value = shifted[i]
-            shifted[n_positive] = value
+        for i in range(n_left):
+            value = left[i]
+            left[n_positive] = value
             total += value if value > threshold else 0.0
             n_positive += value > threshold
         if n_positive == n_before:
             break
         threshold = (total - 1.0) / n_positive
-        n_in = n_before = n_positive
+        n_left = n_before = n_positive
     # A small threshold has more digits: go back to the values as given if theirs is.
     offset = largest
     if abs(threshold + largest) < abs(threshold):

@@ -15,7 +15,7 @@ import numpy as np
 
 from dszog import kernels
 from dszog._arrays import FloatArray, freeze, frozen_floats
-from dszog._random import SPARE, is_sparse_draw, lent_stream
+from dszog._random import EXACT, SPARE, lent_stream
 from dszog.distribution import Distribution, SparseDistribution
 from dszog.distribution.sparse import MERGE_GRADIENT, MERGE_WEIGHT
 from dszog.gradients import draw_directions
@@ -51,9 +51,10 @@ def ask(method: DSZOG, state: DSZOGState) -> tuple[Query, ...] | None:
     ):
         return None
     n_losses, n_drawn, n_duals = method.batches(size)
-    if not is_sparse_draw(size.n_losses, n_losses):
-        return None
-    if not is_sparse_draw(size.n_constraints, n_duals):
+    if not (
+        n_losses**2 <= size.n_losses <= EXACT
+        and n_duals**2 <= size.n_constraints <= EXACT
+    ):  # repeats would be many
         return None
     rng = lent_stream(state.seed, state.iteration)
     steps = draw_directions(
