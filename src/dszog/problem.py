@@ -315,7 +315,8 @@ class Problem:
         )
 
     @cached_property
-    def _is_unscaled(self) -> bool:
+    def is_unscaled(self) -> bool:
+        """Whether methods see the variables as they are."""
         return bool((self.x_scale == 1.0).all())
 
     def scaled(self, x: FloatArray) -> FloatArray:
@@ -327,7 +328,7 @@ class Problem:
 
         The start comes back to the bit, which multiplication would not grant.
         """
-        if self._is_unscaled:
+        if self.is_unscaled:
             return points
         there = np.where(
             (points == self.scaled(self.x0)).all(axis=-1, keepdims=True),

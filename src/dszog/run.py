@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -372,7 +371,6 @@ class History:
         "penalty",
         "n_failed",
     )
-    _row: Callable[[Progress], tuple[float, ...]] = attrgetter(*COLUMNS)
 
     def __init__(self, capacity: int = 2000) -> None:
         self._capacity = capacity
@@ -383,11 +381,9 @@ class History:
         """Whether a row of this iteration is kept; looks before the first are not."""
         return iteration > 0 and iteration % self._stride == 0
 
-    def record(self, progress: Progress) -> None:
-        """Keep this row if its turn has come."""
-        if not self.wants(progress.iteration):
-            return
-        self._rows.append(self._row(progress))
+    def record(self, row: tuple[float, ...]) -> None:
+        """Keep a row, an entry per column, whose turn has come."""
+        self._rows.append(row)
         if len(self._rows) >= self._capacity:
             self._stride *= 2
             self._rows = [row for row in self._rows if not row[0] % self._stride]
@@ -559,10 +555,11 @@ def advance(
                 return Outcome.of(position, Status.DIVERGED)
             meter.note(info)
             position.note(method, meter)
-            if callbacks or (history and history.wants(meter.n_iterations)):
-                progress = _progress(method, moved, info, meter)
-                if history and info.is_step:
-                    history.record(progress)
+            elapsed = meter.elapsed
+            if history and info.is_step and history.wants(meter.n_iterations):
+                history.record(_row(method, info, meter, elapsed))
+            if callbacks:
+                progress = _progress(method, moved, info, meter, elapsed)
                 for callback in callbacks:
                     callback(progress)
             if meter.failures.is_enough:
@@ -650,12 +647,30 @@ def _runs_away(first: dict[str, float], info: Info) -> bool:
     return False
 
 
-def _progress(method: Any, state: State, info: Info, meter: Meter) -> Progress:
-    progress: Progress = object.__new__(Progress)
-    progress.__dict__.update(  # not __init__: an iteration notices
+def _row(method: Any, info: Info, meter: Meter, elapsed: float) -> tuple[float, ...]:
+    """Return what the history keeps of an iteration, in the order of its columns."""
+    return (
+        meter.n_iterations,
+        meter.n_queries,
+        elapsed,
+        info.sampled_objective,
+        info.sampled_violation,
+        info.sampled_share,
+        info.n_touched,
+        meter.n_constraint_queries,
+        getattr(method, "penalty", math.nan),
+        meter.failures.n_failed,
+    )
+
+
+def _progress(
+    method: Any, state: State, info: Info, meter: Meter, elapsed: float
+) -> Progress:
+    """Return the same and more, as callbacks see it."""
+    return Progress(
         iteration=meter.n_iterations,
         n_queries=meter.n_queries,
-        elapsed=meter.elapsed,
+        elapsed=elapsed,
         x=state.x,
         sampled_objective=info.sampled_objective,
         sampled_violation=info.sampled_violation,
@@ -667,4 +682,3 @@ def _progress(method: Any, state: State, info: Info, meter: Meter) -> Progress:
         n_failed=meter.failures.n_failed,
         evaluation_time=meter.evaluation_time,
     )
-    return progress

@@ -61,7 +61,9 @@ def _answer(problem: Problem, query: Query, calls: Session) -> Reply:
     loss_values = constraint_values = _no_values(len(query.steps) + 1)
     if not len(losses) and not len(constraints):
         return Reply.of_values(loss_values, constraint_values)
-    points = problem.unscaled(query.points(problem.size))
+    points = query.points(problem.size)
+    if not problem.is_unscaled:
+        points = problem.unscaled(points)
     one = _Asker(query, points, problem.x_scale, calls)
     loss_gradients = jacobian = NO_GRADIENTS
     if len(losses):
@@ -116,10 +118,19 @@ class _Asker:
         except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
             table = self._raised(what, self._points, indices, shape, error)
         else:
-            table = self._checked(what, returned, indices, shape, BY_INDEX)
-        spread_out, finite = _spread_out(self._kernels, table, places)
-        if finite:
-            return spread_out
+            table = returned
+            if not _is_table(returned, shape):
+                table = self._checked(what, returned, indices, shape, BY_INDEX)
+        if self._kernels is None or not table.flags.c_contiguous:
+            copied = spread(freeze(np.array(table, order="C")), places, axis=1)
+            is_known = all_finite(table)
+        else:
+            where = NO_INDICES if places is None else places
+            copied = np.empty((len(table), len(where) or shape[1]))
+            is_known = self._kernels.spread(table, where, copied)
+            freeze(copied)
+        if is_known:
+            return copied
         row, column = np.argwhere(~np.isfinite(table))[0]
         self._note_value(what, indices[column], row, table[row, column])
         return spread(_known(table), places, axis=1)
@@ -135,7 +146,9 @@ class _Asker:
         except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
             table = self._raised(what, point, indices, shape, error)
         else:
-            table = self._checked(what, returned, indices, shape, BY_ROW)
+            table = returned
+            if not _is_table(returned, shape):
+                table = self._checked(what, returned, indices, shape, BY_ROW)
         if not all_finite(table):
             row, column = np.argwhere(~np.isfinite(table))[0]
             self._note_value(what, indices[row], 0, table[row, column])
@@ -164,11 +177,7 @@ class _Asker:
         shape: tuple[int, int],
         cure: str,
     ) -> FloatArray:
-        """Return what was returned as floats of this shape; `nan` if it is not that."""
-        is_plain = type(returned) is np.ndarray and returned.dtype is _FLOAT
-        if is_plain and returned.shape == shape:  # as it should be
-            table: FloatArray = returned
-            return table
+        """Return what is no table yet as one of this shape; `nan` if it cannot be."""
         unknown = np.full(shape, np.nan)
         if np.ma.isMaskedArray(returned):
             cure = "Return numbers everywhere: array.filled(...)."
@@ -287,19 +296,13 @@ def _named(what: str, indices: IntArray) -> str:
     return f"{plural} [{listed}]" if len(indices) <= 3 else f"{plural} [{listed}, ...]"
 
 
-def _spread_out(
-    kernels: Any, values: FloatArray, places: IntArray | None
-) -> tuple[FloatArray, bool]:
-    """Return a copy with each value at all of its places, and if all are finite."""
-    if kernels is None or not values.flags.c_contiguous:
-        copied = freeze(np.array(values, order="C"))
-        return spread(copied, places, axis=1), all_finite(values)
-    if places is None:
-        table, places = np.empty(values.shape), NO_INDICES
-    else:
-        table = np.empty((len(values), len(places)))
-    finite = kernels.spread(values, places, table)
-    return freeze(table), finite
+def _is_table(returned: Any, shape: tuple[int, int]) -> bool:
+    """Whether a function returned what it should, to the type."""
+    return (
+        type(returned) is np.ndarray
+        and returned.dtype is _FLOAT
+        and returned.shape == shape
+    )
 
 
 def _known(table: FloatArray) -> FloatArray:

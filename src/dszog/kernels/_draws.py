@@ -16,6 +16,8 @@ from dszog.kernels._compile import compiled
 @compiled
 def draws(
     uniforms: FloatArray,
+    loss_batch: int,
+    dual_batch: int,
     n_losses: int,
     n_constraints: int,
     n_spare: int,
@@ -26,18 +28,22 @@ def draws(
     radius: float,
     steps: FloatArray,
     points: FloatArray,
-    losses: IntArray,
-    duals: IntArray,
-    constraints: IntArray,
-    kept: IntArray,
-    repeats: IntArray,
+    drawn: IntArray,
 ) -> tuple[int, int]:  # pragma: no cover  (compiled)
     """Draw all that an iteration of DSZOG looks at (Alg. 1, lines 9 to 11).
 
-    `steps` come in as directions. Returned are how many constraints were drawn from the
-    touched ones, which are the first of `constraints`, and how many of these differ,
-    with `kept` and `repeats` as in ``distinct``; -1 where the plain form has to do it.
+    `steps` come in as directions. To `drawn` go losses, constraints for the weights to
+    learn from, and constraints drawn from the weights; then, of equal length, those of
+    the last that differ, and where in this list each of them is. Returned are how many
+    were drawn from the touched ones, which are the first, and how many differ; -1 where
+    the plain form has to do it.
     """
+    n_drawn = (len(drawn) - loss_batch - dual_batch) // 3
+    losses = drawn[:loss_batch]
+    duals = drawn[loss_batch : loss_batch + dual_batch]
+    others = drawn[loss_batch + dual_batch :]
+    constraints, kept = others[:n_drawn], others[n_drawn : 2 * n_drawn]
+    repeats = others[2 * n_drawn :]
     for d in range(len(x)):
         points[0, d] = x[d]
     for k in range(len(steps)):

@@ -28,19 +28,19 @@ def descend(
     step_eps: float,
     adaptive: bool,
     moved: FloatArray,
-) -> tuple[bool, float, float, int, float]:  # pragma: no cover  (compiled)
+) -> tuple[bool, float, float, float]:  # pragma: no cover  (compiled)
     """Take a step down the forward difference of mean loss plus mean penalty.
 
     The new point and the new averaged gradient become the rows of `moved`. Returned:
     whether all values are finite, the mean loss at the point, the worst violation
-    there, how many there are, and their mean over all constraints seen.
+    there, and the mean of all violations over the constraints seen.
     """
     n_points, dim = len(losses), len(x)
     n_losses, n_constraints = max(losses.shape[1], 1), max(constraints.shape[1], 1)
     there, gradient = moved[0], moved[1]
     gradient[:] = 0.0
     checked, base, objective = 0.0, 0.0, 0.0
-    worst, n_violated, mean_violation = 0.0, 0, 0.0
+    worst, mean_violation = 0.0, 0.0
     for k in range(n_points):
         loss, total, square = 0.0, 0.0, 0.0
         for i in range(losses.shape[1]):
@@ -55,7 +55,6 @@ def descend(
             base, objective = value, loss / n_losses
             for j in range(constraints.shape[1]):
                 worst = max(worst, constraints[0, j])
-                n_violated += constraints[0, j] > 0.0
                 mean_violation += max(constraints[0, j], 0.0) / n_constraints
             continue
         slope = (value - base) / radius / (n_points - 1)  # Alg. 1, line 12
@@ -71,7 +70,7 @@ def descend(
         scale = scale / (np.sqrt(np.sqrt(square)) + step_eps)
     for d in range(dim):
         there[d] = x[d] - scale * gradient[d]  # line 5
-    return bool(np.isfinite(checked)), objective, worst, n_violated, mean_violation
+    return bool(np.isfinite(checked)), objective, worst, mean_violation
 
 
 @compiled
@@ -302,7 +301,7 @@ def step(
     all_indices: IntArray,
     table: FloatArray,
 ) -> tuple[
-    bool, float, float, int, float, float, int, int, float, float
+    bool, float, float, float, float, int, int, float, float
 ]:  # pragma: no cover  (compiled)
     """Take both steps of an iteration: what :func:`descend` and :func:`learn` do.
 
@@ -310,7 +309,7 @@ def step(
     variables what `descend` returns; the worst of the values drawn for the weights and
     how many are violated; and what `learn` returns.
     """
-    finite, objective, worst, n_violated, mean_violation = descend(
+    finite, objective, worst, mean_violation = descend(
         losses,
         constraints,
         steps,
@@ -356,7 +355,6 @@ def step(
         finite and all_known and n_touched >= 0,
         objective,
         worst,
-        n_violated,
         mean_violation,
         worst_seen,
         n_seen,

@@ -100,8 +100,8 @@ class DSZOGState(State):
         put(state, "iteration", self.iteration + 1)
         put(state, "seed", self.seed)
         put(state, "size", self.size)
-        put(state, "x", frozen_floats(step.x))
-        put(state, "velocity", frozen_floats(step.velocity))
+        put(state, "x", step.x)
+        put(state, "velocity", step.velocity)
         put(state, "distribution", step.distribution)
         put(state, "start", None)
         put(state, "first_iteration", self.first_iteration)
@@ -395,24 +395,12 @@ class DSZOG:
             return self._tell_start(state, state.start, queries[0], replies[0])
         n_expected = 2 if state.size.is_black_box else 3
         check_replies(state.iteration, queries, replies, n_expected, check_values=False)
-        step = None
-        if len(queries[-1].constraints):
-            per_draw = constraints_per_draw(queries[-1].constraints, state.size)
-            step = dszog_compiled.step(self, state, queries, replies, per_draw)
+        step = dszog_compiled.step(self, state, queries, replies)
         if step is None:
             check_replies(state.iteration, queries, replies, n_expected)
             step = self._step_plainly(state, queries, replies)
         n_queries = state.n_queries + cost(queries, state.size).total
-        next_state = state.moved(step, n_queries)
-        is_uniform = self.distribution == "uniform"
-        info = Info(
-            sampled_objective=step.objective,
-            sampled_violation=step.worst,
-            sampled_share=step.weighted_share if is_uniform else step.uniform_share,
-            weighted_violation=step.mean_violation,
-            n_touched=step.n_touched,
-        )
-        return next_state, info
+        return state.moved(step, n_queries), step.info
 
     def planned(
         self, size: ProblemSize, iterations: int | None, queries: int | None
@@ -504,17 +492,14 @@ class DSZOG:
             )
         losses = replies[1 if size.has_gradient else 0].losses[0]
         drawn = violations(replies[1 if size.has_jacobian else 0].constraints[0])
-        return Step(
-            x=x,
-            velocity=velocity,
-            distribution=distribution,
+        info = Info(
+            sampled_objective=float(np.add.reduce(losses)) / len(losses),
+            sampled_violation=max(drawn.worst, seen.worst),
+            sampled_share=(drawn if self.distribution == "uniform" else seen).share,
+            weighted_violation=drawn.mean,
             n_touched=0 if distribution is None else len(distribution.touched()[0]),
-            objective=float(np.add.reduce(losses)) / len(losses),
-            worst=max(drawn.worst, seen.worst),
-            weighted_share=drawn.share,
-            uniform_share=seen.share,
-            mean_violation=drawn.mean,
         )
+        return Step(frozen_floats(x), frozen_floats(velocity), distribution, info)
 
     def _gradient(
         self, query: Query, replies: Sequence[Reply], size: ProblemSize

@@ -7,7 +7,6 @@ iteration notices every call of Python or NumPy: those have too many.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +18,9 @@ from dszog._random import EXACT, SPARE, lent_stream
 from dszog.distribution import Distribution, SparseDistribution
 from dszog.distribution.sparse import MERGE_GRADIENT, MERGE_WEIGHT
 from dszog.gradients import draw_directions
-from dszog.query import NO_INDICES, Query, Reply, no_steps
+from dszog.methods.base import Info
+from dszog.query import NO_INDICES, Distinct, Query, Reply, no_steps
+from dszog.sampling import constraints_per_draw
 
 if TYPE_CHECKING:
     from dszog.methods.dszog import DSZOG, DSZOGState
@@ -31,12 +32,7 @@ class Step(NamedTuple):
     x: FloatArray  # (dim,)
     velocity: FloatArray  # (dim,)
     distribution: Distribution | None
-    n_touched: int  # constraints that stand out in it
-    objective: float  # the mean of the losses drawn
-    worst: float  # violation of all constraints drawn; nan if none
-    weighted_share: float  # of those drawn from the weights that are violated; nan
-    uniform_share: float  # of those drawn uniformly, likewise
-    mean_violation: float  # of those drawn from the weights; 0 if none
+    info: Info
 
 
 def ask(method: DSZOG, state: DSZOGState) -> tuple[Query, ...] | None:
@@ -62,49 +58,46 @@ def ask(method: DSZOG, state: DSZOGState) -> tuple[Query, ...] | None:
     )
     uniforms = rng.random(n_losses + n_duals + n_drawn + 2 * SPARE)
     points = np.empty((len(steps) + 1, size.dim))
-    losses = np.empty(n_losses, np.int64)
-    duals = np.empty(n_duals, np.int64)
-    constraints = np.empty((3, n_drawn), np.int64)  # with what is known of repeats
-    rest = distribution.n_background * distribution.background_weight
+    # Losses, duals, and constraints with what is known of repeats among them.
+    drawn = np.empty(n_losses + n_duals + 3 * n_drawn, np.int64)
     n_touched, n_kept = compiled.draws(
         uniforms,
+        n_losses,
+        n_duals,
         size.n_losses,
         size.n_constraints,
         SPARE,
         distribution.indices,
         distribution.weights,
-        rest,
+        distribution.n_background * distribution.background_weight,
         state.x,
         method.radius,
         steps,
         points,
-        losses,
-        duals,
-        constraints[0],
-        constraints[1],
-        constraints[2],
+        drawn,
     )
     if n_touched < 0:
         return None
+    freeze(drawn)
+    first = n_losses + n_duals
+    duals, constraints = drawn[n_losses:first], drawn[first : first + n_drawn]
+    distinct: Distinct | None = None
     if n_touched < n_drawn:
-        drawn = distribution.with_background(rng, constraints[0], n_touched)
-        distinct = None
+        constraints = distribution.with_background(rng, constraints, n_touched)
+    elif n_kept < n_drawn:
+        kept, repeats = first + n_drawn, first + 2 * n_drawn
+        distinct = drawn[kept : kept + n_kept], drawn[repeats:]
     else:
-        freeze(constraints)
-        drawn = constraints[0]
-        distinct = drawn, None
-        if n_kept < n_drawn:
-            distinct = constraints[1, :n_kept], constraints[2]
+        distinct = constraints, None
     around = Query.drawn(
         iteration=state.iteration,
         x=state.x,
         steps=freeze(steps),
-        losses=freeze(losses),
-        constraints=drawn,
+        losses=drawn[:n_losses],
+        constraints=constraints,
         distinct_constraints=distinct,
         points=freeze(points),
     )
-    freeze(duals)
     dual = Query.drawn(
         iteration=state.iteration,
         x=state.x,
@@ -121,7 +114,6 @@ def step(
     state: DSZOGState,
     queries: Sequence[Query],
     replies: Sequence[Reply],
-    per_draw: float,
 ) -> Step | None:
     """Return both steps of an iteration; None where the plain form has to do it.
 
@@ -136,6 +128,8 @@ def step(
     ):
         return None
     around, duals = queries[0], queries[1].constraints
+    if not len(duals):
+        return None
     moved = np.empty((2, state.size.dim))
     room = len(distribution.indices) + len(duals)
     touched, table = np.empty(room, np.int64), np.empty((3, room))
@@ -143,7 +137,6 @@ def step(
         is_good,
         objective,
         worst,
-        n_violated,
         mean,
         worst_seen,
         n_seen,
@@ -175,7 +168,7 @@ def step(
         method.dual_averaging,
         method.dual_step_size,
         method.dual_ridge,
-        method.penalty * per_draw,
+        method.penalty * constraints_per_draw(duals, state.size),
         MERGE_WEIGHT,
         MERGE_GRADIENT,
         method.dual_estimate == "centred",
@@ -185,17 +178,17 @@ def step(
     if not is_good:
         return None
     freeze(moved)
-    n_drawn = len(around.constraints)
-    return Step(
-        x=state.size.clip(moved[0]) if state.size.has_bounds else moved[0],
-        velocity=moved[1],
-        distribution=distribution.with_touched(
-            touched, table, n_touched, background_weight, background_gradient
-        ),
+    x = moved[0]
+    if state.size.has_bounds:
+        x = frozen_floats(state.size.clip(x))
+    info = Info(
+        sampled_objective=objective,
+        sampled_violation=max(worst, worst_seen),
+        sampled_share=n_seen / len(duals),
+        weighted_violation=mean,
         n_touched=n_touched,
-        objective=objective,
-        worst=max(worst, worst_seen),
-        weighted_share=n_violated / n_drawn if n_drawn else math.nan,
-        uniform_share=n_seen / len(duals),
-        mean_violation=mean,
     )
+    learned = distribution.with_touched(
+        touched, table, n_touched, background_weight, background_gradient
+    )
+    return Step(x, moved[1], learned, info)
