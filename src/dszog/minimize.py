@@ -232,6 +232,7 @@ def minimize(
         sizing = Sizing(store, limits.queries)
         problem = _as_problem(fun, x0, constraints, bounds, x_scale, has_set, sizing)
         chosen, notes = with_feasible_set(problem, chosen)
+        check_tuning(tune, chosen, fixed, has_budget, folder is not None)  # of tangents
         if weights is not None:
             weights = check_weights("minimize", weights, problem.size.n_constraints)
         if store is not None:
