@@ -353,7 +353,8 @@ class Solver:
 
     def _check_affordable(self) -> None:
         """Refuse a number of queries that is not enough for one step and the check."""
-        if self._meter.n_iterations or self._limits.queries is None:
+        has_begun = self._meter.n_iterations or self._recorder is not None
+        if has_begun or self._limits.queries is None:
             return
         needed = self.needed_queries()
         if needed <= self._limits.queries:
