@@ -47,7 +47,7 @@ from dszog.feasible_set import check_policy, with_feasible_set
 from dszog.fingerprint import fingerprint, surroundings
 from dszog.hints import about_argument, about_method, about_option
 from dszog.methods import METHODS, Method
-from dszog.problem import Losses, Problem
+from dszog.problem import Asking, Losses, Problem
 from dszog.progress import line, show_progress
 from dszog.result import Result
 from dszog.run import Callback, Limits, Progress
@@ -353,13 +353,12 @@ def _as_problem(
     start = check_vector("minimize", "x0", x0)
     return Problem(
         fun,
-        constraints,
+        Asking(constraints, sizing),
         len(start),
         bounds=bounds,
         x0=start,
         x_scale=x_scale,
         unconstrained=has_set,
-        _learn=sizing,
     )
 
 

@@ -204,6 +204,17 @@ class _OneLoss:
         return np.repeat(once[:, np.newaxis], len(indices), axis=1)
 
 
+@dataclass(frozen=True)
+class Asking:
+    """Constraints, and whom to ask how many values SciPy's functions return.
+
+    A front door passes them so that it can count these calls before they are made.
+    """
+
+    constraints: Any
+    learn: Learn
+
+
 class Problem:
     """What is to be minimised, and under which constraints.
 
@@ -242,7 +253,6 @@ class Problem:
         x_scale: Any = 1.0,
         unconstrained: bool = False,
         tag: str = "",
-        _learn: Learn = learn_widths,  # how many values SciPy's functions return
     ) -> None:
         if not isinstance(tag, str):
             raise InputTypeError(
@@ -262,9 +272,12 @@ class Problem:
         self.x0 = frozen_floats(np.clip(start, self.lower, self.upper))
         self.simulator = losses if isinstance(losses, Simulator) else None
         self.losses = _as_losses(losses)
+        learn: Learn = learn_widths
+        if isinstance(constraints, Asking):
+            constraints, learn = constraints.constraints, constraints.learn
         forms = _forms(constraints)
         self.has_scipy_form = any(map(is_scipy_form, forms))
-        parts, self.n_calls_made = _as_parts(forms, self.x0, _learn)
+        parts, self.n_calls_made = _as_parts(forms, self.x0, learn)
         if self.simulator is not None:
             parts = [self.simulator.constraints, *parts]
         self.constraints = _joined(parts)
