@@ -30,7 +30,7 @@ BELOW_RUN |= {"stationarity", "failures"}
 BELOW_DOORS = BELOW_RUN | {"run", "io", "constraints", "problem", "evaluators"}
 BELOW_DOORS |= {"readers", "checkpoint"}
 CHECKING = {"checker", "verdict"}
-SAVING = {"fingerprint", "stage", "snapshot"}
+SAVING = {"fingerprint", "sizing", "stage", "snapshot"}
 SHOWING = {"callbacks", "plot", "result"}
 DOORS = CHECKING | SHOWING | {"solver", "progress", "minimize", "certify", "accounting"}
 DOORS |= {"tune", "tuning"}
@@ -74,6 +74,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checkpoint": BELOW_RUN,
     "fingerprint": HELPERS | {"checkpoint", "problem"},
     "stage": {"run"},
+    "sizing": HELPERS | {"checkpoint", "constraints", "fingerprint", "snapshot"},
     "snapshot": BELOW_DOORS | SAVING | {"accounting"},
     "solver": BELOW_DOORS | CHECKING | SAVING | {"accounting", "result"},
     "certify": BELOW_DOORS | CHECKING,

@@ -33,16 +33,16 @@ def fingerprint(
         "dim": size.dim,
         "number of losses": size.n_losses,
         "number of constraints": size.n_constraints,
-        "x0": _print(problem.x0),
-        "lower bounds": _print(problem.lower),
-        "upper bounds": _print(problem.upper),
-        "x_scale": _print(problem.x_scale),
+        "x0": print_of(problem.x0),
+        "lower bounds": print_of(problem.lower),
+        "upper bounds": print_of(problem.upper),
+        "x_scale": print_of(problem.x_scale),
         "gradient of the losses": size.has_gradient,
         "jacobian of the constraints": size.has_jacobian,
         "tag": problem.tag,
         "constraint_tol": constraint_tol,
         "on_failure": on_failure,
-        "weights": "none" if weights is None else _print(*weights),
+        "weights": "none" if weights is None else print_of(*weights),
         **{f"method {name}": value for name, value in settings_of(method).items()},
     }
     return {name: _short(repr(value)) for name, value in given.items()}
@@ -81,7 +81,7 @@ def _short(text: str) -> str:
     return f"{text[:MOST_SHOWN]}... #{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def _print(*arrays: Any) -> str:
+def print_of(*arrays: Any) -> str:
     """Return a short text that two arrays share only if they are the same bits."""
     digest = hashlib.sha256()
     for array in arrays:

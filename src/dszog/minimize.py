@@ -34,7 +34,6 @@ from dszog._validation import (
 from dszog._version import VERSION
 from dszog.checkpoint import Store
 from dszog.constraints import Simulator
-from dszog.constraints.scipy_forms import n_calls_to_learn
 from dszog.errors import (
     CallbackWarning,
     CheckpointWriteError,
@@ -48,10 +47,11 @@ from dszog.feasible_set import check_policy, with_feasible_set
 from dszog.fingerprint import fingerprint, surroundings
 from dszog.hints import about_argument, about_method, about_option
 from dszog.methods import METHODS, Method
-from dszog.problem import Losses, Problem
+from dszog.problem import Asking, Losses, Problem
 from dszog.progress import line, show_progress
 from dszog.result import Result
 from dszog.run import Callback, Limits, Progress
+from dszog.sizing import Sizing
 from dszog.snapshot import Contract, saved_seed
 from dszog.solver import OnInterrupt, Solver
 from dszog.tuning import Tuner, Tuning, check_tuning
@@ -207,15 +207,11 @@ def minimize(
     chosen, fixed = _as_method(method, options)
     has_set = getattr(chosen, "domain", None) is not None
     limits = _check_limits(max_iterations, max_queries, max_time)
-    _check_learnable(constraints, limits.queries)
-    problem = _as_problem(fun, x0, constraints, bounds, x_scale, has_set)
-    chosen, notes = with_feasible_set(problem, chosen)
     tolerance = check_nonnegative("minimize", "constraint_tol", constraint_tol)
     seed = None if seed is None else check_seed("minimize", seed)
     check_choice("minimize", "on_failure", on_failure, POLICIES)
     check_policy(chosen, on_failure)
     if weights is not None:
-        weights = check_weights("minimize", weights, problem.size.n_constraints)
         _check_takes_weights(chosen)
     check_evaluator("minimize", evaluator, timeout)
     check_flag("minimize", "progress", progress)
@@ -227,26 +223,32 @@ def minimize(
     tuning = check_tuning(tune, chosen, fixed, has_budget, folder is not None)
     callbacks = _as_callbacks(callback)
 
-    contract = None
-    if folder is not None:
-        contract = Contract(
-            method=chosen,
-            seed=seed,
-            fingerprint=fingerprint(
-                problem,
-                chosen,
-                constraint_tol=tolerance,
-                on_failure=on_failure,
-                weights=weights,
-            ),
-            surroundings=surroundings(VERSION),
-        )
     with ExitStack() as opened:
-        store = None
-        if folder is not None:
+        store, contract = None, None
+        if folder is not None:  # before any call, so that none is forgotten
             warns = on_save_failure == "warn"
             store = Store(folder, resume=resume, library=VERSION, warns=warns)
             opened.callback(store.close)
+        sizing = Sizing(store, limits.queries)
+        problem = _as_problem(fun, x0, constraints, bounds, x_scale, has_set, sizing)
+        chosen, notes = with_feasible_set(problem, chosen)
+        check_tuning(tune, chosen, fixed, has_budget, folder is not None)  # of tangents
+        if weights is not None:
+            weights = check_weights("minimize", weights, problem.size.n_constraints)
+        if store is not None:
+            contract = Contract(
+                method=chosen,
+                seed=seed,
+                fingerprint=fingerprint(
+                    problem,
+                    chosen,
+                    constraint_tol=tolerance,
+                    on_failure=on_failure,
+                    weights=weights,
+                ),
+                surroundings=surroundings(VERSION),
+                n_noted=sizing.n_noted,
+            )
             seed = saved_seed(store) if seed is None else seed
         answer = opened.enter_context(
             open_evaluator("minimize", evaluator, problem, timeout)
@@ -325,7 +327,13 @@ def _field_names(method: Any) -> list[str]:
 
 
 def _as_problem(
-    fun: Any, x0: Any, constraints: Any, bounds: Any, x_scale: Any, has_set: bool
+    fun: Any,
+    x0: Any,
+    constraints: Any,
+    bounds: Any,
+    x_scale: Any,
+    has_set: bool,
+    sizing: Sizing,
 ) -> Problem:
     if isinstance(fun, Problem):
         scale_given = not (np.isscalar(x_scale) and x_scale == 1.0)
@@ -334,7 +342,9 @@ def _as_problem(
                 "minimize: a Problem brings its own constraints, bounds and x_scale, "
                 "got others beside it. Put them into the Problem."
             )
-        return fun if x0 is None else fun.starting_at(x0)
+        problem = fun if x0 is None else fun.starting_at(x0)
+        sizing.count(problem.n_calls_made)
+        return problem
     if x0 is None:
         raise InputTypeError(
             "minimize: `x0` is missing, got a function of unknown dimension. Pass a "
@@ -343,28 +353,13 @@ def _as_problem(
     start = check_vector("minimize", "x0", x0)
     return Problem(
         fun,
-        constraints,
+        Asking(constraints, sizing),
         len(start),
         bounds=bounds,
         x0=start,
         x_scale=x_scale,
         unconstrained=has_set,
     )
-
-
-def _check_learnable(constraints: Any, max_queries: int | None) -> None:
-    """Refuse a budget that is gone before it is known how many constraints there are.
-
-    Before any call: each process that is told to try again would make them again.
-    """
-    forms = constraints if isinstance(constraints, (list, tuple)) else [constraints]
-    needed = sum(map(n_calls_to_learn, forms))
-    if max_queries is not None and needed and needed >= max_queries:
-        raise InputError(
-            f"minimize: it takes {needed} queries to learn how many constraints there "
-            f"are, got max_queries={max_queries}. Raise max_queries, or give "
-            "NonlinearConstraint limits with an entry per constraint."
-        )
 
 
 def _as_callbacks(callback: Any) -> list[Callback]:

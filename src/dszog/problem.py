@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,10 +23,19 @@ from dszog._validation import (
 )
 from dszog.calls import Grain, call_number
 from dszog.constraints import Constraints, Simulator
-from dszog.constraints.scipy_forms import from_scipy, is_scipy_form
+from dszog.constraints.scipy_forms import (
+    from_scipy,
+    function_to_learn,
+    is_scipy_form,
+    learn_widths,
+)
 from dszog.errors import InputError, InputTypeError
 from dszog.query import ProblemSize
 from dszog.rows import Rows
+
+Learn: TypeAlias = Callable[
+    [Sequence[Callable[[FloatArray], Any]], FloatArray], Sequence[int]
+]
 
 
 class Losses:
@@ -191,6 +200,17 @@ class _OneLoss:
         return np.repeat(once[:, np.newaxis], len(indices), axis=1)
 
 
+@dataclass(frozen=True)
+class Asking:
+    """Constraints, and whom to ask how many values SciPy's functions return.
+
+    A front door passes them so that it can count these calls before they are made.
+    """
+
+    constraints: Any
+    learn: Learn
+
+
 class Problem:
     """What is to be minimised, and under which constraints.
 
@@ -248,13 +268,12 @@ class Problem:
         self.x0 = frozen_floats(np.clip(start, self.lower, self.upper))
         self.simulator = losses if isinstance(losses, Simulator) else None
         self.losses = _as_losses(losses)
-        parts, self.n_calls_made = _as_parts(constraints, self.x0)
-        self.has_scipy_form = any(
-            is_scipy_form(one)
-            for one in (
-                constraints if isinstance(constraints, (list, tuple)) else [constraints]
-            )
-        )
+        learn: Learn = learn_widths
+        if isinstance(constraints, Asking):
+            constraints, learn = constraints.constraints, constraints.learn
+        forms = _forms(constraints)
+        self.has_scipy_form = any(map(is_scipy_form, forms))
+        parts, self.n_calls_made = _as_parts(forms, self.x0, learn)
         if self.simulator is not None:
             parts = [self.simulator.constraints, *parts]
         self.constraints = _joined(parts)
@@ -363,18 +382,14 @@ def _as_losses(losses: Any) -> Losses:
     )
 
 
-def _as_parts(constraints: Any, x0: FloatArray) -> tuple[list[Constraints], int]:
-    """Return the families of constraints, and the calls made to learn their sizes."""
+def _forms(constraints: Any) -> list[Any]:
+    """Return all families of constraints, ours or SciPy's, out of nested sequences."""
     if constraints is None:
-        return [], 0
-    if isinstance(constraints, Constraints):
-        return [constraints], 0
-    if is_scipy_form(constraints):
-        part, n_calls = from_scipy(constraints, x0)
-        return [part], n_calls
+        return []
+    if isinstance(constraints, Constraints) or is_scipy_form(constraints):
+        return [constraints]
     if isinstance(constraints, (tuple, list)):
-        found = [_as_parts(one, x0) for one in constraints]
-        return [part for parts, _ in found for part in parts], sum(n for _, n in found)
+        return [form for one in constraints for form in _forms(one)]
     advice = (
         "Use Constraints.from_callables([f, ...]), each of which holds where f(x) <= 0."
         if callable(constraints)
@@ -385,6 +400,27 @@ def _as_parts(constraints: Any, x0: FloatArray) -> tuple[list[Constraints], int]
         f"Problem: constraints must be a dszog.Constraints or a SciPy constraint, got "
         f"{shown(constraints)}. {advice}"
     )
+
+
+def _as_parts(
+    forms: list[Any], x0: FloatArray, learn: Learn
+) -> tuple[list[Constraints], int]:
+    """Return the families as ours, and how many calls it takes to learn their sizes.
+
+    All are looked at before the first function is called.
+    """
+    unknown = [function_to_learn(form) for form in forms]
+    parts = {
+        place: form if isinstance(form, Constraints) else from_scipy(form)
+        for place, form in enumerate(forms)
+        if unknown[place] is None
+    }
+    functions = [function for function in unknown if function is not None]
+    places = [place for place in range(len(forms)) if place not in parts]
+    widths = learn(functions, x0) if functions else ()
+    for place, width in zip(places, widths, strict=True):
+        parts[place] = from_scipy(forms[place], width)
+    return [parts[place] for place in range(len(forms))], len(functions)
 
 
 def _joined(parts: list[Constraints]) -> Constraints | None:

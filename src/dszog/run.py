@@ -242,6 +242,10 @@ class Meter:
         """Queries that were used up by earlier processes and are not counted else."""
         return self._n_lost + (0 if self._tape is None else self._tape.n_lost)
 
+    def lose(self, n_queries: int) -> None:
+        """Count queries that earlier processes made for nothing."""
+        self._n_lost += n_queries
+
     def saved(self) -> dict[str, Any]:
         """Return all counts, for a checkpoint."""
         return {

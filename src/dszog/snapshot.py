@@ -42,6 +42,8 @@ PARTS = {
     "ledger",
 }
 
+NOTED = "calls to learn sizes"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Contract:
@@ -51,14 +53,18 @@ class Contract:
     seed: int | None  # None if none was given
     fingerprint: dict[str, str]
     surroundings: dict[str, str]
+    n_noted: int = 0  # calls to learn sizes that the folder has a note of
 
     def about(self, seed: int) -> dict[str, Any]:
         """Return what a checkpoint says of itself."""
-        return {
+        said: dict[str, Any] = {
             "seed": str(seed),  # may have more digits than others' numbers
             "fingerprint": self.fingerprint,
             "surroundings": self.surroundings,
         }
+        if self.n_noted:
+            said[NOTED] = self.n_noted  # and are in its counts
+        return said
 
 
 def run_content(
@@ -96,6 +102,8 @@ def run_content(
 
 class LoadedRun:
     """The content of a checkpoint, checked and taken apart."""
+
+    n_noted = 0  # calls to learn sizes that are in its counts
 
     def __init__(self, content: dict[str, Any], contract: Contract) -> None:
         if set(content) != PARTS:
@@ -138,12 +146,17 @@ def load_run(store: Store, contract: Contract, size: ProblemSize) -> LoadedRun |
     CheckpointError
         If it is another run than the one that is asked for.
     """
+    n_noted = 0
 
     def compare(about: dict[str, Any]) -> None:
+        nonlocal n_noted
         _compare(about, contract, str(store.folder))
+        n_noted = _noted_in(about)
 
     def build(content: dict[str, Any]) -> LoadedRun:
-        return _build(content, contract, size)
+        run = _build(content, contract, size)
+        run.n_noted = n_noted
+        return run
 
     return store.load(size, compare, build)
 
@@ -152,6 +165,19 @@ def saved_seed(store: Store) -> int | None:
     """Return the seed of the run that a folder holds; None if it holds none."""
     about = store.about()
     return None if about is None else _seed_of(about)
+
+
+def saved_calls(store: Store) -> int:
+    """Return how many calls to learn sizes are in the counts of a folder's run."""
+    about = store.about()
+    return 0 if about is None else _noted_in(about)
+
+
+def _noted_in(about: dict[str, Any]) -> int:
+    n_noted = about.get(NOTED, 0)
+    if type(n_noted) is not int or not 0 <= n_noted < 2**63:
+        raise CheckpointError(f"The {NOTED} of the checkpoint make no sense.")
+    return n_noted
 
 
 def _seed_of(about: dict[str, Any]) -> int:

@@ -84,6 +84,8 @@ class Solver:
             answer, self._size, limits.queries, FailureHandler(on_failure)
         )
         self._meter.n_constraint_queries += problem.n_calls_made
+        if contract is not None:  # those of processes that died before it was saved
+            self._meter.lose(contract.n_noted - problem.n_calls_made)
         self._callbacks = callbacks
         self._history = History()
         self._weights = weights
@@ -241,7 +243,8 @@ class Solver:
             self._meter.n_iterations,
             self._meter.n_queries,
         )
-        self._listen(self._store).lose(self._problem.n_calls_made)
+        self._meter.lose(max(self._contract.n_noted - loaded.n_noted, 0))
+        self._listen(self._store)
         stage = loaded.stage
         if loaded.limits == self._limits:
             return stage
@@ -350,7 +353,8 @@ class Solver:
 
     def _check_affordable(self) -> None:
         """Refuse a number of queries that is not enough for one step and the check."""
-        if self._meter.n_iterations or self._limits.queries is None:
+        has_begun = self._meter.n_iterations or self._recorder is not None
+        if has_begun or self._limits.queries is None:
             return
         needed = self.needed_queries()
         if needed <= self._limits.queries:
@@ -378,7 +382,7 @@ class Solver:
         if self._may_change("penalty"):
             n_first = max(round(ROUNDS[0] * n_first), 1)
         method = self._method.planned(self._size, self._limits.iterations, n_first)
-        made: int = self._problem.n_calls_made
+        made: int = self._problem.n_calls_made + self._meter.n_lost
         return made + reserve + int(method.least_queries(self._size))
 
     def _may_change(self, name: str) -> bool:

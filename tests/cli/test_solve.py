@@ -447,6 +447,23 @@ def test_a_folder_of_another_run_is_wrong_usage(
     assert "differs in: seed (3 there, 4 here)" in said
 
 
+def test_calls_that_a_file_makes_to_learn_sizes_are_charged_each_time(
+    solve: Callable[..., tuple[int, str]],
+) -> None:
+    Path("sizes.py").write_text(
+        "import numpy as np, dszog\n"
+        "limit = {'type': 'ineq', 'fun': lambda x: 1.0 - x}\n"
+        "problem = dszog.Problem(lambda x: np.sum((x - 2.0) ** 2), limit, dim=2)\n"
+    )
+    words = ("sizes.py:problem", *RUN, "--checkpoint", "run", "--resume")
+    lost = []
+    for _ in range(3):
+        solve(*words, "-o", "result.json")
+        lost.append(json.loads(Path("result.json").read_text())["costs"]["n_lost"])
+
+    assert lost == [0, 1, 2]
+
+
 def test_a_folder_in_use_exits_with_1(solve: Callable[..., tuple[int, str]]) -> None:
     from dszog.checkpoint import Store
 

@@ -262,6 +262,26 @@ def checkpoint(rng: Rng, seed: bytes) -> bytes:
     return made + hashlib.sha256(made).digest()
 
 
+def note(rng: Rng, seed: bytes) -> bytes:
+    """Change the parts of a note of sizes and sign it again; or change its bytes."""
+    chance = rng.random()
+    if chance < 0.15:
+        return flipped(rng, seed)
+    magic, version, library, length = PREFIX.unpack_from(seed)
+    header = json.loads(seed[PREFIX.size : PREFIX.size + length])
+    arrays = _cut(header["arrays"], seed[PREFIX.size + length : -32])
+    if chance < 0.65:
+        header["facts"] = tree(rng, header["facts"], int(rng.integers(1, 3)))
+    elif chance < 0.9:
+        _change_array(rng, header["arrays"], arrays, 0)
+    else:
+        header["arrays"] *= 2
+        arrays *= 2
+    body = json_bytes(rng, header)
+    made = PREFIX.pack(magic, version, library, len(body)) + body + b"".join(arrays)
+    return made + hashlib.sha256(made).digest()
+
+
 def _cut(table: Any, body: bytes) -> list[bytes]:
     arrays, start = [], 0
     for code, shape in table:
@@ -272,7 +292,7 @@ def _cut(table: Any, body: bytes) -> list[bytes]:
 
 
 def _change_array(rng: Rng, table: list[Any], arrays: list[bytes], place: int) -> None:
-    kind = int(rng.integers(5))
+    kind = int(rng.integers(5 if len(arrays) > 1 else 4))
     if kind == 0:  # other values
         made = np.frombuffer(arrays[place], dtype=np.uint8).copy()
         special = struct.pack("<d", pick(rng, (np.nan, np.inf, -1.0, 1e300, 0.0)))

@@ -1,4 +1,4 @@
-"""The four readers, each with files to start from and what it may raise."""
+"""The five readers, each with files to start from and what it may raise."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ import numpy as np
 import dszog
 import dszog.checkpoint.store
 from dszog._version import VERSION
-from dszog.checkpoint import Recorder, Store
+from dszog.checkpoint import Recorder, SizeNote, Store
+from dszog.checkpoint.sizes import NAME, read_note, write_note
 from dszog.errors import CheckpointError, InputError
 from dszog.feasible_set import with_feasible_set
 from dszog.fingerprint import fingerprint, surroundings
 from dszog.methods import METHODS
 from dszog.readers import read_csv, read_libsvm
-from dszog.snapshot import Contract, load_run, saved_seed
+from dszog.snapshot import Contract, load_run, saved_calls, saved_seed
 from tests.checkpoint.cells import CELLS, Cell, Killed
 from tests.fuzz import mutate
 from tests.fuzz.mutate import Rng, pick
@@ -153,6 +154,9 @@ class Saved:
             self.folders.append(folder / cell.name)
             # Some died, one of them in its first look at the constraints.
             kill_at = {0: 10**9, 1: 1, 3: 4, 5: 4, 7: 4}.get(number, 10**9)
+            if not number:  # one that has calls to tell of
+                self.folders[-1].mkdir()
+                write_note(self.folders[-1], NOTE, VERSION)
             self._make(cell, self.folders[-1], kill_at)
             problem = cell.problem()
             method = METHODS[cell.method](**cell.options)
@@ -189,6 +193,7 @@ class Saved:
                 warnings.simplefilter("always")
                 store = Store(folder, resume=True, library=VERSION)
                 saved_seed(store)
+                saved_calls(store)
                 run = load_run(store, contract, size)
                 if run is not None:
                     Recorder(store).drop()
@@ -236,6 +241,32 @@ def _saved_reader(saved: Saved, keep: str) -> Callable[[Path, Any], bool]:
     return read
 
 
+NOTE = SizeNote(n_calls=7, about={"x0": "[1, 2]", "number": "2"}, widths=(3, 1))
+
+
+def _note_case(seed: bytes) -> Callable[[Rng], Any]:
+    def case(rng: Rng) -> tuple[bytes, int]:
+        return mutate.note(rng, seed), 0
+
+    return case
+
+
+def _read_sizes(folder: Path, case: tuple[bytes, int]) -> bool:
+    (folder / NAME).write_bytes(case[0])
+    try:
+        note = read_note(folder)
+    except CheckpointError as error:
+        _check_message(error)
+        return False
+    if (
+        note is None
+        or note.n_calls < len(note.widths)
+        or min(note.widths, default=1) < 1
+    ):
+        raise ValueError("a note that makes no sense was read")
+    return True
+
+
 def targets(folder: Path) -> list[Target]:
     """Return the readers; what they need is made in the folder."""
     dszog.checkpoint.store.SAVE_EVERY = 0.0
@@ -266,5 +297,11 @@ def targets(folder: Path) -> list[Target]:
             _saved_case(saved, "journal", mutate.journal),
             _saved_reader(saved, "all"),
             ("checkpoint/journal.py", "checkpoint/records.py"),
+        ),
+        Target(
+            "sizes",
+            _note_case((saved.folders[0] / NAME).read_bytes()),
+            _read_sizes,
+            ("checkpoint/sizes.py",),
         ),
     ]

@@ -457,6 +457,53 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
+        "sizing.py",
+        "checkpoint/test_sizing.py",
+        (
+            "        self._write(noted)\n",
+            "",
+            "test_the_calls_are_noted_before_the_first_is_made",
+        ),
+        (
+            "SizeNote(n_calls=n_before + len(functions), about=here)",
+            "SizeNote(n_calls=len(functions), about=here)",
+            "test_a_budget_that_deaths_used_up_is_refused_without_another_call",
+        ),
+        (
+            "if note.about == here:",
+            "if True:",
+            "test_before_a_run_has_begun_another_start_is_asked_for_its_sizes",
+        ),
+        (
+            *never("self._store.has_run"),
+            "test_another_start_is_refused_without_a_call_once_a_run_has_begun",
+        ),
+        (
+            "return saved_calls(self._store)",
+            "return 0",
+            "test_a_folder_without_a_note_is_resumed_and_charged_for_each_call",
+        ),
+        (
+            "if self._max_queries is None or n_before + n_calls < self._max_queries:",
+            "if True:",
+            "test_a_budget_that_deaths_used_up_is_refused_without_another_call",
+        ),
+    ),
+    *_group(
+        "solver.py",
+        "checkpoint/test_sizing.py",
+        (
+            "self._meter.lose(contract.n_noted - problem.n_calls_made)",
+            "pass",
+            "test_calls_of_a_process_that_died_while_sizes_were_learned_are_lost",
+        ),
+        (
+            "self._meter.lose(max(self._contract.n_noted - loaded.n_noted, 0))",
+            "pass",
+            "test_a_folder_without_a_note_is_resumed_and_charged_for_each_call",
+        ),
+    ),
+    *_group(
         "checkpoint/store.py",
         "checkpoint/test_store.py",
         ("KEPT = 2 ", "KEPT = 1 ", "test_two_generations_are_kept_with_their_journals"),
@@ -470,7 +517,7 @@ MUTANTS: list[Mutant] = [
             "test_a_damaged_newest_is_named_and_the_one_before_is_used",
         ),
         (
-            'if not resume and self._numbers("checkpoint", "journal"):',
+            "if not resume and self.has_run:",
             "if False:",
             "test_a_folder_with_checkpoints_is_not_written_to_without_resume",
         ),

@@ -2,11 +2,13 @@
 
 from dszog.checkpoint.encoding import settings_of, with_settings
 from dszog.checkpoint.recorder import Recorder, ReplayOverError
+from dszog.checkpoint.sizes import SizeNote
 from dszog.checkpoint.store import Store
 
 __all__ = [
     "Recorder",
     "ReplayOverError",
+    "SizeNote",
     "Store",
     "settings_of",
     "with_settings",

@@ -148,12 +148,6 @@ class Recorder:
             self.n_lost += self._next.n_queries
         self._advance()
 
-    def lose(self, n_queries: int) -> None:
-        """Take note of queries that belong to no question."""
-        self.n_lost += n_queries
-        if n_queries:
-            self._store.append(pack_lost(n_queries))
-
     def asked(self, queries: Sequence[Query], charged: Cost, elapsed: float) -> None:
         """Take note of queries before they are answered."""
         self._store.append(pack_asked(charged, question(queries), elapsed))

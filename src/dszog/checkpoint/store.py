@@ -20,6 +20,7 @@ from dszog.checkpoint.encoding import Arrays, decode, encode
 from dszog.checkpoint.files import TEMPORARY, make_folder, read_whole, write_whole
 from dszog.checkpoint.journal import Journal
 from dszog.checkpoint.lock import FolderLock
+from dszog.checkpoint.sizes import SizeNote, read_note, write_note
 from dszog.errors import (
     CheckpointError,
     CheckpointWarning,
@@ -80,7 +81,7 @@ class Store:
         self._bad: set[int] = set()  # that are damaged, and stay
         self.chain: list[Journal] = []  # those to read, the last one to append to
         self._due = 0.0
-        if not resume and self._numbers("checkpoint", "journal"):
+        if not resume and self.has_run:
             self.close()
             raise OtherRunError(
                 f"The folder {str(folder)!r} holds checkpoints of an earlier run. Go "
@@ -138,6 +139,15 @@ class Store:
             with suppress(CheckpointError):
                 return self._read(number).about
         return None
+
+    @property
+    def has_run(self) -> bool:
+        """Whether a run was begun here."""
+        return bool(self._numbers("checkpoint", "journal"))
+
+    def note(self) -> SizeNote | None:
+        """Return the note of calls that learned sizes, if there is one."""
+        return read_note(self.folder)
 
     def _none_usable(self, bad: list[str]) -> CheckpointError:
         listed = "; ".join(bad) or "there is only a journal"
@@ -233,12 +243,22 @@ class Store:
             self._fail(error)
 
     def _fail(self, error: CheckpointWriteError) -> None:
+        self._warn_or_raise(error)
+        self._has_hole = True
+        self._due = time.perf_counter() + SAVE_EVERY
+
+    def _warn_or_raise(self, error: CheckpointWriteError) -> None:
         if not self._warns:
             raise error
         self.n_failed += 1
-        self._has_hole = True
-        self._due = time.perf_counter() + SAVE_EVERY
         self._warn(f"{error} The run goes on, and will try to save again.")
+
+    def write_note(self, note: SizeNote) -> None:
+        """Note calls that learn sizes, which have to wait until this is done."""
+        try:
+            write_note(self.folder, note, self._library)
+        except CheckpointWriteError as error:
+            self._warn_or_raise(error)
 
     def save(self, about: dict[str, Any], content: dict[str, Any]) -> None:
         """Write a checkpoint and begin its journal; drop the third oldest."""

@@ -6,9 +6,9 @@ here a constraint holds where its value is at most 0, and an equality is two of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -30,27 +30,44 @@ def is_scipy_form(constraint: Any) -> bool:
     return isinstance(constraint, (LinearConstraint, NonlinearConstraint, Mapping))
 
 
-def n_calls_to_learn(constraint: Any) -> int:
-    """Return how many calls it takes to learn how many constraints this stands for."""
+def function_to_learn(constraint: Any) -> Callable[[FloatArray], Any] | None:
+    """Return the function that has to be called to know how many values it returns.
+
+    None if there are as many limits as values, or no function.
+    """
     if isinstance(constraint, NonlinearConstraint):
-        return int(not np.ndim(constraint.lb) and not np.ndim(constraint.ub))
-    return int(isinstance(constraint, Mapping))
+        _check_nonlinear(constraint)
+        is_open = not np.ndim(constraint.lb) and not np.ndim(constraint.ub)
+        return constraint.fun if is_open else None
+    if isinstance(constraint, Mapping):
+        return _read_dictionary(constraint).function
+    return None
 
 
-def from_scipy(constraint: Any, x0: FloatArray) -> tuple[Constraints, int]:
-    """Return the constraints, and how many calls it took to learn their number.
+def learn_widths(
+    functions: Sequence[Callable[[FloatArray], Any]], x0: FloatArray
+) -> list[int]:
+    """Return how many values each function returns; each is called once, at `x0`."""
+    return [_width(function, x0) for function in functions]
 
-    A function whose limits are single numbers must be called once, at `x0`, to know how
-    many values it returns.
+
+def from_scipy(constraint: Any, width: int | None = None) -> Constraints:
+    """Return the constraints.
+
+    Parameters
+    ----------
+    constraint : LinearConstraint, NonlinearConstraint or mapping
+    width : int, optional
+        The number of values of its :func:`function_to_learn`, if it has one.
     """
     if isinstance(constraint, LinearConstraint):
-        return _linear(constraint, x0), 0
+        return _linear(constraint)
     if isinstance(constraint, NonlinearConstraint):
-        return _nonlinear(constraint, x0)
-    return _dictionary(constraint, x0)
+        return _nonlinear(constraint, width)
+    return _dictionary(constraint, width or 0)
 
 
-def _linear(constraint: LinearConstraint, x0: FloatArray) -> Constraints:
+def _linear(constraint: LinearConstraint) -> Constraints:
     _refuse_keep_feasible(constraint)
     matrix = constraint.A
     matrix = (
@@ -64,25 +81,38 @@ def _linear(constraint: LinearConstraint, x0: FloatArray) -> Constraints:
     return LinearConstraints(signs[:, np.newaxis] * scaled, signs * limits)
 
 
-def _nonlinear(
-    constraint: NonlinearConstraint, x0: FloatArray
-) -> tuple[Constraints, int]:
+def _check_nonlinear(constraint: NonlinearConstraint) -> None:
     _refuse_keep_feasible(constraint)
     name = "NonlinearConstraint"
     check_callable(name, "fun", constraint.fun, "fun(x) -> array", n_arguments=1)
-    jacobian = None
     if constraint.jac not in DIFFERENCES:
-        jacobian = constraint.jac
-        check_callable(name, "jac", jacobian, "jac(x) -> array", n_arguments=1)
-    width = max(np.size(constraint.lb), np.size(constraint.ub))
-    n_calls = 0
-    if not np.ndim(constraint.lb) and not np.ndim(constraint.ub):
-        width, n_calls = _width(constraint.fun, x0), 1
+        check_callable(name, "jac", constraint.jac, "jac(x) -> array", n_arguments=1)
+
+
+def _nonlinear(constraint: NonlinearConstraint, width: int | None) -> Constraints:
+    if width is None:
+        width = max(np.size(constraint.lb), np.size(constraint.ub))
     lower, upper = _limits(constraint, width)
-    return VectorConstraints(constraint.fun, lower, upper, jacobian), n_calls
+    jacobian = None if constraint.jac in DIFFERENCES else constraint.jac
+    return VectorConstraints(constraint.fun, lower, upper, jacobian)
 
 
-def _dictionary(constraint: Any, x0: FloatArray) -> tuple[Constraints, int]:
+class _Dictionary(NamedTuple):
+    """What a constraint dictionary says."""
+
+    kind: str
+    function: Callable[[FloatArray], Any]
+    jacobian: Callable[[FloatArray], Any] | None
+
+
+def _dictionary(constraint: Any, width: int) -> Constraints:
+    kind, function, jacobian = _read_dictionary(constraint)
+    above = 0.0 if kind == "eq" else np.inf
+    lower, upper = np.zeros(width), np.full(width, above)
+    return VectorConstraints(function, lower, upper, jacobian)
+
+
+def _read_dictionary(constraint: Any) -> _Dictionary:
     name = "constraint dictionary"
     unknown = [key for key in constraint if key not in DICT_KEYS]
     if unknown or "fun" not in constraint or "type" not in constraint:
@@ -107,10 +137,7 @@ def _dictionary(constraint: Any, x0: FloatArray) -> tuple[Constraints, int]:
     if jacobian is not None:
         check_callable(name, "jac", jacobian, f"jac({taken}) -> array", n_arguments)
         jacobian = _with_arguments(jacobian, arguments)
-    width = _width(function, x0)
-    above = 0.0 if constraint["type"] == "eq" else np.inf
-    lower, upper = np.zeros(width), np.full(width, above)
-    return VectorConstraints(function, lower, upper, jacobian), 1
+    return _Dictionary(constraint["type"], function, jacobian)
 
 
 def _with_arguments(function: Any, arguments: Any) -> Any:
