@@ -7,12 +7,15 @@ import inspect
 import math
 import operator
 from collections.abc import Iterable, Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog.errors import InputError, InputTypeError
+
+_FLOATS = (float, np.floating)
 
 
 def check_positive(owner: object, **advice: str) -> None:
@@ -128,12 +131,13 @@ def check_weights(
 def check_count(
     owner: object, name: str, value: Any, *, least: int = 1, advice: str = ""
 ) -> int:
-    """Return `value` as an int; refuse what is not a whole number >= `least`."""
-    try:
-        count = operator.index(value)
-    except TypeError:
-        count = None
-    if count is None or isinstance(value, (bool, np.bool_)):
+    """Return `value` as an int; refuse what is not a whole number >= `least`.
+
+    A float that is a whole number will do, as in ``max_queries=1e6``. Not where `owner`
+    is a dataclass, whose field would stay a float: there is `check_count_fields`.
+    """
+    count = _whole(value)
+    if count is None or (is_dataclass(owner) and isinstance(value, _FLOATS)):
         raise InputTypeError(
             f"{_name(owner)}: `{name}` must be a whole number, got {shown(value)}. "
             f"{advice or 'Pass an int.'}"
@@ -144,6 +148,34 @@ def check_count(
             f"{advice or 'Pass a larger number.'}"
         )
     return count
+
+
+def check_count_fields(
+    owner: object,
+    *names: str,
+    least: int = 1,
+    optional: bool = False,
+    advice: str = "",
+) -> None:
+    """Make whole numbers of fields of a dataclass; None stays if `optional`."""
+    for name in names:
+        value = getattr(owner, name)
+        if value is None and optional:
+            continue
+        count = check_count(_name(owner), name, value, least=least, advice=advice)
+        object.__setattr__(owner, name, count)
+
+
+def _whole(value: Any) -> int | None:
+    """Return `value` as an int, None if it is none."""
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    if isinstance(value, _FLOATS):
+        return int(value) if value.is_integer() else None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 def check_choice(owner: object, name: str, value: Any, choices: Iterable[str]) -> None:

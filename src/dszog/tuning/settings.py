@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dszog._validation import check_choice, check_count, check_share, shown
+from dszog._validation import check_choice, check_count_fields, check_share, shown
 from dszog.errors import InputError
 from dszog.tuning.tpe import import_optuna
 
@@ -40,8 +40,7 @@ class Tuning:
     def __post_init__(self) -> None:
         check_share(self, share="Try 0.3.")
         check_choice(self, "sampler", self.sampler, SAMPLERS)
-        if self.n_settings is not None:
-            check_count(self, "n_settings", self.n_settings, least=2)
+        check_count_fields(self, "n_settings", least=2, optional=True)
 
 
 def tunable(method: Any, fixed: frozenset[str]) -> list[str]:
