@@ -21,13 +21,12 @@ from dszog._arrays import FloatArray
 from dszog._validation import did_you_mean, printable, shown
 from dszog.errors import InputError
 from dszog.readers import Table, read_csv, read_libsvm
-from dszog.readers.lines import NUMBER
+from dszog.readers.lines import is_number
 
 FORMATS = ("auto", "csv", "libsvm")
 MOST_WORDS = 200  # different words in one column
 PACKED = (".gz", ".bz2", ".xz")
 SIGN = "="  # between the name of a column and a word in it
-_NUMBER = re.compile(NUMBER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +102,12 @@ class Columns:
                     "it out: --drop."
                 )
             texts = table.texts(name).tolist()
-            is_number = [bool(_NUMBER.fullmatch(text)) for text in texts]
-            if name not in as_words and all(is_number):
+            are_numbers = [is_number(text) for text in texts]
+            if name not in as_words and all(are_numbers):
                 found[name] = ()
                 continue
-            if name not in as_words and any(is_number):
-                row = is_number.index(not is_number[0])
+            if name not in as_words and any(are_numbers):
+                row = are_numbers.index(not are_numbers[0])
                 raise table.error(
                     row,
                     name,
@@ -248,6 +247,6 @@ def classes_of(texts: NDArray[np.str_]) -> NDArray[Any]:
 def groups_of(table: Table, name: str) -> NDArray[Any]:
     """Return a sensitive column as numbers where all are, else as words."""
     texts = table.texts(name)
-    if all(_NUMBER.fullmatch(text) for text in texts.tolist()):
+    if all(map(is_number, texts.tolist())):
         return table.numbers(name)
     return texts
