@@ -37,6 +37,7 @@ from dszog.cli.talk import (
     USAGE,
     say,
     sigterm_as_interrupt,
+    tell_new_words,
 )
 from dszog.errors import DszogError, InputError, InputTypeError, MissingExtraError
 
@@ -210,17 +211,6 @@ def _read(
             "test file."
         )
     return rows, test, columns
-
-
-def tell_new_words(console: Console, new: dict[str, int]) -> None:
-    """Say how many rows have a word that the model has not met."""
-    for name, n in new.items():
-        say(
-            console,
-            f"{n:,} rows have a word in column {shown(name)} that is new to the model; "
-            "none of its features is set there.",
-            style="yellow",
-        )
 
 
 def _cut(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:

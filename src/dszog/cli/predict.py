@@ -14,9 +14,8 @@ from rich.console import Console
 
 from dszog._validation import check_choice, printable, shown
 from dszog.cli.data import FORMATS, Columns, Source, widened
-from dszog.cli.fit import tell_new_words
 from dszog.cli.folders import check_output_file
-from dszog.cli.talk import DONE, FAILED, INTERRUPTED, USAGE, say
+from dszog.cli.talk import DONE, FAILED, INTERRUPTED, USAGE, say, tell_new_words
 from dszog.cli.writing import write_text
 from dszog.errors import (
     CheckpointError,
