@@ -10,7 +10,9 @@ from cyclopts import App, Parameter
 from rich.console import Console
 
 import dszog
+from dszog.cli.complaints import complain, flags_of
 from dszog.cli.demo import run_demo
+from dszog.cli.talk import INTERRUPTED
 from dszog.errors import DszogError
 
 Many: TypeAlias = Annotated[
@@ -58,12 +60,10 @@ def demo(
     max_queries
         Values of losses and constraints that may be evaluated in all.
     """
-    console = Console()
     try:
-        code = run_demo(console, output, seed, max_queries)
+        code = run_demo(Console(), output, seed, max_queries)
     except DszogError as error:
-        console.print(str(error), style="red", markup=False)
-        sys.exit(1)
+        code = complain("demo", error, flags_of(["max_queries", "seed"]))
     sys.exit(code)
 
 
@@ -457,15 +457,14 @@ def paper(
             command=" ".join(["dszog", *sys.argv[1:]]),
         )
     except DszogError as error:
-        console.print(str(error), style="red", markup=False)
-        sys.exit(2)
+        code = complain("paper", error, flags_of(["data", "jobs"]))
     except KeyboardInterrupt:
         console.print(
             "Interrupted. What was finished is kept: call again with the same --output "
             "to go on.",
             markup=False,
         )
-        sys.exit(130)
+        code = INTERRUPTED
     sys.exit(code)
 
 
@@ -515,13 +514,12 @@ def bench(
             console, what=what, output=output, quick=quick, full=full, data=data
         )
     except DszogError as error:
-        console.print(str(error), style="red", markup=False)
-        sys.exit(2)
+        code = complain("bench", error, flags_of(["data"]))
     except KeyboardInterrupt:
         console.print(
             "Interrupted. Rows of peers that were finished are kept: call again with "
             "the same --output to go on.",
             markup=False,
         )
-        sys.exit(130)
+        code = INTERRUPTED
     sys.exit(code)

@@ -16,6 +16,7 @@ from rich.console import Console
 import dszog
 from dszog._random import stream
 from dszog._validation import check_choice, printable, shown
+from dszog.cli.complaints import as_typed, complain, flags_of
 from dszog.cli.data import (
     FORMATS,
     Columns,
@@ -30,22 +31,31 @@ from dszog.cli.fit_report import Fitted, figures, markdown, write_report
 from dszog.cli.folders import check_output
 from dszog.cli.talk import (
     DONE,
-    FAILED,
     INTERRUPTED,
     NO_SUCCESS,
     TERMINATED,
-    USAGE,
     say,
     sigterm_as_interrupt,
     tell_new_words,
 )
-from dszog.errors import DszogError, InputError, InputTypeError, MissingExtraError
+from dszog.errors import DszogError, InputError
 
 TASKS = ("pairwise", "fair")
 ONLY_PAIRWISE = ("margin",)
-ONLY_FAIR = ("constraint", "tolerance", "sharpness", "n_bins", "min_group_size")
+ONLY_FAIR = ("constraint", "tolerance", "n_bins", "min_group_size")
 MODEL = "model.dszog"
 HOLD_OUT = 3  # purpose of the draw of held-out rows
+FLAGS = flags_of(
+    (
+        *("alpha", "constraint", "constraint_tol", "kernel", "loss", "margin"),
+        *("max_iterations", "max_queries", "max_time", "penalty", "step_size"),
+        "tolerance",
+    )
+) | {
+    "min_group_size": "--min-group",
+    "n_bins": "--bins",
+    "sensitive_features": "--sensitive",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,21 +88,12 @@ def fit_command(console: Console, request: FitRequest) -> int:
         except KeyboardInterrupt:
             say(console, "Interrupted before there was a model.")
             return TERMINATED if received else INTERRUPTED
-        except (MissingExtraError, InputError, InputTypeError) as error:
-            say(console, _one_line(error), style="red")
-            return USAGE
         except DszogError as error:
-            say(console, _one_line(error), style="red")
-            return FAILED
+            return complain("fit", error, FLAGS)
         _report(console, fitted, paths)
     if fitted.is_interrupted:
         return TERMINATED if received else INTERRUPTED
     return DONE if fitted.is_success else NO_SUCCESS
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if "dszog" in text else f"dszog fit: {text}"
 
 
 # ---------------------------------------------------------------------- what was typed
@@ -107,7 +108,7 @@ def _check(request: FitRequest) -> None:
         if request.settings.get(name) is not None:
             other = "pairwise" if is_fair else "fair"
             raise InputError(
-                f"dszog fit: {_option(name)} goes with --task {other}, got --task "
+                f"dszog fit: {FLAGS[name]} goes with --task {other}, got --task "
                 f"{request.task}. Leave it out."
             )
     wanted = request.wanted
@@ -163,12 +164,6 @@ def _check_libsvm(wanted: Wanted) -> None:
             "dszog fit: columns of a LIBSVM file cannot be kept from the model, got "
             "--sensitive without --use-sensitive. Add it, or give a CSV file."
         )
-
-
-def _option(name: str) -> str:
-    return {"n_bins": "--bins", "min_group_size": "--min-group"}.get(
-        name, f"--{name.replace('_', '-')}"
-    )
 
 
 # ----------------------------------------------------------------------- what is read
@@ -242,7 +237,7 @@ def _fitted(console: Console, request: FitRequest) -> Fitted:
     given = {k: v for k, v in request.settings.items() if v is not None}
     for name, choices in (("loss", LOSSES), ("constraint", KINDS)):
         if name in given:
-            check_choice("dszog fit", _option(name), given[name], choices)
+            check_choice("dszog fit", FLAGS[name], given[name], choices)
     if request.penalty is not None:
         given["penalty"] = _penalty(request.penalty)
     kind = FairClassifier if request.task == "fair" else PairwiseClassifier
@@ -269,7 +264,7 @@ def _fitted(console: Console, request: FitRequest) -> Fitted:
         is_interrupted=model.result_.status == dszog.Status.INTERRUPTED,
         seed=request.seed,
         seconds=seconds,
-        notes=notes,
+        notes=[as_typed(note, FLAGS) for note in notes],
     )
 
 
@@ -280,7 +275,7 @@ def _refuse_wrong(function: Callable[..., Any], *given: Any, **more: Any) -> Non
     except ValueError as error:
         if isinstance(error, DszogError):
             raise
-        raise InputError(f"dszog fit: {error}") from error
+        raise InputError(str(error)) from error
 
 
 def _penalty(text: str) -> float | None:
