@@ -190,6 +190,35 @@ def test_sensitive_columns_can_be_inputs(run: Run) -> None:
     assert report("other")["train"]["groups"][1]["column"] == "feature 2"
 
 
+def test_labels_of_test_rows_are_read_as_those_of_the_training_rows(run: Run) -> None:
+    columns = people()
+    labels = ["1" if word == "yes" else "no" for word in columns["hired"]]
+    write_csv("mixed.csv", columns | {"hired": labels})
+    hired = [place for place, word in enumerate(labels) if word == "1"]
+    some = {name: [column[k] for k in hired] for name, column in columns.items()}
+    write_csv("ones.csv", some | {"hired": ["1"] * len(hired)})
+    code, _, told = run("fit", "mixed.csv", *PAIRS[1:], "--test", "ones.csv", *QUICK)
+
+    assert code == 0, told
+    assert report()["classes"] == ["1", "no"]
+    assert report()["test"]["positive_rows"] == 0
+
+
+def test_numbers_of_a_sensitive_column_can_be_words(run: Run) -> None:
+    columns = people()
+    ages = [str(20 + place % 12) for place in range(N)]  # too many to be groups
+    write_csv("ages.csv", columns | {"age": ages})
+    words = ("ages.csv", *FAIR[1:5], "--sensitive", "age", "--min-group", "2", *QUICK)
+    run("fit", *words, "--tolerance", "0.9", "-o", "numbers")
+    run("fit", *words, "--tolerance", "0.9", "--categorical", "age", "-o", "words")
+
+    def groups(folder: str) -> set[str]:
+        return {group["group"] for group in report(folder)["train"]["groups"][1:]}
+
+    assert groups("words") == set(ages)
+    assert groups("numbers") != set(ages)
+
+
 def test_the_same_seed_holds_out_the_same_rows(run: Run) -> None:
     for name in ("a", "b"):
         run("fit", *PAIRS, "--holdout", "0.5", "--seed", "3", "-o", name, *QUICK)
@@ -290,6 +319,19 @@ WRONG_FIT: list[tuple[list[str], str]] = [
     (["many.csv", *PAIRS[1:5]], "'name' has 201 different words, the most is 200"),
     (["sign.csv", *PAIRS[1:5]], "must not have '=' in it, got 'a=b'. Rename"),
     ([*PAIRS, "--test", "three.csv"], r"classes \['no', 'yes'\], got \['maybe'\]"),
+    (
+        [*PAIRS, "--test", "numbers.csv"],
+        r"\['no', 'yes'\], got \['0', '1'\]. Write the labels alike in both files",
+    ),
+    (
+        ["numbers.csv", *PAIRS[1:], "--test", "people.csv"],
+        "line 2, column 'hired': labels are whole numbers in the rows to train on, got "
+        "'(yes|no)'. Write them alike",
+    ),
+    ([*PAIRS, "--categorical", "hired"], "'hired' is named by both --target and --cat"),
+    ([*PAIRS, "--drop", "hired"], "'hired' is named by both --target and --drop"),
+    ([*FAIR[:-1], "hired"], "both --target and --sensitive: nothing is left to be fai"),
+    ([*PAIRS, "--categorical", "region"], "both --drop and --categorical: a column th"),
 ]
 
 
@@ -303,6 +345,8 @@ def odd_files(folder: Path) -> None:
     write_csv("three.csv", columns)
     columns = people(201)
     write_csv("many.csv", {"name": [f"n{i}" for i in range(201)], **columns})
+    hired = ["01"[word == "yes"] for word in people()["hired"]]
+    write_csv("numbers.csv", people() | {"hired": hired})
     write_csv("sign.csv", {"a=b": columns["merit"], **columns})
 
 

@@ -122,7 +122,9 @@ def _check(request: FitRequest) -> None:
             "dszog fit: --sensitive goes with --task fair, got --task pairwise. Leave "
             "it out, or --drop the column."
         )
-    if not request.source.is_csv:
+    if request.source.is_csv:
+        _check_columns(wanted)
+    else:
         _check_libsvm(wanted)
     if request.test is not None and request.holdout is not None:
         raise InputError(
@@ -145,6 +147,32 @@ def _check(request: FitRequest) -> None:
             f"dszog fit: {printable(str(request.output / MODEL))} is there already. "
             "Name another folder with --output, or replace it: --overwrite."
         )
+
+
+def _check_columns(wanted: Wanted) -> None:
+    """Refuse a column that is to be two things, one of which would be ignored."""
+    uses = {
+        "--target": (wanted.target,),
+        "--drop": wanted.drop,
+        "--categorical": wanted.categorical,
+        "--sensitive": wanted.sensitive,
+    }
+    for one, other, why in (
+        (
+            "--target",
+            "--categorical",
+            "classes are no features",
+        ),
+        ("--target", "--drop", "the target is never a feature"),
+        ("--target", "--sensitive", "nothing is left to be fair about"),
+        ("--drop", "--categorical", "a column that is left out is not read"),
+    ):
+        for name in uses[one]:
+            if name is not None and name in uses[other]:
+                raise InputError(
+                    f"dszog fit: column {shown(name)} is named by both {one} and "
+                    f"{other}: {why}. Leave {other} {printable(name)} out."
+                )
 
 
 def _check_libsvm(wanted: Wanted) -> None:
@@ -177,10 +205,10 @@ def _read(
     columns: Columns | None = None
     test: Rows | None = None
     if source.is_csv:
-        rows, columns, _ = read_csv_rows(source.table(), wanted, None)
+        rows, columns, _ = read_csv_rows(source.table(), wanted)
         if request.test is not None:
             table = Source(path=request.test, format="csv", delimiter=source.delimiter)
-            test, _, new = read_csv_rows(table.table(), wanted, columns)
+            test, _, new = read_csv_rows(table.table(), wanted, columns, rows.y)
             tell_new_words(console, new)
     else:
         rows = read_libsvm_rows(source.path, wanted)
@@ -202,8 +230,8 @@ def _read(
     if unknown:
         raise InputError(
             f"dszog fit: the test rows must have the classes "
-            f"{shown(np.unique(rows.y).tolist())}, got {shown(unknown)}. Correct the "
-            "test file."
+            f"{shown(np.unique(rows.y).tolist())}, got {shown(unknown)}. Write "
+            "the labels alike in both files, or leave these rows out."
         )
     return rows, test, columns
 
