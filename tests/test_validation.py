@@ -9,7 +9,7 @@ import pytest
 
 import dszog
 from dszog import DSZOG, FZFW, Constraints, InputError, InputTypeError, Losses, Tuning
-from dszog._validation import check_count
+from dszog._validation import check_count, did_you_mean
 from dszog.subproblems.simple import L2Ball
 
 
@@ -75,3 +75,11 @@ def test_no_field_is_left_a_float() -> None:
         except InputTypeError:
             continue
         assert type(getattr(made, name)) is int
+
+
+def test_a_beginning_stands_for_the_word_unless_too_many_begin_so() -> None:
+    choices = ["step_size", "step_eps", "start", "stop_a", "stop_b", "stop_c", "stop_d"]
+    assert did_you_mean("step", choices) == " Did you mean 'step_size' or 'step_eps'?"
+    assert did_you_mean("stop", choices).count("'") == 2  # the nearest of four
+    assert did_you_mean("start", choices) == " Did you mean 'start'?"
+    assert did_you_mean("xyz", choices) == ""

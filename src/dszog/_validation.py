@@ -16,6 +16,8 @@ from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog.errors import InputError, InputTypeError
 
 _FLOATS = (float, np.floating)
+MIN_BEGINNING = 3  # letters that may stand for a whole word
+MOST_MEANT = 3  # words that are offered
 
 
 def check_positive(owner: object, **advice: str) -> None:
@@ -333,9 +335,26 @@ def _transposed(owner: object, bounds: Any, dim: int) -> tuple[list[Any], list[A
 
 
 def did_you_mean(word: Any, choices: Iterable[str]) -> str:
-    """Return a sentence that names the nearest choice, or nothing."""
-    near = difflib.get_close_matches(str(word), list(choices), n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    """Return a sentence that names the nearest choice, or nothing.
+
+    A beginning stands for what begins so.
+
+    Examples
+    --------
+    >>> did_you_mean("fare", ["pairwise", "fair"])
+    " Did you mean 'fair'?"
+    >>> did_you_mean("pair", ["pairwise", "fair"])
+    " Did you mean 'pairwise'?"
+    >>> did_you_mean("step", ["step_size", "step_eps", "penalty"])
+    " Did you mean 'step_size' or 'step_eps'?"
+    """
+    text, listed = str(word), list(choices)
+    near = [text] if text in listed else []
+    if not near and len(text) >= MIN_BEGINNING:
+        near = [choice for choice in listed if choice.startswith(text)]
+    if not 1 <= len(near) <= MOST_MEANT:
+        near = difflib.get_close_matches(text, listed, n=1)
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def shown(value: Any, width: int = 60) -> str:

@@ -231,6 +231,7 @@ WRONG = [
     (["model.py:problem", "--set", "penalty=a"], "takes a number, got 'a'. For exampl"),
     (["model.py:problem", "--set", "penalty=1_0"], "takes a number, got '1_0'"),
     (["model.py:problem", "--set", "n_directions=1.5"], "takes a whole number, got"),
+    (["model.py:problem", "--set", "step=1"], "mean 'step_size' or 'step_eps' or 'ste"),
     (["model.py:problem", "--set", "antithetic=1"], "takes true or false, got '1'"),
     (["model.py:problem", "--set", "start=cold"], "'auto', 'exact', 'sampled', got 'c"),
     (["model.py:problem", "--set", "penalty=1", "--set", "penalty=2"], "given twice"),
