@@ -109,7 +109,7 @@ with journey.step("a tiny budget: a warning says that the constraints are not ke
     said = str(caught[-1].message)
     print(f"    {said}")
     assert not hurried.result_.success
-    assert "Raise max_iterations, penalty or tolerance" in said
+    assert "Raise `max_iterations`, `penalty` or `tolerance`" in said
 
 assert dszog.__version__
 journey.arrive()
