@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
@@ -12,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
 from rich.console import Console
 from scipy.optimize import OptimizeResult
 
@@ -29,7 +26,7 @@ from dszog.cli.talk import (
     say,
     sigterm_as_interrupt,
 )
-from dszog.cli.writing import known, write_text
+from dszog.cli.writing import known, versions, write_text
 from dszog.errors import (
     CheckpointWriteError,
     DszogError,
@@ -226,13 +223,7 @@ def as_json(result: OptimizeResult, request: Request, seconds: float) -> dict[st
         },
         "costs": asdict(result.costs),
         "seconds": round(seconds, 3),
-        "versions": {
-            "dszog": dszog.__version__,
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-            "python": platform.python_version(),
-            "platform": sys.platform,
-        },
+        "versions": versions(),
     }
     cleaned: dict[str, Any] = known(made)
     return cleaned
