@@ -155,6 +155,71 @@ def test_a_seed_that_can_not_be_a_key_is_refused(seed: int, tmp_path: Path) -> N
         dszog.load_state(tmp_path / "state", method, size)
 
 
+def crafted(path: Path, part: str, **changes: Any) -> None:
+    """Save a state of which something was changed."""
+    method, size = dszog.DSZOG(), problem().size
+    state = advanced(method, method.init(np.zeros(3), size, 0), 3)
+    if part == "distribution":
+        changes = {part: replace(state.distribution, **changes)}
+    dszog.save_state(path, method, replace(state, **changes))
+
+
+ONE = np.array([1], dtype=np.int64)
+SHARE = {"indices": ONE, "gradient": np.zeros(1), "memory": np.zeros(1)}
+
+
+@pytest.mark.parametrize(
+    ("part", "changes", "said"),
+    [
+        ("state", {"x": np.full(3, np.inf)}, "`x` in it is not finite"),
+        ("state", {"velocity": np.full(3, np.nan)}, "`velocity` in it is not finite"),
+        (
+            "distribution",
+            {**SHARE, "weights": np.array([np.nan])},
+            "`weights` in it is not finite",
+        ),
+        (
+            "distribution",
+            {**SHARE, "weights": np.array([np.inf])},
+            "`weights` in it is not finite",
+        ),
+        (
+            "distribution",
+            {"background_weight": np.inf},
+            "`background_weight` in it is not finite",
+        ),
+        (
+            "distribution",
+            {**SHARE, "weights": np.array([-1.0])},
+            "no distribution, their sum is nan",
+        ),
+        (
+            "distribution",
+            {**SHARE, "weights": np.zeros(1), "background_weight": 0.0},
+            "no distribution, their sum is 0",
+        ),
+    ],
+)
+def test_numbers_that_no_run_leaves_behind_are_refused_at_once(
+    part: str, changes: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    crafted(tmp_path / "state", part, **changes)
+    with pytest.raises(CheckpointError, match=f"cannot be used: .*{said}"):
+        dszog.load_state(tmp_path / "state", dszog.DSZOG(), problem().size)
+
+
+@pytest.mark.parametrize("distribution", ["sparse", "dense", "uniform"])
+def test_states_of_long_runs_are_not_refused(distribution: Any, tmp_path: Path) -> None:
+    method = dszog.DSZOG(distribution=distribution)
+    size = problem().size
+    state = method.init(np.zeros(3), size, 0)
+    for _ in range(20):
+        state = advanced(method, state, 25)
+        dszog.save_state(tmp_path / "state", method, state)
+        state = dszog.load_state(tmp_path / "state", method, size)
+    assert state.iteration == 500
+
+
 class BytesPath:
     """A path, but of bytes."""
 

@@ -1236,7 +1236,7 @@ BOUNDS_ROWS = [
 
 # ------------------------------------------------- counts, seeds, numbers and choices
 
-NOT_WHOLE = each(3.0, 2.5, NAN, "3", True, [3], np.float64(3.0), np.True_)
+NOT_WHOLE = each(2.5, 1e4 + 0.5, NAN, INF, "3", True, [3], np.float64(2.5), np.True_)
 NOT_A_NUMBER = each(
     "1", True, 1j, [1.0], np.ones(1), np.complex128(1.0), np.complex64(1.0), np.True_
 )

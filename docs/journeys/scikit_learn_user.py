@@ -41,7 +41,7 @@ with journey.mistake("the groups as a third argument", TypeError, "positional"):
     FairClassifier().fit(X[train], hired[train], group[train])  # type: ignore[call-arg]
 
 with journey.mistake(
-    "a parameter of which there is none", TypeError, "unexpected keyword", "n_jobs"
+    "a parameter of which there is none", TypeError, "there is no parameter 'n_jobs'"
 ):
     FairClassifier(n_jobs=2)  # type: ignore[call-arg]
 
@@ -109,7 +109,7 @@ with journey.step("a tiny budget: a warning says that the constraints are not ke
     said = str(caught[-1].message)
     print(f"    {said}")
     assert not hurried.result_.success
-    assert "Raise max_iterations, penalty or tolerance" in said
+    assert "Raise `max_iterations`, `penalty` or `tolerance`" in said
 
 assert dszog.__version__
 journey.arrive()

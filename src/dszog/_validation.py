@@ -7,12 +7,17 @@ import inspect
 import math
 import operator
 from collections.abc import Iterable, Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog.errors import InputError, InputTypeError
+
+_FLOATS = (float, np.floating)
+MIN_BEGINNING = 3  # letters that may stand for a whole word
+MOST_MEANT = 3  # words that are offered
 
 
 def check_positive(owner: object, **advice: str) -> None:
@@ -128,12 +133,13 @@ def check_weights(
 def check_count(
     owner: object, name: str, value: Any, *, least: int = 1, advice: str = ""
 ) -> int:
-    """Return `value` as an int; refuse what is not a whole number >= `least`."""
-    try:
-        count = operator.index(value)
-    except TypeError:
-        count = None
-    if count is None or isinstance(value, (bool, np.bool_)):
+    """Return `value` as an int; refuse what is not a whole number >= `least`.
+
+    A float that is a whole number will do, as in ``max_queries=1e6``. Not where `owner`
+    is a dataclass, whose field would stay a float: there is `check_count_fields`.
+    """
+    count = _whole(value)
+    if count is None or (is_dataclass(owner) and isinstance(value, _FLOATS)):
         raise InputTypeError(
             f"{_name(owner)}: `{name}` must be a whole number, got {shown(value)}. "
             f"{advice or 'Pass an int.'}"
@@ -144,6 +150,34 @@ def check_count(
             f"{advice or 'Pass a larger number.'}"
         )
     return count
+
+
+def check_count_fields(
+    owner: object,
+    *names: str,
+    least: int = 1,
+    optional: bool = False,
+    advice: str = "",
+) -> None:
+    """Make whole numbers of fields of a dataclass; None stays if `optional`."""
+    for name in names:
+        value = getattr(owner, name)
+        if value is None and optional:
+            continue
+        count = check_count(_name(owner), name, value, least=least, advice=advice)
+        object.__setattr__(owner, name, count)
+
+
+def _whole(value: Any) -> int | None:
+    """Return `value` as an int, None if it is none."""
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    if isinstance(value, _FLOATS):
+        return int(value) if value.is_integer() else None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 def check_choice(owner: object, name: str, value: Any, choices: Iterable[str]) -> None:
@@ -301,9 +335,26 @@ def _transposed(owner: object, bounds: Any, dim: int) -> tuple[list[Any], list[A
 
 
 def did_you_mean(word: Any, choices: Iterable[str]) -> str:
-    """Return a sentence that names the nearest choice, or nothing."""
-    near = difflib.get_close_matches(str(word), list(choices), n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    """Return a sentence that names the nearest choice, or nothing.
+
+    A beginning stands for what begins so.
+
+    Examples
+    --------
+    >>> did_you_mean("fare", ["pairwise", "fair"])
+    " Did you mean 'fair'?"
+    >>> did_you_mean("pair", ["pairwise", "fair"])
+    " Did you mean 'pairwise'?"
+    >>> did_you_mean("step", ["step_size", "step_eps", "penalty"])
+    " Did you mean 'step_size' or 'step_eps'?"
+    """
+    text, listed = str(word), list(choices)
+    near = [text] if text in listed else []
+    if not near and len(text) >= MIN_BEGINNING:
+        near = [choice for choice in listed if choice.startswith(text)]
+    if not 1 <= len(near) <= MOST_MEANT:
+        near = difflib.get_close_matches(text, listed, n=1)
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def shown(value: Any, width: int = 60) -> str:

@@ -94,7 +94,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
             (
                 "work",
                 f"{counted(self.nit, 'iteration')}; {self.nfev:,} loss and "
-                f"{self.ncev:,} constraint queries; {_seconds(self.costs):.3g} s, of "
+                f"{self.ncev:,} constraint queries; {self.costs.time:.3g} s, of "
                 f"which {self.costs.time_estimate:.3g} s in the functions",
             )
         )
@@ -196,7 +196,3 @@ def _weights(weights: Any) -> str:
         return f"one constraint has a weight of its own: {named}"
     n = f"{len(indices):,}"
     return f"{n} constraints have weights of their own; the heaviest: {named}"
-
-
-def _seconds(costs: Any) -> float:
-    return float(costs.time_estimate + costs.time_subproblem + costs.time_other)

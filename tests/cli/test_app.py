@@ -70,6 +70,8 @@ def test_help_of_every_command_has_examples(dszog: Said, command: str) -> None:
         (["paper", "--donwload"], "--download"),
         (["completion", "bahs"], "bash"),
         (["fit", "a.csv", "--task", "fare"], "fair"),
+        (["fit", "a.csv", "--task", "pair"], "'pairwise'?"),
+        (["fit", "a.csv", "--task", "fair", "--kernel", "rbg"], "'rbf'?"),
     ],
     ids=str,
 )
@@ -83,14 +85,48 @@ def test_a_wrong_word_is_answered_with_the_nearest_right_one(
     assert complaint.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["solve"], ["fit", "rows"], ["predict", "model"]])
-def test_what_is_missing_is_named(dszog: Said, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["solve"], "dszog solve: PROBLEM is missing."),
+        (
+            ["fit", "rows"],
+            "dszog fit: --task is missing. Give one of 'pairwise', 'fair'.",
+        ),
+        (["fit", "rows", "--task"], "dszog fit: --task needs a value, got none."),
+        (["predict", "model"], "dszog predict: DATA is missing."),
+    ],
+)
+def test_what_is_missing_is_named(dszog: Said, words: list[str], told: str) -> None:
     code, said, complaint = dszog(*words)
 
     assert (code, said) == (2, "")
-    assert "requires an argument" in complaint
-    assert f"See: dszog {words[0]} --help." in complaint
-    assert complaint.count("\n") == 1
+    assert complaint == f"{told} See: dszog {words[0]} --help.\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("solve", "a.py:b", "--max-queries"),
+        ("fit", "a.csv", "--task", "fair", "--max-iterations"),
+        ("fit", "a.csv", "--task", "fair", "--bins"),
+        ("demo", "--max-queries"),
+        ("paper", "--jobs"),
+    ],
+    ids=" ".join,
+)
+def test_counts_may_be_written_with_an_exponent(
+    dszog: Said, words: tuple[str, ...]
+) -> None:
+    def read(text: str) -> object:
+        parsed = app.parse_args([*words, text], exit_on_error=False, print_error=False)
+        return parsed[1]
+
+    assert read("1e3") == read("1000")
+    for wrong in ("1.5", "nan", "inf", "many"):
+        code, said, complaint = dszog(*words, wrong)
+        assert (code, said) == (2, "")
+        assert f'unable to convert "{wrong}" into a whole number.' in complaint
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

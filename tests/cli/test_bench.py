@@ -98,7 +98,10 @@ def test_the_table_keeps_the_measures_of_earlier_calls(
         (["peer"], "Did you mean 'peers'"),
         (["xyz"], "Choose from a9a, iteration"),
         (["--quick", "--full"], "got both --quick and --full"),
-        (["a9a", "--data", "/nonexistent"], "must name a folder with data files"),
+        (
+            ["a9a", "--data", "/nonexistent"],
+            "--data must name a folder with data",
+        ),
     ],
 )
 def test_wrong_words_are_refused_before_anything_is_measured(
@@ -112,7 +115,10 @@ def test_wrong_words_are_refused_before_anything_is_measured(
 
     assert run(*words, "-o", output) == 2
 
-    assert complaint in capsys.readouterr().out.replace("\n", " ")
+    told = capsys.readouterr().err
+    assert told.startswith("dszog bench: ")
+    assert complaint in told
+    assert told.count("\n") == 1
     assert not output.exists()
 
 
@@ -123,7 +129,7 @@ def test_data_that_are_not_in_the_folder_are_asked_for(
 
     assert run("a9a", "--data", tmp_path / "empty", "-o", tmp_path / "out") == 2
 
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(capsys.readouterr().err.split())
     assert "a9a is not in" in said
     assert "the folder that was named" in said
     assert "Name the folder that has it: --data FOLDER, or DSZOG_DATA=FOLDER" in said
@@ -135,7 +141,7 @@ def test_a_folder_that_is_not_there_is_a_wrong_path_and_no_reason_to_download(
 ) -> None:
     assert run("a9a", "--data", tmp_path / "no", "-o", tmp_path / "out") == 2
 
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(capsys.readouterr().err.split())
     assert "Correct the path, or leave it out." in said
     assert "ownload" not in said
 
@@ -147,7 +153,7 @@ def test_an_output_that_is_a_file_is_refused(
 
     assert run("a9a", "-o", tmp_path / "file") == 2
 
-    assert "must be a folder" in capsys.readouterr().out
+    assert "must be a folder" in capsys.readouterr().err
 
 
 def test_a_missing_package_is_named(
@@ -159,4 +165,4 @@ def test_a_missing_package_is_named(
 
     assert run("a9a") == 2
 
-    assert 'pip install "dszog[bench]"' in capsys.readouterr().out
+    assert 'pip install "dszog[bench]"' in capsys.readouterr().err

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -190,15 +191,17 @@ def test_the_exit_code_and_the_verdict_say_whether_it_is_a_success(
     assert json.loads((tmp_path / "demo.json").read_text())["success"] is success
 
 
-def test_too_small_a_budget_exits_with_1_and_says_how_many_are_needed(
+def test_too_small_a_budget_exits_with_2_and_says_how_many_are_needed(
     command_line: Callable[..., int],
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    assert command_line("demo", "--output", str(tmp_path), "--max-queries", "10") == 1
+    assert command_line("demo", "--output", str(tmp_path), "--max-queries", "10") == 2
     said = capsys.readouterr()
-    assert "need" in said.out + said.err
-    assert "max_queries=10" in said.out + said.err
+    assert re.search(
+        r"^dszog demo: one iteration .* need \d+ queries, got --max-queries 10\. Raise",
+        said.err,
+    )
     assert "Traceback" not in said.out + said.err
     assert not (tmp_path / "demo.json").exists()
 

@@ -75,7 +75,10 @@ def test_what_cannot_work_is_answered_with_one_line(
     arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*arguments) == 2
-    assert says in capsys.readouterr().out
+    told = capsys.readouterr().err
+    assert told.startswith("dszog paper: ")
+    assert says in told
+    assert told.count("\n") == 1
 
 
 def test_tables_of_words_need_no_runs(tiny: None, tmp_path: Path) -> None:

@@ -90,7 +90,10 @@ def solve(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Callable[..., tuple[int, str]]:
-    """Return what runs `dszog solve ...` here: the exit code and what was said."""
+    """Return what runs `dszog solve ...` here: the exit code and what was said.
+
+    What is wrong has to be said on standard error, and nothing else beside it.
+    """
     from dszog.cli.app import app
 
     monkeypatch.setenv("COLUMNS", "200")
@@ -99,7 +102,13 @@ def solve(
     def run(*words: str) -> tuple[int, str]:
         with pytest.raises(SystemExit) as caught:
             app(["solve", *words])
-        return int(caught.value.code or 0), capsys.readouterr().out
+        code, said = int(caught.value.code or 0), capsys.readouterr()
+        if code in (1, 2):
+            *progress, wrong = said.err.splitlines(keepends=True)
+            assert wrong.startswith("dszog solve: ")
+            assert code == 1 or (said.out, progress) == ("", [])
+            return code, wrong + said.out
+        return code, said.out
 
     return run
 
@@ -222,19 +231,28 @@ WRONG = [
     (["model.py:problem", "--set", "penalty=a"], "takes a number, got 'a'. For exampl"),
     (["model.py:problem", "--set", "penalty=1_0"], "takes a number, got '1_0'"),
     (["model.py:problem", "--set", "n_directions=1.5"], "takes a whole number, got"),
+    (["model.py:problem", "--set", "step=1"], "mean 'step_size' or 'step_eps' or 'ste"),
     (["model.py:problem", "--set", "antithetic=1"], "takes true or false, got '1'"),
     (["model.py:problem", "--set", "start=cold"], "'auto', 'exact', 'sampled', got 'c"),
     (["model.py:problem", "--set", "penalty=1", "--set", "penalty=2"], "given twice"),
-    (["model.py:problem", "--set", "penalty=-1"], "`penalty` must be positive"),
+    (["model.py:problem", "--set", "penalty=-1"], "--set penalty must be positive"),
     (["model.py:problem", "--method", "zopsgd", "--set", "domain=1"], "cannot be writ"),
-    (["model.py:problem", "--method", "dsog"], "Did you mean 'dszog'?"),
+    (["model.py:problem", "--method", "dsog"], "--method must be .* mean 'dszog'?"),
     (["model.py:problem", "--evaluator", "serail"], "Did you mean 'serial'?"),
     (["model.py:problem", "--resume"], "--resume needs the folder of the run, got no"),
     (
         ["model.py:problem", "--max-queries", "5"],
-        r"need \d+ queries, got max_queries=5",
+        r"need \d+ queries, got --max-queries 5. Raise --max-queries, or lower the "
+        "batch sizes and --set n_directions",
     ),
-    (["model.py:problem", "--max-time", "-1"], "must be positive and finite, got -1"),
+    (["model.py:problem", "--max-time", "-1"], "solve: --max-time must be positive"),
+    (["model.py:problem", "--seed", "-1"], "solve: --seed must be at least 0, got -1"),
+    (["model.py:problem", "--on-failure", "x"], "solve: --on-failure must be one of"),
+    (
+        ["model.py:problem", "--tune"],
+        "solve: --tune uses a share of the budget, got none. Give --max-queries, "
+        "--max-iterations or --max-time",
+    ),
     (["model.py:problem", "--output", "."], "must be a file, got the folder '.'. Name"),
     (
         ["model.py:problem", "--output", "no/r.json"],
@@ -316,11 +334,11 @@ def test_terminal_escapes_of_a_file_are_not_passed_on(
 def test_the_current_folder_is_not_searched_for_modules(model: Path) -> None:
     Path("beside.py").write_text("raise SystemExit(99)\n")
     Path("needs.py").write_text("import beside\nproblem = 1\n")
-    code, out, _ = finish(start("solve", "needs.py:problem"))
+    code, _, err = finish(start("solve", "needs.py:problem"))
 
     assert code == 1
-    assert "needs.py imports 'beside', which is not installed" in out
-    assert "PYTHONPATH=FOLDER dszog solve" in " ".join(out.split())
+    assert "needs.py imports 'beside', which is not installed" in err
+    assert "PYTHONPATH=FOLDER dszog solve" in err
 
 
 def test_a_file_cannot_hide_an_installed_module(

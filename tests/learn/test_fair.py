@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dszog
-from dszog.learn import FairClassifier
+from dszog.learn import FairClassifier, PairwiseClassifier
 from dszog.learn.group_constraints import COVARIANCES, KINDS
 from dszog.learn.report import fairness_report
 
@@ -215,6 +216,29 @@ def test_what_cannot_be_kept_is_said(unfair: Any) -> None:
     X, y, _ = unfair
     with pytest.warns(UserWarning, match="no sensitive features"):
         FairClassifier(max_iterations=5).fit(X, y)
+
+
+def test_sensitive_features_that_are_a_name_are_told_where_they_belong(
+    unfair: Any,
+) -> None:
+    X, y, _ = unfair
+    kind: Any = FairClassifier
+    with pytest.raises(
+        dszog.InputTypeError,
+        match=r"no parameter 'sensitive_features', got 'sex'\. Give it to fit: model",
+    ):
+        kind(sensitive_features="sex")
+    with pytest.raises(dszog.InputTypeError, match=r"got the name 'sex'.*X\['sex'\]"):
+        FairClassifier().fit(X, y, sensitive_features="sex")
+    with pytest.raises(dszog.InputError, match="got 3 with 0 dimensions"):
+        FairClassifier().fit(X, y, sensitive_features=3)
+
+
+@pytest.mark.parametrize("kind", [FairClassifier, PairwiseClassifier])
+def test_a_misspelt_parameter_is_answered_with_the_right_one(kind: Any) -> None:
+    with pytest.raises(dszog.InputTypeError, match=r"'alhpa'.*Did you mean 'alpha'\?"):
+        kind(alhpa=1.0)
+    assert "alpha" in inspect.signature(kind).parameters  # what help() shows
 
 
 def test_wrong_sensitive_features_are_refused_before_the_fit(unfair: Any) -> None:

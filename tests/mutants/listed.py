@@ -649,7 +649,7 @@ MUTANTS: list[Mutant] = [
             "test_a_bad_file_is_refused_by_place",
         ),
         (
-            "float(text) if _NUMBER.fullmatch(text) else np.nan",
+            "float(text) if is_number(text) else np.nan",
             "float(text) if text.strip('+-.') else np.nan",
             "test_what_is_no_finite_number_is_refused",
         ),
@@ -660,6 +660,27 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     # ------------------------------------------------------------------------- doors
+    *_group(
+        "_validation.py",
+        "test_validation.py",
+        (
+            "int(value) if value.is_integer() else None",
+            "int(value)",
+            "test_a_number_that_is_not_whole_is_no_count",
+        ),
+    ),
+    *_group(
+        "io.py",
+        "test_io.py",
+        (
+            *never("not np.isfinite(number).all()"),
+            "test_numbers_that_no_run_leaves_behind_are_refused_at_once",
+        ),
+        (
+            *never("not abs(total - 1.0) <= WEIGHT_ERROR"),
+            "test_numbers_that_no_run_leaves_behind_are_refused_at_once",
+        ),
+    ),
     *_group(
         "_validation.py",
         "security/test_terminal.py",

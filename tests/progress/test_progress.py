@@ -165,11 +165,22 @@ def test_a_run_without_a_terminal_writes_lines_to_standard_error(
     assert "\x1b" not in said.err
 
 
-def test_a_short_run_without_a_terminal_is_silent(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(("stops_at", "share"), [(99, "100%"), (6, " 50%")])
+def test_a_short_run_without_a_terminal_writes_one_line_at_its_end(
+    stops_at: int, share: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    short_run(progress=True)
-    assert capsys.readouterr() == ("", "")
+    def stop(progress: Progress) -> None:
+        if progress.iteration == stops_at:
+            raise StopIteration
+
+    result = short_run(progress=True, callback=stop)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert re.fullmatch(
+        rf"dszog {share}  iteration {result.nit}  queries [\d,]+  objective ~\S+  "
+        r"worst violation seen \S+  share violated ~\S+%\n",
+        said.err,
+    )
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -28,17 +28,12 @@ def _run(app: Any) -> int:
     """Run what was typed; wrong usage is one line on standard error and exit code 2."""
     from cyclopts import CycloptsError
 
-    from dszog._validation import did_you_mean, printable
+    from dszog.cli.usage import told
 
+    typed = sys.argv[1:]
     try:
-        app(sys.argv[1:], exit_on_error=False, print_error=False)
+        app(typed, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        text = printable(" ".join(str(error).split()))
-        commands = {name for name in app if not name.startswith("-")}
-        typed = [word for word in sys.argv[1:2] if word in commands]
-        if not typed and "Did you mean" not in text:
-            text += did_you_mean(" ".join(sys.argv[1:2]), app)
-        cure = " ".join(["dszog", *typed, "--help"])
-        print(f"dszog: {text} See: {cure}.", file=sys.stderr)
+        print(told(error, typed, app), file=sys.stderr)
         return 2
     return 0

@@ -3,19 +3,72 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, Token
 from rich.console import Console
 
 import dszog
+from dszog.cli.complaints import complain, flags_of
 from dszog.cli.demo import run_demo
+from dszog.cli.settings import whole
+from dszog.cli.talk import INTERRUPTED
 from dszog.errors import DszogError
 
+
+def _count(kind: Any, tokens: Sequence[Token]) -> int:
+    """Read a number of things, which may be written 1e6."""
+    (token,) = tokens
+    try:
+        return whole(token.value)
+    except ValueError:
+        raise ValueError(
+            f'unable to convert "{token.value}" into a whole number.'
+        ) from None
+
+
+COUNT = Parameter(converter=_count)
+Count: TypeAlias = Annotated[int, COUNT]
+OptionalCount: TypeAlias = Annotated[int | None, COUNT]
+Flag: TypeAlias = Annotated[bool, Parameter(negative="")]
 Many: TypeAlias = Annotated[
     tuple[str, ...], Parameter(negative="", consume_multiple=False)
 ]
+OUTPUT = Parameter(name=("--output", "-o"))
+OutputFolder: TypeAlias = Annotated[Path, OUTPUT]
+OutputFile: TypeAlias = Annotated[Path | None, OUTPUT]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How far a run may go, and when it is a success."""
+
+    max_queries: OptionalCount = None
+    """Values of losses and constraints that may be evaluated in all."""
+    max_iterations: OptionalCount = None
+    """Iterations; 2000 if there is no budget at all."""
+    max_time: float | None = None
+    """Seconds."""
+    constraint_tol: float | None = None
+    """How large a violation may remain for a success; 0.01 if not given."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How a file of rows is read."""
+
+    format: Literal["auto", "csv", "libsvm"] = "auto"
+    """auto goes by the name: .csv and .tsv are CSV, all others LIBSVM."""
+    delimiter: str | None = None
+    """What parts the fields of a CSV file; a comma, or a tab in .tsv, if not given."""
+
+
+UNLIMITED, BY_NAME = Budget(), Reading()
 
 app = App(
     name="dszog",
@@ -30,9 +83,9 @@ app = App(
 @app.command
 def demo(
     *,
-    output: Annotated[Path, Parameter(name=("--output", "-o"))] = Path("dszog-demo"),
+    output: OutputFolder = Path("dszog-demo"),
     seed: int = 0,
-    max_queries: int = 3_000_000,
+    max_queries: Count = 3_000_000,
 ) -> None:
     """Solve a problem with 62,000 constraints from start to end.
 
@@ -58,12 +111,10 @@ def demo(
     max_queries
         Values of losses and constraints that may be evaluated in all.
     """
-    console = Console()
     try:
-        code = run_demo(console, output, seed, max_queries)
+        code = run_demo(Console(), output, seed, max_queries)
     except DszogError as error:
-        console.print(str(error), style="red", markup=False)
-        sys.exit(1)
+        code = complain("demo", error, flags_of(["max_queries", "seed"]))
     sys.exit(code)
 
 
@@ -73,20 +124,15 @@ def solve(
     /,
     *,
     method: str = "dszog",
-    settings: Annotated[
-        tuple[str, ...], Parameter(name="--set", negative="", consume_multiple=False)
-    ] = (),
-    max_queries: int | None = None,
-    max_iterations: int | None = None,
-    max_time: float | None = None,
-    constraint_tol: float | None = None,
-    tune: Annotated[bool, Parameter(negative="")] = False,
+    settings: Annotated[Many, Parameter(name="--set")] = (),
+    budget: Budget = UNLIMITED,
+    tune: Flag = False,
     seed: int | None = None,
     evaluator: str | None = None,
     on_failure: str | None = None,
     checkpoint: Path | None = None,
-    resume: Annotated[bool, Parameter(negative="")] = False,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    resume: Flag = False,
+    output: OutputFile = None,
 ) -> None:
     """Solve a problem of your own, and say what the answer rests on.
 
@@ -117,14 +163,6 @@ def solve(
         acczomda.
     settings
         name=value, a setting of the method; may be given several times.
-    max_queries
-        Values of losses and constraints that may be evaluated in all.
-    max_iterations
-        Iterations; 2000 if there is no budget at all.
-    max_time
-        Seconds.
-    constraint_tol
-        How large a violation may remain for a success; 0.01 if not given.
     tune
         Choose step size and penalty by short runs, in 0.3 of the budget.
     seed
@@ -143,10 +181,7 @@ def solve(
     from dszog.cli.solve import Request, solve_command
 
     arguments = {
-        "max_queries": max_queries,
-        "max_iterations": max_iterations,
-        "max_time": max_time,
-        "constraint_tol": constraint_tol,
+        **vars(budget),
         "tune": tune or None,
         "seed": seed,
         "evaluator": evaluator,
@@ -172,13 +207,13 @@ def fit(
     task: Literal["pairwise", "fair"],
     target: str | None = None,
     sensitive: Many = (),
-    use_sensitive: Annotated[bool, Parameter(negative="")] = False,
+    use_sensitive: Flag = False,
     drop: Many = (),
     categorical: Many = (),
     test: Path | None = None,
     holdout: float | None = None,
-    output: Annotated[Path, Parameter(name=("--output", "-o"))] = Path("dszog-fit"),
-    overwrite: Annotated[bool, Parameter(negative="")] = False,
+    output: OutputFolder = Path("dszog-fit"),
+    overwrite: Flag = False,
     kernel: Literal["linear", "rbf"] | None = None,
     loss: str | None = None,
     alpha: float | None = None,
@@ -186,16 +221,12 @@ def fit(
     margin: float | None = None,
     constraint: str | None = None,
     tolerance: float | None = None,
-    bins: int | None = None,
-    min_group: int | None = None,
+    bins: OptionalCount = None,
+    min_group: OptionalCount = None,
     step_size: float | None = None,
-    max_queries: int | None = None,
-    max_iterations: int | None = None,
-    max_time: float | None = None,
-    constraint_tol: float | None = None,
+    budget: Budget = UNLIMITED,
     seed: int = 0,
-    format: Literal["auto", "csv", "libsvm"] = "auto",
-    delimiter: str | None = None,
+    reading: Reading = BY_NAME,
 ) -> None:
     """Train a classifier under constraints on a LIBSVM or CSV file.
 
@@ -264,20 +295,8 @@ def fit(
         A rate of fewer rows is not constrained; 20 if not given.
     step_size
         Of the method.
-    max_queries
-        Values of losses and constraints that may be evaluated in all.
-    max_iterations
-        Iterations; 2000 if there is no budget at all.
-    max_time
-        Seconds.
-    constraint_tol
-        How large a violation may remain; 0.01 if not given.
     seed
         Same seed, same model.
-    format
-        auto goes by the name: .csv and .tsv are CSV, all others LIBSVM.
-    delimiter
-        What parts the fields of a CSV file; a comma, or a tab in .tsv, if not given.
     """
     from dszog.cli.data import Source, Wanted
     from dszog.cli.fit import FitRequest, fit_command
@@ -292,13 +311,10 @@ def fit(
         "n_bins": bins,
         "min_group_size": min_group,
         "step_size": step_size,
-        "max_queries": max_queries,
-        "max_iterations": max_iterations,
-        "max_time": max_time,
-        "constraint_tol": constraint_tol,
+        **vars(budget),
     }
     request = FitRequest(
-        source=Source(path=data, format=format, delimiter=delimiter),
+        source=Source(path=data, **vars(reading)),
         task=task,
         wanted=Wanted(
             target=target,
@@ -324,9 +340,8 @@ def predict(
     data: Path,
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
-    format: Literal["auto", "csv", "libsvm"] = "auto",
-    delimiter: str | None = None,
+    output: OutputFile = None,
+    reading: Reading = BY_NAME,
 ) -> None:
     """Predict the class of each row of a file with a model of `dszog fit`.
 
@@ -349,17 +364,13 @@ def predict(
         The rows, with the columns that the model was fitted on; others are not used.
     output
         File for the predictions; standard output if not given.
-    format
-        auto goes by the name: .csv and .tsv are CSV, all others LIBSVM.
-    delimiter
-        What parts the fields of a CSV file; a comma, or a tab in .tsv, if not given.
     """
     from dszog.cli.data import Source
     from dszog.cli.predict import PredictRequest, predict_command
 
     request = PredictRequest(
         model=model,
-        source=Source(path=data, format=format, delimiter=delimiter),
+        source=Source(path=data, **vars(reading)),
         output=output,
     )
     sys.exit(predict_command(Console(stderr=True), request))
@@ -388,12 +399,12 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
 @app.command
 def paper(
     *tables: str,
-    output: Annotated[Path, Parameter(name=("--output", "-o"))] = Path("dszog-paper"),
+    output: OutputFolder = Path("dszog-paper"),
     full: bool = False,
     limit: Literal["time", "queries"] = "time",
     seconds: float | None = None,
-    repetitions: int | None = None,
-    jobs: int = 2,
+    repetitions: OptionalCount = None,
+    jobs: Count = 2,
     dask: str | None = None,
     data: Path | None = None,
     download: bool = False,
@@ -457,22 +468,21 @@ def paper(
             command=" ".join(["dszog", *sys.argv[1:]]),
         )
     except DszogError as error:
-        console.print(str(error), style="red", markup=False)
-        sys.exit(2)
+        code = complain("paper", error, flags_of(["data", "jobs"]))
     except KeyboardInterrupt:
         console.print(
             "Interrupted. What was finished is kept: call again with the same --output "
             "to go on.",
             markup=False,
         )
-        sys.exit(130)
+        code = INTERRUPTED
     sys.exit(code)
 
 
 @app.command
 def bench(
     *what: str,
-    output: Annotated[Path, Parameter(name=("--output", "-o"))] = Path("dszog-bench"),
+    output: OutputFolder = Path("dszog-bench"),
     quick: bool = False,
     full: bool = False,
     data: Path | None = None,
@@ -515,13 +525,12 @@ def bench(
             console, what=what, output=output, quick=quick, full=full, data=data
         )
     except DszogError as error:
-        console.print(str(error), style="red", markup=False)
-        sys.exit(2)
+        code = complain("bench", error, flags_of(["data"]))
     except KeyboardInterrupt:
         console.print(
             "Interrupted. Rows of peers that were finished are kept: call again with "
             "the same --output to go on.",
             markup=False,
         )
-        sys.exit(130)
+        code = INTERRUPTED
     sys.exit(code)

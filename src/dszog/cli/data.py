@@ -21,13 +21,13 @@ from dszog._arrays import FloatArray
 from dszog._validation import did_you_mean, printable, shown
 from dszog.errors import InputError
 from dszog.readers import Table, read_csv, read_libsvm
-from dszog.readers.lines import NUMBER
+from dszog.readers.lines import is_number
 
 FORMATS = ("auto", "csv", "libsvm")
 MOST_WORDS = 200  # different words in one column
 PACKED = (".gz", ".bz2", ".xz")
 SIGN = "="  # between the name of a column and a word in it
-_NUMBER = re.compile(NUMBER)
+_WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +103,12 @@ class Columns:
                     "it out: --drop."
                 )
             texts = table.texts(name).tolist()
-            is_number = [bool(_NUMBER.fullmatch(text)) for text in texts]
-            if name not in as_words and all(is_number):
+            are_numbers = [is_number(text) for text in texts]
+            if name not in as_words and all(are_numbers):
                 found[name] = ()
                 continue
-            if name not in as_words and any(is_number):
-                row = is_number.index(not is_number[0])
+            if name not in as_words and any(are_numbers):
+                row = are_numbers.index(not are_numbers[0])
                 raise table.error(
                     row,
                     name,
@@ -190,16 +190,35 @@ class Wanted:
 
 
 def read_csv_rows(
-    table: Table, wanted: Wanted, columns: Columns | None
+    table: Table,
+    wanted: Wanted,
+    columns: Columns | None = None,
+    classes: NDArray[Any] | None = None,
 ) -> tuple[Rows, Columns, dict[str, int]]:
-    """Return the rows of a table; decide about its columns if that is not done yet."""
+    """Return the rows of a table; decide about its columns if that is not done yet.
+
+    Parameters
+    ----------
+    table : Table
+    wanted : Wanted
+    columns : Columns, optional
+        Those of the training rows, for the rows of a test.
+    classes : ndarray, optional
+        Labels of the training rows, likewise.
+    """
     if wanted.target is None:
         raise InputError(
             "dszog fit: a CSV file needs --target, got none. Name the column to be "
             f"predicted: one of {shown(', '.join(table.names), 200)}."
         )
-    labels = classes_of(table.texts(wanted.target))
-    sensitive = {name: groups_of(table, name) for name in wanted.sensitive}
+    if classes is None:
+        labels = classes_of(table.texts(wanted.target))
+    else:
+        labels = _labels_like(classes, table, wanted.target)
+    sensitive = {
+        name: groups_of(table, name, as_words=name in wanted.categorical)
+        for name in wanted.sensitive
+    }
     for name in (*wanted.drop, *wanted.categorical):
         table.texts(name)  # refused if it is not there
     if columns is None:
@@ -239,15 +258,30 @@ def widened(X: Any, width: int) -> Any:
 
 def classes_of(texts: NDArray[np.str_]) -> NDArray[Any]:
     """Return labels as whole numbers where all are, else as the words they are."""
-    words = set(texts.tolist())
-    if all(re.fullmatch(r"[+-]?[0-9]{1,15}", word) for word in words):
+    if all(map(_WHOLE.fullmatch, set(texts.tolist()))):
         return texts.astype(np.int64)
     return texts
 
 
-def groups_of(table: Table, name: str) -> NDArray[Any]:
+def _labels_like(classes: NDArray[Any], table: Table, target: str) -> NDArray[Any]:
+    """Return labels as those of the training rows are: whole numbers, or words."""
+    texts = table.texts(target)
+    if classes.dtype.kind not in "iu":
+        return texts
+    for row, text in enumerate(texts.tolist()):
+        if not _WHOLE.fullmatch(text):
+            raise table.error(
+                row,
+                target,
+                "labels are whole numbers in the rows to train on",
+                "Write them alike in both files.",
+            )
+    return texts.astype(np.int64)
+
+
+def groups_of(table: Table, name: str, *, as_words: bool = False) -> NDArray[Any]:
     """Return a sensitive column as numbers where all are, else as words."""
     texts = table.texts(name)
-    if all(_NUMBER.fullmatch(text) for text in texts.tolist()):
+    if not as_words and all(map(is_number, texts.tolist())):
         return table.numbers(name)
     return texts

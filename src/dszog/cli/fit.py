@@ -16,6 +16,7 @@ from rich.console import Console
 import dszog
 from dszog._random import stream
 from dszog._validation import check_choice, printable, shown
+from dszog.cli.complaints import as_typed, complain, flags_of
 from dszog.cli.data import (
     FORMATS,
     Columns,
@@ -30,21 +31,31 @@ from dszog.cli.fit_report import Fitted, figures, markdown, write_report
 from dszog.cli.folders import check_output
 from dszog.cli.talk import (
     DONE,
-    FAILED,
     INTERRUPTED,
     NO_SUCCESS,
     TERMINATED,
-    USAGE,
     say,
     sigterm_as_interrupt,
+    tell_new_words,
 )
-from dszog.errors import DszogError, InputError, InputTypeError, MissingExtraError
+from dszog.errors import DszogError, InputError
 
 TASKS = ("pairwise", "fair")
 ONLY_PAIRWISE = ("margin",)
-ONLY_FAIR = ("constraint", "tolerance", "sharpness", "n_bins", "min_group_size")
+ONLY_FAIR = ("constraint", "tolerance", "n_bins", "min_group_size")
 MODEL = "model.dszog"
 HOLD_OUT = 3  # purpose of the draw of held-out rows
+FLAGS = flags_of(
+    (
+        *("alpha", "constraint", "constraint_tol", "kernel", "loss", "margin"),
+        *("max_iterations", "max_queries", "max_time", "penalty", "step_size"),
+        "tolerance",
+    )
+) | {
+    "min_group_size": "--min-group",
+    "n_bins": "--bins",
+    "sensitive_features": "--sensitive",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,21 +88,12 @@ def fit_command(console: Console, request: FitRequest) -> int:
         except KeyboardInterrupt:
             say(console, "Interrupted before there was a model.")
             return TERMINATED if received else INTERRUPTED
-        except (MissingExtraError, InputError, InputTypeError) as error:
-            say(console, _one_line(error), style="red")
-            return USAGE
         except DszogError as error:
-            say(console, _one_line(error), style="red")
-            return FAILED
+            return complain("fit", error, FLAGS)
         _report(console, fitted, paths)
     if fitted.is_interrupted:
         return TERMINATED if received else INTERRUPTED
     return DONE if fitted.is_success else NO_SUCCESS
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if "dszog" in text else f"dszog fit: {text}"
 
 
 # ---------------------------------------------------------------------- what was typed
@@ -106,7 +108,7 @@ def _check(request: FitRequest) -> None:
         if request.settings.get(name) is not None:
             other = "pairwise" if is_fair else "fair"
             raise InputError(
-                f"dszog fit: {_option(name)} goes with --task {other}, got --task "
+                f"dszog fit: {FLAGS[name]} goes with --task {other}, got --task "
                 f"{request.task}. Leave it out."
             )
     wanted = request.wanted
@@ -120,7 +122,9 @@ def _check(request: FitRequest) -> None:
             "dszog fit: --sensitive goes with --task fair, got --task pairwise. Leave "
             "it out, or --drop the column."
         )
-    if not request.source.is_csv:
+    if request.source.is_csv:
+        _check_columns(wanted)
+    else:
         _check_libsvm(wanted)
     if request.test is not None and request.holdout is not None:
         raise InputError(
@@ -145,6 +149,32 @@ def _check(request: FitRequest) -> None:
         )
 
 
+def _check_columns(wanted: Wanted) -> None:
+    """Refuse a column that is to be two things, one of which would be ignored."""
+    uses = {
+        "--target": (wanted.target,),
+        "--drop": wanted.drop,
+        "--categorical": wanted.categorical,
+        "--sensitive": wanted.sensitive,
+    }
+    for one, other, why in (
+        (
+            "--target",
+            "--categorical",
+            "classes are no features",
+        ),
+        ("--target", "--drop", "the target is never a feature"),
+        ("--target", "--sensitive", "nothing is left to be fair about"),
+        ("--drop", "--categorical", "a column that is left out is not read"),
+    ):
+        for name in uses[one]:
+            if name is not None and name in uses[other]:
+                raise InputError(
+                    f"dszog fit: column {shown(name)} is named by both {one} and "
+                    f"{other}: {why}. Leave {other} {printable(name)} out."
+                )
+
+
 def _check_libsvm(wanted: Wanted) -> None:
     given = {
         "--target": wanted.target is not None,
@@ -164,12 +194,6 @@ def _check_libsvm(wanted: Wanted) -> None:
         )
 
 
-def _option(name: str) -> str:
-    return {"n_bins": "--bins", "min_group_size": "--min-group"}.get(
-        name, f"--{name.replace('_', '-')}"
-    )
-
-
 # ----------------------------------------------------------------------- what is read
 
 
@@ -181,10 +205,10 @@ def _read(
     columns: Columns | None = None
     test: Rows | None = None
     if source.is_csv:
-        rows, columns, _ = read_csv_rows(source.table(), wanted, None)
+        rows, columns, _ = read_csv_rows(source.table(), wanted)
         if request.test is not None:
             table = Source(path=request.test, format="csv", delimiter=source.delimiter)
-            test, _, new = read_csv_rows(table.table(), wanted, columns)
+            test, _, new = read_csv_rows(table.table(), wanted, columns, rows.y)
             tell_new_words(console, new)
     else:
         rows = read_libsvm_rows(source.path, wanted)
@@ -206,21 +230,10 @@ def _read(
     if unknown:
         raise InputError(
             f"dszog fit: the test rows must have the classes "
-            f"{shown(np.unique(rows.y).tolist())}, got {shown(unknown)}. Correct the "
-            "test file."
+            f"{shown(np.unique(rows.y).tolist())}, got {shown(unknown)}. Write "
+            "the labels alike in both files, or leave these rows out."
         )
     return rows, test, columns
-
-
-def tell_new_words(console: Console, new: dict[str, int]) -> None:
-    """Say how many rows have a word that the model has not met."""
-    for name, n in new.items():
-        say(
-            console,
-            f"{n:,} rows have a word in column {shown(name)} that is new to the model; "
-            "none of its features is set there.",
-            style="yellow",
-        )
 
 
 def _cut(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
@@ -252,7 +265,7 @@ def _fitted(console: Console, request: FitRequest) -> Fitted:
     given = {k: v for k, v in request.settings.items() if v is not None}
     for name, choices in (("loss", LOSSES), ("constraint", KINDS)):
         if name in given:
-            check_choice("dszog fit", _option(name), given[name], choices)
+            check_choice("dszog fit", FLAGS[name], given[name], choices)
     if request.penalty is not None:
         given["penalty"] = _penalty(request.penalty)
     kind = FairClassifier if request.task == "fair" else PairwiseClassifier
@@ -279,7 +292,7 @@ def _fitted(console: Console, request: FitRequest) -> Fitted:
         is_interrupted=model.result_.status == dszog.Status.INTERRUPTED,
         seed=request.seed,
         seconds=seconds,
-        notes=notes,
+        notes=[as_typed(note, FLAGS) for note in notes],
     )
 
 
@@ -290,7 +303,7 @@ def _refuse_wrong(function: Callable[..., Any], *given: Any, **more: Any) -> Non
     except ValueError as error:
         if isinstance(error, DszogError):
             raise
-        raise InputError(f"dszog fit: {error}") from error
+        raise InputError(str(error)) from error
 
 
 def _penalty(text: str) -> float | None:

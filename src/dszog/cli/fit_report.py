@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
-import sys
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import dszog
 from dszog._arrays import FloatArray
 from dszog._validation import printable
 from dszog.cli.data import Rows
-from dszog.cli.writing import known, write_text
+from dszog.cli.writing import known, versions, write_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,12 +172,7 @@ def figures(fitted: Fitted) -> dict[str, Any]:
         "seed": fitted.seed,
         "digest": result.digest,
         "seconds": round(fitted.seconds, 3),
-        "versions": {
-            "dszog": dszog.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": sys.platform,
-        },
+        "versions": versions(),
     }
     if fitted.task == "fair":
         made["constraint_names"] = list(model.constraint_names_)

@@ -13,17 +13,12 @@ from typing import Any
 from rich.console import Console
 
 from dszog._validation import check_choice, printable, shown
+from dszog.cli.complaints import complain
 from dszog.cli.data import FORMATS, Columns, Source, widened
-from dszog.cli.fit import tell_new_words
 from dszog.cli.folders import check_output_file
-from dszog.cli.talk import DONE, FAILED, INTERRUPTED, USAGE, say
+from dszog.cli.talk import DONE, FAILED, INTERRUPTED, USAGE, say, tell_new_words
 from dszog.cli.writing import write_text
-from dszog.errors import (
-    CheckpointError,
-    DszogError,
-    InputError,
-    MissingExtraError,
-)
+from dszog.errors import CheckpointError, DszogError, InputError
 from dszog.readers import read_libsvm
 
 
@@ -47,12 +42,11 @@ def predict_command(console: Console, request: PredictRequest) -> int:
         return _print(text)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (InputError, MissingExtraError, CheckpointError) as error:
-        say(console, " ".join(str(error).split()), style="red")
+    except CheckpointError as error:  # of the file that was named
+        complain("predict", error, {})
         return USAGE
     except DszogError as error:
-        say(console, " ".join(str(error).split()), style="red")
-        return FAILED
+        return complain("predict", error, {})
 
 
 def _check(request: PredictRequest) -> None:

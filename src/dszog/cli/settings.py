@@ -82,6 +82,23 @@ def _readers(kind: Any) -> dict[str, Callable[[str], Any]]:
     return _BY_TYPE.get(kind, {})
 
 
+def whole(text: str) -> int:
+    """Return the whole number that a text is; 1e6 is one.
+
+    Examples
+    --------
+    >>> whole("1000"), whole("1e3")
+    (1000, 1000)
+    """
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+    if not number.is_integer():
+        raise ValueError(text)
+    return int(number)
+
+
 def _choice(text: str, choices: tuple[str, ...]) -> str:
     if text not in choices:
         raise ValueError(text)
@@ -110,7 +127,7 @@ def _number(convert: Callable[[str], Any]) -> Callable[[str], Any]:
 
 _BY_TYPE: dict[Any, dict[str, Callable[[str], Any]]] = {
     float: {"a number": _number(float)},
-    int: {"a whole number": _number(int)},
+    int: {"a whole number": _number(whole)},
     bool: {"true or false": _flag},
     str: {"a word": str},
     type(None): {"none": _nothing},

@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 import json
-import platform
-import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
 from rich.console import Console
 from scipy.optimize import OptimizeResult
 
 import dszog
+from dszog.cli.complaints import complain, flags_of
 from dszog.cli.folders import check_output_file
 from dszog.cli.loading import load_problem
 from dszog.cli.settings import read_settings
 from dszog.cli.talk import (
     DONE,
-    FAILED,
     INTERRUPTED,
     NO_SUCCESS,
     TERMINATED,
-    USAGE,
     say,
     sigterm_as_interrupt,
 )
-from dszog.cli.writing import known, write_text
+from dszog.cli.writing import known, versions, write_text
 from dszog.errors import (
     CheckpointWriteError,
     DszogError,
     EvaluationError,
     InputError,
-    InputTypeError,
-    MissingExtraError,
 )
+from dszog.methods import METHODS
 from dszog.verdict import headline
 
 
@@ -82,14 +77,11 @@ def solve_command(console: Console, request: Request) -> int:
         except KeyboardInterrupt:  # before there was anything to report, or twice
             say(console, "Interrupted before there was a result." + _goes_on(request))
             return TERMINATED if received else INTERRUPTED
-        except (InputError, InputTypeError, MissingExtraError) as error:
-            say(console, f"{error}".replace("resume=True", "--resume"), style="red")
-            return USAGE
         except DszogError as error:
-            say(console, f"{error}".replace("resume=True", "--resume"), style="red")
+            code = complain("solve", error, _flags(request))
             if isinstance(error, (EvaluationError, CheckpointWriteError)):
                 _report_broken(console, error, request)
-            return FAILED
+            return code
     if result.status == dszog.Status.INTERRUPTED:
         return TERMINATED if received else INTERRUPTED
     return DONE if result.success else NO_SUCCESS
@@ -107,6 +99,14 @@ def _check(request: Request) -> None:
         )
     file = Path(request.target.rpartition(":")[0] or request.target)
     check_output_file("solve", request.output, "result.json", read=(file,))
+
+
+def _flags(request: Request) -> dict[str, str]:
+    """Return what is typed for arguments of `minimize` and settings of the method."""
+    kind: Any = METHODS.get(request.method.lower())
+    names = [] if kind is None else [item.name for item in fields(kind)]
+    settings = {name: f"--set {name}" for name in names}
+    return settings | flags_of([*request.arguments, "checkpoint", "resume", "method"])
 
 
 def _goes_on(request: Request) -> str:
@@ -223,13 +223,7 @@ def as_json(result: OptimizeResult, request: Request, seconds: float) -> dict[st
         },
         "costs": asdict(result.costs),
         "seconds": round(seconds, 3),
-        "versions": {
-            "dszog": dszog.__version__,
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-            "python": platform.python_version(),
-            "platform": sys.platform,
-        },
+        "versions": versions(),
     }
     cleaned: dict[str, Any] = known(made)
     return cleaned

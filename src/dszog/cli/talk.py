@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from dszog._validation import printable
+from dszog._validation import printable, shown
 
 DONE, FAILED, USAGE, NO_SUCCESS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 
@@ -23,6 +23,17 @@ def say(console: Console, text: str, style: str | None = None) -> None:
         highlight=False,
         soft_wrap=True,
     )
+
+
+def tell_new_words(console: Console, new: dict[str, int]) -> None:
+    """Say how many rows have a word that the model has not met."""
+    for name, n in new.items():
+        say(
+            console,
+            f"{n:,} rows have a word in column {shown(name)} that is new to the model; "
+            "none of its features is set there.",
+            style="yellow",
+        )
 
 
 @contextmanager

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import os
+import platform
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 
 from dszog._validation import shown
+from dszog._version import VERSION
 from dszog.errors import DszogError
 
 
@@ -44,3 +48,14 @@ def known(value: Any) -> Any:
     if isinstance(value, (float, np.floating)):
         return float(value) if math.isfinite(value) else None
     return int(value) if isinstance(value, np.integer) else value
+
+
+def versions() -> dict[str, str]:
+    """Return what figures were made with."""
+    return {
+        "dszog": VERSION,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "python": platform.python_version(),
+        "platform": sys.platform,
+    }

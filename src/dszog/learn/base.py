@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
@@ -23,7 +24,9 @@ from sklearn.utils.validation import (
 )
 
 from dszog._arrays import FloatArray, IntArray
+from dszog._validation import did_you_mean, shown
 from dszog.constraints import Constraints
+from dszog.errors import InputTypeError
 from dszog.learn.features import Kernel, Scaling, dot, least_squares, with_ones
 from dszog.learn.losses import LOSSES, Loss
 from dszog.learn.samples import TrainingSet, training_set
@@ -34,6 +37,10 @@ from dszog.rows import Rows
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 COUNT = Interval(Integral, 1, None, closed="left")
+TO_FIT = {  # what fit takes, and the constructor does not
+    "sensitive_features": "Z",
+    "sample_weight": "weights",
+}
 
 
 class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
@@ -83,6 +90,30 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
     options: dict[str, Any] | None
     random_state: Any
     verbose: bool
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        _, *parameters = inspect.signature(cls.__init__).parameters.values()
+        cls.__signature__ = inspect.Signature(parameters)  # not that of __new__
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """Refuse a parameter that there is not, with a word on where it belongs.
+
+        Here, since scikit-learn wants an ``__init__`` that takes what it lists.
+        """
+        known = cls._get_param_names()
+        for word in named:
+            if word in known:
+                continue
+            hint = did_you_mean(word, known)
+            if word in TO_FIT:
+                hint = f" Give it to fit: model.fit(X, y, {word}={TO_FIT[word]})."
+            raise InputTypeError(
+                f"{cls.__name__}: there is no parameter {word!r}, got "
+                f"{shown(named[word])}.{hint or f' See help({cls.__name__}).'}"
+            )
+        made: Self = super().__new__(cls)
+        return made
 
     # ------------------------------------------------------------------- using it
 

@@ -233,7 +233,7 @@ class FairClassifier(ConstrainedClassifier):
             warnings.warn(
                 f"FairClassifier: the worst constraint is off its tolerance by "
                 f"{self.result_.maxcv:.3g} ({self.constraint_names_[worst]}). Raise "
-                "max_iterations, penalty or tolerance.",
+                "`max_iterations`, `penalty` or `tolerance`.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

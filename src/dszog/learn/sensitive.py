@@ -12,7 +12,7 @@ from sklearn.utils import check_consistent_length
 
 from dszog._arrays import FloatArray
 from dszog._validation import shown
-from dszog.errors import InputError
+from dszog.errors import InputError, InputTypeError
 
 MOST_GROUPS = (
     10  # a column of numbers with more values than this is no column of groups
@@ -111,13 +111,20 @@ def sensitive_columns(features: Any, n_rows: Any) -> list[tuple[str, NDArray[Any
     elif hasattr(features, "name") and hasattr(features, "to_numpy"):
         found = [(str(features.name or "sensitive_feature_0"), features)]
     else:
+        if isinstance(features, (str, bytes)):
+            raise InputTypeError(
+                "sensitive_features: must be the values, one a row, got the name "
+                f"{shown(features)}. Pass the column itself, such as "
+                f"X[{shown(features)}]."
+            )
         table = np.asarray(features)
         if table.ndim == 1:
             table = table[:, np.newaxis]
         if table.ndim != 2:
             raise InputError(
-                f"sensitive_features: must be one column or a table, got "
-                f"{table.ndim} dimensions. Pass a row per sample."
+                "sensitive_features: must be one column or a table, got "
+                f"{shown(features)} with {table.ndim} dimensions. Pass a row per "
+                "sample."
             )
         found = [(f"sensitive_feature_{j}", table[:, j]) for j in range(table.shape[1])]
     if not found:

@@ -12,7 +12,7 @@ from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog._random import distinct_indices
 from dszog._validation import (
     check_choice,
-    check_count,
+    check_count_fields,
     check_flag,
     check_number,
     check_positive_number,
@@ -123,10 +123,8 @@ class FeasibleMethod:
                 check_positive_number(self, name, getattr(self, name))
         for name in ("ball_radius", "trust_radius"):
             check_positive_number(self, name, getattr(self, name))
-        for name in ("loss_batch", "horizon"):
-            if getattr(self, name) is not None:
-                check_count(self, name, getattr(self, name))
-        check_count(self, "n_directions", self.n_directions)
+        check_count_fields(self, "loss_batch", "horizon", optional=True)
+        check_count_fields(self, "n_directions")
         check_choice(self, "estimator", self.estimator, ("auto", *ESTIMATORS))
         check_choice(self, "ball", self.ball, get_args(BallChoice))
         check_choice(self, "form", self.form, get_args(Form))

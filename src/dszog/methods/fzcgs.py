@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from dszog._validation import check_count, check_flag, check_positive_number
+from dszog._validation import check_count_fields, check_flag, check_positive_number
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
 from dszog.methods.feasible import FeasibleState
@@ -55,7 +55,7 @@ class FZCGS(SpiderMethod):
         check_positive_number(self, "step_size", self.step_size)
         if self.inner_gap is not None:
             check_positive_number(self, "inner_gap", self.inner_gap)
-        check_count(self, "max_inner", self.max_inner)
+        check_count_fields(self, "max_inner")
         check_flag(self, "exact_prox", self.exact_prox)
 
     @classmethod

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 from dszog._arrays import FloatArray
 from dszog._random import stream
-from dszog._validation import check_count
+from dszog._validation import check_count, check_count_fields
 from dszog.methods.estimates import in_common
 from dszog.methods.feasible import (
     COMPARED_BATCH,
@@ -45,9 +45,7 @@ class SpiderMethod(FeasibleMethod):
 
     def __post_init__(self) -> None:
         FeasibleMethod.__post_init__(self)
-        for name in ("period", "refresh_batch"):
-            if getattr(self, name) is not None:
-                check_count(self, name, getattr(self, name))
+        check_count_fields(self, "period", "refresh_batch", optional=True)
 
     @classmethod
     def for_comparison(

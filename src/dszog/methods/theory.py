@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dszog._validation import check_count, check_positive, check_share
+from dszog._validation import check_count_fields, check_positive, check_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class TheoremConstants:
             if name != "dim" and getattr(self, name) is not None
         ]
         check_positive(self, **dict.fromkeys(names, advice))
-        check_count(self, "dim", self.dim)
+        check_count_fields(self, "dim")
         check_share(self, dual_averaging="The theorem allows up to 1.")
 
 

@@ -7,7 +7,7 @@ import time
 from html import escape
 from typing import Any
 
-from dszog.progress.summary import BUDGET_USED, Window, line, share_done, time_left
+from dszog.progress.summary import Window, line, share_at_end, share_done, time_left
 from dszog.run import Limits, Progress
 
 SHOW_EVERY = 0.5  # seconds: each update is a message to the browser
@@ -49,8 +49,7 @@ class NotebookBar:
         last = self._progress
         if last is None:
             return
-        is_full = result.status in BUDGET_USED
-        share = 1.0 if is_full else share_done(last, self._limits)
+        share = share_at_end(result.status, last, self._limits)
         self._show(share, line(last, self._window.take()))
 
     def _show(self, share: float, text: str) -> None:

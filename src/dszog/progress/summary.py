@@ -82,6 +82,11 @@ def share_done(progress: Progress, limits: Limits) -> float:
     return min(max(used, default=0.0), 1.0)
 
 
+def share_at_end(status: Status, last: Progress, limits: Limits) -> float:
+    """Return the share to show at the end: all, if the run went as far as it might."""
+    return 1.0 if status in BUDGET_USED else share_done(last, limits)
+
+
 def time_left(progress: Progress, limits: Limits) -> float:
     """Return the seconds that are left at the pace so far; `nan` if nobody knows."""
     share = share_done(progress, limits)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -14,9 +13,8 @@ from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog._validation import check_count, check_flag, did_you_mean, shown
 from dszog.errors import InputError, InputTypeError
 from dszog.readers.content import MAX_BYTES, FilePath, file_label, file_name
-from dszog.readers.lines import NUMBER, place_error, quoted, read_lines
+from dszog.readers.lines import is_number, place_error, quoted, read_lines
 
-_NUMBER = re.compile(NUMBER)
 _ADVICE_QUOTES = (
     "Close every quote, and write a quote inside a quoted field twice. A field may "
     "have 131072 characters."
@@ -57,7 +55,7 @@ class Table:
     def numbers(self, name: str, *, missing: str | None = None) -> FloatArray:
         """Return a column as finite numbers; fields equal to `missing` become NaN."""
         column = self._column(name)
-        values = [float(text) if _NUMBER.fullmatch(text) else np.nan for text in column]
+        values = [float(text) if is_number(text) else np.nan for text in column]
         for row in np.flatnonzero(~np.isfinite(values)):
             if missing is None or column[row] != missing:
                 raise self.error(

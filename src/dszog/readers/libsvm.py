@@ -13,14 +13,13 @@ from dszog._arrays import FloatArray, IntArray
 from dszog._validation import check_count, check_flag
 from dszog.errors import InputError
 from dszog.readers.content import MAX_BYTES, FilePath, file_label
-from dszog.readers.lines import NUMBER, place_error, quoted, read_lines
+from dszog.readers.lines import NUMBER, is_number, place_error, quoted, read_lines
 
 MAX_FEATURES = 2**24
 """The largest index that is taken without being told `n_features`."""
 _MOST_FEATURES = 2**31 - 1
 _INDEX = r"[0-9]{1,10}"
 _ROW = re.compile(rf"[ \t]*({NUMBER})((?:[ \t]+{_INDEX}:{NUMBER})*)[ \t]*")
-_NUMBER = re.compile(NUMBER)
 
 
 class LabelledRows(NamedTuple):
@@ -225,7 +224,7 @@ def _fault_of_label(field: str) -> tuple[str, str] | None:
 
 
 def _fault_of_number(name: str, field: str) -> tuple[str, str] | None:
-    if field and not _NUMBER.fullmatch(field):
+    if field and not is_number(field):
         return f"{name} is {quoted(field)}", (
             "Write a finite decimal number, such as 1, -0.5 or 2e-3."
         )

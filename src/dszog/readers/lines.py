@@ -13,8 +13,14 @@ MAX_LINE = 2**24
 NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 """A decimal number as C writes it: no blanks, no ``1_0``, no ``0x1p3``, no ``nan``."""
 
+_NUMBER = re.compile(NUMBER)
 _FORBIDDEN = re.compile(r"[\x00\r]")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def is_number(text: str) -> bool:
+    """Whether all of a text is a `NUMBER`."""
+    return _NUMBER.fullmatch(text) is not None
 
 
 def place_error(

@@ -15,7 +15,7 @@ from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog._validation import (
     check_bounds,
     check_choice,
-    check_count,
+    check_count_fields,
     check_floats,
     check_number,
     check_positive,
@@ -82,7 +82,7 @@ class Polyhedron:
         check_positive(self, ball_radius="Try 10 for variables of order one.")
         check_choice(self, "solver", self.solver, SOLVERS)
         check_installed(self.solver)
-        check_count(self, "n_named", self.n_named, least=0)
+        check_count_fields(self, "n_named", least=0)
         if not self.families:
             raise InputError(
                 "Polyhedron: `families` must hold at least one family of rows, got (). "

@@ -11,7 +11,7 @@ import numpy as np
 from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog._validation import (
     as_numbers,
-    check_count,
+    check_count_fields,
     check_positive,
     check_positive_number,
 )
@@ -29,7 +29,7 @@ class _Ball(ABC):
     radius: float
 
     def __post_init__(self) -> None:
-        check_count(self, "dim", self.dim)
+        check_count_fields(self, "dim")
         check_positive(self, radius="Try 10 for variables of order one.")
 
     @property
@@ -209,7 +209,7 @@ class Simplex:
     total: float = 1.0
 
     def __post_init__(self) -> None:
-        check_count(self, "dim", self.dim)
+        check_count_fields(self, "dim")
         check_positive_number(self, "total", self.total)
 
     @property

@@ -1,0 +1,106 @@
+"""What trials used of the budget: their shares, what is left, counts of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dszog._arrays import FloatArray
+from dszog.run import Callback, Limits, Meter, Progress
+
+LEAST_TIME = 1e-3  # seconds: a trial that begins late still gets that
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What runs used and counted, by the names of `Meter`."""
+
+    n_iterations: int = 0
+    n_charged: int = 0
+    n_loss_queries: int = 0
+    n_constraint_queries: int = 0
+    n_failed: int = 0
+    elapsed: float = 0.0
+    evaluation_time: float = 0.0
+
+    @classmethod
+    def of(cls, meter: Meter) -> Spent:
+        """Return what one run spent."""
+        return cls(
+            n_iterations=meter.n_iterations,
+            n_charged=meter.n_charged,
+            n_loss_queries=meter.n_loss_queries,
+            n_constraint_queries=meter.n_constraint_queries,
+            n_failed=meter.failures.n_failed,
+            elapsed=meter.elapsed,
+            evaluation_time=meter.evaluation_time,
+        )
+
+    @classmethod
+    def total(cls, parts: Iterable[Spent]) -> Spent:
+        """Return what several runs spent together."""
+        every = list(parts)
+        return cls(
+            **{
+                name: sum(getattr(one, name) for one in every)
+                for name in cls.__dataclass_fields__
+            }
+        )
+
+    def share_of(self, total: Limits, share: float) -> Limits:
+        """Return that share of a budget, and of its time no more than is left."""
+        iterations = queries = time = None
+        if total.iterations is not None:
+            iterations = max(int(share * total.iterations), 1)
+        if total.queries is not None:
+            queries = int(share * total.queries)
+        if total.time is not None:
+            time = min(share * total.time, max(total.time - self.elapsed, LEAST_TIME))
+        return Limits(iterations=iterations, queries=queries, time=time)
+
+    def left_of(self, total: Limits) -> Limits | None:
+        """Return what is left of a budget, None if that is nothing."""
+
+        def less(all_of: Any, gone: Any) -> Any:
+            return None if all_of is None else all_of - gone
+
+        left = Limits(
+            iterations=less(total.iterations, self.n_iterations),
+            queries=less(total.queries, self.n_charged),
+            time=less(total.time, self.elapsed),
+        )
+        amounts = (left.iterations, left.queries, left.time)
+        is_gone = any(amount is not None and amount <= 0 for amount in amounts)
+        return None if is_gone else left
+
+    def counted_on(self, callback: Callback) -> Callback:
+        """Return a callback that is told the counts of the whole call."""
+
+        def told(progress: Progress) -> Any:
+            return callback(
+                replace(
+                    progress,
+                    iteration=progress.iteration + self.n_iterations,
+                    n_queries=progress.n_queries + self.n_charged,
+                    elapsed=progress.elapsed + self.elapsed,
+                    n_loss_queries=progress.n_loss_queries + self.n_loss_queries,
+                    n_constraint_queries=progress.n_constraint_queries
+                    + self.n_constraint_queries,
+                    n_failed=progress.n_failed + self.n_failed,
+                    evaluation_time=progress.evaluation_time + self.evaluation_time,
+                )
+            )
+
+        return told
+
+    def history_on(self, history: dict[str, FloatArray]) -> dict[str, FloatArray]:
+        """Return the history of a later run with the counts of the whole call."""
+        before = {
+            "iteration": self.n_iterations,
+            "n_queries": self.n_charged,
+            "elapsed": self.elapsed,
+            "n_constraint_queries": self.n_constraint_queries,
+            "n_failed": self.n_failed,
+        }
+        return history | {name: history[name] + n for name, n in before.items()}

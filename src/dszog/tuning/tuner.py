@@ -1,0 +1,313 @@
+"""The search: trials of several settings, then the run with the best of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from dszog._arrays import FloatArray, IntArray
+from dszog._random import stream
+from dszog.errors import EvaluationError
+from dszog.problem import Problem
+from dszog.result import Result
+from dszog.run import Callback, Limits
+from dszog.solver import MERIT_PENALTY, Solver
+from dszog.status import Status
+from dszog.tuning import tpe
+from dszog.tuning.budget import Spent
+from dszog.tuning.joined import joined
+from dszog.tuning.plan import Planner, Rung
+from dszog.tuning.report import TuningReport
+from dszog.tuning.settings import TUNED, Tuning, tunable
+from dszog.tuning.trials import Outcome, outcome_of
+
+TUNE = 2  # purpose of the seeds of trials, beside those of steps and checks
+UNTUNED = (1.0, 1.0)  # factors
+ENDS_ALL = (Status.INTERRUPTED, Status.STOPPED_BY_CALLBACK)
+
+
+class Build(Protocol):
+    """Makes one run of the call that is tuned."""
+
+    def __call__(
+        self,
+        *,
+        problem: Problem,
+        method: Any,
+        limits: Limits,
+        seed: int,
+        callbacks: Sequence[Callback],
+        weights: tuple[IntArray, FloatArray] | None,
+        start: FloatArray | None,
+    ) -> Solver:
+        """Return the run."""
+        ...
+
+
+@dataclass(eq=False, kw_only=True)
+class _Candidate:
+    """One setting: where it stands, and what is known of it."""
+
+    method: Any  # as its last trial ended
+    settings: dict[str, float]
+    last: Outcome | None = None  # its last trial that did not fail
+    has_failed: bool = False
+
+    @property
+    def merit(self) -> float:
+        if self.has_failed or self.last is None:
+            return math.inf
+        return self.last.trial.merit
+
+
+class Tuner:
+    """Makes the trials of one call, and the run after them.
+
+    Parameters
+    ----------
+    build : Build
+        Makes the runs.
+    problem : Problem
+    method : Method
+        Untuned.
+    fixed : frozenset of str
+        Fields that the caller set; these stay.
+    limits : Limits
+        Of trials and run together.
+    tuning : Tuning
+    seed : int
+    callbacks : sequence of callable
+    weights : (indices, weights), optional
+        First weights over the constraints.
+    takes_weights : bool
+        Whether the method can go on from weights.
+    on_interrupt : {"return", "raise"}
+    """
+
+    def __init__(
+        self,
+        build: Build,
+        problem: Problem,
+        method: Any,
+        fixed: frozenset[str],
+        limits: Limits,
+        tuning: Tuning,
+        *,
+        seed: int,
+        callbacks: Sequence[Callback],
+        weights: tuple[IntArray, FloatArray] | None,
+        takes_weights: bool,
+        on_interrupt: str,
+    ) -> None:
+        self._build = build
+        self._problem = problem
+        self._method = method
+        self._names = tunable(method, fixed)
+        self._limits = limits
+        self._tuning = tuning
+        self._seed = seed
+        self._callbacks = callbacks
+        self._weights = weights
+        self._takes_weights = takes_weights
+        self._on_interrupt = on_interrupt
+        self._penalty = float(getattr(method, "penalty", MERIT_PENALTY))
+        self._untuned = self._candidate(UNTUNED)
+        self._planner = Planner(
+            tuning=tuning, names=self._names, limits=limits, needed=self._needed
+        )
+        self._outcomes: list[Outcome] = []
+        self._is_first = True
+        self._error: EvaluationError | None = None
+
+    # -------------------------------------------------------------------- the whole
+
+    def solve(self) -> Result:
+        """Make the trials, then run with the best settings; report both."""
+        rungs = self._planner.rungs()
+        try:
+            best = self._best(self._all_trials(rungs))
+        except _StoppedError as stopped:
+            return self._stopped(stopped.status)
+        except KeyboardInterrupt:  # between two trials, or it is to be raised
+            known = any(one.result is not None for one in self._outcomes)
+            if self._on_interrupt == "raise" or not known:
+                raise
+            return self._stopped(Status.INTERRUPTED)
+        if best.last is None:
+            raise self._error or EvaluationError("No trial gave a value.")
+        report, left = self._report(best.last), self._spent.left_of(self._limits)
+        if self._tuning.share < 1.0 and left is not None:
+            solver = self._solver(best, left, self._seed)
+            if left.queries is None or solver.needed_queries() <= left.queries:
+                return self._run(solver, report)
+        return self._joined(best.last.result, report)
+
+    def _run(self, solver: Solver, report: TuningReport) -> Result:
+        """Make the run after the trials."""
+        try:
+            result = solver.solve()
+        except EvaluationError as error:
+            if error.result is not None:
+                error.result = self._joined(error.result, report)
+            raise
+        return self._joined(result, report)
+
+    def _all_trials(self, rungs: list[Rung]) -> list[_Candidate]:
+        """Make all trials; return the settings that took part to the end."""
+        if self._tuning.sampler == "optuna":
+            return self._optuna_trials(*rungs)
+        candidates = self._first_candidates(rungs[0].size)
+        for place, rung in enumerate(rungs):
+            if place:
+                candidates = self._kept(candidates, rung.size)
+            for one in candidates:
+                self._make_trial(one, place, rung.share)
+        return candidates
+
+    def _optuna_trials(self, rung: Rung) -> list[_Candidate]:
+        chooser = tpe.Chooser(self._names, self._method, self._seed)
+        candidates = self._first_candidates(min(tpe.FIRST, rung.size))
+        for one in candidates:
+            self._make_trial(one, 0, rung.share)
+        for one in candidates:
+            chooser.add(one.settings, one.merit)
+        while len(candidates) < rung.size:
+            one = self._with_settings(chooser.ask())
+            self._make_trial(one, 0, rung.share)
+            chooser.tell(one.merit)
+            candidates.append(one)
+        return candidates
+
+    # ------------------------------------------------------------------- the settings
+
+    def _first_candidates(self, n: int) -> list[_Candidate]:
+        _, *others = self._planner.factors(n)
+        return [self._untuned, *(self._candidate(factors) for factors in others)]
+
+    def _candidate(self, factors: tuple[float, float]) -> _Candidate:
+        return self._with_settings(
+            {
+                name: float(getattr(self._method, name)) * factor
+                for name, factor in zip(TUNED, factors, strict=True)
+                if name in self._names
+            }
+        )
+
+    def _with_settings(self, settings: dict[str, float]) -> _Candidate:
+        return _Candidate(method=replace(self._method, **settings), settings=settings)
+
+    def _kept(self, candidates: list[_Candidate], size: int) -> list[_Candidate]:
+        """Return the best of them; the untuned setting stays whatever it reached."""
+        able = [one for one in candidates if not one.has_failed]
+        kept = sorted(able, key=_rank)[:size]
+        untuned = self._untuned
+        if untuned in able and untuned not in kept:
+            kept = [*kept[: size - 1], untuned]
+        return kept
+
+    def _best(self, candidates: list[_Candidate]) -> _Candidate:
+        """Return the best setting; of equals the untuned one, which comes first."""
+        return min(candidates, key=_rank, default=self._untuned)
+
+    # ------------------------------------------------------------------- one trial
+
+    @property
+    def _spent(self) -> Spent:
+        """What all trials so far used."""
+        return Spent.total(one.spent for one in self._outcomes)
+
+    def _needed(self, n_queries: int) -> int:
+        """Return what one step and its check need, if so many queries are allowed."""
+        limits = replace(self._limits, queries=n_queries)
+        return self._solver(self._untuned, limits, 0).needed_queries()
+
+    def _solver(self, candidate: _Candidate, limits: Limits, seed: int) -> Solver:
+        problem, weights, start = self._problem, self._weights, None
+        if not self._is_first:
+            problem = copy(problem)
+            problem.n_calls_made = 0  # made once, and counted by the first trial
+        if candidate.last is not None:
+            before = candidate.last.result
+            start = self._problem.scaled(before.x)
+            has_weights = self._takes_weights and len(before.weights[0])
+            weights = before.weights if has_weights else None
+        spent = self._spent
+        return self._build(
+            problem=problem,
+            method=candidate.method,
+            limits=limits,
+            seed=seed,
+            callbacks=[spent.counted_on(callback) for callback in self._callbacks],
+            weights=weights,
+            start=start,
+        )
+
+    def _make_trial(self, candidate: _Candidate, rung: int, share: float) -> None:
+        limits = self._spent.share_of(self._limits, share)
+        key = stream(self._seed, rung, TUNE).integers(2**63)
+        solver = self._solver(candidate, limits, int(key))
+        self._is_first = False
+        result = None
+        try:
+            result = solver.solve()
+        except EvaluationError as error:  # a bad setting, unless all of them do it
+            self._error = error
+        outcome = outcome_of(
+            candidate.settings, rung, result, solver.meter, self._penalty
+        )
+        self._outcomes.append(outcome)  # at once: Ctrl-C may come before or after
+        if result is None:
+            candidate.has_failed = True
+            return
+        candidate.last, candidate.method = outcome, result.method
+        if result.status in ENDS_ALL:
+            raise _StoppedError(result.status)
+
+    # --------------------------------------------------------------------- reporting
+
+    def _report(self, chosen: Outcome) -> TuningReport:
+        result = chosen.result
+        return TuningReport(
+            options={name: float(getattr(result.method, name)) for name in self._names},
+            chosen=self._outcomes.index(chosen),
+            trials=tuple(one.trial for one in self._outcomes),
+            penalty=self._penalty,
+            sampler=self._tuning.sampler,
+            x=np.array(result.x),
+            weights=result.weights if self._takes_weights else None,
+        )
+
+    def _joined(self, result: Result, report: TuningReport) -> Result:
+        return joined(result, report, self._outcomes, self._seed)
+
+    def _stopped(self, status: Status) -> Result:
+        """Return the best of all trials so far, as the result of a call cut short."""
+        known = [one for one in self._outcomes if one.result is not None]
+        best = min(known, key=lambda one: one.trial.merit)
+        whole = self._joined(best.result, self._report(best))
+        whole.status = status
+        whole.success = bool(whole.success and status.is_planned)
+        if status != best.result.status:
+            whole.message = f"{status.sentence} {whole.message}"
+        return whole
+
+
+class _StoppedError(Exception):
+    """A person or a callback ended the call in the middle of the trials."""
+
+    def __init__(self, status: Status) -> None:
+        self.status = status
+
+
+def _rank(candidate: _Candidate) -> tuple[float, float]:
+    """Return what settings are sorted by: merit, then the size of the step.
+
+    A step that is too large ends where it began, with the merit of the start; one that
+    is too small gets a little below it. So of equals the smaller is better.
+    """
+    return candidate.merit, candidate.settings.get("step_size", 0.0)
