@@ -879,6 +879,7 @@ def test_a_nonconvex_problem_is_solved_from_an_infeasible_start() -> None:
     assert result.fun == pytest.approx((1.0 - length) ** 2, abs=0.006)
 
 
+@pytest.mark.filterwarnings("ignore::dszog.StartWarning")
 def test_bounds_alone_are_kept_and_reached() -> None:
     low, high = np.array([-1.0, 0.25, -1.0]), np.array([0.5, 1.0, 1.0])
     target = np.array([2.0, -3.0, 0.3])
@@ -1098,6 +1099,7 @@ def test_a_start_far_from_the_linear_constraints_is_moved_to_them(
     assert "The start was moved" in result.message
 
 
+@pytest.mark.filterwarnings("ignore::dszog.StartWarning")
 def test_a_set_of_one_point_is_no_trouble() -> None:
     for name in FEASIBLE_METHODS:
         result = minimize(
@@ -1118,6 +1120,7 @@ def test_a_set_of_one_point_is_no_trouble() -> None:
 # ------------------------------------------------------------------------ ways to call
 
 
+@pytest.mark.filterwarnings("ignore::dszog.StartWarning")
 def test_the_ways_to_call_are_one_call() -> None:
     def fun(x: FloatArray) -> float:
         return float(np.sum((x - 1.0) ** 2))

@@ -176,6 +176,7 @@ def test_clip_moves_points_to_the_nearest_within_the_bounds() -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore::dszog.StartWarning")
 def test_every_point_that_is_evaluated_is_within_the_bounds() -> None:
     seen: list[FloatArray] = []
 
@@ -217,6 +218,7 @@ def test_every_point_that_is_evaluated_is_within_the_bounds() -> None:
     ],
     ids=["origin", "origin, moved", "given", "given, moved", "given, within"],
 )
+@pytest.mark.filterwarnings("ignore::dszog.StartWarning")
 def test_the_start_is_x0_or_the_origin_moved_into_the_bounds(
     x0: Any, bounds: Any, start: list[float]
 ) -> None:
@@ -292,6 +294,7 @@ def test_several_families_of_constraints_are_kept_in_their_order() -> None:
     assert problem.size.n_constraints == 6
 
 
+@pytest.mark.filterwarnings("ignore::dszog.StartWarning")
 def test_no_user_function_is_called_when_a_problem_is_made() -> None:
     def never(*_: Any) -> Any:
         raise AssertionError("called")
@@ -304,3 +307,16 @@ def test_no_user_function_is_called_when_a_problem_is_made() -> None:
         x0=[5, 5],
     )
     assert problem.size.has_jacobian
+
+
+def test_a_start_outside_the_bounds_is_moved_into_them_and_that_is_said() -> None:
+    def problem(**more: Any) -> Problem:
+        rules = Constraints.linear(np.eye(3), np.ones(3))
+        return Problem(lambda x: float(x @ x), rules, 3, bounds=[(1, 2)] * 3, **more)
+
+    with pytest.warns(dszog.StartWarning, match="2 of its 3 entries .* farthest by 4"):
+        moved = problem(x0=[1.0, 6.0, 0.5])
+    np.testing.assert_array_equal(moved.x0, [1.0, 2.0, 1.0])
+    with pytest.warns(dszog.StartWarning, match="1 of its 3 entries"):
+        moved.starting_at([1.0, 1.0, 0.0])
+    problem()  # the origin is nobody's choice

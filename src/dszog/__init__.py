@@ -18,6 +18,7 @@ from dszog.errors import (
     InputTypeError,
     MissingExtraError,
     PrecisionWarning,
+    StartWarning,
     SubproblemError,
 )
 from dszog.evaluators import EVALUATORS
@@ -80,6 +81,7 @@ __all__ = [
     "Reply",
     "Result",
     "Simulator",
+    "StartWarning",
     "Status",
     "SubproblemError",
     "TheoremConstants",

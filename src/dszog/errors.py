@@ -37,6 +37,10 @@ class PrecisionWarning(UserWarning):
     """Differences of values are too coarse to estimate gradients from."""
 
 
+class StartWarning(UserWarning):
+    """The start was moved into the bounds."""
+
+
 class MissingExtraError(DszogError, ImportError):
     """An optional dependency is needed and not installed."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -29,7 +30,7 @@ from dszog.constraints.scipy_forms import (
     is_scipy_form,
     learn_widths,
 )
-from dszog.errors import InputError, InputTypeError
+from dszog.errors import InputError, InputTypeError, StartWarning
 from dszog.query import ProblemSize
 from dszog.rows import Rows
 
@@ -265,7 +266,7 @@ class Problem:
                 f"Problem: `x0` has {len(start)} entries for {self.dim} variables. "
                 "Give one entry per variable."
             )
-        self.x0 = frozen_floats(np.clip(start, self.lower, self.upper))
+        self.x0 = _within(start, self.lower, self.upper, warns=x0 is not None)
         self.simulator = losses if isinstance(losses, Simulator) else None
         self.losses = _as_losses(losses)
         learn: Learn = learn_widths
@@ -306,7 +307,7 @@ class Problem:
                 "Give one entry per variable."
             )
         other = copy(self)
-        other.x0 = frozen_floats(np.clip(start, self.lower, self.upper))
+        other.x0 = _within(start, self.lower, self.upper)
         return other
 
     def __repr__(self) -> str:
@@ -355,6 +356,23 @@ class Problem:
             points * self.x_scale,
         )
         return frozen_floats(np.clip(there, self.lower, self.upper))
+
+
+def _within(
+    start: FloatArray, lower: FloatArray, upper: FloatArray, *, warns: bool = True
+) -> FloatArray:
+    """Return the start, moved into the bounds; say so if it was somebody's choice."""
+    inside = np.clip(start, lower, upper)
+    moves = np.abs(inside - start)
+    if warns and moves.any():
+        warnings.warn(
+            f"`x0` lies outside the bounds, so {np.count_nonzero(moves)} of its "
+            f"{len(start)} entries were moved into them, the farthest by "
+            f"{moves.max():.3g}. Give a start within the bounds.",
+            StartWarning,
+            stacklevel=3,
+        )
+    return frozen_floats(inside)
 
 
 def _check_scale(x_scale: Any, dim: int) -> FloatArray:

@@ -842,7 +842,7 @@ def test_a_count_below_one_is_refused(name: str, value: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["n_directions", *COUNTS])
-@pytest.mark.parametrize("value", [2.0, "2", True, np.array([2, 3])], ids=repr)
+@pytest.mark.parametrize("value", [2.5, "2", True, np.array([2, 3])], ids=repr)
 def test_a_count_that_is_not_whole_is_refused(name: str, value: Any) -> None:
     match = rf"^DSZOG: `{name}` must be a whole number, got .*. (Try 5|Pass an int)"
     with pytest.raises(InputTypeError, match=match):

@@ -28,7 +28,7 @@ from dszog._arrays import FloatArray, IntArray, freeze, frozen_floats
 from dszog._random import distinct_indices, lent_stream
 from dszog._validation import (
     check_choice,
-    check_count,
+    check_count_fields,
     check_flag,
     check_positive,
     check_seed,
@@ -205,16 +205,13 @@ class DSZOG:
         )
         for name in NUMBERS:  # kernels are compiled for each type: 30 would be another
             object.__setattr__(self, name, float(getattr(self, name)))
-        check_count(self, "n_directions", self.n_directions, advice="Try 5.")
-        for name in (
-            "loss_batch",
-            "constraint_batch",
-            "dual_batch",
-            "horizon",
-            "horizon_queries",
-        ):
-            if getattr(self, name) is not None:
-                check_count(self, name, getattr(self, name))
+        check_count_fields(self, "n_directions", advice="Try 5.")
+        check_count_fields(
+            self,
+            *("loss_batch", "constraint_batch", "dual_batch"),
+            *("horizon", "horizon_queries"),
+            optional=True,
+        )
         check_choice(self, "step_decay", self.step_decay, get_args(StepDecay))
         check_choice(self, "directions", self.directions, DIRECTIONS)
         check_choice(self, "dual_estimate", self.dual_estimate, get_args(DualEstimate))
