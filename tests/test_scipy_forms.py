@@ -594,14 +594,15 @@ def test_a_fixed_variable_stays_where_it_is() -> None:
 
 def test_a_start_outside_the_bounds_is_moved_into_them() -> None:
     points = Points()
-    dszog.minimize(
-        points.fun,
-        [9.0, -9.0, 0.0],
-        points.constraints(),
-        bounds=Bounds(-1.0, 1.0),
-        max_iterations=3,
-        seed=0,
-    )
+    with pytest.warns(dszog.StartWarning, match=r"2 of its 3 entries .* by 8\."):
+        dszog.minimize(
+            points.fun,
+            [9.0, -9.0, 0.0],
+            points.constraints(),
+            bounds=Bounds(-1.0, 1.0),
+            max_iterations=3,
+            seed=0,
+        )
     assert np.abs(np.array(points.seen)).max() <= 1.0
     np.testing.assert_array_equal(points.seen[0], [1.0, -1.0, 0.0])
 

@@ -363,7 +363,7 @@ def _within(
 ) -> FloatArray:
     """Return the start, moved into the bounds; say so if it was somebody's choice."""
     inside = np.clip(start, lower, upper)
-    moves = np.abs(inside - start)
+    moves = np.abs(inside - start) * (lower < upper)  # a fixed variable has no choice
     if warns and moves.any():
         warnings.warn(
             f"`x0` lies outside the bounds, so {np.count_nonzero(moves)} of its "

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import signal
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -249,21 +250,25 @@ def _nomad(budget: Budget, seed: int) -> None:
 
     start = budget.case.start
     n_evaluations = max(budget.queries // budget.case.n_constraints, 1)
-    PyNomad.optimize(
-        black_box,
-        start.tolist(),
-        (start - REACH).tolist(),
-        (start + REACH).tolist(),
-        [
-            "BB_OUTPUT_TYPE OBJ PB",
-            f"MAX_BB_EVAL {n_evaluations}",
-            f"MAX_TIME {int(budget.seconds) + 1}",
-            f"DIMENSION {len(start)}",
-            f"SEED {seed}",
-            "DISPLAY_DEGREE 0",
-            *(MANY_VARIABLES if len(start) > 20 else ()),
-        ],
-    )
+    pressed = signal.getsignal(signal.SIGINT)
+    try:
+        PyNomad.optimize(
+            black_box,
+            start.tolist(),
+            (start - REACH).tolist(),
+            (start + REACH).tolist(),
+            [
+                "BB_OUTPUT_TYPE OBJ PB",
+                f"MAX_BB_EVAL {n_evaluations}",
+                f"MAX_TIME {int(budget.seconds) + 1}",
+                f"DIMENSION {len(start)}",
+                f"SEED {seed}",
+                "DISPLAY_DEGREE 0",
+                *(MANY_VARIABLES if len(start) > 20 else ()),
+            ],
+        )
+    finally:  # it takes Ctrl-C for itself and keeps it
+        signal.signal(signal.SIGINT, pressed)
 
 
 def _optuna(budget: Budget, seed: int) -> None:

@@ -48,8 +48,8 @@ MUTANTS: list[Mutant] = [
         "evaluators/base.py",
         "contracts/test_evaluators.py",
         (
-            "if finite:\n            return spread_out",
-            "if True:\n            return spread_out",
+            "if is_known:",
+            "if True:",
             "test_a_value_that_is_not_finite_is_named_with_its_index",
         ),
         (
@@ -61,8 +61,8 @@ MUTANTS: list[Mutant] = [
             "test_another_shape_is_refused_with_both_shapes",
         ),
         (
-            'copied = freeze(np.array(values, order="C"))',
-            "copied = values",
+            'freeze(np.array(table, order="C"))',
+            "table",
             "test_functions_that_return_one_buffer_again_and_again_do_not_mix_replies",
         ),
         (
@@ -75,8 +75,8 @@ MUTANTS: list[Mutant] = [
         "evaluators/base.py",
         "test_failures.py",
         (
-            "except (Exception, SystemExit) as error:",
-            "except Exception as error:",
+            "(self._points, indices)\n        except (Exception, SystemExit) as error:",
+            "(self._points, indices)\n        except Exception as error:",
             "test_a_system_exit_of_user_code_does_not_end_the_program",
         ),
         (
