@@ -31,8 +31,8 @@ from dszog.certificate import (
 from dszog.checker import Checker, certificate_merit, plan_check
 from dszog.constraints import Summary
 from dszog.evaluators import Serial
+from dszog.meter import Meter
 from dszog.query import NO_INDICES, Calls, cost
-from dszog.run import Meter
 from dszog.verdict import advice, is_success
 
 NOBODY = np.empty(0, dtype=np.int64)

@@ -27,7 +27,8 @@ HELPERS |= {"kernels"}
 PARTS = {"gradients", "penalties", "distribution", "subproblems"}
 BELOW_RUN = HELPERS | PARTS | {"query", "sampling", "methods", "certificate"}
 BELOW_RUN |= {"stationarity", "failures"}
-BELOW_DOORS = BELOW_RUN | {"run", "io", "constraints", "problem", "evaluators"}
+RUNNING = {"history", "meter", "run"}
+BELOW_DOORS = BELOW_RUN | RUNNING | {"io", "constraints", "problem", "evaluators"}
 BELOW_DOORS |= {"readers", "checkpoint"}
 CHECKING = {"checker", "verdict"}
 SAVING = {"fingerprint", "sizing", "stage", "snapshot"}
@@ -53,7 +54,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stationarity": HELPERS | PARTS | {"query"},
     "certificate": HELPERS | PARTS | {"query", "sampling", "stationarity"},
     "failures": HELPERS | {"query"},
-    "run": BELOW_RUN,
+    "history": HELPERS,
+    "meter": BELOW_RUN,
+    "run": BELOW_RUN | {"history", "meter"},
     "io": BELOW_RUN | {"checkpoint", "fingerprint"},
     "calls": HELPERS,
     "rows": HELPERS,
@@ -61,8 +64,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "problem": HELPERS | {"query", "calls", "constraints", "rows"},
     "evaluators": HELPERS | {"query", "calls", "constraints", "problem"},
     # The front doors, and what only they are built of.
-    "progress": HELPERS | {"run"},
-    "callbacks": HELPERS | {"run"},
+    "progress": HELPERS | RUNNING,
+    "callbacks": HELPERS | RUNNING,
     "plot": HELPERS | {"certificate"},
     "result": HELPERS | {"verdict", "plot"},
     "checker": BELOW_DOORS,
@@ -73,7 +76,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "feasible_set": BELOW_RUN | {"constraints", "problem"},
     "checkpoint": BELOW_RUN,
     "fingerprint": HELPERS | {"checkpoint", "problem"},
-    "stage": {"run"},
+    "stage": RUNNING,
     "sizing": HELPERS | {"checkpoint", "constraints", "fingerprint", "snapshot"},
     "snapshot": BELOW_DOORS | SAVING | {"accounting"},
     "solver": BELOW_DOORS | CHECKING | SAVING | {"accounting", "result"},

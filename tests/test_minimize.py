@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, OptimizeResult
 
-import dszog.run as run_module
+import dszog.meter as meter_module
 from dszog import (
     DSZOG,
     Constraints,
@@ -31,7 +31,7 @@ from dszog import (
     minimize,
 )
 from dszog._arrays import FloatArray, IntArray
-from dszog.run import Callback
+from dszog.history import Callback
 from tests.contracts.helpers import (
     FEASIBLE_METHODS,
     PROBLEMS,
@@ -211,7 +211,7 @@ class Clock:
         self._tally = tally
         self._each = each
         monkeypatch.setattr(
-            run_module, "time", SimpleNamespace(perf_counter=lambda: self.now)
+            meter_module, "time", SimpleNamespace(perf_counter=lambda: self.now)
         )
 
     @property

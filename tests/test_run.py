@@ -10,12 +10,14 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
-import dszog.run as run_module
+import dszog.meter as meter_module
 from dszog import DszogError, Progress, Status
 from dszog._arrays import FloatArray, IntArray
+from dszog.history import History
+from dszog.meter import Limits, Meter
 from dszog.methods import Info, State
 from dszog.query import NO_INDICES, ProblemSize, Query, Reply, cost
-from dszog.run import History, Limits, Meter, Outcome, run
+from dszog.run import Outcome, run
 
 SIZE = ProblemSize(
     dim=1,
@@ -110,7 +112,7 @@ def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> Box:
     """A box that alone moves the clock of the loop."""
     box = Box()
     clock = SimpleNamespace(perf_counter=lambda: box.now)
-    monkeypatch.setattr(run_module, "time", clock)
+    monkeypatch.setattr(meter_module, "time", clock)
     return box
 
 

@@ -22,6 +22,7 @@ from dszog.errors import (
     SubproblemError,
 )
 from dszog.evaluators import EVALUATORS
+from dszog.history import Progress
 from dszog.io import load_state, save_state
 from dszog.methods import (
     DSZOG,
@@ -40,7 +41,6 @@ from dszog.minimize import minimize
 from dszog.problem import Losses, Problem
 from dszog.query import ProblemSize, Query, Reply
 from dszog.result import Result
-from dszog.run import Progress
 from dszog.status import Status
 from dszog.tune import tune
 from dszog.tuning import Trial, Tuning, TuningReport

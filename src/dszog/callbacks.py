@@ -16,7 +16,7 @@ from typing import Any, Self
 from dszog._log import LOGGER
 from dszog._validation import check_count, printable
 from dszog.errors import MissingExtraError
-from dszog.run import Progress
+from dszog.history import Progress
 
 __all__ = ["MLflow", "TensorBoard"]
 

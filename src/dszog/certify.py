@@ -22,9 +22,9 @@ from dszog.checker import Checker, heaviest_first
 from dszog.errors import DszogError, InputError, InputTypeError
 from dszog.evaluators import check_evaluator, open_evaluator
 from dszog.failures import FailureHandler
+from dszog.meter import Meter
 from dszog.problem import Problem
 from dszog.query import NO_INDICES
-from dszog.run import Meter
 
 ALL_UP_TO = 10**7  # constraints that are all looked at if no number of queries is given
 SAMPLE = 10**6

@@ -21,10 +21,10 @@ from dszog.certificate import (
     unchecked,
 )
 from dszog.errors import OutOfTimeError
+from dszog.meter import Meter
 from dszog.penalties import merit
 from dszog.problem import Problem
 from dszog.query import NO_INDICES, Query, Reply
-from dszog.run import Meter
 from dszog.stationarity import stationarity, stationarity_cost
 
 N_SUSPECTS = 1000  # touched constraints in a sampled check, those of largest weight

@@ -46,11 +46,12 @@ from dszog.failures import POLICIES, Policy
 from dszog.feasible_set import check_policy, with_feasible_set
 from dszog.fingerprint import fingerprint, surroundings
 from dszog.hints import about_argument, about_method, about_option
+from dszog.history import Callback, Progress
+from dszog.meter import Limits
 from dszog.methods import METHODS, Method
 from dszog.problem import Asking, Losses, Problem
 from dszog.progress import line, show_progress
 from dszog.result import Result
-from dszog.run import Callback, Limits, Progress
 from dszog.sizing import Sizing
 from dszog.snapshot import Contract, saved_seed
 from dszog.solver import OnInterrupt, Solver

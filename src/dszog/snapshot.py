@@ -20,9 +20,11 @@ from dszog.errors import (
     OtherRunError,
 )
 from dszog.fingerprint import differences
+from dszog.history import History
+from dszog.meter import Limits, Meter
 from dszog.methods import State
 from dszog.query import ProblemSize, Query, Reply
-from dszog.run import History, Limits, Meter, Position
+from dszog.run import Position
 from dszog.stage import Stage
 
 PARTS = {

@@ -25,9 +25,11 @@ from dszog.errors import (
 )
 from dszog.evaluators import Evaluator
 from dszog.failures import FailureHandler, Policy
+from dszog.history import Callback, History
+from dszog.meter import Limits, Meter
 from dszog.problem import Problem
 from dszog.result import Result
-from dszog.run import Callback, History, Limits, Meter, Outcome, Position, advance
+from dszog.run import Outcome, Position, advance
 from dszog.snapshot import Contract, load_run, run_content
 from dszog.stage import Stage
 from dszog.status import Status

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dszog.run import Limits, Position
+from dszog.meter import Limits
+from dszog.run import Position
 
 
 @dataclass(kw_only=True)

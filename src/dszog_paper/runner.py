@@ -14,7 +14,9 @@ from dszog._arrays import FloatArray
 from dszog.accounting import Ledger
 from dszog.evaluators import EVALUATORS
 from dszog.feasible_set import with_feasible_set
-from dszog.run import Limits, Meter, Progress, run
+from dszog.history import Progress
+from dszog.meter import Limits, Meter
+from dszog.run import run
 from dszog_paper.data import GENERATED, generate, load, paper_split, stand_in
 from dszog_paper.data.samples import Samples
 from dszog_paper.data.splits import Split

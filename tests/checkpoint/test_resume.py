@@ -268,8 +268,8 @@ def test_time_of_earlier_processes_counts(tmp_path: Path) -> None:
         def long_ago(self: Any, saved: dict[str, Any]) -> None:
             restore(self, saved | {"elapsed": 2000.0})
 
-        restore = dszog.run.Meter.restore
-        patch.setattr(dszog.run.Meter, "restore", long_ago)
+        restore = dszog.meter.Meter.restore
+        patch.setattr(dszog.meter.Meter, "restore", long_ago)
         result = two.run(tmp_path / "run", max_time=1000.0)
     assert result.status == dszog.Status.MAX_TIME
 

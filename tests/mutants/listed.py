@@ -155,12 +155,16 @@ MUTANTS: list[Mutant] = [
     ),
     # ------------------------------------------------------------ budgets and the loop
     *_group(
-        "run.py",
+        "meter.py",
         "test_run.py",
         (
             *never("not self.affords(charged.total)"),
             "test_the_meter_refuses_what_would_exceed_the_budget_and_calls_nothing",
         ),
+    ),
+    *_group(
+        "run.py",
+        "test_run.py",
         (
             "meter.n_charged + charged.total > end.queries",
             "meter.n_queries > end.queries",
@@ -183,7 +187,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "run.py",
+        "meter.py",
         "checkpoint/test_resume.py",
         (
             "self.n_charged + self.n_lost + n_queries <=",
@@ -200,10 +204,14 @@ MUTANTS: list[Mutant] = [
             "if self._tape is not None:",
             "test_a_function_that_failed_is_asked_again_once_it_is_mended",
         ),
+    ),
+    *_group(
+        "run.py",
+        "test_failures.py",
         (
             "MAX_REJECTED = 5 ",
             "MAX_REJECTED = 10**9 ",
-            "../test_failures.py::test_five_steps_taken_back_in_a_row_are_the_last",
+            "test_five_steps_taken_back_in_a_row_are_the_last",
         ),
     ),
     *_group(

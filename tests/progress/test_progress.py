@@ -12,9 +12,10 @@ import pytest
 
 import dszog
 from dszog._arrays import FloatArray, IntArray
+from dszog.history import Progress
+from dszog.meter import Limits
 from dszog.progress import line, lines, notebook, share_done, show_progress
 from dszog.progress.summary import Window, time_left
-from dszog.run import Limits, Progress
 from dszog.status import Status
 
 

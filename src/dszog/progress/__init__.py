@@ -7,10 +7,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from dszog.history import Callback
+from dszog.meter import Limits
 from dszog.progress.lines import Lines
 from dszog.progress.notebook import NotebookBar, is_notebook
 from dszog.progress.summary import line, share_done
-from dszog.run import Callback, Limits
 
 __all__ = ["line", "share_done", "show_progress"]
 

@@ -7,8 +7,9 @@ import sys
 import time
 from typing import Any
 
+from dszog.history import Progress
+from dszog.meter import Limits
 from dszog.progress.summary import Window, line, share_at_end, share_done, time_left
-from dszog.run import Limits, Progress
 
 LINE_EVERY = 5.0  # seconds
 

@@ -7,8 +7,9 @@ import time
 from html import escape
 from typing import Any
 
+from dszog.history import Progress
+from dszog.meter import Limits
 from dszog.progress.summary import Window, line, share_at_end, share_done, time_left
-from dszog.run import Limits, Progress
 
 SHOW_EVERY = 0.5  # seconds: each update is a message to the browser
 

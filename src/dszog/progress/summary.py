@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dszog.run import Limits, Progress
+from dszog.history import Progress
+from dszog.meter import Limits
 from dszog.status import Status
 
 BUDGET_USED = (Status.MAX_ITERATIONS, Status.MAX_QUERIES, Status.MAX_TIME)

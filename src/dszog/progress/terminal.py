@@ -13,6 +13,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from dszog.history import Callback, Progress
+from dszog.meter import Limits
 from dszog.progress.summary import (
     BUDGET_USED,
     Window,
@@ -21,7 +23,6 @@ from dszog.progress.summary import (
     share_done,
     time_left,
 )
-from dszog.run import Callback, Limits, Progress
 
 BAR_EVERY = 0.1  # seconds between looks at what to draw
 REDRAWN = 8  # times a second at the most

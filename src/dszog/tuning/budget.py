@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dszog._arrays import FloatArray
-from dszog.run import Callback, Limits, Meter, Progress
+from dszog.history import Callback, Progress
+from dszog.meter import Limits, Meter
 
 LEAST_TIME = 1e-3  # seconds: a trial that begins late still gets that
 

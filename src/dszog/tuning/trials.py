@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dszog.failures import FailureReport
+from dszog.meter import Meter
 from dszog.penalties import merit
 from dszog.result import Result
-from dszog.run import Meter
 from dszog.status import Status
 from dszog.tuning.budget import Spent
 

@@ -13,9 +13,10 @@ import numpy as np
 from dszog._arrays import FloatArray, IntArray
 from dszog._random import stream
 from dszog.errors import EvaluationError
+from dszog.history import Callback
+from dszog.meter import Limits
 from dszog.problem import Problem
 from dszog.result import Result
-from dszog.run import Callback, Limits
 from dszog.solver import MERIT_PENALTY, Solver
 from dszog.status import Status
 from dszog.tuning import tpe
