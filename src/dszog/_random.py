@@ -20,7 +20,7 @@ CHECK = 1
 EXACT = 2**53
 """A random float is a multiple of the inverse of this."""
 SPARE = 8
-"""Numbers drawn beyond those needed, to replace repeats; on average half a one is."""
+"""Uniform numbers drawn at the least beyond those needed."""
 
 
 def stream(seed: int, iteration: int, purpose: int = STEP) -> np.random.Generator:
@@ -95,15 +95,28 @@ def distinct_indices(rng: np.random.Generator, n: int, size: int) -> IntArray:
     >>> distinct_indices(stream(0, 0), 3, 3)
     array([0, 1, 2])
     """
-    if not size**2 <= n <= EXACT:  # repeats would be many
+    n_numbers = numbers_needed(n, size)
+    if n_numbers < 0:
         drawn: IntArray = rng.choice(n, size=size, replace=False, shuffle=False)
         drawn.sort()
         return freeze(drawn)
-    uniforms, kernels = rng.random(size + SPARE), draws()
+    uniforms, kernels = rng.random(n_numbers), draws()
     drawn = np.empty(size, dtype=np.int64)
     if kernels is None or not kernels.distinct_indices(uniforms, n, drawn):
         drawn = _draw_plainly(rng, n, size, uniforms)
     return freeze(drawn)
+
+
+def numbers_needed(n: int, size: int) -> int:
+    """Return how many uniform numbers nearly always hold `size` different indices.
+
+    Some to spare, as about ``size**2 / (2 * n)`` are repeats; -1 where most would be.
+    """
+    if size == n:
+        return 0
+    if 2 * size > n or n > EXACT:
+        return -1
+    return size + SPARE + 2 * size * size // n
 
 
 def _draw_plainly(
@@ -114,6 +127,8 @@ def _draw_plainly(
     The 53 random bits of a float are an integer; one beyond the last full multiple of n
     is left out, so that the rest of the division is uniform.
     """
+    if size == n:
+        return np.arange(n)
     while True:
         bits = (uniforms * EXACT).astype(np.int64)
         indices = bits[bits < EXACT - EXACT % n] % n

@@ -22,10 +22,10 @@ from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog._random import (
     CHECK,
     EXACT,
-    SPARE,
     _draw_plainly,
     distinct_indices,
     lent_stream,
+    numbers_needed,
     stream,
 )
 from dszog.distribution import DualStep, SparseDistribution
@@ -209,15 +209,17 @@ def some_weights(rng: np.random.Generator, m: int, rest: float) -> Any:
 
 @given(
     seed=seeds,
-    n_losses=st.sampled_from([1, 81, 10**6]),
-    n_constraints=st.sampled_from([1, 101, 10**5, 10**12]),
-    batches=st.tuples(*[st.integers(1, 10)] * 3),
+    n_losses=st.sampled_from([1, 2, 81]),
+    whole=st.booleans(),
+    n_constraints=st.sampled_from([1, 30, 101, 10**5, 10**12]),
+    batches=st.tuples(*[st.integers(1, 40)] * 3),
     rest=st.sampled_from([0.0, 1e-3, 0.6]),
     directions=st.sampled_from(DIRECTIONS),
 )
 def test_all_that_is_drawn_is_the_same_to_the_bit(
     seed: int,
     n_losses: int,
+    whole: bool,
     n_constraints: int,
     batches: tuple[int, int, int],
     rest: float,
@@ -226,9 +228,9 @@ def test_all_that_is_drawn_is_the_same_to_the_bit(
     rng = np.random.default_rng(seed)
     size = unbounded(4, n_losses, n_constraints)
     method = dszog.DSZOG(
-        loss_batch=min(batches[0], int(n_losses**0.5)),
+        loss_batch=n_losses if whole else min(batches[0], max(n_losses // 2, 1)),
         constraint_batch=batches[1],
-        dual_batch=min(batches[2], int(n_constraints**0.5)),
+        dual_batch=min(batches[2], max(n_constraints // 2, 1)),
         directions=directions,
     )
     weights = some_weights(rng, n_constraints, rest)
@@ -255,8 +257,8 @@ def test_all_that_is_drawn_is_the_same_to_the_bit(
         ({"antithetic": True}, unbounded(3, 100, 100)),
         ({"distribution": "dense"}, unbounded(3, 100, 100)),
         ({"distribution": "uniform"}, unbounded(3, 100, 100)),
-        ({"loss_batch": 11}, unbounded(3, 100, 100)),
-        ({"dual_batch": 11}, unbounded(3, 100, 100)),
+        ({"loss_batch": 51}, unbounded(3, 100, 100)),
+        ({"dual_batch": 51}, unbounded(3, 100, 100)),
         ({}, replace(unbounded(3, 100, 100), upper=np.ones(3))),
         ({}, replace(unbounded(3, 100, 100), has_gradient=True)),
         ({}, replace(unbounded(3, 100, 100), calls=Calls.of_width(2, 100))),
@@ -393,11 +395,11 @@ def test_violations_are_counted_alike(values: list[float]) -> None:
     share=st.floats(0, 1),
 )
 def test_compiled_draws_are_the_plain_ones(seed: int, n: int, share: float) -> None:
-    size = max(int(share * min(n**0.5, 150)), 1)
+    size = max(int(share * min(n, 150)), 1)
     compiled = distinct_indices(stream(seed, 0), n, size)
     rng = stream(seed, 0)
-    if size**2 <= n:
-        plain = _draw_plainly(rng, n, size, rng.random(size + SPARE))
+    if (n_numbers := numbers_needed(n, size)) >= 0:
+        plain = _draw_plainly(rng, n, size, rng.random(n_numbers))
         np.testing.assert_array_equal(compiled, plain)
     assert (np.diff(compiled) > 0).all()
     assert len(compiled) == size

@@ -16,11 +16,12 @@ from dszog.kernels._compile import compiled
 @compiled
 def draws(
     uniforms: FloatArray,
+    numbers_for_losses: int,
+    numbers_for_duals: int,
     loss_batch: int,
     dual_batch: int,
     n_losses: int,
     n_constraints: int,
-    n_spare: int,
     touched: IntArray,
     weights: FloatArray,
     rest: float,
@@ -50,8 +51,8 @@ def draws(
         for d in range(len(x)):
             steps[k, d] = radius * steps[k, d]
             points[k + 1, d] = x[d] + steps[k, d]
-    first = len(losses) + n_spare
-    last = first + len(duals) + n_spare
+    first = numbers_for_losses
+    last = first + numbers_for_duals
     if not distinct_indices(uniforms[:first], n_losses, losses):
         return -1, 0
     if not distinct_indices(uniforms[first:last], n_constraints, duals):
@@ -84,6 +85,10 @@ def distinct_indices(
     nothing to do.
     """
     size, exact = len(drawn), 2**53
+    if size == n:
+        for i in range(n):
+            drawn[i] = i
+        return True
     beyond, per_index = exact - exact % n, size / n
     indices = np.empty(size, dtype=np.int64)
     ends = np.zeros(size + 1, dtype=np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 
 from dszog import kernels
 from dszog._arrays import FloatArray, freeze, frozen_floats
-from dszog._random import EXACT, SPARE, lent_stream
+from dszog._random import lent_stream, numbers_needed
 from dszog.distribution import Distribution, SparseDistribution
 from dszog.distribution.sparse import MERGE_GRADIENT, MERGE_WEIGHT
 from dszog.gradients import draw_directions
@@ -47,26 +47,26 @@ def ask(method: DSZOG, state: DSZOGState) -> tuple[Query, ...] | None:
     ):
         return None
     n_losses, n_drawn, n_duals = method.batches(size)
-    if not (
-        n_losses**2 <= size.n_losses <= EXACT
-        and n_duals**2 <= size.n_constraints <= EXACT
-    ):  # repeats would be many
+    for_losses = numbers_needed(size.n_losses, n_losses)
+    for_duals = numbers_needed(size.n_constraints, n_duals)
+    if for_losses < 0 or for_duals < 0:
         return None
     rng = lent_stream(state.seed, state.iteration)
     steps = draw_directions(
         rng, method.directions, method.directions_of(size), size.dim
     )
-    uniforms = rng.random(n_losses + n_duals + n_drawn + 2 * SPARE)
+    uniforms = rng.random(for_losses + for_duals + n_drawn)
     points = np.empty((len(steps) + 1, size.dim))
     # Losses, duals, and constraints with what is known of repeats among them.
     drawn = np.empty(n_losses + n_duals + 3 * n_drawn, np.int64)
     n_touched, n_kept = compiled.draws(
         uniforms,
+        for_losses,
+        for_duals,
         n_losses,
         n_duals,
         size.n_losses,
         size.n_constraints,
-        SPARE,
         distribution.indices,
         distribution.weights,
         distribution.n_background * distribution.background_weight,
