@@ -136,3 +136,20 @@ def _draw_plainly(
         if len(firsts) >= size:
             return np.sort(indices[np.sort(firsts)[:size]])
         uniforms = np.concatenate([uniforms, rng.random(size)])
+
+
+def random_indices(rng: np.random.Generator, n: int, size: int) -> IntArray:
+    """Draw `size` indices uniformly from ``range(n)``, with repeats.
+
+    What ``rng.integers`` does, but from `size` uniform numbers, as long as none of them
+    stands for no index: who knows them knows the draw.
+    """
+    if n > EXACT:
+        return rng.integers(n, size=size)
+    bits = (rng.random(size) * EXACT).astype(np.int64)
+    beyond = bits >= EXACT - EXACT % n
+    while np.logical_or.reduce(beyond):
+        bits[beyond] = rng.random(int(np.count_nonzero(beyond))) * EXACT
+        beyond = bits >= EXACT - EXACT % n
+    indices: IntArray = bits % n
+    return indices

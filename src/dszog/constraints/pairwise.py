@@ -77,7 +77,8 @@ class PairwiseConstraints(Constraints):
             )
             return table
         values: FloatArray = points @ self._differences(indices).T
-        return values + self._margin
+        values += self._margin
+        return values
 
     def _gradients(self, point: FloatArray, indices: IntArray) -> FloatArray:
         return self._differences(indices)

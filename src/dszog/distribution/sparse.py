@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray, freeze, frozen_floats, frozen_ints
+from dszog._random import random_indices
 from dszog.distribution.base import DualStep, inverse_draws
 from dszog.distribution.projection import project_with_background
 from dszog.kernels import steps
@@ -264,28 +265,22 @@ class SparseDistribution:
         """Draw constraints with probabilities :math:`p`, with repeats, ascending."""
         rest = self.n_background * self.background_weight
         places = inverse_draws(rng, self.weights, rest, size)
-        if places[-1] < len(self.indices):  # places ascend, and so do the indices
+        if rest == 0.0:  # places ascend, and so do the indices
             return freeze(self.indices.take(places))
+        ranks = random_indices(rng, self.n_background, size)
         n_touched = int(np.searchsorted(places, len(self.indices)))
-        places[:n_touched] = self.indices[places[:n_touched]]
-        return self.with_background(rng, places, n_touched)
-
-    def with_background(
-        self, rng: np.random.Generator, drawn: IntArray, n_touched: int
-    ) -> IntArray:
-        """Return the draw with constraints of the background after the touched ones."""
         drawn = np.concatenate(
-            [drawn[:n_touched], self._background_draws(rng, len(drawn) - n_touched)]
+            [self.indices[places[:n_touched]], self._background(ranks[n_touched:])]
         )
         drawn.sort()
         return freeze(drawn)
 
-    def _background_draws(self, rng: np.random.Generator, size: int) -> IntArray:
-        rank = rng.integers(self.n_background, size=size)
+    def _background(self, ranks: IntArray) -> IntArray:
+        """Return the constraints of these ranks among those of the background."""
         # indices[i] - i background constraints lie below the i-th touched one.
         below = self.indices - np.arange(len(self.indices))
-        drawn: IntArray = rank + np.searchsorted(below, rank, side="right")
-        return drawn
+        found: IntArray = ranks + np.searchsorted(below, ranks, side="right")
+        return found
 
     def touched(self) -> tuple[IntArray, FloatArray]:
         """Return the constraints that have a weight of their own, and the weights."""

@@ -30,14 +30,13 @@ def draws(
     steps: FloatArray,
     points: FloatArray,
     drawn: IntArray,
-) -> tuple[int, int]:  # pragma: no cover  (compiled)
+) -> int:  # pragma: no cover  (compiled)
     """Draw all that an iteration of DSZOG looks at (Alg. 1, lines 9 to 11).
 
     `steps` come in as directions. To `drawn` go losses, constraints for the weights to
     learn from, and constraints drawn from the weights; then, of equal length, those of
-    the last that differ, and where in this list each of them is. Returned are how many
-    were drawn from the touched ones, which are the first, and how many differ; -1 where
-    the plain form has to do it.
+    the last that differ, and where in this list each of them is. Returned is how many
+    differ; -1 where the plain form has to do it all.
     """
     n_drawn = (len(drawn) - loss_batch - dual_batch) // 3
     losses = drawn[:loss_batch]
@@ -54,24 +53,75 @@ def draws(
     first = numbers_for_losses
     last = first + numbers_for_duals
     if not distinct_indices(uniforms[:first], n_losses, losses):
-        return -1, 0
+        return -1
     if not distinct_indices(uniforms[first:last], n_constraints, duals):
-        return -1, 0
-    ordered = np.empty(len(constraints))
-    _sort(uniforms[last:], ordered)
-    if not places(weights, rest, ordered, constraints):
-        return -1, 0
-    n_touched, n_kept = 0, 0
-    for i in range(len(constraints)):
-        if constraints[i] == len(touched):  # and so are all that follow
-            break
-        index = touched[constraints[i]]
-        if i == 0 or index > constraints[i - 1]:
-            kept[n_kept] = index
+        return -1
+    numbers, ranks = uniforms[last : last + n_drawn], uniforms[last + n_drawn :]
+    if not _weighted(
+        numbers, ranks, n_constraints, touched, weights, rest, constraints
+    ):
+        return -1
+    n_kept = 0
+    for i in range(n_drawn):
+        if i == 0 or constraints[i] > constraints[i - 1]:
+            kept[n_kept] = constraints[i]
             n_kept += 1
-        constraints[i], repeats[i] = index, n_kept - 1
+        repeats[i] = n_kept - 1
+    return n_kept
+
+
+@compiled
+def _weighted(
+    numbers: FloatArray,
+    ranks: FloatArray,
+    n_constraints: int,
+    touched: IntArray,
+    weights: FloatArray,
+    rest: float,
+    drawn: IntArray,
+) -> bool:  # pragma: no cover  (compiled)
+    """Draw constraints with repeats from the weights, ascending.
+
+    A number says which touched one, or the background, and then a rank which of that.
+    False where weights are no weights, or a rank stands for none.
+    """
+    size, exact, n_background = len(drawn), 2**53, n_constraints - len(touched)
+    ordered = np.empty(size)
+    _sort(numbers, ordered)
+    if not places(weights, rest, ordered, drawn):
+        return False
+    n_touched = 0
+    while n_touched < size and drawn[n_touched] < len(touched):
+        drawn[n_touched] = touched[drawn[n_touched]]
         n_touched += 1
-    return n_touched, n_kept
+    if n_touched == size:
+        return True
+    background = np.empty(size - n_touched, dtype=np.int64)
+    for i in range(n_touched, size):
+        bits = np.int64(ranks[i] * exact)
+        if bits >= exact - exact % n_background:
+            return False
+        rank, low, high = bits % n_background, 0, len(touched)
+        while low < high:  # touched[t] - t background constraints lie below touched[t]
+            middle = (low + high) // 2
+            if touched[middle] - middle <= rank:
+                low = middle + 1
+            else:
+                high = middle
+        background[i - n_touched] = rank + low
+    in_order = np.empty(len(background), dtype=np.int64)
+    _sort_indices(background, len(background), n_constraints, in_order)
+    left = len(in_order) - 1
+    for place in range(size - 1, -1, -1):  # merge, the largest first
+        if left < 0:
+            break
+        if n_touched > 0 and drawn[n_touched - 1] > in_order[left]:
+            n_touched -= 1
+            drawn[place] = drawn[n_touched]
+        else:
+            drawn[place] = in_order[left]
+            left -= 1
+    return True
 
 
 @compiled
@@ -80,67 +130,76 @@ def distinct_indices(
 ) -> bool:  # pragma: no cover  (compiled)
     """Find the first different indices below `n` that uniform numbers stand for.
 
-    As many as there is room for, ascending; False if the numbers do not suffice. They
-    are spread evenly: each goes into its bucket, and the insertion sort finds next to
-    nothing to do.
+    As many as there is room for, ascending; False if the numbers do not suffice.
     """
     size, exact = len(drawn), 2**53
     if size == n:
         for i in range(n):
             drawn[i] = i
         return True
-    beyond, per_index = exact - exact % n, size / n
+    beyond, n_drawn = exact - exact % n, 0
     indices = np.empty(size, dtype=np.int64)
-    ends = np.zeros(size + 1, dtype=np.int64)
-    n_drawn = 0
     for i in range(size):
         bits = np.int64(uniforms[i] * exact)
         if bits < beyond:
             indices[n_drawn] = bits % n
-            ends[np.int64(indices[n_drawn] * per_index)] += 1
             n_drawn += 1
+    _sort_indices(indices, n_drawn, n, drawn)
+    n_kept = min(n_drawn, 1)
+    for i in range(1, n_drawn):
+        if drawn[i] > drawn[n_kept - 1]:
+            drawn[n_kept] = drawn[i]
+            n_kept += 1
+    for i in range(size, len(uniforms)):
+        if n_kept == size:
+            break
+        bits = np.int64(uniforms[i] * exact)
+        index, place = bits % n, n_kept
+        while place > 0 and drawn[place - 1] > index:
+            place -= 1
+        if bits >= beyond or (place > 0 and drawn[place - 1] == index):
+            continue
+        for later in range(n_kept, place, -1):
+            drawn[later] = drawn[later - 1]
+        drawn[place] = index
+        n_kept += 1
+    return n_kept == size
+
+
+@compiled
+def _sort_indices(
+    indices: IntArray, size: int, n: int, ordered: IntArray
+) -> None:  # pragma: no cover  (compiled)
+    """Sort indices that are spread evenly below `n`.
+
+    Each goes into its bucket, and the insertion sort finds next to nothing to do.
+    """
+    per_index = size / n
+    ends = np.zeros(size + 1, dtype=np.int64)
+    for i in range(size):
+        ends[np.int64(indices[i] * per_index)] += 1
     n_before = 0
     for bucket in range(size + 1):
         n_in_it = ends[bucket]
         ends[bucket] = n_before
         n_before += n_in_it
-    for i in range(n_drawn):
+    for i in range(size):
         own = np.int64(indices[i] * per_index)
-        drawn[ends[own]] = indices[i]
+        ordered[ends[own]] = indices[i]
         ends[own] += 1
-    n_kept = 0
-    for i in range(n_drawn):
-        n_kept += _insert(drawn, n_kept, drawn[i])
-    for i in range(size, len(uniforms)):
-        if n_kept == size:
-            break
-        bits = np.int64(uniforms[i] * exact)
-        if bits < beyond:
-            n_kept += _insert(drawn, n_kept, np.int64(bits % n))
-    return n_kept == size
-
-
-@compiled
-def _insert(
-    ascending: IntArray, n_there: int, index: np.int64
-) -> int:  # pragma: no cover  (compiled)
-    """Put an index where it belongs; return 1, or 0 if it is there already."""
-    place = n_there
-    while place > 0 and ascending[place - 1] > index:
-        place -= 1
-    if place > 0 and ascending[place - 1] == index:
-        return 0
-    for later in range(n_there, place, -1):
-        ascending[later] = ascending[later - 1]
-    ascending[place] = index
-    return 1
+    for i in range(1, size):
+        index, place = ordered[i], i
+        while place > 0 and ordered[place - 1] > index:
+            ordered[place] = ordered[place - 1]
+            place -= 1
+        ordered[place] = index
 
 
 @compiled
 def _sort(
     uniforms: FloatArray, ordered: FloatArray
 ) -> None:  # pragma: no cover  (compiled)
-    """Sort uniform numbers, likewise by buckets."""
+    """Sort uniform numbers, likewise."""
     size = len(uniforms)
     ends = np.zeros(size, dtype=np.int64)
     for i in range(size):
@@ -154,7 +213,7 @@ def _sort(
         own = np.int64(uniforms[i] * size)
         ordered[ends[own]] = uniforms[i]
         ends[own] += 1
-    for i in range(size):
+    for i in range(1, size):
         number, place = ordered[i], i
         while place > 0 and ordered[place - 1] > number:
             ordered[place] = ordered[place - 1]

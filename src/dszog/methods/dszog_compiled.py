@@ -14,7 +14,7 @@ import numpy as np
 
 from dszog import kernels
 from dszog._arrays import FloatArray, freeze, frozen_floats
-from dszog._random import lent_stream, numbers_needed
+from dszog._random import EXACT, lent_stream, numbers_needed
 from dszog.distribution import Distribution, SparseDistribution
 from dszog.distribution.sparse import MERGE_GRADIENT, MERGE_WEIGHT
 from dszog.gradients import draw_directions
@@ -49,17 +49,19 @@ def ask(method: DSZOG, state: DSZOGState) -> tuple[Query, ...] | None:
     n_losses, n_drawn, n_duals = method.batches(size)
     for_losses = numbers_needed(size.n_losses, n_losses)
     for_duals = numbers_needed(size.n_constraints, n_duals)
-    if for_losses < 0 or for_duals < 0:
+    if for_losses < 0 or for_duals < 0 or size.n_constraints > EXACT:
         return None
     rng = lent_stream(state.seed, state.iteration)
     steps = draw_directions(
         rng, method.directions, method.directions_of(size), size.dim
     )
-    uniforms = rng.random(for_losses + for_duals + n_drawn)
+    rest = distribution.n_background * distribution.background_weight
+    for_ranks = n_drawn if rest else 0  # of those drawn from the background
+    uniforms = rng.random(for_losses + for_duals + n_drawn + for_ranks)
     points = np.empty((len(steps) + 1, size.dim))
     # Losses, duals, and constraints with what is known of repeats among them.
     drawn = np.empty(n_losses + n_duals + 3 * n_drawn, np.int64)
-    n_touched, n_kept = compiled.draws(
+    n_kept = compiled.draws(
         uniforms,
         for_losses,
         for_duals,
@@ -69,26 +71,22 @@ def ask(method: DSZOG, state: DSZOGState) -> tuple[Query, ...] | None:
         size.n_constraints,
         distribution.indices,
         distribution.weights,
-        distribution.n_background * distribution.background_weight,
+        rest,
         state.x,
         method.radius,
         steps,
         points,
         drawn,
     )
-    if n_touched < 0:
+    if n_kept < 0:
         return None
     freeze(drawn)
     first = n_losses + n_duals
     duals, constraints = drawn[n_losses:first], drawn[first : first + n_drawn]
-    distinct: Distinct | None = None
-    if n_touched < n_drawn:
-        constraints = distribution.with_background(rng, constraints, n_touched)
-    elif n_kept < n_drawn:
+    distinct: Distinct = constraints, None
+    if n_kept < n_drawn:
         kept, repeats = first + n_drawn, first + 2 * n_drawn
         distinct = drawn[kept : kept + n_kept], drawn[repeats:]
-    else:
-        distinct = constraints, None
     around = Query.drawn(
         iteration=state.iteration,
         x=state.x,
