@@ -23,7 +23,7 @@ import pytest
 from scipy.optimize import LinearConstraint, NonlinearConstraint
 
 import dszog
-import dszog.run
+import dszog.meter
 from dszog import (
     DSZOG,
     METHODS,
@@ -441,7 +441,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(
-        dszog.run, "time", SimpleNamespace(perf_counter=lambda: made.now)
+        dszog.meter, "time", SimpleNamespace(perf_counter=lambda: made.now)
     )
     return made
 

@@ -351,8 +351,8 @@ MUTANTS: list[Mutant] = [
             "test_a_constraint_with_a_remembered_penalty_is_not_forgotten",
         ),
         (
-            'np.searchsorted(below, rank, side="right")',
-            'np.searchsorted(below, rank, side="left")',
+            'np.searchsorted(below, ranks, side="right")',
+            'np.searchsorted(below, ranks, side="left")',
             "test_each_rank_of_the_background_is_a_different_untouched_constraint",
         ),
     ),
