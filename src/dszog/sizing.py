@@ -18,8 +18,8 @@ class Sizing:
     """Asks functions how many values they return, for a problem.
 
     With a store, each call is noted in its folder before it is made, so that a process
-    that dies in one leaves a trace of it. Who resumes is not asked again; who begins is,
-    whose functions may be others than those of an attempt before.
+    that dies in one leaves a trace of it. Who resumes is not asked again; who begins
+    is, whose functions may be others than those of an attempt before.
 
     Parameters
     ----------
