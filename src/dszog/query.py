@@ -8,9 +8,9 @@ half of the library knows anything else about the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -314,6 +314,10 @@ class Query:
             constraints=constraints,
             want=want,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what was asked; what is known beside it would come back writable."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def points(self, size: ProblemSize) -> FloatArray:
         """Return the ``(k + 1, dim)`` points to evaluate, all within the bounds."""

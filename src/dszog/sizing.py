@@ -18,7 +18,8 @@ class Sizing:
     """Asks functions how many values they return, for a problem.
 
     With a store, each call is noted in its folder before it is made, so that a process
-    that dies in one leaves a trace of it; and what was learned is not asked again.
+    that dies in one leaves a trace of it. Who resumes is not asked again; who begins
+    is, whose functions may be others than those of an attempt before.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class Sizing:
             "constraints of unknown size": f"{len(functions)}",
         }
         note = self._note
-        if note is not None and note.widths:
+        if note is not None and note.widths and self._store.resumes:
             if note.about == here:
                 return note.widths
             if self._store.has_run:

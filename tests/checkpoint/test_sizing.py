@@ -318,6 +318,22 @@ def test_before_a_run_has_begun_another_start_is_asked_for_its_sizes(
     assert charged(result) == box.n_calls + 2 * N_SIZING
 
 
+def test_who_begins_is_asked_for_sizes_though_an_attempt_before_was(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(InputError, match="need"):
+        Box().run(tmp_path, resume=False, max_queries=8)
+    box = Box()
+    box.constraints[0] = NonlinearConstraint(
+        lambda x: box._count(np.array([x[0], x[1]])), -np.inf, 1.0
+    )
+    result = box.run(tmp_path, resume=False)
+
+    assert result.certificate.feasibility.n_constraints == 2 + 3 + 1
+    assert result.costs.n_lost == N_SIZING
+    assert charged(result) == box.n_calls + N_SIZING
+
+
 def without_note(folder: Path, *, is_old: bool) -> None:
     """Take the note away, and what the checkpoints say of it if they are old."""
     (folder / NAME).unlink()

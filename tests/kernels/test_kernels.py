@@ -406,6 +406,15 @@ def test_compiled_draws_are_the_plain_ones(seed: int, n: int, share: float) -> N
     assert 0 <= compiled[0] <= compiled[-1] < n
 
 
+def test_a_draw_of_half_of_very_many_takes_time_in_proportion() -> None:
+    # Many are repeats; to insert one at a time takes minutes, and so the timeout.
+    n, size = 2_000_000, 1_000_000
+    compiled = distinct_indices(stream(3, 0), n, size)
+    rng = stream(3, 0)
+    plain = _draw_plainly(rng, n, size, rng.random(numbers_needed(n, size)))
+    np.testing.assert_array_equal(compiled, plain)
+
+
 @given(seed=seeds, n_points=st.integers(1, 5), repeats=st.booleans())
 def test_values_are_spread_alike(seed: int, n_points: int, repeats: bool) -> None:
     rng = np.random.default_rng(seed)

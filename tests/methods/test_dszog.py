@@ -6,6 +6,7 @@ The letters are those of the paper: w, p, u, mu, q, beta, lambda, a, b, c, eta.
 from __future__ import annotations
 
 import math
+import pickle
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
@@ -17,6 +18,7 @@ from scipy import optimize
 import dszog.methods.start as start
 from dszog import DSZOG, Constraints, InputError, InputTypeError, Losses, Problem
 from dszog._arrays import FloatArray, IntArray
+from dszog.errors import DszogError
 from dszog.methods import DSZOGState
 from dszog.query import Calls, ProblemSize, Query, Reply
 from tests.contracts.helpers import Kind, advance, evaluate, make_problem, walk
@@ -924,3 +926,36 @@ def test_whole_numbers_are_the_floats_that_kernels_are_compiled_for() -> None:
     numbers = (method.step_size, method.penalty, method.averaging, method.radius)
     assert [type(number) for number in numbers] == [float] * 4
     assert method == DSZOG(step_size=1.0, penalty=10.0, averaging=1.0, radius=0.5)
+
+
+# ------------------------------------------------------------------- who holds the loop
+
+
+@pytest.mark.parametrize("has_gradient", [False, True])
+def test_tell_refuses_queries_in_another_order_though_each_has_its_reply(
+    has_gradient: bool,
+) -> None:
+    kind = Kind(dim=4, n=8, m=12, gradient=has_gradient)
+    problem, _ = make_problem(kind)
+    method = DSZOG()
+    state = advance(
+        method, problem, method.init(problem.x0, problem.size, 1), iterations=1
+    )
+    queries = method.ask(state)
+    replies = evaluate(problem, queries)
+    with pytest.raises(DszogError, match=r"in the order of ask\(state\)"):
+        method.tell(state, queries[::-1], replies[::-1])
+
+
+def test_a_query_that_travelled_has_points_that_nobody_can_move() -> None:
+    problem, _ = make_problem(Kind(dim=4, n=8, m=12))
+    method = DSZOG()
+    state = advance(
+        method, problem, method.init(problem.x0, problem.size, 1), iterations=1
+    )
+    for query in method.ask(state):
+        back = pickle.loads(pickle.dumps(query))
+        points = back.points(problem.size)
+        assert points.tobytes() == query.points(problem.size).tobytes()
+        assert not points.flags.writeable
+        assert back.count() == query.count()

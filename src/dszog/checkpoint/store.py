@@ -70,6 +70,7 @@ class Store:
     ) -> None:
         make_folder(folder)
         self._warns = warns
+        self.resumes = resume
         self.n_failed = 0  # writes
         self._has_hole = False  # the journal, in which nothing may follow
         self.folder = folder

@@ -150,20 +150,49 @@ def distinct_indices(
         if drawn[i] > drawn[n_kept - 1]:
             drawn[n_kept] = drawn[i]
             n_kept += 1
-    for i in range(size, len(uniforms)):
-        if n_kept == size:
-            break
-        bits = np.int64(uniforms[i] * exact)
-        index, place = bits % n, n_kept
-        while place > 0 and drawn[place - 1] > index:
-            place -= 1
-        if bits >= beyond or (place > 0 and drawn[place - 1] == index):
-            continue
-        for later in range(n_kept, place, -1):
-            drawn[later] = drawn[later - 1]
-        drawn[place] = index
-        n_kept += 1
+    n_read = size
+    while n_kept < size and n_read < len(uniforms):
+        # No more than are missing, so that none of them is one too many.
+        last = min(n_read + size - n_kept, len(uniforms))
+        n_drawn = 0
+        for i in range(n_read, last):
+            bits = np.int64(uniforms[i] * exact)
+            if bits < beyond:
+                indices[n_drawn] = bits % n
+                n_drawn += 1
+        n_read = last
+        n_kept = _join(indices, n_drawn, n, drawn, n_kept)
     return n_kept == size
+
+
+@compiled
+def _join(
+    indices: IntArray, n_more: int, n: int, drawn: IntArray, n_kept: int
+) -> int:  # pragma: no cover  (compiled)
+    """Take further indices below `n` into those drawn, which ascend without repeats.
+
+    Returned is how many there are then.
+    """
+    ordered = np.empty(n_more, dtype=np.int64)
+    _sort_indices(indices, n_more, n, ordered)
+    n_new, place = 0, 0
+    for i in range(n_more):
+        index = ordered[i]
+        while place < n_kept and drawn[place] < index:
+            place += 1
+        is_there = place < n_kept and drawn[place] == index
+        if not is_there and (n_new == 0 or ordered[n_new - 1] < index):
+            ordered[n_new] = index
+            n_new += 1
+    old, new = n_kept - 1, n_new - 1
+    while new >= 0:  # merge, the largest first
+        if old >= 0 and drawn[old] > ordered[new]:
+            drawn[old + new + 1] = drawn[old]
+            old -= 1
+        else:
+            drawn[old + new + 1] = ordered[new]
+            new -= 1
+    return n_kept + n_new
 
 
 @compiled

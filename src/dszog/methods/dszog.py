@@ -38,7 +38,7 @@ from dszog._validation import (
     shown,
 )
 from dszog.distribution import DISTRIBUTIONS, Distribution, DualStep
-from dszog.errors import InputError, InputTypeError
+from dszog.errors import DszogError, InputError, InputTypeError
 from dszog.gradients import (
     DIRECTIONS,
     Directions,
@@ -392,6 +392,11 @@ class DSZOG:
             return self._tell_start(state, state.start, queries[0], replies[0])
         n_expected = 2 if state.size.is_black_box else 3
         check_replies(state.iteration, queries, replies, n_expected, check_values=False)
+        if len(queries[-1].steps) or len(queries[-1].losses):
+            raise DszogError(
+                "tell: the last query must be the draw that the weights learn from, "
+                "got another. Tell queries and replies in the order of ask(state)."
+            )
         step = dszog_compiled.step(self, state, queries, replies)
         if step is None:
             check_replies(state.iteration, queries, replies, n_expected)
