@@ -30,6 +30,7 @@ Want: TypeAlias = Literal["values", "gradients"]
 
 Distinct: TypeAlias = tuple[IntArray, IntArray | None]
 
+_FLOAT = np.dtype(np.float64)
 NO_INDICES = frozen_ints([])
 NO_GRADIENTS = frozen_floats(np.empty((0, 0)))
 
@@ -514,6 +515,8 @@ def check_replies(
             and query.iteration == iteration
             and query.want == "values"
             and type(reply) is Reply
+            and type(reply.losses) is type(reply.constraints) is np.ndarray
+            and reply.losses.dtype is reply.constraints.dtype is _FLOAT
             and reply.losses.shape == (n_points, n_losses)
             and reply.constraints.shape == (n_points, n_constraints)
         ):
@@ -537,6 +540,12 @@ def check_replies(
 
 
 def _check_array(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:
+    if type(array) is not np.ndarray or array.dtype.kind not in "fiub":
+        raise DszogError(
+            f"tell: reply.{name} must be a NumPy array of real numbers, got "
+            f"{type(array).__name__}{_kind_of(array)}. Convert it: np.asarray(values, "
+            "dtype=float); of a masked array, fill in what is missing first."
+        )
     if 0 in shape and not array.size:
         return
     if array.shape != shape:
@@ -549,6 +558,10 @@ def _check_array(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:
             f"tell: reply.{name} holds a value that is not finite. "
             "Tell finite values only; leave a failed query untold and ask again."
         )
+
+
+def _kind_of(array: object) -> str:
+    return f" of {array.dtype}" if isinstance(array, np.ndarray) else ""
 
 
 def _distinct(indices: IntArray) -> tuple[IntArray, IntArray | None]:

@@ -418,6 +418,19 @@ def test_tell_refuses_values_that_are_not_finite(cells: list[Cell]) -> None:
 
 
 @every_setting
+def test_tell_refuses_what_is_no_array_of_real_numbers(cells: list[Cell]) -> None:
+    for cell in cells:
+        for change in (
+            lambda array: np.ma.masked_array(array, mask=False),
+            lambda array: array.astype(complex),
+            lambda array: array.astype(str),
+            lambda array: array.tolist(),
+        ):
+            with pytest.raises(DszogError, match="must be a NumPy array of real num"):
+                _told(cell, _changed(cell, change))
+
+
+@every_setting
 def test_tell_refuses_answers_to_the_questions_of_another_iteration(
     cells: list[Cell],
 ) -> None:
