@@ -98,6 +98,15 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
                 f"which {self.costs.time_estimate:.3g} s in the functions",
             )
         )
+        if self.costs.n_lost or self.costs.n_retried:
+            rows.append(
+                (
+                    "beside",
+                    f"{self.costs.n_lost:,} queries lost with earlier processes and "
+                    f"{self.costs.n_retried:,} made again for lost workers; they count "
+                    "against max_queries",
+                )
+            )
         if self.failures.n_failed:
             rows.append(
                 (

@@ -246,11 +246,23 @@ class Solver:
             self._meter.n_queries,
         )
         self._meter.lose(max(self._contract.n_noted - loaded.n_noted, 0))
+        self._check_not_used_up(self._store)
         self._listen(self._store)
         stage = loaded.stage
         if loaded.limits == self._limits:
             return stage
         return self._with_other_limits(stage)
+
+    def _check_not_used_up(self, store: Store) -> None:
+        """Refuse to go on with fewer queries than were used: nothing could be said."""
+        limit, used = self._limits.queries, self._meter.n_charged + self._meter.n_lost
+        if limit is not None and used > limit:
+            raise InputError(
+                f"minimize: the run in {store.folder} has used {used:,} queries, got "
+                f"max_queries={limit}, which counts all processes together. Give at "
+                "least as many to see its result, more to go on, or an empty folder to "
+                "begin anew."
+            )
 
     def _listen(self, store: Store) -> Recorder:
         """Hear what the journal holds, then write on."""

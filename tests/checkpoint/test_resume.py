@@ -312,6 +312,18 @@ def test_a_budget_may_be_lowered(tmp_path: Path) -> None:
     assert fresh(DSZOG_CELL).run(tmp_path / "run", max_iterations=3).nit < 12
 
 
+def test_a_budget_below_what_was_used_is_refused_without_a_call(
+    tmp_path: Path,
+) -> None:
+    first = fresh(DSZOG_CELL).run(tmp_path / "run", max_queries=3000)
+    used = first.nfev + first.ncev
+    again = fresh(DSZOG_CELL, die_at(1))
+    with pytest.raises(dszog.InputError, match=r"has used [\d,]+ queries, got max_"):
+        again.run(tmp_path / "run", max_queries=used // 2)
+    last = fresh(DSZOG_CELL, die_at(1)).run(tmp_path / "run", max_queries=3000)
+    np.testing.assert_array_equal(last.x, first.x)
+
+
 # -------------------------------------------------------------- interrupts and errors
 
 

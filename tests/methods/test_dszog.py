@@ -959,3 +959,14 @@ def test_a_query_that_travelled_has_points_that_nobody_can_move() -> None:
         assert points.tobytes() == query.points(problem.size).tobytes()
         assert not points.flags.writeable
         assert back.count() == query.count()
+
+
+def test_a_step_needs_as_many_queries_as_there_are_calls_to_make() -> None:
+    bounds = np.full(2, np.inf)
+    plain = ProblemSize(
+        dim=2, n_losses=1, n_constraints=50, lower=-bounds, upper=bounds
+    )
+    shared = replace(plain, calls=Calls.of_width(25, 50))
+    method = DSZOG(n_directions=2, constraint_batch=10, dual_batch=20)
+    assert method.least_queries(plain) == 50 + 4 * (1 + 10) + 20
+    assert method.least_queries(shared) == 2 + 4 * (1 + 2) + 2

@@ -430,14 +430,15 @@ class DSZOG:
 
     def least_queries(self, size: ProblemSize) -> int:
         """Return what the look at the constraints and one step cost at most."""
-        start = 0
+        start, n_calls = 0, size.n_constraint_calls
         if size.n_constraints and self.distribution != "uniform":
             start = size.n_constraints
             if not self._starts_exactly(size):
                 start = StartPass.sample_size(size, self.horizon_queries)
         n_points = 2 + (1 + self.antithetic) * self.n_directions
         n_losses, n_constraints, n_duals = self.batches(size)
-        return start + n_points * (n_losses + n_constraints) + n_duals
+        around = n_points * (n_losses + min(n_constraints, n_calls))
+        return min(start, n_calls) + around + min(n_duals, n_calls)
 
     def new_round(self, state: DSZOGState) -> DSZOGState:
         """Return the state from which a run with other settings goes on.
