@@ -30,7 +30,7 @@ class Status(IntEnum):
 
 _SENTENCES = {
     Status.MAX_ITERATIONS: "All iterations were made.",
-    Status.MAX_QUERIES: "The query budget is used.",
+    Status.MAX_QUERIES: "The query budget is used: no further iteration fits.",
     Status.MAX_TIME: "The time is up.",
     Status.STOPPED_BY_CALLBACK: "The callback ended the run.",
     Status.INTERRUPTED: "The run was interrupted; this is the best point so far.",
