@@ -7,10 +7,14 @@ kernels kept on disk are made anew when their own file changes, and only then.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
 from dszog.kernels._compile import compiled
+
+AnyArray: TypeAlias = FloatArray | IntArray
 
 
 @compiled
@@ -87,7 +91,7 @@ def _weighted(
     """
     size, exact, n_background = len(drawn), 2**53, n_constraints - len(touched)
     ordered = np.empty(size)
-    _sort(numbers, ordered)
+    _sort(numbers, size, float(size), ordered)
     if not places(weights, rest, ordered, drawn):
         return False
     n_touched = 0
@@ -110,7 +114,8 @@ def _weighted(
                 high = middle
         background[i - n_touched] = rank + low
     in_order = np.empty(len(background), dtype=np.int64)
-    _sort_indices(background, len(background), n_constraints, in_order)
+    n_left = len(background)
+    _sort(background, n_left, n_left / n_constraints, in_order)
     left = len(in_order) - 1
     for place in range(size - 1, -1, -1):  # merge, the largest first
         if left < 0:
@@ -144,7 +149,7 @@ def distinct_indices(
         if bits < beyond:
             indices[n_drawn] = bits % n
             n_drawn += 1
-    _sort_indices(indices, n_drawn, n, drawn)
+    _sort(indices, n_drawn, n_drawn / n, drawn)
     n_kept = min(n_drawn, 1)
     for i in range(1, n_drawn):
         if drawn[i] > drawn[n_kept - 1]:
@@ -174,7 +179,7 @@ def _join(
     Returned is how many there are then.
     """
     ordered = np.empty(n_more, dtype=np.int64)
-    _sort_indices(indices, n_more, n, ordered)
+    _sort(indices, n_more, n_more / n, ordered)
     n_new, place = 0, 0
     for i in range(n_more):
         index = ordered[i]
@@ -196,58 +201,31 @@ def _join(
 
 
 @compiled
-def _sort_indices(
-    indices: IntArray, size: int, n: int, ordered: IntArray
+def _sort(
+    values: AnyArray, size: int, per_value: float, ordered: AnyArray
 ) -> None:  # pragma: no cover  (compiled)
-    """Sort indices that are spread evenly below `n`.
+    """Sort the first `size` values, spread evenly from 0 to ``size / per_value``.
 
     Each goes into its bucket, and the insertion sort finds next to nothing to do.
     """
-    per_index = size / n
     ends = np.zeros(size + 1, dtype=np.int64)
     for i in range(size):
-        ends[np.int64(indices[i] * per_index)] += 1
+        ends[np.int64(values[i] * per_value)] += 1
     n_before = 0
     for bucket in range(size + 1):
         n_in_it = ends[bucket]
         ends[bucket] = n_before
         n_before += n_in_it
     for i in range(size):
-        own = np.int64(indices[i] * per_index)
-        ordered[ends[own]] = indices[i]
+        own = np.int64(values[i] * per_value)
+        ordered[ends[own]] = values[i]
         ends[own] += 1
     for i in range(1, size):
-        index, place = ordered[i], i
-        while place > 0 and ordered[place - 1] > index:
+        value, place = ordered[i], i
+        while place > 0 and ordered[place - 1] > value:
             ordered[place] = ordered[place - 1]
             place -= 1
-        ordered[place] = index
-
-
-@compiled
-def _sort(
-    uniforms: FloatArray, ordered: FloatArray
-) -> None:  # pragma: no cover  (compiled)
-    """Sort uniform numbers, likewise."""
-    size = len(uniforms)
-    ends = np.zeros(size, dtype=np.int64)
-    for i in range(size):
-        ends[np.int64(uniforms[i] * size)] += 1
-    n_before = 0
-    for bucket in range(size):
-        n_in_it = ends[bucket]
-        ends[bucket] = n_before
-        n_before += n_in_it
-    for i in range(size):
-        own = np.int64(uniforms[i] * size)
-        ordered[ends[own]] = uniforms[i]
-        ends[own] += 1
-    for i in range(1, size):
-        number, place = ordered[i], i
-        while place > 0 and ordered[place - 1] > number:
-            ordered[place] = ordered[place - 1]
-            place -= 1
-        ordered[place] = number
+        ordered[place] = value
 
 
 @compiled
