@@ -68,8 +68,8 @@ def hotelling(estimates: FloatArray, expected: FloatArray) -> float:
 def assert_unbiased(estimates: FloatArray, expected: FloatArray, note: Record) -> None:
     p_value = hotelling(estimates, expected)
     too_long = hotelling(1.02 * estimates, expected)
-    note("p-value", p_value)
-    note("p-value if 2 % too long", too_long)
+    note("least p-value", p_value)
+    note("largest p-value if 2 % too long", too_long)
     print(f"p = {p_value:.2g}; if 2 % too long, {too_long:.2g}")
     assert p_value > ALPHA
     assert too_long < ALPHA
@@ -182,7 +182,7 @@ def test_constraints_are_drawn_from_the_weights_on_average(
     name: str, record_property: Record
 ) -> None:
     p_value = sampling_p_value(unequal_weights(name, 50), n_batches=10_000, batch=100)
-    record_property("p-value", p_value)
+    record_property("least p-value", p_value)
     print(f"p = {p_value:.2g}")
     assert p_value > ALPHA
 
@@ -195,7 +195,7 @@ def test_draws_without_repeats_take_each_index_as_often_as_any_other(
     for i, row in enumerate(taken):
         row[distinct_indices(stream(13, i), n, size)] = 1.0
     p_value = hotelling(taken, np.full(n, size / n))
-    record_property("p-value", p_value)
+    record_property("least p-value", p_value)
     print(f"p = {p_value:.2g}")
     assert p_value > ALPHA
 
@@ -640,7 +640,7 @@ def test_a_broken_estimator_is_caught(
     record_property: Record,
 ) -> None:
     p_value = mutant(monkeypatch)
-    record_property("p-value", p_value)
+    record_property("largest p-value of a broken estimator", p_value)
     print(f"p = {p_value:.2g}")
     assert p_value < ALPHA
 
