@@ -93,6 +93,17 @@ class DSZOGState(State):
         State.__post_init__(self)
         object.__setattr__(self, "velocity", frozen_floats(self.velocity))
 
+    def query_of_duals(self, duals: IntArray) -> Query:
+        """Ask at the iterate about the draw from which the weights learn."""
+        return Query.drawn(
+            iteration=self.iteration,
+            x=self.x,
+            steps=no_steps(self.size.dim),
+            losses=NO_INDICES,
+            constraints=duals,
+            distinct_constraints=(duals, None),
+        )
+
     def moved(self, step: Step, n_queries: int) -> DSZOGState:
         """Return the state after a step."""
         state = object.__new__(DSZOGState)
@@ -364,14 +375,7 @@ class DSZOG:
             constraints=NO_INDICES if size.has_jacobian else constraints,
             paired=self.antithetic,
         )
-        dual = Query.drawn(
-            iteration=state.iteration,
-            x=state.x,
-            steps=no_steps(size.dim),
-            losses=NO_INDICES,
-            constraints=duals,
-            distinct_constraints=(duals, None),
-        )
+        dual = state.query_of_duals(duals)
         if size.is_black_box:
             return around, dual
         at = Query.at(

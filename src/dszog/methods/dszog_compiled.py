@@ -19,7 +19,7 @@ from dszog.distribution import Distribution, SparseDistribution
 from dszog.distribution.sparse import MERGE_GRADIENT, MERGE_WEIGHT
 from dszog.gradients import draw_directions
 from dszog.methods.base import Info
-from dszog.query import NO_INDICES, Distinct, Query, Reply, no_steps
+from dszog.query import Distinct, Query, Reply
 from dszog.sampling import constraints_per_draw
 
 if TYPE_CHECKING:
@@ -96,15 +96,7 @@ def ask(method: DSZOG, state: DSZOGState) -> tuple[Query, ...] | None:
         distinct_constraints=distinct,
         points=freeze(points),
     )
-    dual = Query.drawn(
-        iteration=state.iteration,
-        x=state.x,
-        steps=no_steps(size.dim),
-        losses=NO_INDICES,
-        constraints=duals,
-        distinct_constraints=(duals, None),
-    )
-    return around, dual
+    return around, state.query_of_duals(duals)
 
 
 def step(
