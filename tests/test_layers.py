@@ -100,7 +100,7 @@ OPTIONAL = {  # extras: at the top of a module where True, else inside a functio
     "callbacks": ({"tensorboardX", "torch", "mlflow"}, False),
     "result": ({"matplotlib", "pandas"}, False),
     "plot": ({"matplotlib"}, True),
-    "kernels": ({"numba"}, True),
+    "kernels": ({"numba", "llvmlite"}, True),
     "subproblems": ({"daqp", "piqp"}, False),
     "tuning": ({"optuna"}, False),
     "evaluators": ({"dask", "distributed", "ray", "cloudpickle"}, False),

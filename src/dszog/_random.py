@@ -11,7 +11,7 @@ from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from dszog._arrays import FloatArray, IntArray, freeze
-from dszog.kernels import draws
+from dszog.kernels import draws, philox
 
 STEP = 0
 """Purpose of the draws a method makes in ``ask``."""
@@ -21,6 +21,8 @@ EXACT = 2**53
 """A random float is a multiple of the inverse of this."""
 SPARE = 8
 """Uniform numbers drawn at the least beyond those needed."""
+SPARE_WORDS = 64
+"""Words of random bits at the least beyond one for each number."""
 
 
 def stream(seed: int, iteration: int, purpose: int = STEP) -> np.random.Generator:
@@ -54,6 +56,22 @@ def lent_stream(seed: int, iteration: int) -> np.random.Generator:
     _kept.key[:] = seed, iteration
     _kept.bits.state = _kept.state
     return _kept.generator
+
+
+def normals_and_uniforms(
+    seed: int, iteration: int, shape: tuple[int, int], n_uniforms: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return normal numbers, then uniform ones, as :func:`stream` would draw them."""
+    kernels, n_normals = philox(), shape[0] * shape[1]
+    if kernels is not None and seed < 2**63:  # an int64, as the compiled ones
+        # One normal number in forty takes more words than one.
+        n_words = n_normals + n_normals // 32 + n_uniforms + SPARE_WORDS
+        words = np.empty(n_words - n_words % 4, np.uint64)
+        normals, uniforms = np.empty(shape), np.empty(n_uniforms)
+        if kernels.numbers(seed, iteration, words, normals, uniforms):
+            return normals, uniforms
+    rng = stream(seed, iteration)
+    return rng.standard_normal(shape), rng.random(n_uniforms)
 
 
 class _Kept(threading.local):

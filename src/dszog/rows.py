@@ -44,7 +44,7 @@ class Rows:
             self.sparse = _checked_sparse(owner, name, matrix)
             self.shape = _checked_shape(owner, name, self.sparse.shape)
         else:
-            self._dense = check_floats(owner, name, matrix)
+            self._dense = frozen_floats(check_floats(owner, name, matrix))
             self.shape = _checked_shape(owner, name, self._dense.shape)
             n_entries = np.count_nonzero(self._dense)
             if kernels.is_on() and n_entries <= MOSTLY_ZEROS * self._dense.size:
@@ -62,6 +62,11 @@ class Rows:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the rows are kept as a dense matrix alone."""
+        return self.sparse is None
 
     def scores(self, points: FloatArray, indices: IntArray) -> FloatArray:
         """Return the score of each point (row) and each indexed row (column)."""

@@ -25,6 +25,7 @@ from dszog._random import (
     _draw_plainly,
     distinct_indices,
     lent_stream,
+    normals_and_uniforms,
     numbers_needed,
     stream,
 )
@@ -44,7 +45,7 @@ AGREEMENT = 1e-12  # of weights, which sum to 1
 
 KERNELS = (
     *(kernels.is_on, kernels.batches, kernels.draws),
-    *(kernels.rows, kernels.steps),
+    *(kernels.philox, kernels.rows, kernels.steps),
 )
 
 seeds = st.integers(0, 2**32 - 1)
@@ -450,6 +451,47 @@ def test_a_lent_stream_draws_what_a_stream_draws() -> None:
         lent.integers(3, size=5)  # leaves half a word behind
 
 
+@given(
+    seed=st.one_of(seeds, st.integers(2**63 - 3, 2**64 - 1)),
+    iteration=st.integers(0, 2**40),
+    shape=st.tuples(st.integers(0, 40), st.integers(1, 40)),
+    n_uniforms=st.integers(0, 60),
+)
+def test_compiled_numbers_are_those_of_the_stream(
+    seed: int, iteration: int, shape: tuple[int, int], n_uniforms: int
+) -> None:
+    normals, uniforms = normals_and_uniforms(seed, iteration, shape, n_uniforms)
+    rng = stream(seed, iteration)
+    np.testing.assert_array_equal(normals, rng.standard_normal(shape))
+    np.testing.assert_array_equal(uniforms, rng.random(n_uniforms))
+
+
+def test_two_million_numbers_are_those_of_the_stream() -> None:
+    # Every layer, some 500 numbers of the tail, and places where words are rejected.
+    normals, uniforms = normals_and_uniforms(3, 4, (1000, 2000), 1000)
+    rng = stream(3, 4)
+    np.testing.assert_array_equal(normals, rng.standard_normal((1000, 2000)))
+    np.testing.assert_array_equal(uniforms, rng.random(1000))
+    assert np.abs(normals).max() > 4.5  # beyond where the tail begins
+
+
+@pytest.mark.parametrize("n_words", [*range(0, 300, 4), 1228])
+def test_too_few_words_for_the_numbers_are_noticed(n_words: int) -> None:
+    words = np.empty(n_words, np.uint64)
+    normals, uniforms = np.empty((10, 123)), np.empty(0)
+    assert not load("_philox").numbers(0, 0, words, normals, uniforms)
+
+
+def test_numbers_whose_words_run_out_are_drawn_plainly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dszog._random.SPARE_WORDS", -40)
+    normals, uniforms = normals_and_uniforms(1, 2, (10, 123), 7)
+    rng = stream(1, 2)
+    np.testing.assert_array_equal(normals, rng.standard_normal((10, 123)))
+    np.testing.assert_array_equal(uniforms, rng.random(7))
+
+
 # -------------------------------------------------------------------- scores of rows
 
 
@@ -503,6 +545,31 @@ def test_pairs_of_sparse_rows_are_those_of_dense_ones(seed: int, n_points: int) 
     np.testing.assert_array_equal(pairs.jacobian(points[0], indices), differences)
     worst = (X[15:] @ points[0])[:, None] - X[:15] @ points[0] - 0.1
     assert pairs.summary(points[0]).n_violated == int((worst > 0).sum())
+
+
+@given(seed=seeds, n_points=st.integers(1, 12), dim=st.integers(1, 40))
+def test_pairs_of_dense_rows_are_the_plain_ones(
+    seed: int, n_points: int, dim: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = np.asfortranarray(rng.standard_normal((40, dim)))
+    points = rng.standard_normal((n_points, dim))
+    pairs = dszog.Constraints.pairwise(X[:15], X[15:], margin=0.3)
+    indices = rng.integers(len(pairs), size=30)
+    differences = X[15:][indices % 25] - X[:15][indices // 25]
+    expected = points @ differences.T + 0.3
+    found = pairs.values(points, indices)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(pairs.jacobian(points[0], indices), differences)
+
+
+def test_no_bit_of_a_dense_pair_at_one_point_depends_on_other_pairs() -> None:
+    rng = np.random.default_rng(0)
+    X, x = rng.standard_normal((40, 33)), rng.standard_normal((1, 33))
+    pairs = dszog.Constraints.pairwise(X[:15], X[15:])
+    together = pairs.values(x, np.arange(len(pairs)))[0]
+    for j in (0, 1, 17, 374):
+        assert pairs.values(x, np.array([j]))[0, 0] == together[j]
 
 
 # ------------------------------------------------------------------- the whole library
@@ -606,6 +673,19 @@ def test_without_compilation_the_plain_forms_are_used(setting: dict[str, str]) -
         "assert r.nit == 5\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | setting)
+
+
+def test_numbers_are_drawn_plainly_where_numba_has_no_such_tables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "dszog.kernels._philox", raising=False)
+    monkeypatch.delattr("dszog.kernels._philox", raising=False)
+    monkeypatch.setitem(sys.modules, "numba.np.random._constants", None)
+    kernels.philox.cache_clear()
+    assert kernels.philox() is None
+    normals, _ = normals_and_uniforms(1, 2, (3, 4), 0)
+    expected = stream(1, 2).standard_normal((3, 4))
+    np.testing.assert_array_equal(normals, expected)
 
 
 def test_kernels_work_where_nothing_can_be_kept(

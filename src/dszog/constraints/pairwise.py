@@ -31,6 +31,7 @@ class PairwiseConstraints(Constraints):
                 f"{self._positives.shape[1]} and {self._negatives.shape[1]}. "
                 "Take both from one matrix: X[y == 1], X[y == -1]."
             )
+        self._is_dense = self._positives.is_dense and self._negatives.is_dense
         self._margin = check_number(name, "margin", margin)
         if not np.isfinite(self._margin):
             raise InputError(
@@ -76,6 +77,16 @@ class PairwiseConstraints(Constraints):
                 table,
             )
             return table
+        if self._is_dense and len(points) == 1 and (compiled := kernels.rows()):
+            table = np.empty((1, len(indices)))
+            compiled.dense_pairs(
+                *self.samples,
+                self._margin,
+                frozen_floats(points)[0],
+                frozen_ints(indices),
+                table[0],
+            )
+            return table
         values: FloatArray = points @ self._differences(indices).T
         values += self._margin
         return values
@@ -84,6 +95,10 @@ class PairwiseConstraints(Constraints):
         return self._differences(indices)
 
     def _differences(self, indices: IntArray) -> FloatArray:
+        if self._is_dense and (compiled := kernels.rows()):
+            table = np.empty((len(indices), self.dim))
+            compiled.differences(*self.samples, frozen_ints(indices), table)
+            return table
         positive, negative = self.pair(indices)
         return self._negatives.dense(negative) - self._positives.dense(positive)
 

@@ -1,11 +1,11 @@
 """The hot loops as compiled kernels, where Numba is installed.
 
 Each kernel does in one pass what plain NumPy does in many small calls, and has its
-plain form as the reference, which the kernel's file names: ``_draws`` is what an
-iteration asks, ``_steps`` what it learns from the answers, ``_rows`` the scores of
-data, ``_batches`` what lies between. Draws are the same to the bit, results agree to
-rounding. Kernels are compiled at their first call and kept on disk.
-``DSZOG_KERNELS=numpy`` in the environment does without them.
+plain form as the reference, which the kernel's file names: ``_philox`` are the random
+numbers of an iteration, ``_draws`` is what it asks, ``_steps`` what it learns from the
+answers, ``_rows`` the scores of data, ``_batches`` what lies between. Numbers and draws
+are the same to the bit, results agree to rounding. Kernels are compiled at their first
+call and kept on disk. ``DSZOG_KERNELS=numpy`` in the environment does without them.
 """
 
 from __future__ import annotations
@@ -34,6 +34,18 @@ def draws() -> ModuleType | None:
     from dszog.kernels import _draws
 
     return _explained(_draws)
+
+
+@cache
+def philox() -> ModuleType | None:
+    """Return the kernels of random numbers; None where plain NumPy has to do."""
+    if not is_on():
+        return None
+    try:
+        from dszog.kernels import _philox
+    except ImportError:  # a Numba that keeps its tables elsewhere
+        return None
+    return _explained(_philox)
 
 
 @cache

@@ -11,14 +11,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
+def compiled(function: Callable[P, R], reorders: bool = False) -> Callable[P, R]:
     """Compile at the first call, keep the result on disk, release the lock in it.
 
-    Where no folder can be written to, every process compiles for itself.
+    Where no folder can be written to, every process compiles for itself. A kernel that
+    reorders may add up in another order on another machine, as matrix products do.
     """
     kernel: Callable[P, R]
+    options = {"nogil": True, "fastmath": {"reassoc", "nsz"} if reorders else False}
     try:
-        kernel = numba.njit(cache=True, nogil=True)(function)
+        kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:
-        kernel = numba.njit(nogil=True)(function)
+        kernel = numba.njit(**options)(function)
     return kernel

@@ -1,12 +1,16 @@
-"""Scores of rows that are mostly zeros, at several points in one compiled pass.
+"""Scores of rows, and of pairs of them, in one compiled pass.
 
-The plain form is :meth:`dszog.rows.Rows.scores` without kernels. Every sum runs over
-one row at one point: no bit depends on which other rows and points are asked for. No
-values at all stand for ones, as in data of yes and no: half of the memory is then not
-looked at, and memory is what these loops wait for.
+The plain forms are :meth:`dszog.rows.Rows.scores` and ``PairwiseConstraints._pairs_at``
+without kernels. Of rows that are mostly zeros all points are scored at once; every sum
+runs over one row at one point: no bit depends on which other rows and points are asked
+for. No values at all stand for ones, as in data of yes and no: half of the memory is
+then not looked at, and memory is what these loops wait for. Of dense rows it is the
+gathering that takes time; the products of several points are left to NumPy.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 
@@ -113,6 +117,37 @@ def pairs(
                     high[j] += by_column[column, j]
         for j in range(len(points)):
             table[j, i] = high[j] + (margin - low[j])
+
+
+@compiled
+def differences(
+    rows: FloatArray, others: FloatArray, indices: IntArray, table: FloatArray
+) -> None:  # pragma: no cover  (compiled)
+    """Put the other row of each pair, less its own, into the rows of a table."""
+    for i in range(len(indices)):
+        row = indices[i] // len(others)
+        other = indices[i] - row * len(others)
+        for d in range(rows.shape[1]):
+            table[i, d] = others[other, d] - rows[row, d]
+
+
+@partial(compiled, reorders=True)
+def dense_pairs(
+    rows: FloatArray,
+    others: FloatArray,
+    margin: float,
+    x: FloatArray,
+    indices: IntArray,
+    values: FloatArray,
+) -> None:  # pragma: no cover  (compiled)
+    """Put by how much each pair fails at one point into a list."""
+    for i in range(len(indices)):
+        row = indices[i] // len(others)
+        other = indices[i] - row * len(others)
+        value = 0.0
+        for d in range(len(x)):
+            value += (others[other, d] - rows[row, d]) * x[d]
+        values[i] = value + margin
 
 
 @compiled

@@ -14,7 +14,12 @@ import numpy as np
 
 from dszog import kernels
 from dszog._arrays import FloatArray, freeze, frozen_floats
-from dszog._random import EXACT, lent_stream, numbers_needed
+from dszog._random import (
+    EXACT,
+    lent_stream,
+    normals_and_uniforms,
+    numbers_needed,
+)
 from dszog.distribution import Distribution, SparseDistribution
 from dszog.distribution.sparse import MERGE_GRADIENT, MERGE_WEIGHT
 from dszog.gradients import draw_directions
@@ -51,13 +56,18 @@ def ask(method: DSZOG, state: DSZOGState) -> tuple[Query, ...] | None:
     for_duals = numbers_needed(size.n_constraints, n_duals)
     if for_losses < 0 or for_duals < 0 or size.n_constraints > EXACT:
         return None
-    rng = lent_stream(state.seed, state.iteration)
-    steps = draw_directions(
-        rng, method.directions, method.directions_of(size), size.dim
-    )
     rest = distribution.n_background * distribution.background_weight
     for_ranks = n_drawn if rest else 0  # of those drawn from the background
-    uniforms = rng.random(for_losses + for_duals + n_drawn + for_ranks)
+    n_uniforms = for_losses + for_duals + n_drawn + for_ranks
+    shape = method.directions_of(size), size.dim
+    if method.directions == "gaussian":
+        steps, uniforms = normals_and_uniforms(
+            state.seed, state.iteration, shape, n_uniforms
+        )
+    else:
+        rng = lent_stream(state.seed, state.iteration)
+        steps = draw_directions(rng, method.directions, *shape)
+        uniforms = rng.random(n_uniforms)
     points = np.empty((len(steps) + 1, size.dim))
     # Losses, duals, and constraints with what is known of repeats among them.
     drawn = np.empty(n_losses + n_duals + 3 * n_drawn, np.int64)
