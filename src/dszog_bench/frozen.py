@@ -33,9 +33,14 @@ class Call:
 
 @dataclass
 class Record:
-    """What a run asked for, and when each of its iterations began."""
+    """What a run asked for, and when each of its iterations began.
+
+    What is recorded takes time, too: to tell when iterations begin is all that a run
+    needs whose iterations are timed.
+    """
 
     keeps_calls: bool = True
+    times_calls: bool = True
     calls: list[Call] = field(default_factory=list)
     began: list[float] = field(default_factory=list)  # seconds, one per loss call
     inside_before: list[float] = field(default_factory=list)  # likewise
@@ -46,6 +51,8 @@ class Record:
 
         def recorded(points: FloatArray, indices: IntArray) -> Any:
             self.began.append(time.perf_counter())
+            if not (self.times_calls or self.keeps_calls):
+                return values(points, indices)
             self.inside_before.append(self.inside)
             return self._made("loss", values, points, indices)
 
@@ -53,6 +60,8 @@ class Record:
 
     def pairs(self, values: Values) -> Values:
         """Return the constraints, recorded."""
+        if not (self.times_calls or self.keeps_calls):
+            return values
 
         def recorded(points: FloatArray, indices: IntArray) -> Any:
             return self._made("pair", values, points, indices)

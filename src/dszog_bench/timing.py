@@ -93,7 +93,7 @@ def iteration_seconds(
     The run tells the time itself, by when it asks for losses; the look at the
     constraints before and the check of the result after are not in it.
     """
-    record = Record(keeps_calls=False)
+    record = Record(keeps_calls=False, times_calls=False)
     with tempfile.TemporaryDirectory() as folder:
         dszog.minimize(
             make(record),

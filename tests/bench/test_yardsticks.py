@@ -84,6 +84,18 @@ def test_a_record_that_keeps_nothing_still_tells_the_time() -> None:
     assert record.inside > 0
 
 
+def test_a_record_of_beginnings_leaves_the_calls_as_they_are() -> None:
+    _, losses, pairs = pairwise()
+    record = Record(keeps_calls=False, times_calls=False)
+
+    record.losses(losses)(np.zeros((1, 123)), np.array([0]))
+
+    assert record.pairs(pairs.values_at) == pairs.values_at
+    assert len(record.began) == 1
+    assert not record.calls
+    assert record.inside == 0.0
+
+
 def test_the_frozen_code_has_not_been_touched() -> None:
     text = inspect.getsource(frozen_values).encode()
 

@@ -102,6 +102,7 @@ class DSZOGState(State):
             losses=NO_INDICES,
             constraints=duals,
             distinct_constraints=(duals, None),
+            points=None if self.size.has_bounds else self.x[np.newaxis],
         )
 
     def moved(self, step: Step, n_queries: int) -> DSZOGState:
