@@ -6,15 +6,17 @@ values into a gradient, whatever the kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from dszog._arrays import FloatArray
+from dszog.kernels import draws
 
 Directions: TypeAlias = Literal["gaussian", "sphere", "orthogonal", "coordinate"]
 DIRECTIONS: tuple[str, ...] = get_args(Directions)
+
+FEW = 16  # directions of a set that are made orthogonal one by one
 
 
 def draw_directions(
@@ -35,27 +37,53 @@ def draw_directions(
     -------
     ndarray of shape (n_directions, dim)
     """
-    if not n_directions:
-        return np.empty((0, dim))
-    return _DRAW[kind](rng, n_directions, dim)
+    if kind == "coordinate":
+        return _coordinate(rng, n_directions, dim)
+    return from_normals(rng.standard_normal((n_directions, dim)), kind)
 
 
-def _gaussian(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
-    return rng.standard_normal((n, dim))
+def from_normals(normals: FloatArray, kind: Directions) -> FloatArray:
+    """Return the directions of any other kind that normal numbers stand for.
+
+    Parameters
+    ----------
+    normals : ndarray of shape (n_directions, dim)
+        Which nobody else holds: these may be the directions.
+    kind : {"gaussian", "sphere", "orthogonal"}
+
+    Returns
+    -------
+    ndarray of shape (n_directions, dim)
+    """
+    if kind == "sphere":
+        return _sphere(normals)
+    return _orthogonal(normals) if kind == "orthogonal" else normals
 
 
-def _sphere(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
-    directions = rng.standard_normal((n, dim))
-    lengths = np.sqrt(np.square(directions).sum(axis=1, keepdims=True))
-    scaled: FloatArray = np.sqrt(dim) / lengths * directions
+def _sphere(normals: FloatArray) -> FloatArray:
+    lengths = np.sqrt(np.square(normals).sum(axis=1, keepdims=True))
+    scaled: FloatArray = np.sqrt(normals.shape[1]) / lengths * normals
     return scaled
 
 
-def _orthogonal(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
-    blocks = []
+def _orthogonal(normals: FloatArray) -> FloatArray:
+    """Make the columns of each set of normal numbers orthogonal."""
+    n, dim = normals.shape
+    kernels = draws()
+    if kernels is not None and min(n, dim) <= FEW:
+        directions = np.empty((n, dim))
+        kernels.orthogonal(normals.reshape(-1), directions)
+        return directions
+    return _orthogonal_plainly(normals)
+
+
+def _orthogonal_plainly(normals: FloatArray) -> FloatArray:
+    """Do the same by LAPACK, which is the faster one where directions are many."""
+    n, dim = normals.shape
+    blocks = [np.empty((0, dim))]
     for first in range(0, n, dim):
-        normal = rng.standard_normal((dim, min(dim, n - first)))
-        basis, triangle = np.linalg.qr(normal)
+        block = normals[first : first + dim].reshape(dim, -1)
+        basis, triangle = np.linalg.qr(block)
         # With the signs of the triangle's diagonal the basis is uniformly distributed.
         blocks.append((basis * np.sign(np.diag(triangle))).T)
     scaled: FloatArray = np.sqrt(dim) * np.concatenate(blocks)
@@ -69,14 +97,6 @@ def _coordinate(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
         chosen = rng.choice(dim, size=size, replace=False)
         directions[first + np.arange(size), chosen] = np.sqrt(dim)
     return directions
-
-
-_DRAW: dict[str, Callable[[np.random.Generator, int, int], FloatArray]] = {
-    "gaussian": _gaussian,
-    "sphere": _sphere,
-    "orthogonal": _orthogonal,
-    "coordinate": _coordinate,
-}
 
 
 def row_means(table: FloatArray) -> FloatArray:

@@ -33,7 +33,7 @@ from dszog.distribution import DualStep, SparseDistribution
 from dszog.distribution.base import _places
 from dszog.distribution.projection import project_with_background
 from dszog.errors import DszogError
-from dszog.gradients import DIRECTIONS
+from dszog.gradients import DIRECTIONS, _orthogonal_plainly
 from dszog.methods import dszog_compiled
 from dszog.penalties import violations
 from dszog.query import Calls, ProblemSize, Query, Reply, _distinct_plainly
@@ -490,6 +490,25 @@ def test_numbers_whose_words_run_out_are_drawn_plainly(
     rng = stream(1, 2)
     np.testing.assert_array_equal(normals, rng.standard_normal((10, 123)))
     np.testing.assert_array_equal(uniforms, rng.random(7))
+
+
+@given(seed=seeds, n=st.integers(0, 40), dim=st.integers(1, 30))
+def test_compiled_orthogonal_directions_are_the_plain_ones(
+    seed: int, n: int, dim: int
+) -> None:
+    normals = np.random.default_rng(seed).standard_normal((n, dim))
+    directions = np.empty((n, dim))
+    load("_draws").orthogonal(normals.reshape(-1), directions)
+    plain = _orthogonal_plainly(normals)
+    for first in range(0, n, dim):
+        own = directions[first : first + dim]
+        gram = own @ own.T / dim
+        np.testing.assert_allclose(gram, np.eye(len(own)), rtol=0, atol=1e-13)
+        # Both are as far from the exact ones as the numbers are ill-conditioned.
+        columns = normals[first : first + dim].reshape(dim, -1)
+        rtol = 1e-14 * dim * np.linalg.cond(columns)
+        error = np.abs(own - plain[first : first + dim]).max() / np.sqrt(dim)
+        assert error <= rtol
 
 
 # -------------------------------------------------------------------- scores of rows

@@ -1,12 +1,14 @@
 """What is drawn in an iteration: losses, constraints, and points to look at.
 
-The plain forms are ``DSZOG._ask_plainly``, :func:`dszog._random.distinct_indices` and
-:func:`dszog.distribution.base.inverse_draws`. What calls each other is in one file:
+The plain forms are ``DSZOG._ask_plainly``, :func:`dszog._random.distinct_indices`,
+:func:`dszog.distribution.base.inverse_draws` and
+``dszog.gradients._orthogonal_plainly``. What calls each other is in one file:
 kernels kept on disk are made anew when their own file changes, and only then.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 import numpy as np
@@ -256,6 +258,38 @@ def places(
             place += 1
         drawn[i] = place
     return True
+
+
+@compiled
+def orthogonal(
+    normals: FloatArray, directions: FloatArray
+) -> None:  # pragma: no cover  (compiled)
+    """Turn normal numbers into orthogonal rows of length root dim, `dim` in a set.
+
+    Gram and Schmidt's way, a column of a set's numbers at a time and each of them
+    twice, which leaves no more than rounding of what is not orthogonal.
+    """
+    n, dim = directions.shape
+    for first in range(0, n, dim):
+        size = min(dim, n - first)
+        columns = normals[first * dim : (first + size) * dim].reshape(dim, size)
+        for k in range(size):
+            own = directions[first + k]
+            for d in range(dim):
+                own[d] = columns[d, k]
+            for _ in range(2):
+                for other in range(first, first + k):
+                    along = 0.0
+                    for d in range(dim):
+                        along += directions[other, d] * own[d]
+                    for d in range(dim):
+                        own[d] -= along / dim * directions[other, d]
+            square = 0.0
+            for d in range(dim):
+                square += own[d] * own[d]
+            scale = math.sqrt(dim / square)
+            for d in range(dim):
+                own[d] *= scale
 
 
 FIRST = distinct_indices

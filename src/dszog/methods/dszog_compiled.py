@@ -22,7 +22,7 @@ from dszog._random import (
 )
 from dszog.distribution import Distribution, SparseDistribution
 from dszog.distribution.sparse import MERGE_GRADIENT, MERGE_WEIGHT
-from dszog.gradients import draw_directions
+from dszog.gradients import draw_directions, from_normals
 from dszog.methods.base import Info
 from dszog.query import Distinct, Query, Reply
 from dszog.sampling import constraints_per_draw
@@ -60,14 +60,15 @@ def ask(method: DSZOG, state: DSZOGState) -> tuple[Query, ...] | None:
     for_ranks = n_drawn if rest else 0  # of those drawn from the background
     n_uniforms = for_losses + for_duals + n_drawn + for_ranks
     shape = method.directions_of(size), size.dim
-    if method.directions == "gaussian":
-        steps, uniforms = normals_and_uniforms(
-            state.seed, state.iteration, shape, n_uniforms
-        )
-    else:
+    if method.directions == "coordinate":
         rng = lent_stream(state.seed, state.iteration)
         steps = draw_directions(rng, method.directions, *shape)
         uniforms = rng.random(n_uniforms)
+    else:
+        normals, uniforms = normals_and_uniforms(
+            state.seed, state.iteration, shape, n_uniforms
+        )
+        steps = from_normals(normals, method.directions)
     points = np.empty((len(steps) + 1, size.dim))
     # Losses, duals, and constraints with what is known of repeats among them.
     drawn = np.empty(n_losses + n_duals + 3 * n_drawn, np.int64)
