@@ -199,6 +199,16 @@ def check_flag(owner: object, name: str, value: Any) -> None:
         )
 
 
+def check_tag(owner: object, tag: Any) -> str:
+    """Return a name for functions; refuse what is no text."""
+    if not isinstance(tag, str):
+        raise InputTypeError(
+            f"{_name(owner)}: `tag` must be a string, got {shown(tag)}. Give a name, "
+            "for example tag='data of May'."
+        )
+    return tag
+
+
 def check_indices(owner: object, indices: Any, n: int) -> IntArray:
     """Return indices as int64; refuse what is not a whole number in ``range(n)``."""
     array = np.asarray(indices)

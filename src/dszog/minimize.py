@@ -26,6 +26,7 @@ from dszog._validation import (
     check_nonnegative,
     check_positive_number,
     check_seed,
+    check_tag,
     check_vector,
     check_weights,
     printable,
@@ -85,6 +86,7 @@ def minimize(
     progress: bool = False,
     checkpoint: str | PathLike[str] | None = None,
     resume: bool = False,
+    tag: str = "",
     on_failure: Policy = "raise",
     on_interrupt: OnInterrupt = "return",
     on_save_failure: OnSaveFailure = "raise",
@@ -151,6 +153,9 @@ def minimize(
         Go on with the run in `checkpoint`, bit for bit as if it had not been
         interrupted; begin one if the folder is empty. All other arguments have to be
         the same, but the budgets may be: with others the run goes on to the new ones.
+    tag : str
+        A name for the functions, such as a version of the data, which `resume` cannot
+        compare: a run with another tag is refused. A `Problem` may bring its own.
     on_failure : {"raise", "resample", "penalise"}
         What to do when a function raises or returns something that is not a finite
         number. ``"raise"`` stops with an error that says where. ``"resample"`` leaves
@@ -219,7 +224,8 @@ def minimize(
     check_choice("minimize", "on_interrupt", on_interrupt, INTERRUPTS)
     check_flag("minimize", "resume", resume)
     check_choice("minimize", "on_save_failure", on_save_failure, SAVE_FAILURES)
-    folder = _check_folder(checkpoint, resume, on_save_failure)
+    check_tag("minimize", tag)
+    folder = _check_folder(checkpoint, resume, on_save_failure, tag)
     has_budget = not (max_iterations is max_queries is max_time is None)
     tuning = check_tuning(tune, chosen, fixed, has_budget, folder is not None)
     callbacks = _as_callbacks(callback)
@@ -231,7 +237,9 @@ def minimize(
             store = Store(folder, resume=resume, library=VERSION, warns=warns)
             opened.callback(store.close)
         sizing = Sizing(store, limits.queries)
-        problem = _as_problem(fun, x0, constraints, bounds, x_scale, has_set, sizing)
+        problem = _as_problem(
+            fun, x0, constraints, bounds, x_scale, tag, has_set, sizing
+        )
         chosen, notes = with_feasible_set(problem, chosen)
         check_tuning(tune, chosen, fixed, has_budget, folder is not None)  # of tangents
         if weights is not None:
@@ -333,6 +341,7 @@ def _as_problem(
     constraints: Any,
     bounds: Any,
     x_scale: Any,
+    tag: str,
     has_set: bool,
     sizing: Sizing,
 ) -> Problem:
@@ -343,7 +352,13 @@ def _as_problem(
                 "minimize: a Problem brings its own constraints, bounds and x_scale, "
                 "got others beside it. Put them into the Problem."
             )
+        if tag and fun.tag and tag != fun.tag:
+            raise InputError(
+                f"minimize: the Problem has the tag {shown(fun.tag)}, got "
+                f"{shown(tag)} beside it. Give the tag in one place."
+            )
         problem = fun if x0 is None else fun.starting_at(x0)
+        problem = problem.tagged(tag) if tag else problem
         sizing.count(problem.n_calls_made)
         return problem
     if x0 is None:
@@ -360,6 +375,7 @@ def _as_problem(
         x0=start,
         x_scale=x_scale,
         unconstrained=has_set,
+        tag=tag,
     )
 
 
@@ -473,8 +489,15 @@ def _check_takes_weights(method: Method) -> None:
         )
 
 
-def _check_folder(checkpoint: Any, resume: bool, on_failure: str) -> Path | None:
+def _check_folder(
+    checkpoint: Any, resume: bool, on_failure: str, tag: str
+) -> Path | None:
     if checkpoint is None:
+        if tag:
+            raise InputError(
+                "minimize: `tag` guards a run that is saved, got no folder. Give it: "
+                "checkpoint='folder'; or leave the tag out."
+            )
         if on_failure != "raise":
             raise InputError(
                 "minimize: `on_save_failure` needs the folder of the checkpoints, got "

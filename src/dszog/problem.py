@@ -19,6 +19,7 @@ from dszog._validation import (
     check_flag,
     check_floats,
     check_indices,
+    check_tag,
     check_vector,
     shown,
 )
@@ -251,12 +252,7 @@ class Problem:
         unconstrained: bool = False,
         tag: str = "",
     ) -> None:
-        if not isinstance(tag, str):
-            raise InputTypeError(
-                f"Problem: `tag` must be a string, got {shown(tag)}. Give a name, for "
-                "example tag='data of May'."
-            )
-        self.tag = tag
+        self.tag = check_tag("Problem", tag)
         self.dim = check_count("Problem", "dim", dim)
         self.lower, self.upper = check_bounds("Problem", bounds, self.dim)
         self.x_scale = _check_scale(x_scale, self.dim)
@@ -308,6 +304,12 @@ class Problem:
             )
         other = copy(self)
         other.x0 = _within(start, self.lower, self.upper)
+        return other
+
+    def tagged(self, tag: str) -> Problem:
+        """Return the same problem with another tag."""
+        other = copy(self)
+        other.tag = check_tag("Problem", tag)
         return other
 
     def __repr__(self) -> str:

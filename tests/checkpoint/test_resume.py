@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -64,12 +65,14 @@ def fresh(cell: Cell, before: Callable[[int], None] = lambda n: None) -> Cell:
     return Cell(cell.name, cell.method, cell.options, cell.form, before_call=before)
 
 
-def same_result(first: Any, second: Any) -> None:
+def same_result(first: Any, second: Any, *, is_old: bool = False) -> None:
+    """Assert that two results are alike; the first may be that of a run that ended."""
     assert first.digest == second.digest
     assert first.x.tobytes() == second.x.tobytes()
     assert (first.fun, first.maxcv) == (second.fun, second.maxcv)
     assert (first.nit, first.nfev, first.ncev) == (second.nit, second.nfev, second.ncev)
-    assert first.message == second.message
+    message, n_said = re.subn(r" This is the result of .*? called\.", "", first.message)
+    assert (message, n_said) == (second.message, is_old)
     assert first.status == second.status
     assert first.weights[0].tobytes() == second.weights[0].tobytes()
     assert first.weights[1].tobytes() == second.weights[1].tobytes()
@@ -132,8 +135,53 @@ def test_a_finished_run_is_reported_again_without_a_call(
     again = fresh(DSZOG_CELL)
 
     for _ in range(2):
-        same_result(again.run(tmp_path / "run"), first)
+        result = again.run(tmp_path / "run")
+        same_result(result, first, is_old=True)
+        assert repr(str(tmp_path / "run")) in result.message
     assert again.n_calls == 0
+
+
+def tagged(folder: Path, **given: Any) -> Any:
+    """Minimise over half-planes whose number is all that a checkpoint knows of them."""
+    return dszog.minimize(
+        lambda x: float(x @ x),
+        np.ones(2),
+        Constraints(lambda p, j: p[:, :1] - 2.0 - j, 5),
+        max_iterations=4,
+        seed=1,
+        checkpoint=folder,
+        resume=True,
+        **given,
+    )
+
+
+def test_functions_of_another_tag_are_refused(tmp_path: Path) -> None:
+    first = tagged(tmp_path / "run", tag="May")
+
+    same_result(tagged(tmp_path / "run", tag="May"), first, is_old=True)
+    with pytest.raises(CheckpointError, match=r"tag \('May' there, 'June' here\)"):
+        tagged(tmp_path / "run", tag="June")
+    with pytest.raises(CheckpointError, match=r"tag \('May' there, '' here\)"):
+        tagged(tmp_path / "run")
+
+
+def test_a_tag_is_the_same_beside_a_problem_and_in_it(tmp_path: Path) -> None:
+    def run(folder: Path, of_problem: str, beside: str) -> Any:
+        problem = dszog.Problem(
+            lambda x: float(x @ x),
+            Constraints(lambda p, j: p[:, :1] - 2.0 - j, 5),
+            2,
+            tag=of_problem,
+        )
+        given = {"max_iterations": 4, "seed": 1, "resume": True, "tag": beside}
+        return dszog.minimize(problem, checkpoint=folder, **given)
+
+    first = run(tmp_path / "run", "May", "")
+    for of_problem, beside in [("May", "May"), ("", "May")]:
+        again = run(tmp_path / "run", of_problem, beside)
+        same_result(again, first, is_old=True)
+    with pytest.raises(InputError, match="has the tag 'May', got 'June' beside it"):
+        run(tmp_path / "run", "May", "June")
 
 
 def test_a_run_with_restarts_and_failures_resumes(cadence: str, tmp_path: Path) -> None:
@@ -284,7 +332,8 @@ def test_a_run_goes_on_to_a_budget_that_was_raised(
     assert second.costs.n_lost > 0  # the look at the first result
     assert second.digest != first.digest
     third = fresh(DSZOG_CELL)
-    same_result(third.run(tmp_path / "run", max_iterations=20), second)
+    again = third.run(tmp_path / "run", max_iterations=20)
+    same_result(again, second, is_old=True)
     assert third.n_calls == 0
 
 
