@@ -635,10 +635,17 @@ OTHERS: dict[str, dict[str, Any]] = {
     r"dim \(2 there, 4 here\)": {"dim": 4},
     r"number of losses \(4 there, 6 here\)": {"n": 6},
     r"number of constraints \(5 there, 7 here\)": {"m": 7},
-    "lower bounds": {"bounds": [(-2.0, 3.0)] * 2},
-    "upper bounds": {"bounds": [(-3.0, 2.0)] * 2},
-    "x0": {"x0": [0.0, 5e-324]},
-    "x_scale": {"x_scale": 2.0},
+    r"lower bounds \(\[-3, -3\] there, \[-2, -2\] here\)": {
+        "bounds": [(-2.0, 3.0)] * 2
+    },
+    r"upper bounds \(\[3, 3\] there, \[3, 2\] here\)": {
+        "bounds": [(-3.0, 3.0), (-3.0, 2.0)]
+    },
+    r"x0 \(\[0, 0\] there, \[0, 4.94066e-324\] here\)": {"x0": [0.0, 5e-324]},
+    r"x_scale \(\[1, 1\] there, \[2, 2\] here\)": {"x_scale": 2.0},
+    r"x_scale \(\[1, 1\] there and here, but they differ in what is not shown\)": {
+        "x_scale": 1.0 + 1e-9
+    },
     r"tag \('a' there, 'b' here\)": {"tag": "b"},
     r"seed \(1 there, 2 here\)": {"seed": 2},
     r"method radius \(0.0001 there, 0.001 here\)": {"options": {"radius": 1e-3}},
@@ -664,6 +671,35 @@ def test_another_run_is_refused_by_what_it_differs_in(
         other(**changes)(tmp_path / "run")
     after = sorted(path.read_bytes() for path in (tmp_path / "run").iterdir())
     assert [len(content) for content in after] == [len(content) for content in before]
+
+
+@pytest.mark.parametrize("place", [0, 4])
+def test_bounds_that_differ_are_shown_or_told_without_a_hash(
+    tmp_path: Path, place: int
+) -> None:
+    def run(upper: float) -> Any:
+        bounds = [(-1.0, 1.0)] * 5
+        bounds[place] = (-1.0, upper)
+        return dszog.minimize(
+            lambda x: float(x @ x),
+            np.zeros(5),
+            bounds=bounds,
+            max_iterations=3,
+            seed=0,
+            checkpoint=tmp_path / "run",
+            resume=True,
+        )
+
+    run(1.0)
+    with pytest.raises(CheckpointError, match="upper bounds") as caught:
+        run(2.0)
+    said = str(caught.value)
+    assert "#" not in said
+    assert (
+        "([1, 1, 1, ...] there, [2, 1, 1, ...] here)" in said
+        if place == 0
+        else "([1, 1, 1, ...] there and here, but they differ in what is" in said
+    )
 
 
 def test_another_method_is_refused(tmp_path: Path) -> None:
