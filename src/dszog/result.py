@@ -73,9 +73,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         try:
             from pandas import DataFrame
         except ImportError as error:
-            raise MissingExtraError(
-                'to_frame needs pandas: pip install "dszog[pandas]".'
-            ) from error
+            raise MissingExtraError.of("to_frame", "pandas", "pandas") from error
         columns = {
             name: _as_counts(column) if name in COUNTS else column
             for name, column in self.history.items()

@@ -240,8 +240,8 @@ WRONG = [
     (["model.py:problem", "--method", "dsog"], "--method must be .* mean 'dszog'?"),
     (
         ["model.py:problem", "--method", "cobyla"],
-        r"must be one of 'dszog', .*'acczomda', got 'cobyla'\. It is one of SciPy: call "
-        r"scipy\.optimize\.minimize, .*; or leave --method out for 'dszog'",
+        r"must be one of 'dszog', .*'acczomda', got 'cobyla'\. It is one of SciPy: "
+        r"call scipy\.optimize\.minimize, .*; or leave --method out for 'dszog'",
     ),
     (["model.py:problem", "--set", "beta=3"], "It is the paper's letter for 'penalty'"),
     (["model.py:problem", "--evaluator", "serail"], "Did you mean 'serial'?"),
