@@ -173,8 +173,14 @@ def test_a_tag_is_the_same_beside_a_problem_and_in_it(tmp_path: Path) -> None:
             2,
             tag=of_problem,
         )
-        given = {"max_iterations": 4, "seed": 1, "resume": True, "tag": beside}
-        return dszog.minimize(problem, checkpoint=folder, **given)
+        return dszog.minimize(
+            problem,
+            max_iterations=4,
+            seed=1,
+            checkpoint=folder,
+            resume=True,
+            tag=beside,
+        )
 
     first = run(tmp_path / "run", "May", "")
     for of_problem, beside in [("May", "May"), ("", "May")]:

@@ -50,6 +50,7 @@ from dszog.gradients import (
 from dszog.methods import dszog_compiled
 from dszog.methods.base import Info, State
 from dszog.methods.dszog_compiled import Step
+from dszog.methods.settings import Settings
 from dszog.methods.start import StartPass
 from dszog.methods.theory import TheoremConstants, theorem_parameters
 from dszog.penalties import squared_violation, violations
@@ -121,7 +122,7 @@ class DSZOGState(State):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DSZOG:
+class DSZOG(Settings):
     r"""Descend in the variables, ascend in the weights, both on few samples.
 
     The defaults suit problems whose variables, losses and constraints are of order one.

@@ -30,6 +30,7 @@ from dszog.methods.estimates import (
     draw_steps,
     estimate,
 )
+from dszog.methods.settings import Settings
 from dszog.query import NO_INDICES, ProblemSize, Query, Reply
 from dszog.subproblems import Domain, Solution
 from dszog.subproblems.polyhedron import SOLVERS, Form
@@ -61,7 +62,7 @@ StateType = TypeVar("StateType", bound=FeasibleState)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeasibleMethod:
+class FeasibleMethod(Settings):
     """Fields and functions of all methods that project or minimise linearly.
 
     Parameters
