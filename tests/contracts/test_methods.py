@@ -108,6 +108,19 @@ def test_help_shows_the_settings_of_a_method(kind: Any) -> None:
     assert shown == [field.name for field in fields(kind)]
 
 
+@every_setting
+def test_swapped_arguments_of_init_are_told_apart(cells: list[Cell]) -> None:
+    method: Any = cells[0].method
+    size = cells[0].problem().size
+    x0 = np.zeros(size.dim)
+    order = r"Call method\.init\(x0, problem\.size, seed\)"
+    for given in [(size, x0, 0), (x0, 0, size), (0, x0, size)]:
+        with pytest.raises(InputTypeError, match=rf"`size` must be the size.*{order}"):
+            method.init(*given)
+    with pytest.raises(InputTypeError, match="`seed` must be"):
+        method.init(0, size, x0)
+
+
 # ---------------------------------------------------------------------------- purity
 
 

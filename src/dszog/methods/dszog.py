@@ -31,9 +31,7 @@ from dszog._validation import (
     check_count_fields,
     check_flag,
     check_positive,
-    check_seed,
     check_share,
-    check_vector,
     check_weights,
     shown,
 )
@@ -48,7 +46,7 @@ from dszog.gradients import (
     row_means,
 )
 from dszog.methods import dszog_compiled
-from dszog.methods.base import Info, State
+from dszog.methods.base import Info, State, check_first
 from dszog.methods.dszog_compiled import Step
 from dszog.methods.settings import Settings
 from dszog.methods.start import StartPass
@@ -305,14 +303,8 @@ class DSZOG(Settings):
             First weights over the constraints, for example of an earlier run. Without
             them the first iterations look at the constraints and do not move.
         """
+        x = check_first(self, x0, size, seed)
         self._check_size(size)
-        check_seed(self, seed)
-        x = np.array(check_vector(self, "x0", x0))  # a copy: the caller keeps theirs
-        if len(x) != size.dim:
-            raise InputError(
-                f"DSZOG: `x0` has {len(x)} entries for {size.dim} variables. Give one "
-                "entry per variable."
-            )
         start, distribution = None, None
         if size.n_constraints and weights is not None:
             weights = check_weights(self, weights, size.n_constraints)
