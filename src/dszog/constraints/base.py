@@ -334,10 +334,12 @@ def summarise(values: FloatArray, first_index: int = 0) -> Summary:
     """Return the summary of constraints whose values are all at hand."""
     worst = int(np.argmax(values))
     violations = np.maximum(values, 0.0)
+    with np.errstate(over="ignore"):  # inf is what the squares of such values are
+        sum_squares = float(np.square(violations).sum())
     return Summary(
         n_constraints=len(values),
         n_violated=int(np.count_nonzero(values > 0.0)),
         worst_value=float(values[worst]),
         worst_index=first_index + worst,
-        sum_squares=float(np.square(violations).sum()),
+        sum_squares=sum_squares,
     )
