@@ -252,6 +252,21 @@ def check_callable(
         ) from None
 
 
+def check_not_overridden(kind: type[Any], base: str, arguments: str) -> None:
+    """Refuse a subclass that defines what evaluators do not ask it for.
+
+    They call the function that was given to ``__init__``, so a method of that name
+    would be passed over in silence.
+    """
+    for name in ("values", "values_at"):
+        if name in vars(kind):
+            raise InputTypeError(
+                f"{kind.__name__}: `{name}` of a subclass of {base} is not what is "
+                f"called, got it overridden. Give the method another name and pass it "
+                f"on: super().__init__(self._values, ...), as {base}({arguments})."
+            )
+
+
 def check_vector(owner: object, name: str, value: Any) -> FloatArray:
     """Return a read-only float64 copy of a vector of finite numbers."""
     vector = check_floats(owner, name, value)

@@ -19,6 +19,7 @@ from dszog._validation import (
     check_flag,
     check_floats,
     check_indices,
+    check_not_overridden,
     check_tag,
     check_vector,
     shown,
@@ -62,6 +63,11 @@ class Losses:
     >>> losses.values(np.array([[2.0]]), np.array([0, 2]))
     array([[ 1., 16.]])
     """
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Refuse a class whose values nobody would ask for."""
+        super().__init_subclass__(**more)
+        check_not_overridden(cls, "Losses", "values, n")
 
     def __init__(
         self,

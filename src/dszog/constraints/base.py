@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
-from dszog._validation import check_callable, check_count, check_indices
+from dszog._validation import (
+    check_callable,
+    check_count,
+    check_indices,
+    check_not_overridden,
+)
 from dszog.calls import Grain
 from dszog.errors import InputError
 from dszog.query import Calls
@@ -69,6 +74,11 @@ class Constraints:
     >>> half_planes.values(np.array([[2.0, 0.0]]), np.array([0, 5 * 10**11]))
     array([[ 1., -3.]])
     """
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Refuse a class whose values nobody would ask for."""
+        super().__init_subclass__(**more)
+        check_not_overridden(cls, "Constraints", "values, m")
 
     def __init__(
         self,
