@@ -65,7 +65,7 @@ with journey.mistake("they forget to say how many rules there are", TypeError, "
 with journey.mistake(
     "a number of rules that is not whole", TypeError, "whole number", "Pass an int"
 ):
-    dszog.Constraints.from_function(rule, 3e3 / 7)  # type: ignore[arg-type]
+    dszog.Constraints.from_function(rule, 3e3 / 7)
 
 with journey.mistake(
     "max_iter, as everywhere else", TypeError, "Did you mean 'max_iterations'?"

@@ -72,8 +72,8 @@ def minimize(
     bounds: Any = None,
     method: str | Method = "dszog",
     options: dict[str, Any] | None = None,
-    max_iterations: int | None = None,
-    max_queries: int | None = None,
+    max_iterations: int | float | None = None,
+    max_queries: int | float | None = None,
     max_time: float | None = None,
     constraint_tol: float = 1e-2,
     x_scale: Any = 1.0,
@@ -114,8 +114,9 @@ def minimize(
     options : dict, optional
         Fields of the method by name, for a method given by name.
     max_iterations, max_queries, max_time : optional
-        Budgets: iterations, values of losses and constraints in all, seconds. None is
-        exceeded; the check of the result is inside. Without any, 2000 iterations.
+        Budgets: iterations, values of losses and constraints in all, seconds. Counts
+        are whole numbers, and 1e6 is one. None is exceeded; the check of the result is
+        inside. Without any, 2000 iterations.
     constraint_tol : float
         How large a violation may remain for the result to count as a success.
     x_scale : float or array_like of shape (dim,)

@@ -72,7 +72,7 @@ class Losses:
     def __init__(
         self,
         values: Callable[[FloatArray, IntArray], Any],
-        n: int,
+        n: int | float,
         *,
         gradient: Callable[[FloatArray, IntArray], Any] | None = None,
     ) -> None:

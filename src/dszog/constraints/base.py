@@ -83,7 +83,7 @@ class Constraints:
     def __init__(
         self,
         values: Values,
-        m: int,
+        m: int | float,
         *,
         jacobian: Callable[[FloatArray, IntArray], Any] | None = None,
     ) -> None:
@@ -183,7 +183,7 @@ class Constraints:
 
     @classmethod
     def from_function(
-        cls, function: Callable[[FloatArray, int], float], m: int
+        cls, function: Callable[[FloatArray, int], float], m: int | float
     ) -> FunctionConstraints:
         """Return constraints from one ``function(x, j) -> float``, the simplest way.
 
@@ -217,7 +217,10 @@ class Constraints:
 
     @classmethod
     def blocks(
-        cls, values: Callable[[FloatArray, int], Any], n_blocks: int, width: int
+        cls,
+        values: Callable[[FloatArray, int], Any],
+        n_blocks: int | float,
+        width: int,
     ) -> BlockConstraints:
         """Return constraints of which one call ``values(x, block)`` gives `width`.
 
