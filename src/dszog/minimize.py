@@ -188,7 +188,8 @@ def minimize(
         ``certificate`` (the evidence: print it), ``multipliers`` (indices and values),
         ``failures``, ``method``, ``costs`` (queries, subproblems, where the time went),
         ``digest`` (the same only if every iterate was the same, bit for bit),
-        ``constraint_tol`` (as given).
+        ``constraint_tol`` (as given), ``is_start`` (whether `x` is the start, which was
+        not improved on).
 
     Examples
     --------
@@ -242,6 +243,7 @@ def minimize(
             fun, x0, constraints, bounds, x_scale, tag, has_set, sizing
         )
         chosen, notes = with_feasible_set(problem, chosen)
+        notes = [*_about_start(problem), *notes]
         check_tuning(tune, chosen, fixed, has_budget, folder is not None)  # of tangents
         if weights is not None:
             weights = check_weights("minimize", weights, problem.size.n_constraints)
@@ -378,6 +380,14 @@ def _as_problem(
         unconstrained=has_set,
         tag=tag,
     )
+
+
+def _about_start(problem: Problem) -> list[str]:
+    """Name the start if nobody chose it."""
+    if problem.has_start:
+        return []
+    moved = ", moved into the bounds" if problem.x0.any() else ""
+    return [f"No x0 was given: the run began at the origin{moved}."]
 
 
 def _as_callbacks(callback: Any) -> list[Callback]:

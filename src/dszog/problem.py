@@ -268,7 +268,8 @@ class Problem:
                 f"Problem: `x0` has {len(start)} entries for {self.dim} variables. "
                 "Give one entry per variable."
             )
-        self.x0 = _within(start, self.lower, self.upper, warns=x0 is not None)
+        self.has_start = x0 is not None  # or it is the origin
+        self.x0 = _within(start, self.lower, self.upper, warns=self.has_start)
         self.simulator = losses if isinstance(losses, Simulator) else None
         self.losses = _as_losses(losses)
         learn: Learn = learn_widths
@@ -309,6 +310,7 @@ class Problem:
                 "Give one entry per variable."
             )
         other = copy(self)
+        other.has_start = True
         other.x0 = _within(start, self.lower, self.upper)
         return other
 

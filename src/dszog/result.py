@@ -32,7 +32,12 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
     @property
     def verdict(self) -> str:
         """What became of the run, in one sentence."""
-        return headline(self.status, self.success, self.certificate)
+        return headline(
+            self.status,
+            self.success,
+            self.certificate,
+            is_start=self.get("is_start", False),
+        )
 
     @property
     def in_short(self) -> str:

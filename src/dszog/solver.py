@@ -94,6 +94,7 @@ class Solver:
         if limits.queries is not None:
             self._meter.kept = self._reserved(limits.queries)
         self._notes = list(notes)
+        self._is_warm = start is not None  # begun where another run ended
         self._wanted = problem.scaled(problem.x0) if start is None else start
         self._start = self._wanted  # where iterates begin
         self._ledger = Ledger(lambda: self._meter.elapsed)
@@ -593,8 +594,12 @@ class Solver:
             "ended: no function was called."
         ]
 
+    def _is_start(self, certificate: Certificate) -> bool:
+        start = self._problem.unscaled(self._start)
+        return bool(np.array_equal(certificate.x, start))
+
     def _where(self, certificate: Certificate) -> list[str]:
-        if not np.array_equal(certificate.x, self._problem.unscaled(self._start)):
+        if not self._is_start(certificate):
             return []
         return [
             "Neither the last iterate nor the average was better than where the run "
@@ -645,6 +650,7 @@ class Solver:
             costs=self._costs(),
             digest=self._digest(),
             constraint_tol=tolerance,
+            is_start=self._is_start(certificate) and not self._is_warm,
         )
 
     def _digest(self) -> str:
