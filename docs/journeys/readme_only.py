@@ -56,6 +56,7 @@ with journey.mistake(
     "their function of one rule goes into Constraints(...)",
     dszog.EvaluationError,
     "at iteration 0",
+    "For a function of one x and one j: Constraints.from_function",
 ):
     dszog.minimize(objective, [0, 0], dszog.Constraints(rule, 3000), seed=0)  # type: ignore[arg-type]
 
