@@ -105,6 +105,25 @@ def test_the_names_that_a_page_points_to_exist(page: Path) -> None:
         pkgutil.resolve_name(name)
 
 
+@pytest.mark.parametrize(
+    ("page", "start"),
+    [
+        ("solver.py", "The iterates ran away with"),
+        ("status.py", "The iterates ran away and the run was stopped."),
+        ("solver.py", "The penalty was raised from"),
+        ("solver.py", "Neither the last iterate nor the average was better than"),
+        ("solver.py", "The start was moved to the nearest feasible point."),
+        ("solver.py", "This is the result of the run in"),
+        ("minimize.py", "No x0 was given: the run began at the origin"),
+    ],
+)
+def test_what_a_message_tells_of_the_run_is_explained(page: str, start: str) -> None:
+    explained = (ROOT / "docs/watching.md").read_text("utf-8")
+
+    assert start in (ROOT / "src/dszog" / page).read_text("utf-8")
+    assert f'| "{start}' in explained
+
+
 def test_every_public_name_is_in_the_reference() -> None:
     reference = (ROOT / "docs/api/index.md").read_text()
     listed = set(re.findall(r"^(?:   |\.\. py:data:: )([\w.~]+)$", reference, re.M))

@@ -118,7 +118,7 @@ def test_another_method_is_refused(saved: Path) -> None:
     [
         ({"n_constraints": 41}, "number of constraints"),
         ({"n_losses": 2}, "number of losses"),
-        ({"upper": np.ones(3)}, "upper bounds"),
+        ({"upper": np.ones(3)}, r"upper bounds \(others there than here\)"),
         ({"has_jacobian": False}, "jacobian of the constraints"),
     ],
 )

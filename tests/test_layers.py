@@ -23,7 +23,7 @@ SOURCE = Path(dszog.__file__).parent
 # ------------------------------------------------------------------------- the layers
 
 HELPERS = {"_arrays", "_log", "_random", "_validation", "_version", "errors", "status"}
-HELPERS |= {"kernels"}
+HELPERS |= {"hints", "kernels"}
 PARTS = {"gradients", "penalties", "distribution", "subproblems"}
 BELOW_RUN = HELPERS | PARTS | {"query", "sampling", "methods", "certificate"}
 BELOW_RUN |= {"stationarity", "failures"}
@@ -71,7 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checker": BELOW_DOORS,
     "verdict": BELOW_RUN,
     "readers": HELPERS,
-    "hints": HELPERS,
+    "hints": {"_validation"},
     "accounting": HELPERS | PARTS | {"query", "methods", "evaluators"},
     "feasible_set": BELOW_RUN | {"constraints", "problem"},
     "checkpoint": BELOW_RUN,
@@ -84,7 +84,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tuning": BELOW_DOORS | {"solver", "accounting", "result"},
     "minimize": BELOW_DOORS
     | SAVING
-    | {"solver", "result", "progress", "feasible_set", "hints", "tuning"},
+    | {"solver", "result", "progress", "feasible_set", "tuning"},
     "tune": HELPERS | {"minimize", "tuning", "result"},
     "learn": BELOW_DOORS | DOORS | {"rows"},
     "__init__": BELOW_DOORS | DOORS,
@@ -135,7 +135,7 @@ UNSAFE_IN_READING_CALLS = {"getattr", "setattr", "globals", "vars", "open", "inp
 ALLOWED_IN_READING = {  # calls of these by module; what they are for
     "dszog.readers.content": {"open", "getattr"},  # the named file; an error's reason
     "dszog.checkpoint.encoding": {"getattr"},  # fields of listed types, by our names
-    "dszog.io": {"getattr"},  # likewise
+    "dszog.checkpoint.numbers": {"getattr"},  # likewise
     "dszog.snapshot": {"getattr"},  # likewise
 }
 RANDOM_TYPES = {"Generator", "Philox", "SeedSequence", "BitGenerator"}

@@ -91,6 +91,51 @@ def test_a_success_a_failure_and_an_interrupt_read_as_such() -> None:
     assert str(interrupted).startswith("Interrupted.")
 
 
+WALLS = dszog.Constraints(lambda p, j: p[:, :1] - 1.0 - j, 5)
+
+
+@pytest.mark.parametrize("level", [-1.0, 1.0])
+def test_a_start_that_was_not_improved_on_is_named_in_the_verdict(
+    level: float,
+) -> None:
+    fixed = dszog.Constraints(lambda p, j: 0.0 * p[:, :1] + level + 0.0 * j, 5)
+
+    def run_from(start: float) -> Any:
+        x0, loss = np.full(2, start), lambda x: float(x @ x)
+        return dszog.minimize(loss, x0, fixed, max_iterations=9, seed=0)
+
+    kept, moved = run_from(0.0), run_from(1.0)
+
+    assert (kept.is_start, moved.is_start) == (True, False)
+    assert kept.success == moved.success == (level < 0.0)
+    assert kept.verdict == (
+        f"{moved.verdict.removesuffix('.')}; the start was not improved on."
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "No x0 was given: the run began at the origin."),
+        (
+            {"bounds": [(0.5, 2.0)] * 2},
+            "No x0 was given: the run began at the origin, moved into the bounds.",
+        ),
+        ({"x0": [0.0, 0.0]}, None),
+    ],
+)
+def test_a_start_that_nobody_chose_is_named(
+    given: dict[str, Any], said: str | None
+) -> None:
+    problem = dszog.Problem(lambda x: float(x @ x), WALLS, 2, **given)
+    result = dszog.minimize(problem, max_iterations=2, seed=0)
+
+    assert ("No x0" in result.message) == (said is not None)
+    assert said is None or said in result.message
+    chosen = dszog.minimize(problem, np.ones(2), max_iterations=2, seed=0)
+    assert "No x0" not in chosen.message
+
+
 def test_what_a_user_makes_of_it_prints_as_scipys() -> None:
     assert "x: [1]" in str(Result(x=[1]))
     assert str(Result()) == "Result()"

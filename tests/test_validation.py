@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -83,3 +84,23 @@ def test_a_beginning_stands_for_the_word_unless_too_many_begin_so() -> None:
     assert did_you_mean("stop", choices).count("'") == 2  # the nearest of four
     assert did_you_mean("start", choices) == " Did you mean 'start'?"
     assert did_you_mean("xyz", choices) == ""
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (dszog.minimize, ("max_iterations", "max_queries")),
+        (dszog.certify, ("max_queries",)),
+        (dszog.Constraints.__init__, ("m",)),
+        (dszog.Constraints.from_function, ("m",)),
+        (dszog.Constraints.blocks, ("n_blocks",)),
+        (dszog.Losses.__init__, ("n",)),
+        (dszog.Simulator.__init__, ("n",)),
+    ],
+)
+def test_the_types_admit_floats_where_whole_ones_are_taken(
+    function: Any, names: tuple[str, ...]
+) -> None:
+    hints = inspect.get_annotations(function)
+    for name in names:
+        assert {"int", "float"} <= set(hints[name].split(" | ")), name

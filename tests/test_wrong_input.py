@@ -1519,13 +1519,25 @@ CHOICE_ROWS = [
         each(True, 3, b"run", ""),
         "For example checkpoint='run-1'",
     ),
+    *(
+        row
+        for owner in ("Problem", "minimize")
+        for row in rows(
+            owner,
+            "tag",
+            InputTypeError,
+            f"{owner}: `tag` must be a string",
+            each(3, None, b"data"),
+            "Give a name, for example tag='data of May'",
+        )
+    ),
     *rows(
-        "Problem",
+        "minimize",
         "tag",
-        InputTypeError,
-        "Problem: `tag` must be a string",
-        each(3, None, b"data"),
-        "Give a name, for example tag='data of May'",
+        InputError,
+        "minimize: `tag` guards a run that is saved",
+        {"without a folder": ("May", "got no folder")},
+        "Give it: checkpoint='folder'",
     ),
     *rows(
         "certify",

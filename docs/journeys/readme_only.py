@@ -56,6 +56,7 @@ with journey.mistake(
     "their function of one rule goes into Constraints(...)",
     dszog.EvaluationError,
     "at iteration 0",
+    "For a function of one x and one j: Constraints.from_function",
 ):
     dszog.minimize(objective, [0, 0], dszog.Constraints(rule, 3000), seed=0)  # type: ignore[arg-type]
 
@@ -65,7 +66,7 @@ with journey.mistake("they forget to say how many rules there are", TypeError, "
 with journey.mistake(
     "a number of rules that is not whole", TypeError, "whole number", "Pass an int"
 ):
-    dszog.Constraints.from_function(rule, 3e3 / 7)  # type: ignore[arg-type]
+    dszog.Constraints.from_function(rule, 3e3 / 7)
 
 with journey.mistake(
     "max_iter, as everywhere else", TypeError, "Did you mean 'max_iterations'?"

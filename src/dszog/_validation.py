@@ -199,6 +199,16 @@ def check_flag(owner: object, name: str, value: Any) -> None:
         )
 
 
+def check_tag(owner: object, tag: Any) -> str:
+    """Return a name for functions; refuse what is no text."""
+    if not isinstance(tag, str):
+        raise InputTypeError(
+            f"{_name(owner)}: `tag` must be a string, got {shown(tag)}. Give a name, "
+            "for example tag='data of May'."
+        )
+    return tag
+
+
 def check_indices(owner: object, indices: Any, n: int) -> IntArray:
     """Return indices as int64; refuse what is not a whole number in ``range(n)``."""
     array = np.asarray(indices)
@@ -240,6 +250,21 @@ def check_callable(
             f"got {getattr(value, '__name__', shown(value))}{taken}. "
             f"Pass a callable {signature}."
         ) from None
+
+
+def check_not_overridden(kind: type[Any], base: str, arguments: str) -> None:
+    """Refuse a subclass that defines what evaluators do not ask it for.
+
+    They call the function that was given to ``__init__``, so a method of that name
+    would be passed over in silence.
+    """
+    for name in ("values", "values_at"):
+        if name in vars(kind):
+            raise InputTypeError(
+                f"{kind.__name__}: `{name}` of a subclass of {base} is not what is "
+                f"called, got it overridden. Give the method another name and pass it "
+                f"on: super().__init__(self._values, ...), as {base}({arguments})."
+            )
 
 
 def check_vector(owner: object, name: str, value: Any) -> FloatArray:

@@ -120,9 +120,10 @@ def _summary_writer() -> Callable[[str], Any]:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            raise MissingExtraError(
-                "dszog.callbacks.TensorBoard needs tensorboardX, or PyTorch with "
-                'tensorboard: pip install "dszog[tensorboard]".'
+            raise MissingExtraError.of(
+                "dszog.callbacks.TensorBoard",
+                "tensorboardX, or PyTorch with tensorboard",
+                "tensorboard",
             ) from error
     writer: Callable[[str], Any] = SummaryWriter
     return writer
@@ -160,8 +161,8 @@ class MLflow:
             import mlflow
             from mlflow.exceptions import MlflowException
         except ImportError as error:
-            raise MissingExtraError(
-                'dszog.callbacks.MLflow needs mlflow: pip install "dszog[mlflow]".'
+            raise MissingExtraError.of(
+                "dszog.callbacks.MLflow", "mlflow", "mlflow"
             ) from error
         self._mlflow: Any = mlflow
         self._errors: tuple[type[Exception], ...] = (MlflowException, OSError)

@@ -279,7 +279,8 @@ class _Tally:
         self.n_unknown += int(np.count_nonzero(unknown))
         self.n_violated += int(np.count_nonzero(values > 0.0))
         indices, values = indices[~unknown], values[~unknown]
-        self.sum_squares += float(np.square(np.maximum(values, 0.0)).sum())
+        with np.errstate(over="ignore"):  # inf is what the squares of such values are
+            self.sum_squares += float(np.square(np.maximum(values, 0.0)).sum())
         indices = np.concatenate([self.indices, indices])
         values = np.concatenate([self.values, values])
         worst = np.argsort(-values, kind="stable")[:N_WORST]

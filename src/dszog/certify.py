@@ -38,7 +38,7 @@ def certify(
     penalty: float = 30.0,
     ridge: float = 1e-6,
     active_tol: float = 1e-2,
-    max_queries: int | None = None,
+    max_queries: int | float | None = None,
     seed: int = 0,
     evaluator: Any = "serial",
     timeout: float | None = None,
@@ -106,13 +106,14 @@ def certify(
     active_tol = check_nonnegative("certify", "active_tol", active_tol)
     seed = check_seed("certify", seed)
     check_evaluator("certify", evaluator, timeout)
+    limit = None
     if max_queries is not None:
-        max_queries = check_count("certify", "max_queries", max_queries, least=2)
+        limit = check_count("certify", "max_queries", max_queries, least=2)
 
     with open_evaluator("certify", evaluator, problem, timeout) as answer:
-        meter = Meter(answer, size, max_queries, FailureHandler("resample"))
-        meter.kept = max_queries or 0
-        checker = Checker(problem, meter, seed, _allowance(problem, max_queries))
+        meter = Meter(answer, size, limit, FailureHandler("resample"))
+        meter.kept = limit or 0
+        checker = Checker(problem, meter, seed, _allowance(problem, limit))
         suspects = NO_INDICES if weights is None else heaviest_first(weights)
         certificate = checker.check(problem.scaled(point), suspects)
         if certificate is None:

@@ -44,6 +44,17 @@ class StartWarning(UserWarning):
 class MissingExtraError(DszogError, ImportError):
     """An optional dependency is needed and not installed."""
 
+    @classmethod
+    def of(cls, owner: str, needed: str | None, extra: str) -> MissingExtraError:
+        """Return the error that says who needs what, and how to get it.
+
+        Examples
+        --------
+        >>> print(MissingExtraError.of("to_frame", "pandas", "pandas"))
+        to_frame needs pandas: pip install "dszog[pandas]".
+        """
+        return cls(f'{owner} needs {needed}: pip install "dszog[{extra}]".')
+
 
 class SubproblemError(DszogError, RuntimeError):
     """A projection or a linear minimisation could not be solved."""

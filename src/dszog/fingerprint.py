@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import re
 import sys
 from typing import Any
 
@@ -17,6 +18,7 @@ from dszog.checkpoint import settings_of
 from dszog.problem import Problem
 
 MOST_SHOWN = 60  # characters of a value in a message
+_HASH = re.compile(r"(^'| ?#)[0-9a-f]{16}'?$")  # which tells values apart, not people
 
 
 def fingerprint(
@@ -64,14 +66,26 @@ def differences(there: dict[str, str], here: dict[str, str]) -> list[str]:
     """Return what differs, in words; what is there may be anybody's words."""
     return [
         f"{printable(name[:MOST_SHOWN])} "
-        f"({_said(there, name)} there, {_said(here, name)} here)"
+        f"({_told(_said(there, name), _said(here, name))})"
         for name in sorted({*there, *here})
         if there.get(name) != here.get(name)
     ]
 
 
 def _said(facts: dict[str, str], name: str) -> str:
-    return printable(facts.get(name, "nothing")[: 2 * MOST_SHOWN])
+    """Return a fact as a person reads it, without the hash that it ends with."""
+    text = facts.get(name, "nothing")
+    said = _HASH.sub("", text)
+    said = said if said == text else said.lstrip("'")  # whose other quote is gone
+    return printable(said[: 2 * MOST_SHOWN])
+
+
+def _told(there: str, here: str) -> str:
+    if there != here:
+        return f"{there} there, {here} here"
+    if not there:
+        return "others there than here"
+    return f"{there} there and here, but they differ in what is not shown"
 
 
 def _short(text: str) -> str:

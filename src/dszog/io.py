@@ -7,9 +7,6 @@ hold the loop: one file for one state, checked, never executed, whole or not the
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -22,7 +19,7 @@ from dszog.checkpoint import settings_of
 from dszog.checkpoint.container import dump_json, load_json, pack, unpack
 from dszog.checkpoint.encoding import Arrays, decode, encode
 from dszog.checkpoint.files import read_whole, write_whole
-from dszog.distribution import SparseDistribution, UniformDistribution
+from dszog.checkpoint.numbers import check_numbers
 from dszog.errors import (
     CheckpointError,
     CheckpointWriteError,
@@ -30,10 +27,8 @@ from dszog.errors import (
     InputTypeError,
 )
 from dszog.fingerprint import differences
-from dszog.methods import DSZOGState, Method, State
+from dszog.methods import Method, State
 from dszog.query import ProblemSize
-
-WEIGHT_ERROR = 1e-6  # of the sum of all weights, which is 1
 
 
 def save_state(path: str | PathLike[str], method: Method, state: Any) -> None:
@@ -138,49 +133,12 @@ def load_state(path: str | PathLike[str], method: Method, size: ProblemSize) -> 
         state = decode(load_json(arrays[0].tobytes()), arrays[1:], size)
         if not isinstance(state, State):
             raise CheckpointError("it has no content")
-        _check_numbers(state)
+        check_numbers(state)
     except CheckpointError as error:
         raise CheckpointError(
             f"The state {printable(str(where))!r} cannot be used: {error}."
         ) from error
     return state
-
-
-def _check_numbers(state: State) -> None:
-    """Refuse a state whose numbers no method can have left behind."""
-    for name, number in _floats_in("state", state):
-        if not np.isfinite(number).all():
-            raise CheckpointError(f"`{name}` in it is not finite")
-    if isinstance(state, DSZOGState) and state.distribution is not None:
-        total = _total_weight(state.distribution)
-        if not abs(total - 1.0) <= WEIGHT_ERROR:
-            raise CheckpointError(
-                f"its weights are no distribution, their sum is {total:.6g}"
-            )
-
-
-def _floats_in(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the numbers of what was decoded, with the names of their fields."""
-    if isinstance(value, ProblemSize):  # of the caller; bounds may be infinite
-        return
-    if is_dataclass(value):
-        for item in fields(value):
-            yield from _floats_in(item.name, getattr(value, item.name))
-    elif isinstance(value, float) or (
-        isinstance(value, np.ndarray) and value.dtype.kind == "f"
-    ):
-        yield name, value
-
-
-def _total_weight(distribution: Any) -> float:
-    """Return the sum of all weights, `nan` if one is negative."""
-    if isinstance(distribution, UniformDistribution):
-        return 1.0
-    weights, rest = distribution.weights, 0.0
-    if isinstance(distribution, SparseDistribution):
-        rest = distribution.background_weight
-        weights = np.append(weights, distribution.n_background * rest)
-    return float(weights.sum()) if (weights >= 0.0).all() else math.nan
 
 
 def _path(owner: str, path: Any) -> Path:

@@ -26,6 +26,7 @@ from dszog._validation import (
     check_nonnegative,
     check_positive_number,
     check_seed,
+    check_tag,
     check_vector,
     check_weights,
     printable,
@@ -71,8 +72,8 @@ def minimize(
     bounds: Any = None,
     method: str | Method = "dszog",
     options: dict[str, Any] | None = None,
-    max_iterations: int | None = None,
-    max_queries: int | None = None,
+    max_iterations: int | float | None = None,
+    max_queries: int | float | None = None,
     max_time: float | None = None,
     constraint_tol: float = 1e-2,
     x_scale: Any = 1.0,
@@ -85,6 +86,7 @@ def minimize(
     progress: bool = False,
     checkpoint: str | PathLike[str] | None = None,
     resume: bool = False,
+    tag: str = "",
     on_failure: Policy = "raise",
     on_interrupt: OnInterrupt = "return",
     on_save_failure: OnSaveFailure = "raise",
@@ -112,8 +114,9 @@ def minimize(
     options : dict, optional
         Fields of the method by name, for a method given by name.
     max_iterations, max_queries, max_time : optional
-        Budgets: iterations, values of losses and constraints in all, seconds. None is
-        exceeded; the check of the result is inside. Without any, 2000 iterations.
+        Budgets: iterations, values of losses and constraints in all, seconds. Counts
+        are whole numbers, and 1e6 is one. None is exceeded; the check of the result is
+        inside. Without any, 2000 iterations.
     constraint_tol : float
         How large a violation may remain for the result to count as a success.
     x_scale : float or array_like of shape (dim,)
@@ -151,6 +154,9 @@ def minimize(
         Go on with the run in `checkpoint`, bit for bit as if it had not been
         interrupted; begin one if the folder is empty. All other arguments have to be
         the same, but the budgets may be: with others the run goes on to the new ones.
+    tag : str
+        A name for the functions, such as a version of the data, which `resume` cannot
+        compare: a run with another tag is refused. A `Problem` may bring its own.
     on_failure : {"raise", "resample", "penalise"}
         What to do when a function raises or returns something that is not a finite
         number. ``"raise"`` stops with an error that says where. ``"resample"`` leaves
@@ -182,7 +188,8 @@ def minimize(
         ``certificate`` (the evidence: print it), ``multipliers`` (indices and values),
         ``failures``, ``method``, ``costs`` (queries, subproblems, where the time went),
         ``digest`` (the same only if every iterate was the same, bit for bit),
-        ``constraint_tol`` (as given).
+        ``constraint_tol`` (as given), ``is_start`` (whether `x` is the start, which was
+        not improved on).
 
     Examples
     --------
@@ -219,7 +226,8 @@ def minimize(
     check_choice("minimize", "on_interrupt", on_interrupt, INTERRUPTS)
     check_flag("minimize", "resume", resume)
     check_choice("minimize", "on_save_failure", on_save_failure, SAVE_FAILURES)
-    folder = _check_folder(checkpoint, resume, on_save_failure)
+    check_tag("minimize", tag)
+    folder = _check_folder(checkpoint, resume, on_save_failure, tag)
     has_budget = not (max_iterations is max_queries is max_time is None)
     tuning = check_tuning(tune, chosen, fixed, has_budget, folder is not None)
     callbacks = _as_callbacks(callback)
@@ -231,8 +239,11 @@ def minimize(
             store = Store(folder, resume=resume, library=VERSION, warns=warns)
             opened.callback(store.close)
         sizing = Sizing(store, limits.queries)
-        problem = _as_problem(fun, x0, constraints, bounds, x_scale, has_set, sizing)
+        problem = _as_problem(
+            fun, x0, constraints, bounds, x_scale, tag, has_set, sizing
+        )
         chosen, notes = with_feasible_set(problem, chosen)
+        notes = [*_about_start(problem), *notes]
         check_tuning(tune, chosen, fixed, has_budget, folder is not None)  # of tangents
         if weights is not None:
             weights = check_weights("minimize", weights, problem.size.n_constraints)
@@ -333,6 +344,7 @@ def _as_problem(
     constraints: Any,
     bounds: Any,
     x_scale: Any,
+    tag: str,
     has_set: bool,
     sizing: Sizing,
 ) -> Problem:
@@ -343,7 +355,13 @@ def _as_problem(
                 "minimize: a Problem brings its own constraints, bounds and x_scale, "
                 "got others beside it. Put them into the Problem."
             )
+        if tag and fun.tag and tag != fun.tag:
+            raise InputError(
+                f"minimize: the Problem has the tag {shown(fun.tag)}, got "
+                f"{shown(tag)} beside it. Give the tag in one place."
+            )
         problem = fun if x0 is None else fun.starting_at(x0)
+        problem = problem.tagged(tag) if tag else problem
         sizing.count(problem.n_calls_made)
         return problem
     if x0 is None:
@@ -360,7 +378,16 @@ def _as_problem(
         x0=start,
         x_scale=x_scale,
         unconstrained=has_set,
+        tag=tag,
     )
+
+
+def _about_start(problem: Problem) -> list[str]:
+    """Name the start if nobody chose it."""
+    if problem.has_start:
+        return []
+    moved = ", moved into the bounds" if problem.x0.any() else ""
+    return [f"No x0 was given: the run began at the origin{moved}."]
 
 
 def _as_callbacks(callback: Any) -> list[Callback]:
@@ -473,8 +500,15 @@ def _check_takes_weights(method: Method) -> None:
         )
 
 
-def _check_folder(checkpoint: Any, resume: bool, on_failure: str) -> Path | None:
+def _check_folder(
+    checkpoint: Any, resume: bool, on_failure: str, tag: str
+) -> Path | None:
     if checkpoint is None:
+        if tag:
+            raise InputError(
+                "minimize: `tag` guards a run that is saved, got no folder. Give it: "
+                "checkpoint='folder'; or leave the tag out."
+            )
         if on_failure != "raise":
             raise InputError(
                 "minimize: `on_save_failure` needs the folder of the checkpoints, got "

@@ -10,6 +10,19 @@ import numpy as np
 from dszog._arrays import FloatArray, all_finite, freeze, frozen_floats
 from dszog.kernels import steps
 
+LARGEST_PENALTY = 1e120  # what is made of it has to stay a number, squared as well
+
+
+def cut(penalties: FloatArray) -> FloatArray:
+    """Return penalties that weights can be made of: none above the largest.
+
+    Examples
+    --------
+    >>> cut(np.array([9.0, np.inf]))
+    array([9.e+000, 1.e+120])
+    """
+    return np.minimum(penalties, LARGEST_PENALTY)
+
 
 def squared_violation(values: FloatArray) -> FloatArray:
     r"""Return the paper's penalty :math:`\phi_j = \max(f_j, 0)^2` of each value.
@@ -69,4 +82,5 @@ def merit(objective: float, worst: float, penalty: float) -> float:
     >>> merit(1.0, worst=0.5, penalty=10.0)
     3.5
     """
-    return objective + penalty * max(worst, 0.0) ** 2
+    violation = max(worst, 0.0)
+    return objective + penalty * (violation * violation)  # ** 2 would raise, not be inf

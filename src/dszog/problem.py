@@ -19,6 +19,8 @@ from dszog._validation import (
     check_flag,
     check_floats,
     check_indices,
+    check_not_overridden,
+    check_tag,
     check_vector,
     shown,
 )
@@ -62,10 +64,15 @@ class Losses:
     array([[ 1., 16.]])
     """
 
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Refuse a class whose values nobody would ask for."""
+        super().__init_subclass__(**more)
+        check_not_overridden(cls, "Losses", "values, n")
+
     def __init__(
         self,
         values: Callable[[FloatArray, IntArray], Any],
-        n: int,
+        n: int | float,
         *,
         gradient: Callable[[FloatArray, IntArray], Any] | None = None,
     ) -> None:
@@ -251,12 +258,7 @@ class Problem:
         unconstrained: bool = False,
         tag: str = "",
     ) -> None:
-        if not isinstance(tag, str):
-            raise InputTypeError(
-                f"Problem: `tag` must be a string, got {shown(tag)}. Give a name, for "
-                "example tag='data of May'."
-            )
-        self.tag = tag
+        self.tag = check_tag("Problem", tag)
         self.dim = check_count("Problem", "dim", dim)
         self.lower, self.upper = check_bounds("Problem", bounds, self.dim)
         self.x_scale = _check_scale(x_scale, self.dim)
@@ -266,7 +268,8 @@ class Problem:
                 f"Problem: `x0` has {len(start)} entries for {self.dim} variables. "
                 "Give one entry per variable."
             )
-        self.x0 = _within(start, self.lower, self.upper, warns=x0 is not None)
+        self.has_start = x0 is not None  # or it is the origin
+        self.x0 = _within(start, self.lower, self.upper, warns=self.has_start)
         self.simulator = losses if isinstance(losses, Simulator) else None
         self.losses = _as_losses(losses)
         learn: Learn = learn_widths
@@ -307,7 +310,14 @@ class Problem:
                 "Give one entry per variable."
             )
         other = copy(self)
+        other.has_start = True
         other.x0 = _within(start, self.lower, self.upper)
+        return other
+
+    def tagged(self, tag: str) -> Problem:
+        """Return the same problem with another tag."""
+        other = copy(self)
+        other.tag = check_tag("Problem", tag)
         return other
 
     def __repr__(self) -> str:

@@ -32,7 +32,12 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
     @property
     def verdict(self) -> str:
         """What became of the run, in one sentence."""
-        return headline(self.status, self.success, self.certificate)
+        return headline(
+            self.status,
+            self.success,
+            self.certificate,
+            is_start=self.get("is_start", False),
+        )
 
     @property
     def in_short(self) -> str:
@@ -73,9 +78,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         try:
             from pandas import DataFrame
         except ImportError as error:
-            raise MissingExtraError(
-                'to_frame needs pandas: pip install "dszog[pandas]".'
-            ) from error
+            raise MissingExtraError.of("to_frame", "pandas", "pandas") from error
         columns = {
             name: _as_counts(column) if name in COUNTS else column
             for name, column in self.history.items()

@@ -94,6 +94,7 @@ class Solver:
         if limits.queries is not None:
             self._meter.kept = self._reserved(limits.queries)
         self._notes = list(notes)
+        self._is_warm = start is not None  # begun where another run ended
         self._wanted = problem.scaled(problem.x0) if start is None else start
         self._start = self._wanted  # where iterates begin
         self._ledger = Ledger(lambda: self._meter.elapsed)
@@ -101,6 +102,7 @@ class Solver:
         self._store = store
         self._contract = contract
         self._recorder: Recorder | None = None
+        self._is_resumed = False
         self._on_interrupt = on_interrupt
 
     @property
@@ -236,6 +238,7 @@ class Solver:
         loaded = load_run(self._store, self._contract, self._size)
         if loaded is None:
             return None
+        self._is_resumed = True
         self._start, self._notes = loaded.start, loaded.notes
         self._method = loaded.with_settings(self._method)
         loaded.restore(self._meter, self._history, self._ledger)
@@ -580,8 +583,23 @@ class Solver:
             "their signs (SciPy's 'ineq' means fun(x) >= 0)."
         ]
 
+    def _what_is_old(self) -> list[str]:
+        """Say so if all of it was in the folder: the functions may be others by now."""
+        if self._store is None or self._recorder is None or not self._is_resumed:
+            return []
+        if self._recorder.has_asked:
+            return []
+        return [
+            f"This is the result of the run in {str(self._store.folder)!r}, which had "
+            "ended: no function was called."
+        ]
+
+    def _is_start(self, certificate: Certificate) -> bool:
+        start = self._problem.unscaled(self._start)
+        return bool(np.array_equal(certificate.x, start))
+
     def _where(self, certificate: Certificate) -> list[str]:
-        if not np.array_equal(certificate.x, self._problem.unscaled(self._start)):
+        if not self._is_start(certificate):
             return []
         return [
             "Neither the last iterate nor the average was better than where the run "
@@ -602,6 +620,7 @@ class Solver:
             message=" ".join(
                 [
                     status.sentence,
+                    *self._what_is_old(),
                     *([outcome.problem] if outcome.problem else []),
                     *self._notes,
                     *self._events(),
@@ -631,6 +650,7 @@ class Solver:
             costs=self._costs(),
             digest=self._digest(),
             constraint_tol=tolerance,
+            is_start=self._is_start(certificate) and not self._is_warm,
         )
 
     def _digest(self) -> str:

@@ -25,18 +25,21 @@ def is_success(status: Status, certificate: Certificate, constraint_tol: float) 
     )
 
 
-def headline(status: Status, success: bool, certificate: Certificate) -> str:
-    """Return in one sentence what became of a run."""
+def headline(
+    status: Status, success: bool, certificate: Certificate, *, is_start: bool = False
+) -> str:
+    """Return in one sentence what became of a run, whose point may be its start."""
+    but = "; the start was not improved on" if is_start else ""
     if status == Status.INTERRUPTED:
         return "Interrupted. This is the best point so far."
     if success:
         exact = certificate.feasibility.is_exact
         checked = "every constraint" if exact else "every constraint that was checked"
-        return f"Success: {checked} is kept to within the tolerance."
+        return f"Success: {checked} is kept to within the tolerance{but}."
     if not certificate.is_known:
         return "No success: values at the result are not known."
     if status.is_planned:
-        return "No success: the result does not keep the constraints."
+        return f"No success: the result does not keep the constraints{but}."
     return "No success: the run was stopped early."
 
 

@@ -138,9 +138,8 @@ def relaxed_pairwise_data(seed: int) -> Data:
     try:
         from sklearn.datasets import make_classification
     except ImportError as error:
-        raise MissingExtraError(
-            "The relaxed pairwise problem needs scikit-learn: "
-            'pip install "dszog[bench]".'
+        raise MissingExtraError.of(
+            "The relaxed pairwise problem", "scikit-learn", "bench"
         ) from error
     X, y01 = make_classification(
         n_samples=N_SAMPLES,

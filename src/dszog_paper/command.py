@@ -187,9 +187,7 @@ def _client(address: str | None) -> Any:
     try:
         from distributed import Client
     except ImportError as error:
-        raise MissingExtraError(
-            '--dask needs dask.distributed: pip install "dszog[dask]".'
-        ) from error
+        raise MissingExtraError.of("--dask", "dask.distributed", "dask") from error
     return Client(address)
 
 

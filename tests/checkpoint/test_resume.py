@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -64,12 +65,14 @@ def fresh(cell: Cell, before: Callable[[int], None] = lambda n: None) -> Cell:
     return Cell(cell.name, cell.method, cell.options, cell.form, before_call=before)
 
 
-def same_result(first: Any, second: Any) -> None:
+def same_result(first: Any, second: Any, *, is_old: bool = False) -> None:
+    """Assert that two results are alike; the first may be that of a run that ended."""
     assert first.digest == second.digest
     assert first.x.tobytes() == second.x.tobytes()
     assert (first.fun, first.maxcv) == (second.fun, second.maxcv)
     assert (first.nit, first.nfev, first.ncev) == (second.nit, second.nfev, second.ncev)
-    assert first.message == second.message
+    message, n_said = re.subn(r" This is the result of .*? called\.", "", first.message)
+    assert (message, n_said) == (second.message, is_old)
     assert first.status == second.status
     assert first.weights[0].tobytes() == second.weights[0].tobytes()
     assert first.weights[1].tobytes() == second.weights[1].tobytes()
@@ -132,8 +135,59 @@ def test_a_finished_run_is_reported_again_without_a_call(
     again = fresh(DSZOG_CELL)
 
     for _ in range(2):
-        same_result(again.run(tmp_path / "run"), first)
+        result = again.run(tmp_path / "run")
+        same_result(result, first, is_old=True)
+        assert repr(str(tmp_path / "run")) in result.message
     assert again.n_calls == 0
+
+
+def tagged(folder: Path, **given: Any) -> Any:
+    """Minimise over half-planes whose number is all that a checkpoint knows of them."""
+    return dszog.minimize(
+        lambda x: float(x @ x),
+        np.ones(2),
+        Constraints(lambda p, j: p[:, :1] - 2.0 - j, 5),
+        max_iterations=4,
+        seed=1,
+        checkpoint=folder,
+        resume=True,
+        **given,
+    )
+
+
+def test_functions_of_another_tag_are_refused(tmp_path: Path) -> None:
+    first = tagged(tmp_path / "run", tag="May")
+
+    same_result(tagged(tmp_path / "run", tag="May"), first, is_old=True)
+    with pytest.raises(CheckpointError, match=r"tag \('May' there, 'June' here\)"):
+        tagged(tmp_path / "run", tag="June")
+    with pytest.raises(CheckpointError, match=r"tag \('May' there, '' here\)"):
+        tagged(tmp_path / "run")
+
+
+def test_a_tag_is_the_same_beside_a_problem_and_in_it(tmp_path: Path) -> None:
+    def run(folder: Path, of_problem: str, beside: str) -> Any:
+        problem = dszog.Problem(
+            lambda x: float(x @ x),
+            Constraints(lambda p, j: p[:, :1] - 2.0 - j, 5),
+            2,
+            tag=of_problem,
+        )
+        return dszog.minimize(
+            problem,
+            max_iterations=4,
+            seed=1,
+            checkpoint=folder,
+            resume=True,
+            tag=beside,
+        )
+
+    first = run(tmp_path / "run", "May", "")
+    for of_problem, beside in [("May", "May"), ("", "May")]:
+        again = run(tmp_path / "run", of_problem, beside)
+        same_result(again, first, is_old=True)
+    with pytest.raises(InputError, match="has the tag 'May', got 'June' beside it"):
+        run(tmp_path / "run", "May", "June")
 
 
 def test_a_run_with_restarts_and_failures_resumes(cadence: str, tmp_path: Path) -> None:
@@ -284,7 +338,8 @@ def test_a_run_goes_on_to_a_budget_that_was_raised(
     assert second.costs.n_lost > 0  # the look at the first result
     assert second.digest != first.digest
     third = fresh(DSZOG_CELL)
-    same_result(third.run(tmp_path / "run", max_iterations=20), second)
+    again = third.run(tmp_path / "run", max_iterations=20)
+    same_result(again, second, is_old=True)
     assert third.n_calls == 0
 
 
@@ -586,10 +641,17 @@ OTHERS: dict[str, dict[str, Any]] = {
     r"dim \(2 there, 4 here\)": {"dim": 4},
     r"number of losses \(4 there, 6 here\)": {"n": 6},
     r"number of constraints \(5 there, 7 here\)": {"m": 7},
-    "lower bounds": {"bounds": [(-2.0, 3.0)] * 2},
-    "upper bounds": {"bounds": [(-3.0, 2.0)] * 2},
-    "x0": {"x0": [0.0, 5e-324]},
-    "x_scale": {"x_scale": 2.0},
+    r"lower bounds \(\[-3, -3\] there, \[-2, -2\] here\)": {
+        "bounds": [(-2.0, 3.0)] * 2
+    },
+    r"upper bounds \(\[3, 3\] there, \[3, 2\] here\)": {
+        "bounds": [(-3.0, 3.0), (-3.0, 2.0)]
+    },
+    r"x0 \(\[0, 0\] there, \[0, 4.94066e-324\] here\)": {"x0": [0.0, 5e-324]},
+    r"x_scale \(\[1, 1\] there, \[2, 2\] here\)": {"x_scale": 2.0},
+    r"x_scale \(\[1, 1\] there and here, but they differ in what is not shown\)": {
+        "x_scale": 1.0 + 1e-9
+    },
     r"tag \('a' there, 'b' here\)": {"tag": "b"},
     r"seed \(1 there, 2 here\)": {"seed": 2},
     r"method radius \(0.0001 there, 0.001 here\)": {"options": {"radius": 1e-3}},
@@ -615,6 +677,35 @@ def test_another_run_is_refused_by_what_it_differs_in(
         other(**changes)(tmp_path / "run")
     after = sorted(path.read_bytes() for path in (tmp_path / "run").iterdir())
     assert [len(content) for content in after] == [len(content) for content in before]
+
+
+@pytest.mark.parametrize("place", [0, 4])
+def test_bounds_that_differ_are_shown_or_told_without_a_hash(
+    tmp_path: Path, place: int
+) -> None:
+    def run(upper: float) -> Any:
+        bounds = [(-1.0, 1.0)] * 5
+        bounds[place] = (-1.0, upper)
+        return dszog.minimize(
+            lambda x: float(x @ x),
+            np.zeros(5),
+            bounds=bounds,
+            max_iterations=3,
+            seed=0,
+            checkpoint=tmp_path / "run",
+            resume=True,
+        )
+
+    run(1.0)
+    with pytest.raises(CheckpointError, match="upper bounds") as caught:
+        run(2.0)
+    said = str(caught.value)
+    assert "#" not in said
+    assert (
+        "([1, 1, 1, ...] there, [2, 1, 1, ...] here)" in said
+        if place == 0
+        else "([1, 1, 1, ...] there and here, but they differ in what is" in said
+    )
 
 
 def test_another_method_is_refused(tmp_path: Path) -> None:

@@ -197,6 +197,40 @@ def test_a_finished_run_of_unknown_sizes_is_reported_again_without_a_call(
     assert charged(result) == first.n_calls
 
 
+def test_a_function_that_comes_to_return_more_values_is_named_with_both_numbers(
+    tmp_path: Path,
+) -> None:
+    def limits(x: FloatArray, n_values: int) -> FloatArray:
+        return np.resize(1.0 - x, n_values)
+
+    def run(n_values: int, max_iterations: int) -> Any:
+        return dszog.minimize(
+            lambda x: float(x @ x),
+            np.zeros(2),
+            {"type": "ineq", "fun": limits, "args": (n_values,)},
+            max_iterations=max_iterations,
+            seed=0,
+            checkpoint=tmp_path / "run",
+            resume=True,
+        )
+
+    run(2, 3)
+    with pytest.raises(
+        EvaluationError,
+        match=r"limits returned 3 values, but 2 when it was called at x0 .*"
+        r"If the run is resumed and the function was changed since it began: put it "
+        r"back, or give an empty folder\.",
+    ):
+        run(3, 9)
+
+
+def test_values_that_do_not_fit_the_limits_are_counted() -> None:
+    limited = NonlinearConstraint(lambda x: np.resize(x, 5), -np.inf, np.ones(3))
+
+    with pytest.raises(EvaluationError, match=r"returned 5 values for 3 limits\. Ret"):
+        dszog.minimize(lambda x: float(x @ x), np.zeros(2), limited, seed=0)
+
+
 def test_no_death_makes_more_calls_than_are_charged(tmp_path: Path) -> None:
     rng = np.random.Generator(np.random.Philox(key=3))
     for number in range(25):

@@ -54,6 +54,16 @@ def test_help_of_every_command_has_examples(dszog: Said, command: str) -> None:
     assert f"dszog {command}" in text.split("For example:")[1]
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_flags_as_they_are_typed_and_no_default_of_theirs(
+    dszog: Said, command: str
+) -> None:
+    _, said, _ = dszog(command, "--help")
+
+    assert "--no-" not in said
+    assert not re.search(r"default: (True|False)", said, re.IGNORECASE)
+
+
 @pytest.mark.parametrize(
     ("words", "meant"),
     [

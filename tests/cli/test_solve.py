@@ -238,6 +238,12 @@ WRONG = [
     (["model.py:problem", "--set", "penalty=-1"], "--set penalty must be positive"),
     (["model.py:problem", "--method", "zopsgd", "--set", "domain=1"], "cannot be writ"),
     (["model.py:problem", "--method", "dsog"], "--method must be .* mean 'dszog'?"),
+    (
+        ["model.py:problem", "--method", "cobyla"],
+        r"must be one of 'dszog', .*'acczomda', got 'cobyla'\. It is one of SciPy: "
+        r"call scipy\.optimize\.minimize, .*; or leave --method out for 'dszog'",
+    ),
+    (["model.py:problem", "--set", "beta=3"], "It is the paper's letter for 'penalty'"),
     (["model.py:problem", "--evaluator", "serail"], "Did you mean 'serial'?"),
     (["model.py:problem", "--resume"], "--resume needs the folder of the run, got no"),
     (

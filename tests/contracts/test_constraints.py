@@ -813,3 +813,32 @@ def test_repeated_entries_of_a_sparse_matrix_add_up() -> None:
     A = sparse.coo_array(([1.0, 2.0, 4.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
     values = Constraints.linear(A, np.zeros(2)).values(np.ones((1, 2)), np.arange(2))
     np.testing.assert_array_equal(values, [[3.0, 4.0]])
+
+
+# ------------------------------------------------------------------------- subclasses
+
+
+@pytest.mark.parametrize("base", [Constraints, dszog.Losses])
+@pytest.mark.parametrize("name", ["values", "values_at"])
+def test_a_subclass_whose_values_nobody_would_ask_for_is_refused(
+    base: type[Any], name: str
+) -> None:
+    with pytest.raises(
+        dszog.InputTypeError,
+        match=rf"^Mine: `{name}` of a subclass of {base.__name__} is not what is "
+        r"called, got it overridden\. .* pass it on: super\(\)\.__init__\(self\._va",
+    ):
+        type("Mine", (base,), {name: lambda self, points, indices: points})
+
+
+def test_a_subclass_that_passes_its_values_on_is_asked() -> None:
+    class Mine(Constraints):
+        def __init__(self) -> None:
+            super().__init__(self._values, 3)
+
+        def _values(self, points: Any, indices: Any) -> Any:
+            return points[:, :1] + indices
+
+    found = Mine().values(np.ones((1, 2)), np.arange(2))
+
+    np.testing.assert_array_equal(found, [[1.0, 2.0]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dszog import METHODS, DszogError, InputError
+from dszog import METHODS, DszogError, InputError, InputTypeError
 from dszog._arrays import FloatArray
 from dszog.methods import FeasibleMethod
 from dszog.methods.linearised import LinearisedMethod, LinearisedState
@@ -80,6 +81,44 @@ def test_every_two_settings_of_dszog_meet_in_some_cell() -> None:
     for one, other in combinations(offered, 2):
         met = {(getattr(v, one), getattr(v, other)) for v in variants}
         assert met == {(a, b) for a in offered[one] for b in offered[other]}
+
+
+# -------------------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize("kind", METHODS.values(), ids=METHODS)
+def test_a_setting_that_there_is_not_is_answered_with_the_nearest(kind: Any) -> None:
+    name = kind.__name__
+    for wrong, said in {
+        "step_sise": r"got 3\. Did you mean 'step_size'\?",
+        "eta": r"got 3\. It is the paper's letter for 'step_size'\.",
+        "maxiter": r"got 3\. Give it to minimize itself: max_iterations=",
+        "xyz": r"got 3\. Settings: .*\bradius\b",
+    }.items():
+        with pytest.raises(InputTypeError, match=rf"^{name}: .* {wrong!r}, {said}"):
+            kind(**{wrong: 3})
+    with pytest.raises(InputTypeError, match=rf"^{name}: settings are given by name"):
+        kind(0.1)
+
+
+@pytest.mark.parametrize("kind", METHODS.values(), ids=METHODS)
+def test_help_shows_the_settings_of_a_method(kind: Any) -> None:
+    shown = list(inspect.signature(kind).parameters)
+
+    assert shown == [field.name for field in fields(kind)]
+
+
+@every_setting
+def test_swapped_arguments_of_init_are_told_apart(cells: list[Cell]) -> None:
+    method: Any = cells[0].method
+    size = cells[0].problem().size
+    x0 = np.zeros(size.dim)
+    order = r"Call method\.init\(x0, problem\.size, seed\)"
+    for given in [(size, x0, 0), (x0, 0, size), (0, x0, size)]:
+        with pytest.raises(InputTypeError, match=rf"`size` must be the size.*{order}"):
+            method.init(*given)
+    with pytest.raises(InputTypeError, match="`seed` must be"):
+        method.init(0, size, x0)
 
 
 # ---------------------------------------------------------------------------- purity

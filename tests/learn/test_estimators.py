@@ -22,8 +22,9 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 import dszog
 from dszog.learn import LOSSES, FairClassifier, PairwiseClassifier
+from dszog.learn.base import COUNT
 
-KINDS = [PairwiseClassifier, FairClassifier]
+KINDS: list[Any] = [PairwiseClassifier, FairClassifier]
 NO_SENSITIVE = "ignore:FairClassifier. no sensitive features"
 
 pytestmark = pytest.mark.filterwarnings(NO_SENSITIVE)
@@ -300,3 +301,49 @@ except dszog.MissingExtraError as error:
     )
 
     assert 'pip install "dszog[learn]"' in done.stdout
+
+
+# ------------------------------------------------------------- counts that are floats
+
+COUNTS = {
+    name
+    for kind in KINDS
+    for name, allowed in kind._parameter_constraints.items()
+    if COUNT in allowed
+}
+
+
+def test_all_counts_are_known() -> None:
+    assert {
+        *("n_centres", "n_components", "n_directions", "batch_size"),
+        *("max_iterations", "max_queries", "n_bins", "min_group_size"),
+    } == COUNTS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_count_may_be_a_float_that_is_a_whole_number(
+    kind: Any, two_classes: Any
+) -> None:
+    X, y = two_classes
+    known = [name for name in COUNTS if name in kind._get_param_names()]
+    counts = dict.fromkeys(known, 30) | {"max_queries": 10**6}
+    others: dict[str, Any] = {"kernel": "rbf", "random_state": 0}
+
+    for as_float in (float, np.float64, np.float32):
+        floats = {name: as_float(n) for name, n in counts.items()}
+        model = kind(**others, **floats).fit(X, y)
+        assert model.get_params()["max_queries"] is floats["max_queries"]
+        np.testing.assert_array_equal(
+            model.decision_function(X),
+            kind(**others, **counts).fit(X, y).decision_function(X),
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("wrong", [2.5, 0.0, -1.0, np.nan, np.inf, "30"])
+def test_a_count_that_is_no_whole_number_is_refused(
+    kind: Any, wrong: Any, two_classes: Any
+) -> None:
+    for name in COUNTS & set(kind._get_param_names()):
+        with pytest.raises(ValueError, match=rf"'{name}' parameter .* must be an int"):
+            kind(**{name: wrong}).fit(*two_classes)

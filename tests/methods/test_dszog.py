@@ -16,7 +16,15 @@ import pytest
 from scipy import optimize
 
 import dszog.methods.start as start
-from dszog import DSZOG, Constraints, InputError, InputTypeError, Losses, Problem
+from dszog import (
+    DSZOG,
+    Constraints,
+    InputError,
+    InputTypeError,
+    Losses,
+    Problem,
+    minimize,
+)
 from dszog._arrays import FloatArray, IntArray
 from dszog.errors import DszogError
 from dszog.methods import DSZOGState
@@ -970,3 +978,56 @@ def test_a_step_needs_as_many_queries_as_there_are_calls_to_make() -> None:
     method = DSZOG(n_directions=2, constraint_batch=10, dual_batch=20)
     assert method.least_queries(plain) == 50 + 4 * (1 + 10) + 20
     assert method.least_queries(shared) == 2 + 4 * (1 + 2) + 2
+
+
+# ------------------------------------------------------- values that no square holds
+
+
+@pytest.mark.parametrize("estimate", ["plain", "centred"])
+@pytest.mark.parametrize("value", [1e70, 1e100, 1e152, 1e200, 1.7e308])
+@pytest.mark.parametrize("when", ["at the start", "later"])
+def test_a_violation_whose_square_is_no_number_draws_the_weight_to_itself(
+    value: float, when: str, estimate: Any
+) -> None:
+    def told(distribution: Any) -> DSZOGState:
+        method = DSZOG(
+            distribution=distribution,
+            dual_estimate=estimate,
+            constraint_batch=4,
+            dual_batch=5,
+        )
+        state = method.init(np.zeros(2), _size(20), seed=0)
+        for iteration in range(6):
+            queries = method.ask(state)
+            is_huge = when == "at the start" or iteration > 2
+            replies = []
+            for query in queries:
+                shape = len(query.steps) + 1, len(query.constraints)
+                values = np.full(shape, -1.0)
+                if not len(query.steps) and is_huge:
+                    values[:, 1] = value
+                losses = np.zeros((shape[0], len(query.losses)))
+                replies.append(Reply(losses=losses, constraints=values))
+            state, info = method.tell(state, queries, replies)
+            if is_huge:
+                assert info.sampled_violation == value
+        return state
+
+    dense, sparse = told("dense"), told("sparse")
+    assert dense.distribution is not None
+    assert sparse.distribution is not None
+    weights = dense.distribution.dense()
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights.max() > 0.4
+    np.testing.assert_allclose(sparse.distribution.dense(), weights, atol=1e-12)
+
+
+@pytest.mark.parametrize("value", [1e100, 1e160, 1e300])
+def test_a_run_among_values_whose_squares_are_no_numbers_ends_in_words(
+    value: float,
+) -> None:
+    walls = Constraints(lambda p, j: p[:, :1] - 1.0 + np.where(j == 3, value, 0.0), 20)
+    result = minimize(lambda x: float(x @ x), np.ones(2), walls, max_iterations=9)
+
+    assert not result.success
+    assert result.maxcv == value

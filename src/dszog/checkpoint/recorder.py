@@ -61,6 +61,7 @@ class Recorder:
         self.n_lost = 0  # queries that were used up for nothing
         self.elapsed = 0.0  # of the latest record
         self.stops_after_replay = False
+        self.has_asked = False  # whether any question was not in the journals
         self._pairs = self._read()
         self._next: _Pair | None = None
         self._advance()
@@ -150,6 +151,7 @@ class Recorder:
 
     def asked(self, queries: Sequence[Query], charged: Cost, elapsed: float) -> None:
         """Take note of queries before they are answered."""
+        self.has_asked = True
         self._store.append(pack_asked(charged, question(queries), elapsed))
 
     def retried(self, n_queries: int) -> None:

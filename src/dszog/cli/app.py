@@ -33,7 +33,7 @@ def _count(kind: Any, tokens: Sequence[Token]) -> int:
 COUNT = Parameter(converter=_count)
 Count: TypeAlias = Annotated[int, COUNT]
 OptionalCount: TypeAlias = Annotated[int | None, COUNT]
-Flag: TypeAlias = Annotated[bool, Parameter(negative="")]
+Flag: TypeAlias = Annotated[bool, Parameter(negative="", show_default=False)]
 Many: TypeAlias = Annotated[
     tuple[str, ...], Parameter(negative="", consume_multiple=False)
 ]
@@ -400,14 +400,14 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
 def paper(
     *tables: str,
     output: OutputFolder = Path("dszog-paper"),
-    full: bool = False,
+    full: Flag = False,
     limit: Literal["time", "queries"] = "time",
     seconds: float | None = None,
     repetitions: OptionalCount = None,
     jobs: Count = 2,
     dask: str | None = None,
     data: Path | None = None,
-    download: bool = False,
+    download: Flag = False,
 ) -> None:
     """Reproduce the tables and figures of the paper, with what it leaves out.
 
@@ -483,8 +483,8 @@ def paper(
 def bench(
     *what: str,
     output: OutputFolder = Path("dszog-bench"),
-    quick: bool = False,
-    full: bool = False,
+    quick: Flag = False,
+    full: Flag = False,
     data: Path | None = None,
 ) -> None:
     """Measure the library: what an iteration costs, and what it reaches.

@@ -24,7 +24,5 @@ def bench_command(
     try:
         from dszog_bench.command import run_bench
     except ModuleNotFoundError as missing:
-        raise MissingExtraError(
-            f'dszog bench needs {missing.name}: pip install "dszog[bench]".'
-        ) from missing
+        raise MissingExtraError.of("dszog bench", missing.name, "bench") from missing
     return run_bench(console, output=output, full=full, **more)

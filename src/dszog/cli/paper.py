@@ -23,7 +23,5 @@ def paper_command(console: Console, *, output: Path, jobs: int, **more: Any) -> 
     try:
         from dszog_paper.command import run_paper
     except ModuleNotFoundError as missing:
-        raise MissingExtraError(
-            f'dszog paper needs {missing.name}: pip install "dszog[paper]".'
-        ) from missing
+        raise MissingExtraError.of("dszog paper", missing.name, "paper") from missing
     return run_paper(console, output=output, jobs=jobs, **more)

@@ -7,8 +7,9 @@ from dataclasses import fields
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from dszog._validation import check_choice, did_you_mean, shown
+from dszog._validation import check_choice, shown
 from dszog.errors import InputError
+from dszog.hints import about_method, about_option
 from dszog.methods import METHODS
 
 _TRUE, _FALSE, _NONE = ("true", "yes"), ("false", "no"), ("none", "auto")
@@ -23,7 +24,10 @@ def read_settings(method: str, settings: Sequence[str]) -> dict[str, Any]:
     {'penalty': 10.0, 'n_directions': 4, 'antithetic': True}
     """
     name = method.lower()
-    check_choice("dszog solve", "--method", name, METHODS)
+    try:
+        check_choice("dszog solve", "--method", name, METHODS)
+    except InputError as error:
+        raise InputError(f"{error}{about_method(name)}") from None
     kind: Any = METHODS[name]
     hints = get_type_hints(kind)
     kinds = {field.name: hints[field.name] for field in fields(kind)}
@@ -37,7 +41,7 @@ def read_settings(method: str, settings: Sequence[str]) -> dict[str, Any]:
             )
         if key not in kinds:
             known = [key for key in kinds if _readers(kinds[key])]
-            hint = did_you_mean(key, known) or f" Options: {', '.join(known)}."
+            hint = about_option(key, known, ()) or f" Options: {', '.join(known)}."
             raise InputError(
                 f"dszog solve: method {name!r} has no option {shown(key)}.{hint}"
             )

@@ -34,7 +34,6 @@ from dszog.errors import (
     InputError,
 )
 from dszog.methods import METHODS
-from dszog.verdict import headline
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,9 +117,8 @@ def _goes_on(request: Request) -> str:
 # ------------------------------------------------------------------------ what is said
 
 
-def _report(console: Console, result: OptimizeResult, request: Request) -> None:
-    verdict = headline(result.status, result.success, result.certificate)
-    say(console, verdict, style="green" if result.success else "yellow")
+def _report(console: Console, result: dszog.Result, request: Request) -> None:
+    say(console, result.verdict, style="green" if result.success else "yellow")
     say(console, result.message)
     if result.status == dszog.Status.INTERRUPTED and request.checkpoint is not None:
         say(console, _goes_on(request).strip())

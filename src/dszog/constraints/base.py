@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
-from dszog._validation import check_callable, check_count, check_indices
+from dszog._validation import (
+    check_callable,
+    check_count,
+    check_indices,
+    check_not_overridden,
+)
 from dszog.calls import Grain
 from dszog.errors import InputError
 from dszog.query import Calls
@@ -70,10 +75,15 @@ class Constraints:
     array([[ 1., -3.]])
     """
 
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Refuse a class whose values nobody would ask for."""
+        super().__init_subclass__(**more)
+        check_not_overridden(cls, "Constraints", "values, m")
+
     def __init__(
         self,
         values: Values,
-        m: int,
+        m: int | float,
         *,
         jacobian: Callable[[FloatArray, IntArray], Any] | None = None,
     ) -> None:
@@ -173,7 +183,7 @@ class Constraints:
 
     @classmethod
     def from_function(
-        cls, function: Callable[[FloatArray, int], float], m: int
+        cls, function: Callable[[FloatArray, int], float], m: int | float
     ) -> FunctionConstraints:
         """Return constraints from one ``function(x, j) -> float``, the simplest way.
 
@@ -207,7 +217,10 @@ class Constraints:
 
     @classmethod
     def blocks(
-        cls, values: Callable[[FloatArray, int], Any], n_blocks: int, width: int
+        cls,
+        values: Callable[[FloatArray, int], Any],
+        n_blocks: int | float,
+        width: int,
     ) -> BlockConstraints:
         """Return constraints of which one call ``values(x, block)`` gives `width`.
 
@@ -334,10 +347,12 @@ def summarise(values: FloatArray, first_index: int = 0) -> Summary:
     """Return the summary of constraints whose values are all at hand."""
     worst = int(np.argmax(values))
     violations = np.maximum(values, 0.0)
+    with np.errstate(over="ignore"):  # inf is what the squares of such values are
+        sum_squares = float(np.square(violations).sum())
     return Summary(
         n_constraints=len(values),
         n_violated=int(np.count_nonzero(values > 0.0)),
         worst_value=float(values[worst]),
         worst_index=first_index + worst,
-        sum_squares=float(np.square(violations).sum()),
+        sum_squares=sum_squares,
     )

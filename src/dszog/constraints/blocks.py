@@ -22,7 +22,10 @@ class BlockConstraints(Constraints):
     """
 
     def __init__(
-        self, values: Callable[[FloatArray, int], Any], n_blocks: int, width: int
+        self,
+        values: Callable[[FloatArray, int], Any],
+        n_blocks: int | float,
+        width: int,
     ) -> None:
         name = "Constraints.blocks"
         check_callable(

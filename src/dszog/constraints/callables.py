@@ -16,7 +16,9 @@ from dszog.errors import InputError, InputTypeError
 class FunctionConstraints(Constraints):
     """``function(x, j) -> float`` for ``j = 0 .. m - 1``; holds where it is <= 0."""
 
-    def __init__(self, function: Callable[[FloatArray, int], float], m: int) -> None:
+    def __init__(
+        self, function: Callable[[FloatArray, int], float], m: int | float
+    ) -> None:
         check_callable(
             "Constraints.from_function",
             "function",

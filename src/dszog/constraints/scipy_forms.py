@@ -90,11 +90,12 @@ def _check_nonlinear(constraint: NonlinearConstraint) -> None:
 
 
 def _nonlinear(constraint: NonlinearConstraint, width: int | None) -> Constraints:
+    learned = width is not None
     if width is None:
         width = max(np.size(constraint.lb), np.size(constraint.ub))
     lower, upper = _limits(constraint, width)
     jacobian = None if constraint.jac in DIFFERENCES else constraint.jac
-    return VectorConstraints(constraint.fun, lower, upper, jacobian)
+    return VectorConstraints(constraint.fun, lower, upper, jacobian, learned=learned)
 
 
 class _Dictionary(NamedTuple):
@@ -109,7 +110,7 @@ def _dictionary(constraint: Any, width: int) -> Constraints:
     kind, function, jacobian = _read_dictionary(constraint)
     above = 0.0 if kind == "eq" else np.inf
     lower, upper = np.zeros(width), np.full(width, above)
-    return VectorConstraints(function, lower, upper, jacobian)
+    return VectorConstraints(function, lower, upper, jacobian, learned=True)
 
 
 def _read_dictionary(constraint: Any) -> _Dictionary:

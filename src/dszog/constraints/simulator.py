@@ -49,7 +49,10 @@ class Simulator:
     """
 
     def __init__(
-        self, run: Callable[[FloatArray, int], tuple[float, Any]], n: int, width: int
+        self,
+        run: Callable[[FloatArray, int], tuple[float, Any]],
+        n: int | float,
+        width: int,
     ) -> None:
         check_callable(
             "Simulator", "run", run, "run(x, i) -> (loss, limits)", n_arguments=2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog.calls import Grain, call_vector
 from dszog.constraints.base import Constraints
-from dszog.errors import InputError
+from dszog.errors import EvaluationError, InputError
 from dszog.query import Calls
 
 
@@ -27,6 +28,8 @@ class VectorConstraints(Constraints):
     lower, upper : ndarray of shape (width,)
     jacobian : callable, optional
         ``jacobian(x) -> (width, dim)``.
+    learned : bool
+        The width is what a first call told, and not the number of the limits.
     """
 
     def __init__(
@@ -35,8 +38,11 @@ class VectorConstraints(Constraints):
         lower: FloatArray,
         upper: FloatArray,
         jacobian: Callable[[FloatArray], Any] | None = None,
+        *,
+        learned: bool = False,
     ) -> None:
         self._function = function
+        self._learned = learned
         self._full_jacobian: Any = jacobian
         self._width = len(lower)
         signs, rows, limits = one_sided(lower, upper)
@@ -59,9 +65,37 @@ class VectorConstraints(Constraints):
         limits = self._limits[indices]
         table = np.empty((len(points), len(indices)))
         for values, x in zip(table, points, strict=True):
-            vector = call_vector(self, self._function, x, width=self._width)
+            vector = call_vector(self, self._called, x, width=self._width)
             values[:] = signs * (vector[rows] - limits)
         return table
+
+    def _called(self, x: FloatArray) -> Any:
+        """Return what the function returns; say so if these are more or fewer values.
+
+        What is no array of numbers at all, the caller refuses.
+        """
+        returned = self._function(x)
+        try:
+            array = np.asarray(returned)
+        except ValueError:  # ragged
+            return returned
+        if array.dtype.kind in "fiub" and array.size != self._width:
+            raise EvaluationError(self._miscounted(array.size))
+        return returned
+
+    def _miscounted(self, n_values: int) -> str:
+        name = _name(self._function)
+        if not self._learned:
+            return (
+                f"{name} returned {n_values} values for {self._width} limits. Return "
+                "one for each limit."
+            )
+        return (
+            f"{name} returned {n_values} values, but {self._width} when it was called "
+            "at x0 to learn how many there are. Return as many at every point. If the "
+            "run is resumed and the function was changed since it began: put it back, "
+            "or give an empty folder."
+        )
 
     def _gradients(self, point: FloatArray, indices: IntArray) -> FloatArray:
         full: Any = self._full_jacobian(point)
@@ -71,6 +105,13 @@ class VectorConstraints(Constraints):
             self._signs[indices, np.newaxis] * full[self._rows[indices]]
         )
         return gradients
+
+
+def _name(function: Any) -> str:
+    """Return what a function is called where it was written."""
+    if isinstance(function, partial):  # arguments of a dictionary are bound to it
+        function = function.args[0]
+    return str(getattr(function, "__qualname__", type(function).__name__))
 
 
 def one_sided(

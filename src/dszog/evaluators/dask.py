@@ -80,8 +80,8 @@ class Dask:
             import dask
             from distributed import Client, LocalCluster
         except ImportError as error:
-            raise MissingExtraError(
-                'evaluator="dask" needs dask.distributed: pip install "dszog[dask]".'
+            raise MissingExtraError.of(
+                'evaluator="dask"', "dask.distributed", "dask"
             ) from error
         settings = {
             "distributed.scheduler.allowed-failures": 0,  # we retry

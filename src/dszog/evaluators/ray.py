@@ -95,9 +95,7 @@ def _ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise MissingExtraError(
-            'evaluator="ray" needs Ray: pip install "dszog[ray]".'
-        ) from error
+        raise MissingExtraError.of('evaluator="ray"', "Ray", "ray") from error
     return ray
 
 

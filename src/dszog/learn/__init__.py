@@ -8,9 +8,7 @@ from dszog.errors import MissingExtraError
 try:
     import sklearn  # noqa: F401
 except ImportError as missing:
-    raise MissingExtraError(
-        'dszog.learn needs scikit-learn: pip install "dszog[learn]".'
-    ) from missing
+    raise MissingExtraError.of("dszog.learn", "scikit-learn", "learn") from missing
 
 from dszog.learn.fair import FairClassifier
 from dszog.learn.losses import LOSSES

@@ -36,7 +36,22 @@ from dszog.rows import Rows
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
-COUNT = Interval(Integral, 1, None, closed="left")
+
+
+class Count(Interval):
+    """A whole number of at least 1; a float that is one will do, as in 1e6."""
+
+    def __init__(self) -> None:
+        super().__init__(Integral, 1, None, closed="left")
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Whether `val` is such a number."""
+        if isinstance(val, (float, np.floating)) and val.is_integer():
+            val = int(val)
+        return bool(super().is_satisfied_by(val))
+
+
+COUNT = Count()
 TO_FIT = {  # what fit takes, and the constructor does not
     "sensitive_features": "Z",
     "sample_weight": "weights",
@@ -74,17 +89,17 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
     loss: str | Loss
     kernel: str
     gamma: str | float
-    n_centres: int
-    n_components: int
+    n_centres: int | float
+    n_components: int | float
     alpha: float
     fit_intercept: bool
     standardize: bool
     penalty: float | None
     step_size: float
-    n_directions: int
-    batch_size: int
-    max_iterations: int | None
-    max_queries: int | None
+    n_directions: int | float
+    batch_size: int | float
+    max_iterations: int | float | None
+    max_queries: int | float | None
     max_time: float | None
     constraint_tol: float
     options: dict[str, Any] | None
@@ -186,7 +201,12 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         kernel = None
         if self.kernel == "rbf":
             kernel = Kernel.of(
-                train, rows, self.gamma, self.n_centres, self.n_components, seed
+                train,
+                rows,
+                self.gamma,
+                int(self.n_centres),
+                int(self.n_components),
+                seed,
             )
             rows = kernel(rows) @ kernel.basis
         model = with_ones(rows, self.fit_intercept)
@@ -308,7 +328,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _whole(number: int | None) -> int | None:
+def _whole(number: float | None) -> int | None:
     return None if number is None else int(number)
 
 

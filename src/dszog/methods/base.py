@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, Self
 
+import numpy as np
+
 from dszog._arrays import FloatArray, IntArray, frozen_floats
+from dszog._validation import check_seed, check_vector, shown
+from dszog.errors import InputError, InputTypeError
 from dszog.query import ProblemSize, Query, Reply
 
 
@@ -49,6 +53,27 @@ class Info(NamedTuple):
     n_touched: int = 0  # constraints with a weight of their own
     n_inner: int = 0  # steps of an inner loop, where the method has one
     events: tuple[str, ...] = ()  # what went differently than it should have
+
+
+def check_first(owner: object, x0: Any, size: Any, seed: Any) -> FloatArray:
+    """Return a copy of the start; refuse what no first state can be made of.
+
+    The three are easily swapped, so each is asked what it is before it is used.
+    """
+    name = type(owner).__name__
+    if not isinstance(size, ProblemSize):
+        raise InputTypeError(
+            f"{name}: `size` must be the size of the problem, got {shown(size)}. Call "
+            "method.init(x0, problem.size, seed)."
+        )
+    check_seed(owner, seed)
+    x = np.array(check_vector(owner, "x0", x0))  # a copy: the caller keeps theirs
+    if len(x) != size.dim:
+        raise InputError(
+            f"{name}: `x0` has {len(x)} entries for {size.dim} variables. Give one "
+            "entry per variable."
+        )
+    return x
 
 
 class Method(Protocol):

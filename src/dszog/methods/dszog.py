@@ -18,8 +18,9 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
@@ -31,9 +32,7 @@ from dszog._validation import (
     check_count_fields,
     check_flag,
     check_positive,
-    check_seed,
     check_share,
-    check_vector,
     check_weights,
     shown,
 )
@@ -48,11 +47,12 @@ from dszog.gradients import (
     row_means,
 )
 from dszog.methods import dszog_compiled
-from dszog.methods.base import Info, State
+from dszog.methods.base import Info, State, check_first
 from dszog.methods.dszog_compiled import Step
+from dszog.methods.settings import Settings
 from dszog.methods.start import StartPass
 from dszog.methods.theory import TheoremConstants, theorem_parameters
-from dszog.penalties import squared_violation, violations
+from dszog.penalties import cut, squared_violation, violations
 from dszog.query import (
     NO_INDICES,
     ProblemSize,
@@ -122,7 +122,7 @@ class DSZOGState(State):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DSZOG:
+class DSZOG(Settings):
     r"""Descend in the variables, ascend in the weights, both on few samples.
 
     The defaults suit problems whose variables, losses and constraints are of order one.
@@ -305,14 +305,8 @@ class DSZOG:
             First weights over the constraints, for example of an earlier run. Without
             them the first iterations look at the constraints and do not move.
         """
+        x = check_first(self, x0, size, seed)
         self._check_size(size)
-        check_seed(self, seed)
-        x = np.array(check_vector(self, "x0", x0))  # a copy: the caller keeps theirs
-        if len(x) != size.dim:
-            raise InputError(
-                f"DSZOG: `x0` has {len(x)} entries for {size.dim} variables. Give one "
-                "entry per variable."
-            )
         start, distribution = None, None
         if size.n_constraints and weights is not None:
             weights = check_weights(self, weights, size.n_constraints)
@@ -405,7 +399,8 @@ class DSZOG:
         step = dszog_compiled.step(self, state, queries, replies)
         if step is None:
             check_replies(state.iteration, queries, replies, n_expected)
-            step = self._step_plainly(state, queries, replies)
+            with np.errstate(over="ignore", invalid="ignore"):  # as compiled
+                step = self._step_plainly(state, queries, replies)
         n_queries = state.n_queries + cost(queries, state.size).total
         return state.moved(step, n_queries), step.info
 
@@ -491,13 +486,14 @@ class DSZOG:
         distribution, duals = state.distribution, queries[-1].constraints
         seen = violations(replies[-1].constraints[0])
         if distribution is not None and len(duals):
-            distribution = distribution.learn(  # lines 13, 15, 6 and 7
+            learn = partial(  # lines 13, 15, 6 and 7
+                distribution.learn,
                 duals,
-                seen.penalties,
-                self._dual_step,
-                state.iteration == state.first_iteration,
-                constraints_per_draw(duals, size),
+                step=self._dual_step,
+                first=state.iteration == state.first_iteration,
+                spread=constraints_per_draw(duals, size),
             )
+            distribution = _learned(learn, seen.penalties)
         losses = replies[1 if size.has_gradient else 0].losses[0]
         drawn = violations(replies[1 if size.has_jacobian else 0].constraints[0])
         info = Info(
@@ -643,3 +639,15 @@ class DSZOG:
                 f"{size.n_constraints} constraints, which needs {gigabytes:.1f} GB. "
                 "Use distribution='sparse'."
             )
+
+
+def _learned(learn: Callable[..., Distribution], penalties: FloatArray) -> Distribution:
+    """Let weights learn from penalties, cut where a number would not hold what follows.
+
+    Only there, and so exactly where the compiled form leaves it to this one.
+    """
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            return learn(penalties=penalties)
+    except (FloatingPointError, InputError):
+        return learn(penalties=cut(penalties))

@@ -16,12 +16,10 @@ from dszog._validation import (
     check_flag,
     check_number,
     check_positive_number,
-    check_seed,
-    check_vector,
     shown,
 )
 from dszog.errors import InputError, InputTypeError
-from dszog.methods.base import Info, State
+from dszog.methods.base import Info, State, check_first
 from dszog.methods.estimates import (
     ESTIMATORS,
     LEAST_RADIUS,
@@ -30,6 +28,7 @@ from dszog.methods.estimates import (
     draw_steps,
     estimate,
 )
+from dszog.methods.settings import Settings
 from dszog.query import NO_INDICES, ProblemSize, Query, Reply
 from dszog.subproblems import Domain, Solution
 from dszog.subproblems.polyhedron import SOLVERS, Form
@@ -61,7 +60,7 @@ StateType = TypeVar("StateType", bound=FeasibleState)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeasibleMethod:
+class FeasibleMethod(Settings):
     """Fields and functions of all methods that project or minimise linearly.
 
     Parameters
@@ -163,13 +162,7 @@ class FeasibleMethod:
         **more: Any,
     ) -> StateType:
         """Return the state at the start, which is moved into the set if need be."""
-        check_seed(self, seed)
-        x = np.array(check_vector(self, "x0", x0))  # a copy: the caller keeps theirs
-        if len(x) != size.dim:
-            raise InputError(
-                f"{self._name}: `x0` has {len(x)} entries for {size.dim} variables. "
-                "Give one entry per variable."
-            )
+        x = check_first(self, x0, size, seed)
         if self.needs_gradient and not size.has_gradient:
             raise InputError(
                 f"{self._name}: a gradient of the losses is needed, got values alone. "

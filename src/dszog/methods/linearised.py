@@ -14,8 +14,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 
 from dszog._arrays import BoolArray, FloatArray, IntArray, frozen_floats
-from dszog._validation import check_vector
-from dszog.methods.base import Info, State
+from dszog.methods.base import Info, State, check_first
 from dszog.methods.feasible import FeasibleMethod, FeasibleState
 from dszog.query import NO_INDICES, ProblemSize, Query, Reply, check_replies
 from dszog.subproblems.linearised import LinearisedSet, retraction
@@ -81,7 +80,8 @@ class LinearisedMethod:
 
     def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> LinearisedState:
         """Return the state before the first look at the constraints."""
-        x = self.constraints.start(size.clip(check_vector(self.method, "x0", x0)))
+        x = check_first(self.method, x0, size, seed)
+        x = self.constraints.start(size.clip(x))
         inner = replace(self.method, domain=self.constraints.around(x))
         start = inner.init(x, size, seed)
         return LinearisedState(

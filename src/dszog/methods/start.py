@@ -14,7 +14,7 @@ import numpy as np
 from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog._random import stream
 from dszog.methods.base import State
-from dszog.penalties import squared_violation
+from dszog.penalties import cut, squared_violation
 from dszog.query import NO_INDICES, ProblemSize, Query
 from dszog.sampling import constraint_block, uniform_constraints
 
@@ -68,7 +68,9 @@ class StartPass:
         :math:`\lambda / \beta` of the largest.
         """
         indices = np.concatenate([self.indices, query.constraints])
-        penalties = np.concatenate([self.penalties, squared_violation(values)])
+        with np.errstate(over="ignore"):
+            penalties = cut(squared_violation(values))
+        penalties = np.concatenate([self.penalties, penalties])
         keep = (penalties > 0.0) & (penalties >= penalties.max() - margin)
         return StartPass(
             n_seen=int(asked[-1]) + 1,

@@ -114,9 +114,7 @@ def _figure(owner: str, size: tuple[float, float], given: Figure | None) -> Figu
     try:
         from dszog.plot.picture import Figure, Picture
     except ImportError as error:
-        raise MissingExtraError(
-            f'{owner} needs matplotlib: pip install "dszog[viz]".'
-        ) from error
+        raise MissingExtraError.of(owner, "matplotlib", "viz") from error
     if given is None:
         return Picture(figsize=size)
     if not isinstance(given, Figure):

@@ -225,9 +225,8 @@ def check_installed(solver: str) -> None:
         if solver == "piqp":
             import piqp  # noqa: F401
     except ImportError as error:
-        raise MissingExtraError(
-            f'solver="{solver}" needs {solver}, which is not installed: pip install '
-            '"dszog[qp]", or use solver="generation".'
+        raise MissingExtraError.of(
+            f'solver="{solver}" (unlike solver="generation")', solver, "qp"
         ) from error
 
 

@@ -19,8 +19,8 @@ def import_optuna() -> Any:
     try:
         import optuna
     except ImportError as missing:
-        raise MissingExtraError(
-            'Tuning with sampler="optuna" needs optuna: pip install "dszog[tune]".'
+        raise MissingExtraError.of(
+            'Tuning with sampler="optuna"', "optuna", "tune"
         ) from missing
     return optuna
 

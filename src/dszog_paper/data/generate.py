@@ -130,9 +130,8 @@ def generate(
 def _make_classification() -> Callable[..., Any]:
     try:
         from sklearn.datasets import make_classification
-    except ImportError:
-        raise MissingExtraError(
-            "generate: D1 to D4 need scikit-learn, which is not installed. Run: "
-            "pip install dszog[paper]"
-        ) from None
+    except ImportError as missing:
+        raise MissingExtraError.of(
+            "Data set D1, D2, D3 or D4", "scikit-learn", "paper"
+        ) from missing
     return make_classification  # type: ignore[no-any-return]

@@ -167,11 +167,8 @@ def figure_png(figure: Data, axis: Axis) -> bytes:
 def _drawing(size: tuple[float, float]) -> Figure:
     try:
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError(
-            "write_report: the figures need matplotlib, which is not installed. Run: "
-            "pip install dszog[paper]"
-        ) from None
+    except ImportError as missing:
+        raise MissingExtraError.of("write_report", "matplotlib", "paper") from missing
     return Figure(figsize=size, facecolor="none")
 
 
