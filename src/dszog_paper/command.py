@@ -14,7 +14,7 @@ from rich.console import Console
 from dszog.errors import InputError, MissingExtraError
 from dszog.progress.counting import counting_bar
 from dszog.progress.summary import duration
-from dszog_paper.data import DATA_SETS, fetch
+from dszog_paper.data import DATA_SETS, fetch, find
 from dszog_paper.execute import Pace, execute
 from dszog_paper.plan import PAIRWISE, REAL_FAIRNESS, Planner, Table, missing
 from dszog_paper.protocol import FULL, QUICK, Limit, Protocol
@@ -143,9 +143,9 @@ def _find_data(data: str | None, *, download: bool) -> tuple[frozenset[str], lis
         files = DATA_SETS.get(FILES.get(name, name))
         if files is None:
             continue  # generated
-        try:
-            fetch(files.files["train"], data=data, allow_download=download)
-        except InputError:
+        if download:
+            fetch(files.files["train"], data=data)
+        elif not find(files.files["train"], data=data):
             absent.append(name)
     if not absent:
         return frozenset(), []
