@@ -190,7 +190,15 @@ def _client(address: str | None) -> Any:
         raise MissingExtraError(
             '--dask needs dask.distributed: pip install "dszog[dask]".'
         ) from error
-    return Client(address)
+    try:
+        return Client(address)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            "dszog paper: --dask must be the address of a Dask scheduler, and "
+            f"{address!r} does not answer as one ({error}). Start one with `dask "
+            "scheduler`, and pass the address that it prints, such as "
+            "tcp://127.0.0.1:8786."
+        ) from None
 
 
 def _run(

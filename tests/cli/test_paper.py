@@ -147,6 +147,23 @@ def test_a_cluster_needs_its_extra(
     assert run("9", "--dask", "tcp://nowhere:1", "--output", tmp_path) == 2
 
 
+@pytest.mark.parametrize("address", ["nowhere", "tcp://127.0.0.1:1"])
+def test_a_cluster_that_does_not_answer_is_named(
+    tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    dask = pytest.importorskip("dask")
+    pytest.importorskip("distributed")
+
+    with dask.config.set({"distributed.comm.timeouts.connect": "100ms"}):
+        assert run("9", "--dask", address, "--output", tmp_path) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "dszog paper: --dask must be the address of a Dask scheduler"
+    )
+    assert f"and '{address}' does not answer as one (" in said
+    assert said.count("\n") == 1
+
+
 def test_an_output_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
