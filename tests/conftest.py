@@ -7,6 +7,7 @@ in the code. The thorough one tries fresh ones and prints how to reproduce a fai
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, Phase, settings
 
@@ -26,3 +27,8 @@ settings.register_profile(  # a failure is enough, the smallest one is not neede
     phases=[Phase.explicit, Phase.generate],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# A job behind the shell (`make unit &`) is started deaf to Ctrl-C, and its children
+# inherit that: tests that press it would wait in vain.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

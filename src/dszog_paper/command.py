@@ -14,7 +14,7 @@ from rich.console import Console
 from dszog.errors import InputError, MissingExtraError
 from dszog.progress.counting import counting_bar
 from dszog.progress.summary import duration
-from dszog_paper.data import DATA_SETS, fetch
+from dszog_paper.data import DATA_SETS, fetch, find
 from dszog_paper.execute import Pace, execute
 from dszog_paper.plan import PAIRWISE, REAL_FAIRNESS, Planner, Table, missing
 from dszog_paper.protocol import FULL, QUICK, Limit, Protocol
@@ -143,9 +143,9 @@ def _find_data(data: str | None, *, download: bool) -> tuple[frozenset[str], lis
         files = DATA_SETS.get(FILES.get(name, name))
         if files is None:
             continue  # generated
-        try:
-            fetch(files.files["train"], data=data, allow_download=download)
-        except InputError:
+        if download:
+            fetch(files.files["train"], data=data)
+        elif not find(files.files["train"], data=data):
             absent.append(name)
     if not absent:
         return frozenset(), []
@@ -188,7 +188,15 @@ def _client(address: str | None) -> Any:
         from distributed import Client
     except ImportError as error:
         raise MissingExtraError.of("--dask", "dask.distributed", "dask") from error
-    return Client(address)
+    try:
+        return Client(address)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            "dszog paper: --dask must be the address of a Dask scheduler, and "
+            f"{address!r} does not answer as one ({error}). Start one with `dask "
+            "scheduler`, and pass the address that it prints, such as "
+            "tcp://127.0.0.1:8786."
+        ) from None
 
 
 def _run(

@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import (
+    CancelledError,
+    Future,
+    ProcessPoolExecutor,
+    as_completed,
+)
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Any
 
+from dszog.errors import EvaluationError
 from dszog_paper.runner import run_unit
 from dszog_paper.store import Store
 from dszog_paper.units import Unit
@@ -70,6 +77,8 @@ def _on_processes(
             }
             for future in as_completed(futures):
                 keep(futures[future], future.result())
+        except BrokenProcessPool as error:
+            raise _lost("A process", error) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -79,14 +88,26 @@ def _on_processes(
 def _on_cluster(
     client: Any, todo: Sequence[Unit], data: str | None, keep: Report
 ) -> None:
+    from distributed import KilledWorker
     from distributed import as_completed as completed
 
     futures = {
         client.submit(run_unit, unit, data, key=f"dszog-{unit.key}"): unit
         for unit in todo
     }
-    for future in completed(list(futures)):
-        keep(futures[future], future.result())
+    try:
+        for future in completed(list(futures)):
+            keep(futures[future], future.result())
+    except (CancelledError, KilledWorker) as error:
+        raise _lost("The Dask cluster, or a part of it,", error) from None
+
+
+def _lost(what: str, error: BaseException) -> EvaluationError:
+    return EvaluationError(
+        f"dszog paper: {what} was lost in the middle of a run ({error}). What was "
+        "finished is kept: see that there is memory enough, and call again with the "
+        "same --output to go on."
+    )
 
 
 @contextmanager

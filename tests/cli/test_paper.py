@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from dszog.cli.app import app
 from dszog.cli.paper import paper_command
 from dszog.errors import InputError
 from dszog_paper import command
+from dszog_paper.data import download
 from tests.paper.test_protocol import TINY
 
 RUN_TINY = """
@@ -69,6 +71,7 @@ def without_time(results: Any) -> Any:
         (["2", "--seconds", "-1"], "--seconds must be above 0"),
         (["2", "--repetitions", "0"], "--repetitions must be above 0"),
         (["2", "--output", "pyproject.toml"], "--output must be a folder"),
+        (["2", "--data", "nowhere"], "--data must name a folder with data files"),
     ],
 )
 def test_what_cannot_work_is_answered_with_one_line(
@@ -79,6 +82,33 @@ def test_what_cannot_work_is_answered_with_one_line(
     assert told.startswith("dszog paper: ")
     assert says in told
     assert told.count("\n") == 1
+
+
+def test_data_that_cannot_be_had_are_not_replaced_where_they_were_asked_for(
+    tiny: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def offline(url: str) -> None:
+        raise URLError("no network")
+
+    monkeypatch.setattr(download, "open_url", offline)
+    assert run("1", "--download", "--output", tmp_path) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("dszog paper: a9a is not in /nonexistent/dszog, and the ")
+    assert "the download failed (<urlopen error no network>). Download https:" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_file_is_refused_and_not_replaced(
+    tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "w8a").write_text("+1 1:1\n")
+
+    assert run("1", "--data", tmp_path, "--output", tmp_path / "output") == 2
+    assert "w8a: this is not the published w8a" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["w8a"]
 
 
 def test_tables_of_words_need_no_runs(tiny: None, tmp_path: Path) -> None:
@@ -115,6 +145,23 @@ def test_a_cluster_needs_its_extra(
     monkeypatch.setitem(sys.modules, "distributed", None)
 
     assert run("9", "--dask", "tcp://nowhere:1", "--output", tmp_path) == 2
+
+
+@pytest.mark.parametrize("address", ["nowhere", "tcp://127.0.0.1:1"])
+def test_a_cluster_that_does_not_answer_is_named(
+    tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    dask = pytest.importorskip("dask")
+    pytest.importorskip("distributed")
+
+    with dask.config.set({"distributed.comm.timeouts.connect": "100ms"}):
+        assert run("9", "--dask", address, "--output", tmp_path) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "dszog paper: --dask must be the address of a Dask scheduler"
+    )
+    assert f"and '{address}' does not answer as one (" in said
+    assert said.count("\n") == 1
 
 
 def test_an_output_that_is_a_file_is_refused(tmp_path: Path) -> None:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dszog.errors import EvaluationError
+from dszog_paper import execute as module
 from dszog_paper.execute import Pace, execute
 from dszog_paper.plan import Choice, Planner, all_units, missing
 from dszog_paper.protocol import FULL, PUBLISHED, QUICK, Protocol, grid
@@ -29,6 +33,22 @@ TINY = Protocol(
 )
 STAND_INS = frozenset({"a9a", "w8a", "svm", "adult", "compas", "communities"})
 UNIT = Unit(task="pairwise", data="gen", method="dszog", iterations=3)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """Give a client of a Dask cluster in this process."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            processes=False,
+            dashboard_address="127.0.0.1:0",
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
 
 
 def without_time(record: dict[str, Any]) -> dict[str, Any]:
@@ -283,3 +303,46 @@ def test_workers_keep_the_same_records(tmp_path: Path) -> None:
         assert one is not None
         assert other is not None
         assert without_time(one) == without_time(other)
+
+
+def test_a_cluster_keeps_the_same_records(tmp_path: Path, cluster: Any) -> None:
+    units = [UNIT.again(turn) for turn in range(3)]
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+
+    execute(units, here)
+    execute(units, there, client=cluster)
+
+    for unit in units:
+        one, other = here.get(unit), there.get(unit)
+        assert one is not None
+        assert other is not None
+        assert without_time(one) == without_time(other)
+
+
+def test_a_cluster_that_is_lost_is_named_and_what_was_finished_is_kept(
+    tmp_path: Path, cluster: Any
+) -> None:
+    units = [UNIT.again(turn) for turn in range(3)]
+    store = Store(tmp_path)
+
+    def lose(unit: Unit, record: dict[str, Any]) -> None:
+        from distributed import Future
+
+        cluster.cancel([Future(key, cluster) for key in list(cluster.futures)])
+
+    with pytest.raises(EvaluationError, match=r"Dask cluster.* was lost .*--output"):
+        execute(units, store, client=cluster, report=lose)
+    assert sum(store.get(unit) is not None for unit in units) == 1
+
+
+def end_the_process(unit: Unit, data: str | None) -> None:
+    os._exit(1)
+
+
+def test_a_process_that_is_killed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "run_unit", end_the_process)
+
+    with pytest.raises(EvaluationError, match=r"A process was lost .*--output"):
+        execute([UNIT], Store(tmp_path), jobs=2)

@@ -112,7 +112,7 @@ def test_a_missing_file_is_named(path: Path) -> None:
 
 
 def test_a_path_with_a_nul_is_refused() -> None:
-    with pytest.raises(InputError, match=r"cannot be read .embedded null"):
+    with pytest.raises(InputError, match=r"cannot be read \(.*embedded null"):
         read_content("a\0b")
 
 

@@ -6,7 +6,7 @@
 ((500, 50), (300, 50), (200, 50))
 """
 
-from dszog_paper.data.fetch import fetch
+from dszog_paper.data.fetch import fetch, find
 from dszog_paper.data.generate import GENERATED, generate
 from dszog_paper.data.loaders import load
 from dszog_paper.data.samples import Samples
@@ -22,6 +22,7 @@ __all__ = [
     "Samples",
     "Split",
     "fetch",
+    "find",
     "generate",
     "load",
     "paper_split",

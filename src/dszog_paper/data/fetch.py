@@ -46,12 +46,10 @@ def fetch(
     progress : callable, optional
         Called as ``progress(name, bytes_so_far, bytes_expected)`` during a download.
     """
+    path = find(file, data=data)
+    if path:
+        return path
     folder, cache = named_folder(data), cache_folder()
-    for place in (folder, cache):
-        path = _in_folder(place, file)
-        if path:
-            _verify(file, read_content(path), str(path))
-            return path
     if folder and not allow_download:
         raise InputError(
             f"{file.name} is not in {folder}, the folder that was named, nor in "
@@ -73,6 +71,19 @@ def fetch(
     path = safe_folder(cache) / file.name
     write_atomically(path, _prepared(file, content))
     return path
+
+
+def find(file: DataFile, *, data: Folder | None = None) -> Path | None:
+    """Return the path of a data file that is at hand, and None where it is not.
+
+    One whose content is not what it should be is refused, as `fetch` does.
+    """
+    for place in (named_folder(data), cache_folder()):
+        path = _in_folder(place, file)
+        if path:
+            _verify(file, read_content(path), str(path))
+            return path
+    return None
 
 
 def named_folder(data: Folder | None) -> Path | None:
