@@ -36,7 +36,8 @@ from dszog.errors import DszogError
 from dszog.gradients import DIRECTIONS, _orthogonal_plainly
 from dszog.methods import dszog_compiled
 from dszog.penalties import violations
-from dszog.query import Calls, ProblemSize, Query, Reply, _distinct_plainly
+from dszog.query import Calls, ProblemSize, Query, Reply
+from dszog.query.asked import _distinct_plainly
 from dszog.rows import Rows
 
 pytest.importorskip("numba")

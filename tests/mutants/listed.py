@@ -130,7 +130,7 @@ MUTANTS: list[Mutant] = [
     ),
     # ----------------------------------------------------------------- ask and tell
     *_group(
-        "query.py",
+        "query/replies.py",
         "contracts/test_methods.py",
         (
             *never("not all_finite(array)"),
@@ -678,7 +678,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "io.py",
+        "checkpoint/numbers.py",
         "test_io.py",
         (
             *never("not np.isfinite(number).all()"),

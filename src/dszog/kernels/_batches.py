@@ -1,6 +1,6 @@
 """Small things that are done to every batch, whichever method asks.
 
-The plain forms are in :mod:`dszog.query`, :mod:`dszog.evaluators.base` and
+The plain forms are in :mod:`dszog.query.asked`, :mod:`dszog.evaluators.base` and
 :mod:`dszog.run`.
 """
 
