@@ -30,7 +30,7 @@ BELOW_RUN |= {"stationarity", "failures"}
 RUNNING = {"history", "meter", "run"}
 BELOW_DOORS = BELOW_RUN | RUNNING | {"io", "constraints", "problem", "evaluators"}
 BELOW_DOORS |= {"readers", "checkpoint"}
-CHECKING = {"checker", "verdict"}
+CHECKING = {"checker", "final_check", "remarks", "verdict"}
 SAVING = {"fingerprint", "sizing", "stage", "snapshot"}
 SHOWING = {"callbacks", "plot", "result"}
 DOORS = CHECKING | SHOWING | {"solver", "progress", "minimize", "certify", "accounting"}
@@ -69,6 +69,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plot": HELPERS | {"certificate"},
     "result": HELPERS | {"verdict", "plot"},
     "checker": BELOW_DOORS,
+    "final_check": BELOW_DOORS | {"checker"},
+    "remarks": BELOW_DOORS,
     "verdict": BELOW_RUN,
     "readers": HELPERS,
     "hints": {"_validation"},
@@ -81,7 +83,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "snapshot": BELOW_DOORS | SAVING | {"accounting"},
     "solver": BELOW_DOORS | CHECKING | SAVING | {"accounting", "result"},
     "certify": BELOW_DOORS | CHECKING,
-    "tuning": BELOW_DOORS | {"solver", "accounting", "result"},
+    "tuning": BELOW_DOORS | {"final_check", "solver", "accounting", "result"},
     "minimize": BELOW_DOORS
     | SAVING
     | {"solver", "result", "progress", "feasible_set", "tuning"},

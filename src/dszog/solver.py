@@ -14,20 +14,20 @@ from dszog._arrays import FloatArray, IntArray
 from dszog._log import LOGGER
 from dszog.accounting import Costs, Ledger
 from dszog.certificate import Certificate
-from dszog.checker import Checker, certificate_merit, heaviest_first
 from dszog.checkpoint import Recorder, ReplayOverError, Store
 from dszog.errors import (
     CheckpointWriteError,
     EvaluationError,
     InputError,
-    OutOfTimeError,
     PrecisionWarning,
 )
 from dszog.evaluators import Evaluator
 from dszog.failures import FailureHandler, Policy
+from dszog.final_check import FinalCheck
 from dszog.history import Callback, History
 from dszog.meter import Limits, Meter
 from dszog.problem import Problem
+from dszog.remarks import START, on_events, on_set, on_signs
 from dszog.result import Result
 from dszog.run import Outcome, Position, advance
 from dszog.snapshot import Contract, load_run, run_content
@@ -35,20 +35,12 @@ from dszog.stage import Stage
 from dszog.status import Status
 from dszog.verdict import advice, is_success
 
-CHECK_SHARE = 0.1  # of the budget may go into looking at the result
-CHECK_LEAST = 3000  # queries for that, where no number is given
-STATIONARITY_SHARE = 0.05  # of the queries may go into gradients at the result
-N_CANDIDATES = 3  # last iterate, average, start
-WIDE_MARGIN = 1.0  # by which all constraints hold, if their signs may be wrong
-GRACE = 1.0  # seconds for looking at the result after an interrupt
 ROUNDS = (0.2, 0.4, 1.0)  # parts of the budget after which the penalty may be raised
 ROUND_OVER = (Status.MAX_ITERATIONS, Status.MAX_QUERIES, Status.MAX_TIME)
 VIOLATION_AIM = 0.1  # of the tolerance: the weighted violation that is aimed at
 MAX_RAISE = 100.0  # the largest factor by which a penalty is raised at once
 SMALLER_STEP = 0.25  # after iterates ran away, if the step size was not given
 MAX_RESTARTS = 3
-MANY_INNER = 100  # steps of an inner loop, per iteration, that are worth a word
-MERIT_PENALTY = 30.0  # compares points for methods that have no penalty
 
 OnInterrupt: TypeAlias = Literal["return", "raise"]
 
@@ -88,11 +80,12 @@ class Solver:
         self._meter.n_constraint_queries += problem.n_calls_made
         if contract is not None:  # those of processes that died before it was saved
             self._meter.lose(contract.n_noted - problem.n_calls_made)
+        self._check = FinalCheck(problem, self._meter, limits, seed, constraint_tol)
         self._callbacks = callbacks
         self._history = History()
         self._weights = weights
         if limits.queries is not None:
-            self._meter.kept = self._reserved(limits.queries)
+            self._meter.kept = self._check.reserved(limits.queries)
         self._notes = list(notes)
         self._is_warm = start is not None  # begun where another run ended
         self._wanted = problem.scaled(problem.x0) if start is None else start
@@ -118,7 +111,9 @@ class Solver:
             self._sync()
             if outcome.status == Status.INTERRUPTED and self._on_interrupt == "raise":
                 raise KeyboardInterrupt
-            status, certificate = self._best(outcome)
+            status, certificate = self._check.best(
+                outcome, self._method, self._start, self._ledger.seconds
+            )
         except (EvaluationError, CheckpointWriteError) as error:
             error.result = self._so_far()
             LOGGER.info("Broke off at iteration %d.", self._meter.n_iterations)
@@ -134,7 +129,7 @@ class Solver:
         if self._stage is None:
             return None
         outcome = Outcome.of(self._stage.position, Status.INTERRUPTED)
-        blank = self._checker(3).blank(outcome.state.x)
+        blank = self._check.blank(outcome.state.x)
         return self._result(Status.INTERRUPTED, outcome, blank)
 
     def _warn_if_radius_is_lost(self) -> None:
@@ -291,7 +286,7 @@ class Solver:
                 pass
             recorder.stops_after_replay = False
             recorder.drop()
-        end = self._set_aside(self._limits)
+        end = self._check.set_aside(self._limits)
         return self._round_from(stage, 0, [end])
 
     def _save(self, due: bool = True) -> None:
@@ -324,19 +319,10 @@ class Solver:
 
     def _round_ends(self) -> list[Limits]:
         """Return where each round ends; the check of the result is set aside."""
-        now, limits = self._meter.used, self._set_aside(self._limits)
+        now, limits = self._meter.used, self._check.set_aside(self._limits)
         if not self._may_change("penalty"):
             return [limits]
         return [limits.part_way(now, share) for share in ROUNDS]
-
-    def _set_aside(self, limits: Limits) -> Limits:
-        """Return the limits less what the check of the result may take."""
-        if limits.queries is not None:
-            n_left = max(limits.queries - self._meter.kept, 0)
-            limits = replace(limits, queries=n_left)
-        if limits.time is not None:
-            limits = replace(limits, time=(1.0 - CHECK_SHARE) * limits.time)
-        return limits
 
     def _planned(self, end: Limits) -> Any:
         """Return the method, told how far this round goes."""
@@ -394,7 +380,7 @@ class Solver:
 
     def _needed(self, max_queries: int) -> int:
         """Return what one step and the check need if so many queries are allowed."""
-        reserve = self._reserved(max_queries)
+        reserve = self._check.reserved(max_queries)
         n_first = max(max_queries - reserve, 1)
         if self._may_change("penalty"):
             n_first = max(round(ROUNDS[0] * n_first), 1)
@@ -436,35 +422,6 @@ class Solver:
             step_size = self._method.step_size / math.sqrt(factor)
             self._method = replace(self._method, step_size=step_size)
 
-    def _events(self) -> list[str]:
-        """Return what should not have happened, and how often it did."""
-        events = self._ledger.events + self._meter.events
-        return [
-            f"{event[0].upper()}{event[1:]} ({n} {'time' if n == 1 else 'times'})."
-            for event, n in sorted(events.items())
-        ]
-
-    def _set_hints(self, x: FloatArray) -> list[str]:
-        """Return what to know about the feasible set at the result."""
-        domain = getattr(self._method, "domain", None)
-        hints = []
-        radius = getattr(domain, "ball_radius", math.inf)
-        if getattr(domain, "ball", "none") == "l2" and math.isclose(
-            float(np.sqrt(np.square(self._problem.scaled(x)).sum())),
-            radius,
-            rel_tol=1e-3,
-        ):
-            hints.append(
-                f"The result lies on the ball of radius {radius:g}: raise ball_radius "
-                "unless the ball is meant."
-            )
-        if self._meter.n_inner > MANY_INNER * max(self._meter.n_iterations, 1):
-            hints.append(
-                "Most of the work was the inner loop: options={'exact_prox': True} "
-                "puts one projection in its place."
-            )
-        return hints
-
     def _costs(self) -> Costs:
         meter, ledger = self._meter, self._ledger
         spent = meter.evaluation_time + ledger.seconds
@@ -492,96 +449,7 @@ class Solver:
         domain = getattr(self._method, "domain", None)
         return domain is None or getattr(domain, "n_named", 0) > 0
 
-    @property
-    def _penalty(self) -> float:
-        return float(getattr(self._method, "penalty", MERIT_PENALTY))
-
-    # ---------------------------------------------------------------------- checking
-
-    def _allowance(self) -> int:
-        """Return the queries that may go into the check of the result."""
-        if self._limits.queries is not None:
-            return int(CHECK_SHARE * self._limits.queries)
-        allowance = max(CHECK_LEAST, int(CHECK_SHARE * self._meter.n_queries))
-        if self._limits.time is None:
-            return allowance
-        left = max(self._limits.time - self._meter.elapsed, 0.0)
-        return min(allowance, int(left / max(self._meter.time_for(1), 1e-9)))
-
-    def _checker(self, allowance: int, until: float | None = None) -> Checker:
-        each = max(allowance // N_CANDIDATES, 3)
-        return Checker(self._problem, self._meter, self._seed, each, until)
-
-    def _reserved(self, max_queries: int) -> int:
-        """Return how many of so many queries are set aside for the check."""
-        checker = self._checker(int(CHECK_SHARE * max_queries))
-        reserve = N_CANDIDATES * checker.plan.n_queries
-        if checker.stationarity_cost() <= STATIONARITY_SHARE * max_queries:
-            reserve += checker.stationarity_cost()
-        return reserve
-
-    def _wants_stationarity(self, checker: Checker) -> bool:
-        total = self._limits.queries or self._meter.n_queries
-        return checker.stationarity_cost() <= STATIONARITY_SHARE * total
-
-    def _best(self, outcome: Outcome) -> tuple[Status, Certificate]:
-        """Check the candidates; return the evidence for the one of least merit."""
-        status, until = outcome.status, self._limits.time
-        if status == Status.INTERRUPTED:
-            until = self._meter.elapsed + GRACE
-        elif until is not None and self._ledger.seconds:
-            # A subproblem is not cut short: what it took is not taken off the check.
-            until = max(until, self._meter.elapsed + CHECK_SHARE * until)
-        checker = self._checker(self._allowance(), until)
-        weights = self._method.weights(outcome.state)
-        best: Certificate | None = None
-        try:
-            for x in (outcome.state.x, outcome.average, self._start):
-                if not np.isfinite(x).all():
-                    continue
-                bar = math.inf
-                if best is not None:
-                    bar = certificate_merit(best, self._penalty)
-                suspects = heaviest_first(weights)
-                found = checker.check(
-                    x, suspects, penalty=self._penalty, better_than=bar
-                )
-                best = best if found is None else found
-            if best is not None and best.is_known and status != Status.INTERRUPTED:
-                best = self._with_stationarity(checker, best, weights)
-        except OutOfTimeError:
-            pass
-        except KeyboardInterrupt:
-            if status == Status.INTERRUPTED:  # the second one: leave at once
-                raise
-            status = Status.INTERRUPTED
-        return status, checker.blank(outcome.state.x) if best is None else best
-
-    def _with_stationarity(
-        self, checker: Checker, best: Certificate, weights: tuple[IntArray, FloatArray]
-    ) -> Certificate:
-        if not self._wants_stationarity(checker):
-            n = checker.stationarity_cost()
-            note = f"not computed; dszog.certify(problem, x) does it for {n:,} queries"
-            return replace(best, note=note)
-        return checker.with_stationarity(
-            best,
-            weights,
-            penalty=self._penalty,
-            ridge=float(getattr(self._method, "dual_ridge", 1e-6)),
-            active_tol=self._constraint_tol,
-        )
-
     # --------------------------------------------------------------------- reporting
-
-    def _sign_hint(self, certificate: Certificate) -> list[str]:
-        worst = certificate.feasibility.worst_value
-        if not (self._problem.has_scipy_form and worst < -WIDE_MARGIN):
-            return []
-        return [
-            "All constraints hold by a wide margin: if that surprises you, look at "
-            "their signs (SciPy's 'ineq' means fun(x) >= 0)."
-        ]
 
     def _what_is_old(self) -> list[str]:
         """Say so if all of it was in the folder: the functions may be others by now."""
@@ -597,14 +465,6 @@ class Solver:
     def _is_start(self, certificate: Certificate) -> bool:
         start = self._problem.unscaled(self._start)
         return bool(np.array_equal(certificate.x, start))
-
-    def _where(self, certificate: Certificate) -> list[str]:
-        if not self._is_start(certificate):
-            return []
-        return [
-            "Neither the last iterate nor the average was better than where the run "
-            "began: this is the start. If it is not the answer, give a larger budget."
-        ]
 
     def _result(
         self, status: Status, outcome: Outcome, certificate: Certificate
@@ -623,11 +483,11 @@ class Solver:
                     *self._what_is_old(),
                     *([outcome.problem] if outcome.problem else []),
                     *self._notes,
-                    *self._events(),
-                    *self._set_hints(certificate.x),
-                    *self._where(certificate),
+                    *on_events(self._ledger.events + self._meter.events),
+                    *on_set(self._problem, self._method, self._meter, certificate),
+                    *([START] if self._is_start(certificate) else []),
                     f"Of the result, {feasibility}.",
-                    *self._sign_hint(certificate),
+                    *on_signs(self._problem, certificate),
                     *advice(
                         status,
                         certificate,

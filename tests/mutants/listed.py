@@ -215,10 +215,10 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "solver.py",
+        "final_check.py",
         "test_minimize.py",
         (
-            "for x in (outcome.state.x, outcome.average, self._start):",
+            "for x in (outcome.state.x, outcome.average, start):",
             "for x in (outcome.state.x, outcome.average):",
             "test_an_optimal_start_is_returned_as_it_is",
         ),

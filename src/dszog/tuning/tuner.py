@@ -13,11 +13,12 @@ import numpy as np
 from dszog._arrays import FloatArray, IntArray
 from dszog._random import stream
 from dszog.errors import EvaluationError
+from dszog.final_check import MERIT_PENALTY
 from dszog.history import Callback
 from dszog.meter import Limits
 from dszog.problem import Problem
 from dszog.result import Result
-from dszog.solver import MERIT_PENALTY, Solver
+from dszog.solver import Solver
 from dszog.status import Status
 from dszog.tuning import tpe
 from dszog.tuning.budget import Spent

@@ -1,0 +1,69 @@
+"""What the message of a result tells beside the verdict: what went on, what to know."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from dszog.certificate import Certificate
+from dszog.meter import Meter
+from dszog.problem import Problem
+
+WIDE_MARGIN = 1.0  # by which all constraints hold, if their signs may be wrong
+MANY_INNER = 100  # steps of an inner loop, per iteration, that are worth a word
+START = (
+    "Neither the last iterate nor the average was better than where the run began: "
+    "this is the start. If it is not the answer, give a larger budget."
+)
+
+
+def on_events(events: Counter[str]) -> list[str]:
+    """Return what should not have happened, and how often it did.
+
+    Examples
+    --------
+    >>> on_events(Counter({"a solver was slow": 2}))
+    ['A solver was slow (2 times).']
+    """
+    return [
+        f"{event[0].upper()}{event[1:]} ({n} {'time' if n == 1 else 'times'})."
+        for event, n in sorted(events.items())
+    ]
+
+
+def on_set(
+    problem: Problem, method: Any, meter: Meter, certificate: Certificate
+) -> list[str]:
+    """Return what to know about the feasible set of a method at the result."""
+    domain = getattr(method, "domain", None)
+    remarks = []
+    radius = getattr(domain, "ball_radius", math.inf)
+    if getattr(domain, "ball", "none") == "l2" and math.isclose(
+        float(np.sqrt(np.square(problem.scaled(certificate.x)).sum())),
+        radius,
+        rel_tol=1e-3,
+    ):
+        remarks.append(
+            f"The result lies on the ball of radius {radius:g}: raise ball_radius "
+            "unless the ball is meant."
+        )
+    if meter.n_inner > MANY_INNER * max(meter.n_iterations, 1):
+        remarks.append(
+            "Most of the work was the inner loop: options={'exact_prox': True} "
+            "puts one projection in its place."
+        )
+    return remarks
+
+
+def on_signs(problem: Problem, certificate: Certificate) -> list[str]:
+    """Return a word on SciPy's signs where all constraints hold by far."""
+    worst = certificate.feasibility.worst_value
+    if not (problem.has_scipy_form and worst < -WIDE_MARGIN):
+        return []
+    return [
+        "All constraints hold by a wide margin: if that surprises you, look at "
+        "their signs (SciPy's 'ineq' means fun(x) >= 0)."
+    ]
