@@ -953,6 +953,7 @@ def test_the_result_is_scipys_with_what_the_documentation_lists() -> None:
         "costs",
         "digest",
         "constraint_tol",
+        "is_start",
     }
     assert result.x.flags.writeable
     assert isinstance(result.success, bool)
