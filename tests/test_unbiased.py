@@ -28,7 +28,7 @@ from scipy import stats
 from dszog import gradients, kernels
 from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog._random import distinct_indices, stream
-from dszog.distribution import DISTRIBUTIONS, Distribution, DualStep
+from dszog.distribution import DISTRIBUTIONS, Distribution, DualStep, combined
 from dszog.distribution.dense import DenseDistribution
 from dszog.gradients import Directions
 from dszog.methods import DSZOG
@@ -273,6 +273,46 @@ def test_the_dual_estimate_is_the_gradient_in_the_weights_on_average(
     name: str, centred: bool, record_property: Record
 ) -> None:
     assert_unbiased(*dual_estimates(name, centred, N_DUAL), record_property)
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_the_combined_estimate_averages_to_the_gradient_over_all_possible_draws(
+    name: str,
+) -> None:
+    # Every uniform draw with every pair drawn from the weights, each pair with its
+    # probability.
+    start, step = dual_start(name, False)
+    chances, spread = start.dense(), DUAL_M / DUAL_BATCH
+    mean, total = np.zeros(DUAL_M), 0.0
+    for uniform in combinations(range(DUAL_M), DUAL_BATCH):
+        duals = np.array(uniform)
+        for pair in product(range(DUAL_M), repeat=2):
+            drawn = np.sort(pair)
+            indices, penalties = combined(
+                start, drawn, PENALTIES[drawn], duals, PENALTIES[duals], spread
+            )
+            after = start.learn(indices, penalties, step, False, spread)
+            chance = chances[drawn].prod() / 56
+            mean += chance * (after.dense() - start.dense()) / step.step_size
+            total += chance
+    assert total == pytest.approx(1.0)
+    np.testing.assert_allclose(mean, dual_gradient(start, step), rtol=0, atol=1e-9)
+
+
+def test_a_constraint_of_weight_has_a_combined_estimate_of_less_variance() -> None:
+    start, spread = dual_start("sparse", False)[0], DUAL_M / DUAL_BATCH
+    weights = start.dense()
+    heavy = int(np.argmax(weights * (PENALTIES > 0)))
+    plain, both = [], []
+    for i in range(2000):
+        rng = stream(15, i)
+        duals, drawn = distinct_indices(rng, DUAL_M, DUAL_BATCH), start.sample(rng, 16)
+        indices, penalties = combined(
+            start, drawn, PENALTIES[drawn], duals, PENALTIES[duals], spread
+        )
+        plain.append(spread * PENALTIES[heavy] * (heavy in duals))
+        both.append(spread * penalties[indices == heavy].sum())
+    assert np.var(both) < np.var(plain) / 2
 
 
 # ------------------------------------------------------------ (d) the composed gradient

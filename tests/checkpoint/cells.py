@@ -90,6 +90,7 @@ def cells() -> list[Cell]:
         "sparse": {"dual_batch": 8},
         "dense": {"distribution": "dense", "dual_batch": 8},
         "uniform": {"distribution": "uniform"},
+        "plain": {"dual_estimate": "plain", "dual_batch": 8},
         "centred": {"dual_estimate": "centred", "dual_batch": 8},
     }
     made = [

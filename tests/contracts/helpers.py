@@ -168,6 +168,7 @@ def dszog_variants() -> dict[str, DSZOG]:
         "defaults": DSZOG(),
         "as published": DSZOG.as_published(),
         "ones": DSZOG(n_directions=1, loss_batch=1, constraint_batch=1, dual_batch=1),
+        "uniform draw alone": DSZOG(dual_estimate="plain"),
         "centred": DSZOG(dual_estimate="centred"),
         "dense centred": DSZOG(dual_estimate="centred", distribution="dense"),
         "sampled start": DSZOG(start="sampled"),

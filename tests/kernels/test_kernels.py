@@ -294,7 +294,7 @@ def test_weights_that_are_none_are_refused_by_the_plain_form() -> None:
     shape=st.tuples(*[st.integers(1, 9)] * 4),
     adaptive=st.booleans(),
     first=st.booleans(),
-    centred=st.booleans(),
+    estimate=st.sampled_from(["plain", "centred", "combined"]),
     bounded=st.booleans(),
 )
 def test_both_compiled_steps_are_the_plain_ones(
@@ -302,7 +302,7 @@ def test_both_compiled_steps_are_the_plain_ones(
     shape: tuple[int, int, int, int],
     adaptive: bool,
     first: bool,
-    centred: bool,
+    estimate: Any,
     bounded: bool,
 ) -> None:
     n_directions, n_losses, n_constraints, dim = shape
@@ -312,7 +312,7 @@ def test_both_compiled_steps_are_the_plain_ones(
         directions="gaussian",
         adaptive=adaptive,
         radius=1e-2,
-        dual_estimate="centred" if centred else "plain",
+        dual_estimate=estimate,
     )
     size = unbounded(dim, n_losses, n_constraints)
     if bounded:

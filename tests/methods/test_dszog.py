@@ -983,7 +983,7 @@ def test_a_step_needs_as_many_queries_as_there_are_calls_to_make() -> None:
 # ------------------------------------------------------- values that no square holds
 
 
-@pytest.mark.parametrize("estimate", ["plain", "centred"])
+@pytest.mark.parametrize("estimate", ["plain", "centred", "combined"])
 @pytest.mark.parametrize("value", [1e70, 1e100, 1e152, 1e200, 1.7e308])
 @pytest.mark.parametrize("when", ["at the start", "later"])
 def test_a_violation_whose_square_is_no_number_draws_the_weight_to_itself(

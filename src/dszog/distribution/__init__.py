@@ -1,6 +1,7 @@
 """The probability distribution over the constraints, and how it learns."""
 
 from dszog.distribution.base import Distribution, DualStep
+from dszog.distribution.combined import combined
 from dszog.distribution.dense import DenseDistribution
 from dszog.distribution.projection import project_onto_simplex, project_with_background
 from dszog.distribution.sparse import SparseDistribution
@@ -20,6 +21,7 @@ __all__ = [
     "DualStep",
     "SparseDistribution",
     "UniformDistribution",
+    "combined",
     "project_onto_simplex",
     "project_with_background",
 ]

@@ -115,6 +115,10 @@ class Distribution(Protocol):
         """
         ...
 
+    def weights_of(self, indices: IntArray) -> FloatArray:
+        """Return the weights of some constraints."""
+        ...
+
     def sample(self, rng: np.random.Generator, size: int) -> IntArray:
         """Draw constraints with probabilities :math:`p`, with repeats, ascending."""
         ...

@@ -97,6 +97,10 @@ class DenseDistribution:
         weights = (1 - step.mixing) * self.weights + step.mixing * target  # line 7
         return replace(self, weights=weights / weights.sum())
 
+    def weights_of(self, indices: IntArray) -> FloatArray:
+        """Return the weights of some constraints."""
+        return self.weights[indices]
+
     def sample(self, rng: np.random.Generator, size: int) -> IntArray:
         """Draw constraints with probabilities :math:`p`, with repeats, ascending."""
         return inverse_draws(rng, self.weights, 0.0, size)

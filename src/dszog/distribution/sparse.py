@@ -261,6 +261,15 @@ class SparseDistribution:
         square = np.square(gradient).sum() + self.n_background * background**2
         return float(np.sqrt(square))
 
+    def weights_of(self, indices: IntArray) -> FloatArray:
+        """Return the weights of some constraints."""
+        places = np.searchsorted(self.indices, indices)
+        touched = places < len(self.indices)
+        touched[touched] = self.indices[places[touched]] == indices[touched]
+        weights = np.full(len(indices), self.background_weight)
+        weights[touched] = self.weights[places[touched]]
+        return weights
+
     def sample(self, rng: np.random.Generator, size: int) -> IntArray:
         """Draw constraints with probabilities :math:`p`, with repeats, ascending."""
         rest = self.n_background * self.background_weight

@@ -43,6 +43,10 @@ class UniformDistribution:
         """Learn nothing."""
         return self
 
+    def weights_of(self, indices: IntArray) -> FloatArray:
+        """Return the weights of some constraints, which are equal."""
+        return np.full(len(indices), 1.0 / self.n_constraints)
+
     def sample(self, rng: np.random.Generator, size: int) -> IntArray:
         """Draw constraints uniformly, with repeats, ascending."""
         drawn = rng.integers(self.n_constraints, size=size)

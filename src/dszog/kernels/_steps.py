@@ -1,9 +1,10 @@
 r"""What values are turned into: a step in the variables and one in the weights.
 
-The plain forms are ``DSZOG._step_plainly``, ``SparseDistribution._learn_plainly`` and
-:func:`dszog.penalties.violations`. Results go into arrays that the caller hands in: to
-return one, Numba runs Python code that Ctrl-C must not hit. What calls each other is in
-one file: kernels kept on disk are made anew when their own file changes, and only then.
+The plain forms are ``DSZOG._step_plainly``, ``SparseDistribution._learn_plainly``,
+:func:`dszog.distribution.combined` and :func:`dszog.penalties.violations`. Results go
+into arrays that the caller hands in: to return one, Numba runs Python code that Ctrl-C
+must not hit. What calls each other is in one file: kernels kept on disk are made anew
+when their own file changes, and only then.
 """
 
 from __future__ import annotations
@@ -88,6 +89,49 @@ def violations(
         n_violated += value > 0.0
         total += over
     return finite, worst, n_violated, total
+
+
+@compiled
+def combine(
+    others: IntArray,
+    values: FloatArray,
+    drawn: IntArray,
+    penalties: FloatArray,
+    indices: IntArray,
+    weights: FloatArray,
+    background_weight: float,
+    uniform: float,
+    both: IntArray,
+    scaled: FloatArray,
+) -> int:  # pragma: no cover  (compiled)
+    """Join two draws; scale each penalty by the chances that it comes to light.
+
+    `others` with the values in the first row are drawn from the weights, `drawn` with
+    `penalties` uniformly, each with the chance `uniform`. Without any of the former the
+    latter stay as they are. Returned is how many differ.
+    """
+    missed = np.log1p(-uniform)
+    n, i, j, place = 0, 0, 0, 0
+    while i < len(others) or j < len(drawn):
+        if j == len(drawn) or (i < len(others) and others[i] < drawn[j]):
+            at, over = others[i], max(values[0, i], 0.0)
+            penalty = over * over
+        else:
+            at, penalty = drawn[j], penalties[j]
+            j += 1
+        while i < len(others) and others[i] == at:
+            i += 1
+        if penalty > 0.0 and len(others):
+            while place < len(indices) and indices[place] < at:
+                place += 1
+            weight = background_weight
+            if place < len(indices) and indices[place] == at:
+                weight = weights[place]
+            neither = len(others) * np.log1p(-min(weight, 1.0)) + missed
+            penalty *= uniform / -np.expm1(neither)
+        both[n], scaled[n] = at, penalty
+        n += 1
+    return n
 
 
 @compiled
@@ -284,6 +328,7 @@ def step(
     moved: FloatArray,
     drawn: IntArray,
     values: FloatArray,
+    others: IntArray,
     indices: IntArray,
     weights: FloatArray,
     gradient: FloatArray,
@@ -294,7 +339,7 @@ def step(
     mixing: float,
     dual_step_size: float,
     ridge: float,
-    factor: float,
+    spread: float,
     merge_weight: float,
     merge_gradient: float,
     centred: bool,
@@ -305,9 +350,10 @@ def step(
 ]:  # pragma: no cover  (compiled)
     """Take both steps of an iteration: what :func:`descend` and :func:`learn` do.
 
-    Returned: whether all values are finite and no number overflows; of the step in the
-    variables what `descend` returns; the worst of the values drawn for the weights and
-    how many are violated; and what `learn` returns.
+    `others` are the constraints drawn from the weights, where these learn from them as
+    well; else none. Returned: whether all values are finite and no number overflows; of
+    the step in the variables what `descend` returns; the worst of the values drawn for
+    the weights and how many are violated; and what `learn` returns.
     """
     finite, objective, worst, mean_violation = descend(
         losses,
@@ -327,6 +373,20 @@ def step(
     all_known, worst_seen, n_seen, _ = violations(values, penalties)
     n_touched, background_p, background_z = 0, 0.0, 0.0
     if finite and all_known:
+        both = np.empty(len(others) + len(drawn), dtype=np.int64)
+        scaled = np.empty(len(both))
+        n_both = combine(
+            others,
+            constraints,
+            drawn,
+            penalties,
+            indices,
+            weights,
+            background_weight,
+            1.0 / spread,
+            both,
+            scaled,
+        )
         n_touched, background_p, background_z = learn(
             indices,
             weights,
@@ -335,15 +395,15 @@ def step(
             background_weight,
             background_gradient,
             n_constraints,
-            drawn,
-            penalties,
+            both[:n_both],
+            scaled[:n_both],
             averaging,
             mixing,
             dual_step_size,
             step_eps,
             penalty,
             ridge,
-            factor,
+            penalty * spread,
             merge_weight,
             merge_gradient,
             adaptive,

@@ -36,7 +36,7 @@ from dszog._validation import (
     check_weights,
     shown,
 )
-from dszog.distribution import DISTRIBUTIONS, Distribution, DualStep
+from dszog.distribution import DISTRIBUTIONS, Distribution, DualStep, combined
 from dszog.errors import DszogError, InputError, InputTypeError
 from dszog.gradients import (
     DIRECTIONS,
@@ -66,7 +66,7 @@ from dszog.sampling import constraints_per_draw, uniform_constraints
 
 StepDecay: TypeAlias = Literal["constant", "linear", "sqrt"]
 Start: TypeAlias = Literal["auto", "exact", "sampled"]
-DualEstimate: TypeAlias = Literal["plain", "centred"]
+DualEstimate: TypeAlias = Literal["plain", "centred", "combined"]
 
 EXACT_START = 10**7  # "auto" looks at all constraints once up to this many
 DENSE_LIMIT = 10**8  # weights a dense distribution may hold
@@ -165,9 +165,11 @@ class DSZOG(Settings):
     adaptive : bool
         Divide each step by the root of the norm of its gradient, as the paper does.
         False with both averagings 1 is the plain method.
-    dual_estimate : {"plain", "centred"}
-        Estimate the gradient in the weights from penalties (the paper), or from their
-        change since each constraint was last seen.
+    dual_estimate : {"plain", "centred", "combined"}
+        Estimate the gradient in the weights from the penalties of the uniform draw (the
+        paper), or from their change since each constraint was last seen, or from the
+        penalties of both draws, those from the weights being known anyway; see
+        :mod:`dszog.distribution.combined`.
     distribution : {"sparse", "dense", "uniform"}
         How the weights are kept. ``"sparse"`` and ``"dense"`` are the same method; the
         first costs nothing per constraint. ``"uniform"`` keeps them equal and makes no
@@ -186,7 +188,7 @@ class DSZOG(Settings):
     radius: float = 1e-4
     n_directions: int = 5
     dual_ridge: float = 1e-6
-    averaging: float = 0.5
+    averaging: float = 0.7
     dual_averaging: float = 0.5
     step_eps: float = 1e-8
     loss_batch: int | None = None
@@ -196,7 +198,7 @@ class DSZOG(Settings):
     directions: Directions = "orthogonal"
     antithetic: bool = False
     adaptive: bool = True
-    dual_estimate: DualEstimate = "plain"
+    dual_estimate: DualEstimate = "combined"
     distribution: Literal["sparse", "dense", "uniform"] = "sparse"
     start: Start = "auto"
     horizon: int | None = None
@@ -254,6 +256,7 @@ class DSZOG(Settings):
             "step_decay": "constant",
             "directions": "gaussian",
             "antithetic": False,
+            "dual_estimate": "plain",
             "start": "exact",
         }
         return cls(**(printed | changes))
@@ -487,17 +490,25 @@ class DSZOG(Settings):
         x = size.clip(state.x - step_size * velocity)  # line 5
         distribution, duals = state.distribution, queries[-1].constraints
         seen = violations(replies[-1].constraints[0])
+        where = 1 if size.has_jacobian else 0
+        drawn = violations(replies[where].constraints[0])
         if distribution is not None and len(duals):
+            spread = constraints_per_draw(duals, size)
+            indices, penalties = duals, seen.penalties
+            others = queries[where].constraints
+            if self.dual_estimate == "combined" and len(others):
+                indices, penalties = combined(
+                    distribution, others, drawn.penalties, duals, penalties, spread
+                )
             learn = partial(  # lines 13, 15, 6 and 7
                 distribution.learn,
-                duals,
+                indices,
                 step=self._dual_step,
                 first=state.iteration == state.first_iteration,
-                spread=constraints_per_draw(duals, size),
+                spread=spread,
             )
-            distribution = _learned(learn, seen.penalties)
+            distribution = _learned(learn, penalties)
         losses = replies[1 if size.has_gradient else 0].losses[0]
-        drawn = violations(replies[1 if size.has_jacobian else 0].constraints[0])
         info = Info(
             sampled_objective=float(np.add.reduce(losses)) / len(losses),
             sampled_violation=max(drawn.worst, seen.worst),

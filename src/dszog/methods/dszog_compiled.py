@@ -24,7 +24,7 @@ from dszog.distribution import Distribution, SparseDistribution
 from dszog.distribution.sparse import MERGE_GRADIENT, MERGE_WEIGHT
 from dszog.gradients import draw_directions, from_normals
 from dszog.methods.base import Info
-from dszog.query import Distinct, Query, Reply
+from dszog.query import NO_INDICES, Distinct, Query, Reply
 from dszog.sampling import constraints_per_draw
 
 if TYPE_CHECKING:
@@ -132,7 +132,10 @@ def step(
     if not len(duals):
         return None
     moved = np.empty((2, state.size.dim))
-    room = len(distribution.indices) + len(duals)
+    is_combined = method.dual_estimate == "combined"
+    others = around.constraints if is_combined else NO_INDICES
+    room = len(distribution.indices) + len(duals) + len(others)
+    spread = constraints_per_draw(duals, state.size)
     touched, table = np.empty(room, np.int64), np.empty((3, room))
     (
         is_good,
@@ -159,6 +162,7 @@ def step(
         moved,
         duals,
         frozen_floats(replies[1].constraints)[0],
+        others,
         distribution.indices,
         distribution.weights,
         distribution.gradient,
@@ -169,7 +173,7 @@ def step(
         method.dual_averaging,
         method.dual_step_size,
         method.dual_ridge,
-        method.penalty * constraints_per_draw(duals, state.size),
+        spread,
         MERGE_WEIGHT,
         MERGE_GRADIENT,
         method.dual_estimate == "centred",
