@@ -831,6 +831,15 @@ def test_a_subclass_whose_values_nobody_would_ask_for_is_refused(
         type("Mine", (base,), {name: lambda self, points, indices: points})
 
 
+@pytest.mark.parametrize("base", [Constraints, dszog.Losses])
+def test_values_that_are_mixed_in_are_refused_as_well(base: type[Any]) -> None:
+    mixin = type("Mixin", (), {"values": lambda self, points, indices: points})
+
+    with pytest.raises(dszog.InputTypeError, match=r"^Mine: `values` of a subclass"):
+        type("Mine", (mixin, base), {})
+    type("Mine", (base, mixin), {})  # which overrides nothing
+
+
 def test_a_subclass_that_passes_its_values_on_is_asked() -> None:
     class Mine(Constraints):
         def __init__(self) -> None:
