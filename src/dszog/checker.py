@@ -143,19 +143,22 @@ class Checker:
         heaviest = heaviest_first(weights)[: N_EXAMINED // 2]
         worst = certificate.feasibility.worst_indices[: N_EXAMINED // 2]
         n = self._size.n_losses
-        found = stationarity(
-            self._problem.scaled(certificate.x),
-            self._size,
-            losses=np.arange(n),
-            examined=np.union1d(worst, heaviest),
-            weights=weights,
-            sum_squares=certificate.feasibility.sum_squares,
-            penalty=penalty,
-            ridge=ridge,
-            active_tol=active_tol,
-            x_scale=self._problem.x_scale,
-            answer=self._ask,
-        )
+        try:
+            found = stationarity(
+                self._problem.scaled(certificate.x),
+                self._size,
+                losses=np.arange(n),
+                examined=np.union1d(worst, heaviest),
+                weights=weights,
+                sum_squares=certificate.feasibility.sum_squares,
+                penalty=penalty,
+                ridge=ridge,
+                active_tol=active_tol,
+                x_scale=self._problem.x_scale,
+                answer=self._ask,
+            )
+        except FloatingPointError:
+            return replace(certificate, note="not known: values are too large")
         if found is None:
             return replace(certificate, note="not known: a gradient gave no value")
         return replace(certificate, stationarity=found)

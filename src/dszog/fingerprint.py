@@ -75,6 +75,8 @@ def differences(there: dict[str, str], here: dict[str, str]) -> list[str]:
 def _said(facts: dict[str, str], name: str) -> str:
     """Return a fact as a person reads it, without the hash that it ends with."""
     text = facts.get(name, "nothing")
+    if name == "tag" and len(text) <= MOST_SHOWN:  # whole, and maybe a hash of data
+        return printable(text)
     said = _HASH.sub("", text)
     said = said if said == text else said.lstrip("'")  # whose other quote is gone
     return printable(said[: 2 * MOST_SHOWN])

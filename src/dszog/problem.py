@@ -67,7 +67,7 @@ class Losses:
     def __init_subclass__(cls, **more: Any) -> None:
         """Refuse a class whose values nobody would ask for."""
         super().__init_subclass__(**more)
-        check_not_overridden(cls, "Losses", "values, n")
+        check_not_overridden(cls, Losses, "values, n")
 
     def __init__(
         self,

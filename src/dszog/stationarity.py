@@ -114,6 +114,8 @@ def stationarity(
 ) -> Stationarity | None:
     """Compute the residuals at `x`; None if a value or a gradient is not known.
 
+    Raises FloatingPointError if values are too large to be squared.
+
     Parameters
     ----------
     x : ndarray of shape (dim,)
@@ -142,13 +144,41 @@ def stationarity(
     gradients = gradients / x_scale
     if not all(np.isfinite(a).all() for a in (objective_gradient, values, gradients)):
         return None
-    p = _weights_of(examined, weights)
+    with np.errstate(over="raise"):  # what is known would be infinite, or no number
+        return _residuals(
+            objective_gradient,
+            values,
+            gradients,
+            _Free(x, size),
+            examined=examined,
+            p=_weights_of(examined, weights),
+            sum_squares=sum_squares,
+            penalty=penalty,
+            ridge=ridge,
+            active_tol=active_tol,
+            source=_source(size),
+        )
+
+
+def _residuals(
+    objective_gradient: FloatArray,
+    values: FloatArray,
+    gradients: FloatArray,
+    free: _Free,
+    *,
+    examined: IntArray,
+    p: FloatArray,
+    sum_squares: float,
+    penalty: float,
+    ridge: float,
+    active_tol: float,
+    source: str,
+) -> Stationarity:
     violations = np.maximum(values, 0.0)
     penalties = squared_violation(values)
     alpha = 2.0 * penalty * p * violations
     worst_p = project_onto_simplex(penalty * penalties / ridge) if len(examined) else p
     worst_alpha = 2.0 * penalty * worst_p * violations
-    free = _Free(x, size)
     dual_gradient = penalty * penalties - ridge * p
     moved = project_onto_simplex(p + dual_gradient) - p if len(examined) else p
     best_lagrangian, best_alpha = _best_multipliers(
@@ -169,7 +199,7 @@ def stationarity(
         ridge=ridge,
         active_tol=active_tol,
         n_examined=len(examined),
-        gradients=_source(size),
+        gradients=source,
     )
 
 
@@ -240,7 +270,8 @@ def _gradients(
         table = getattr(answer((query,))[0], kind)
         lengths = np.diag(steps[:dim]) - np.diag(steps[dim:])
         lengths = np.where(lengths > 0.0, lengths, np.inf)  # a fixed variable: slope 0
-        slopes = (table[1 : dim + 1] - table[dim + 1 :]) / lengths[:, np.newaxis]
+        with np.errstate(over="ignore"):  # then it is not known
+            slopes = (table[1 : dim + 1] - table[dim + 1 :]) / lengths[:, np.newaxis]
         values.append(table[0])
         gradients.append(slopes.T)
     return np.concatenate(values), np.concatenate(gradients)

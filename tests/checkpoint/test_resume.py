@@ -165,6 +165,14 @@ def test_functions_of_another_tag_are_refused(tmp_path: Path) -> None:
         tagged(tmp_path / "run")
 
 
+@pytest.mark.parametrize("tag", ["0123456789abcdef", "data #0123456789abcdef"])
+def test_a_tag_that_is_a_hash_is_told(tmp_path: Path, tag: str) -> None:
+    tagged(tmp_path / "run", tag=tag)
+
+    with pytest.raises(CheckpointError, match=rf"tag \('{tag}' there, 'May' here\)"):
+        tagged(tmp_path / "run", tag="May")
+
+
 def test_a_tag_is_the_same_beside_a_problem_and_in_it(tmp_path: Path) -> None:
     def run(folder: Path, of_problem: str, beside: str) -> Any:
         problem = dszog.Problem(

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +229,21 @@ def test_values_that_do_not_fit_the_limits_are_counted() -> None:
     limited = NonlinearConstraint(lambda x: np.resize(x, 5), -np.inf, np.ones(3))
 
     with pytest.raises(EvaluationError, match=r"returned 5 values for 3 limits\. Ret"):
+        dszog.minimize(lambda x: float(x @ x), np.zeros(2), limited, seed=0)
+
+
+def of_both(first: Any, second: Any, n_values: int = 5) -> FloatArray:
+    return np.ones(n_values)
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [partial(of_both, 1), partial(of_both, second=1), partial(partial(of_both), 1)],
+)
+def test_a_function_with_bound_arguments_is_named_by_itself(bound: Any) -> None:
+    limited = NonlinearConstraint(bound, -np.inf, np.ones(3))
+
+    with pytest.raises(EvaluationError, match=r"\(of_both returned 5 values for 3 lim"):
         dszog.minimize(lambda x: float(x @ x), np.zeros(2), limited, seed=0)
 
 

@@ -815,6 +815,24 @@ def test_repeated_entries_of_a_sparse_matrix_add_up() -> None:
     np.testing.assert_array_equal(values, [[3.0, 4.0]])
 
 
+@pytest.mark.parametrize("scale", [1e160, 1e300])
+@pytest.mark.parametrize("shift", [0.0, -3.0])
+def test_pairs_whose_squares_are_no_numbers_have_a_sum_all_the_same(
+    scale: float, shift: float
+) -> None:
+    X_pos, X_neg = quarters(3, DIM, seed=1), quarters(4, DIM, seed=2)
+    pairs = Constraints.pairwise(scale * X_pos, scale * X_neg, margin=shift * scale)
+    x = np.array([1.0, *np.zeros(DIM - 1)])
+    values = pairs.values(x[np.newaxis], np.arange(len(pairs)))
+
+    summary = pairs.summary(x)
+
+    assert summary is not None
+    assert summary.worst_value == values.max()
+    assert (summary.worst_value > 0.0) == (shift == 0.0)
+    assert summary.sum_squares == (np.inf if shift == 0.0 else 0.0)
+
+
 # ------------------------------------------------------------------------- subclasses
 
 
@@ -829,6 +847,15 @@ def test_a_subclass_whose_values_nobody_would_ask_for_is_refused(
         r"called, got it overridden\. .* pass it on: super\(\)\.__init__\(self\._va",
     ):
         type("Mine", (base,), {name: lambda self, points, indices: points})
+
+
+@pytest.mark.parametrize("base", [Constraints, dszog.Losses])
+def test_values_that_are_mixed_in_are_refused_as_well(base: type[Any]) -> None:
+    mixin = type("Mixin", (), {"values": lambda self, points, indices: points})
+
+    with pytest.raises(dszog.InputTypeError, match=r"^Mine: `values` of a subclass"):
+        type("Mine", (mixin, base), {})
+    type("Mine", (base, mixin), {})  # which overrides nothing
 
 
 def test_a_subclass_that_passes_its_values_on_is_asked() -> None:

@@ -6,14 +6,14 @@ import copy
 import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import InitVar, dataclass, fields, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dszog import METHODS, DszogError, InputError, InputTypeError
+from dszog import DSZOG, METHODS, DszogError, InputError, InputTypeError
 from dszog._arrays import FloatArray
 from dszog.methods import FeasibleMethod
 from dszog.methods.linearised import LinearisedMethod, LinearisedState
@@ -99,6 +99,26 @@ def test_a_setting_that_there_is_not_is_answered_with_the_nearest(kind: Any) -> 
             kind(**{wrong: 3})
     with pytest.raises(InputTypeError, match=rf"^{name}: settings are given by name"):
         kind(0.1)
+
+
+def test_a_subclass_may_have_settings_of_its_own() -> None:
+    class ByHand(DSZOG):
+        def __init__(self, factor: float, **more: Any) -> None:
+            super().__init__(step_size=0.01 * factor, **more)
+
+    @dataclass(frozen=True, kw_only=True)
+    class WithMore(DSZOG):
+        factor: InitVar[float] = 1.0
+
+        def __post_init__(self, factor: float) -> None:
+            super().__post_init__()
+
+    assert ByHand(2.0, penalty=7.0).step_size == ByHand(factor=2.0).step_size == 0.02
+    assert WithMore(factor=2.0, penalty=7.0).penalty == 7.0
+    with pytest.raises(InputTypeError, match=r"no setting 'facto'.*mean 'factor'"):
+        WithMore(facto=2.0)  # type: ignore[call-arg]
+    with pytest.raises(InputTypeError, match="no setting 'cls'"):
+        DSZOG(cls=1)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("kind", METHODS.values(), ids=METHODS)

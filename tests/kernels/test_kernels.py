@@ -483,6 +483,11 @@ def test_too_few_words_for_the_numbers_are_noticed(n_words: int) -> None:
     assert not load("_philox").numbers(0, 0, words, normals, uniforms)
 
 
+def test_too_few_words_for_uniform_numbers_alone_are_noticed() -> None:
+    words, normals, uniforms = np.empty(4, np.uint64), np.empty((0, 3)), np.empty(9)
+    assert not load("_philox").numbers(0, 0, words, normals, uniforms)
+
+
 def test_numbers_whose_words_run_out_are_drawn_plainly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -510,6 +515,13 @@ def test_compiled_orthogonal_directions_are_the_plain_ones(
         rtol = 1e-14 * dim * np.linalg.cond(columns)
         error = np.abs(own - plain[first : first + dim]).max() / np.sqrt(dim)
         assert error <= rtol
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 1), (2, 3)])
+def test_numbers_that_are_all_zero_are_no_directions(shape: tuple[int, int]) -> None:
+    directions = np.ones(shape)
+    load("_draws").orthogonal(np.zeros(shape).reshape(-1), directions)
+    np.testing.assert_array_equal(directions, _orthogonal_plainly(np.zeros(shape)))
 
 
 # -------------------------------------------------------------------- scores of rows

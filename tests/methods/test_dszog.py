@@ -23,6 +23,7 @@ from dszog import (
     InputTypeError,
     Losses,
     Problem,
+    certify,
     minimize,
 )
 from dszog._arrays import FloatArray, IntArray
@@ -1031,3 +1032,27 @@ def test_a_run_among_values_whose_squares_are_no_numbers_ends_in_words(
 
     assert not result.success
     assert result.maxcv == value
+
+
+def test_a_run_that_ends_among_such_values_keeps_its_result() -> None:
+    walls = Constraints(lambda p, j: p[:, :1] * 1e200 + 0.0 * j, 5000)
+    result = minimize(lambda x: float(x @ x), np.ones(2), walls, max_iterations=9)
+
+    assert result.maxcv == 1e200
+    assert "not known: values are too large" in str(result)
+
+
+@pytest.mark.parametrize("value", [1e60, 1e120, 1e154, 1e200, 1e307, 1.7e308])
+def test_the_evidence_on_such_values_is_given_without_what_is_not_known(
+    value: float,
+) -> None:
+    walls = Constraints(lambda p, j: p[:, :1] * value + 0.0 * j, 20)
+    problem = Problem(lambda x: float(x @ x), walls, 2)
+    evidence = certify(problem, np.array([-1.0, 0.5]))
+    assert evidence.stationarity is not None  # where nothing is squared
+
+    evidence = certify(problem, np.array([1.0, 0.5]))
+    assert evidence.feasibility.maxcv == value
+    assert (evidence.stationarity is None) == (value > 1e60)
+    if evidence.stationarity is None:
+        assert "not known: " in str(evidence)

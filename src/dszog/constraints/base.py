@@ -78,7 +78,7 @@ class Constraints:
     def __init_subclass__(cls, **more: Any) -> None:
         """Refuse a class whose values nobody would ask for."""
         super().__init_subclass__(**more)
-        check_not_overridden(cls, "Constraints", "values, m")
+        check_not_overridden(cls, Constraints, "values, m")
 
     def __init__(
         self,

@@ -119,8 +119,11 @@ class PairwiseConstraints(Constraints):
         centre = float(negative[high])  # sums of squares of small numbers keep digits
         ordered, negative = ordered - centre, negative - centre
         sums = np.concatenate([[0.0], np.cumsum(ordered)])[n_below]
-        squares = np.concatenate([[0.0], np.cumsum(ordered**2)])[n_below]
-        total = float((n_below * negative**2 - 2 * negative * sums + squares).sum())
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.concatenate([[0.0], np.cumsum(ordered**2)])[n_below]
+            total = float((n_below * negative**2 - 2 * negative * sums + squares).sum())
+        if np.isnan(total):  # the squares of such scores are no numbers
+            total = np.inf if worst > 0.0 else 0.0
         return Summary(
             n_constraints=len(self),
             n_violated=int(n_below.sum()),

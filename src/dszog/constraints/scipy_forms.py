@@ -18,7 +18,7 @@ from dszog._arrays import FloatArray, frozen_floats
 from dszog._validation import as_numbers, check_callable, check_choice, shown
 from dszog.constraints.base import Constraints
 from dszog.constraints.linear import LinearConstraints
-from dszog.constraints.vector import VectorConstraints, one_sided
+from dszog.constraints.vector import VectorConstraints, call_with, one_sided
 from dszog.errors import EvaluationError, InputError, InputTypeError
 
 DICT_KEYS = ("type", "fun", "jac", "args")
@@ -142,11 +142,7 @@ def _read_dictionary(constraint: Any) -> _Dictionary:
 
 
 def _with_arguments(function: Any, arguments: Any) -> Any:
-    return partial(_call_with, function, tuple(arguments)) if arguments else function
-
-
-def _call_with(function: Callable[..., Any], arguments: tuple[Any, ...], x: Any) -> Any:
-    return function(x, *arguments)
+    return partial(call_with, function, tuple(arguments)) if arguments else function
 
 
 def _width(function: Callable[[FloatArray], Any], x0: FloatArray) -> int:

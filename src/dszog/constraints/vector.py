@@ -109,9 +109,15 @@ class VectorConstraints(Constraints):
 
 def _name(function: Any) -> str:
     """Return what a function is called where it was written."""
-    if isinstance(function, partial):  # arguments of a dictionary are bound to it
-        function = function.args[0]
+    while isinstance(function, partial):  # of the user, or of a dictionary's arguments
+        is_ours = function.func is call_with
+        function = function.args[0] if is_ours else function.func
     return str(getattr(function, "__qualname__", type(function).__name__))
+
+
+def call_with(function: Callable[..., Any], arguments: tuple[Any, ...], x: Any) -> Any:
+    """Call a function with the arguments that a dictionary of SciPy's brings for it."""
+    return function(x, *arguments)
 
 
 def one_sided(

@@ -287,7 +287,8 @@ def orthogonal(
             square = 0.0
             for d in range(dim):
                 square += own[d] * own[d]
-            scale = math.sqrt(dim / square)
+            # Without a length there is no direction: zeros, as in the plain form.
+            scale = math.sqrt(dim / square) if square > 0.0 else 0.0
             for d in range(dim):
                 own[d] *= scale
 

@@ -57,7 +57,7 @@ def numbers(
     """
     _fill(np.uint64(seed), np.uint64(iteration), words)
     n_used = _normals(words, len(words) - len(uniforms), normals.reshape(-1))
-    if n_used < 0:
+    if n_used < 0 or n_used + len(uniforms) > len(words):
         return False
     for i in range(len(uniforms)):
         uniforms[i] = (words[n_used + i] >> np.uint64(11)) * UNIT

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
 from typing import Any, Self
 
 from dszog._validation import shown
@@ -29,16 +28,20 @@ class Settings:
     __slots__ = ()
     __signature__ = _OfInit()
 
-    def __new__(cls, *given: Any, **named: Any) -> Self:
-        """Refuse a setting that there is not, with a word on what it may be."""
-        if given:
+    def __new__(cls, /, *given: Any, **named: Any) -> Self:
+        """Refuse a setting that there is not, with a word on what it may be.
+
+        What there is, ``__init__`` says: that of a subclass may be written by hand.
+        """
+        known = inspect.signature(cls).parameters
+        kinds = {parameter.kind for parameter in known.values()}
+        if given and kinds <= {inspect.Parameter.KEYWORD_ONLY}:
             raise InputTypeError(
                 f"{cls.__name__}: settings are given by name, got {shown(given[0])}. "
                 f"For example {cls.__name__}(step_size=0.01)."
             )
-        known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
         for name, value in named.items():
-            if name in known:
+            if name in known or inspect.Parameter.VAR_KEYWORD in kinds:
                 continue
             hint = about_option(name, known, set(RENAMED.values()))
             raise InputTypeError(
