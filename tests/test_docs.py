@@ -111,7 +111,7 @@ def test_the_names_that_a_page_points_to_exist(page: Path) -> None:
         ("solver.py", "The iterates ran away with"),
         ("status.py", "The iterates ran away and the run was stopped."),
         ("solver.py", "The penalty was raised from"),
-        ("solver.py", "Neither the last iterate nor the average was better than"),
+        ("remarks.py", "Neither the last iterate nor the average was better than"),
         ("solver.py", "The start was moved to the nearest feasible point."),
         ("solver.py", "This is the result of the run in"),
         ("minimize.py", "No x0 was given: the run began at the origin"),
