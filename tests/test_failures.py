@@ -1221,3 +1221,45 @@ def test_a_system_exit_of_user_code_does_not_end_the_program() -> None:
     with pytest.raises(EvaluationError, match=r"raised SystemExit: 3") as caught:
         dszog.minimize(lambda x: 0.0, [1.0], vectorised)
     assert isinstance(caught.value.__cause__, SystemExit)
+
+
+# ------------------------------------------------------------------ what to do about it
+
+
+def raising(x: FloatArray) -> float:
+    raise RuntimeError("mesh did not converge")
+
+
+def test_an_error_of_the_function_names_the_policy_that_outlives_it() -> None:
+    with pytest.raises(
+        EvaluationError, match=r"expected: on_failure='resample' leaves"
+    ):
+        dszog.minimize(
+            raising, np.zeros(1), Constraints.from_callables([np.sum]), seed=0
+        )
+
+
+def test_a_wrong_shape_is_a_mistake_and_no_policy_is_named() -> None:
+    wrong = Constraints(lambda points, j: np.zeros(3), m=5)
+    with pytest.raises(EvaluationError, match="Expected") as caught:
+        dszog.minimize(lambda x: float(x @ x), np.zeros(1), wrong, seed=0)
+    assert "on_failure" not in str(caught.value)
+
+
+def test_no_larger_budget_is_asked_for_where_values_fail_everywhere() -> None:
+    rng = np.random.default_rng(0)
+
+    def moody(x: FloatArray, j: int) -> float:
+        return float(x[0]) - 1.0 if rng.random() > 0.002 else np.nan
+
+    result = dszog.minimize(
+        lambda x: float(x @ x),
+        np.zeros(1),
+        Constraints.from_function(moody, 300),
+        max_iterations=200,
+        on_failure="resample",
+        seed=0,
+    )
+    assert result.status == Status.TOO_MANY_FAILURES
+    assert "have your function try these again" in result.message
+    assert "larger budget" not in result.message

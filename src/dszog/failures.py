@@ -159,7 +159,7 @@ class FailureHandler:
                 if len(self._first) < N_SHOWN:
                     self._first.append(failure)
                 if self.policy == "raise":
-                    raise EvaluationError(failure.message) from failure.error
+                    raise EvaluationError(_with_way_out(failure)) from failure.error
 
     def _warn(self, failure: Failure) -> None:
         n_failures = self._kinds.total()
@@ -248,6 +248,16 @@ def _unknown(reply: Reply) -> BoolArray:
             lost = _in_each_row(np.isnan(gradients))
             unknown[0, first : first + len(lost)] |= lost
     return unknown
+
+
+def _with_way_out(failure: Failure) -> str:
+    """Return the message, and what to set where failures are to be expected."""
+    if failure.kind == "wrong shape":  # a mistake, which no setting mends
+        return failure.message
+    return (
+        f"{failure.message} If failures are to be expected: on_failure='resample' "
+        "leaves them out."
+    )
 
 
 def _in_each_row(table: BoolArray) -> BoolArray:

@@ -11,13 +11,10 @@ import numpy as np
 from dszog.certificate import Certificate
 from dszog.meter import Meter
 from dszog.problem import Problem
+from dszog.status import Status
 
 WIDE_MARGIN = 1.0  # by which all constraints hold, if their signs may be wrong
 MANY_INNER = 100  # steps of an inner loop, per iteration, that are worth a word
-START = (
-    "Neither the last iterate nor the average was better than where the run began: "
-    "this is the start. If it is not the answer, give a larger budget."
-)
 
 
 def on_events(events: Counter[str]) -> list[str]:
@@ -32,6 +29,32 @@ def on_events(events: Counter[str]) -> list[str]:
         f"{event[0].upper()}{event[1:]} ({n} {'time' if n == 1 else 'times'})."
         for event, n in sorted(events.items())
     ]
+
+
+def on_start(status: Status, *, is_warm: bool) -> list[str]:
+    """Return what to know where the result is the point at which the run began.
+
+    With `is_warm` it began at the best trial, and not at the start that was given.
+
+    Examples
+    --------
+    >>> on_start(Status.DIVERGED, is_warm=True)[0].partition("than ")[2]
+    'the best trial: this is the point of that trial.'
+    >>> on_start(Status.MAX_TIME, is_warm=False)[1]
+    'If it is not the answer, give a larger budget.'
+    """
+    began, this = (
+        ("the best trial", "the point of that trial")
+        if is_warm
+        else ("where the run began", "the start")
+    )
+    remarks = [
+        f"Neither the last iterate nor the average was better than {began}: this is "
+        f"{this}."
+    ]
+    if status.is_planned:
+        remarks.append("If it is not the answer, give a larger budget.")
+    return remarks
 
 
 def on_set(

@@ -105,7 +105,8 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
             rows.append(
                 (
                     "beside",
-                    f"{self.costs.n_lost:,} queries lost with earlier processes and "
+                    f"{self.costs.n_lost:,} queries of earlier processes that are not "
+                    "used here (cut short, or the check of an earlier result), and "
                     f"{self.costs.n_retried:,} made again for lost workers; they count "
                     "against max_queries",
                 )

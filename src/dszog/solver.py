@@ -27,7 +27,7 @@ from dszog.final_check import FinalCheck
 from dszog.history import Callback, History
 from dszog.meter import Limits, Meter
 from dszog.problem import Problem
-from dszog.remarks import START, on_events, on_set, on_signs
+from dszog.remarks import on_events, on_set, on_signs, on_start
 from dszog.result import Result
 from dszog.run import Outcome, Position, advance
 from dszog.snapshot import Contract, load_run, run_content
@@ -365,7 +365,7 @@ class Solver:
         raise InputError(
             f"minimize: one iteration and the check of the result need {needed} "
             f"queries, got max_queries={self._limits.queries}. Raise max_queries, "
-            "or lower the batch sizes and n_directions."
+            "or lower n_directions and the batch sizes, such as loss_batch."
         )
 
     def needed_queries(self) -> int:
@@ -459,7 +459,8 @@ class Solver:
             return []
         return [
             f"This is the result of the run in {str(self._store.folder)!r}, which had "
-            "ended: no function was called."
+            "ended: no function was called. If your functions have changed since, it "
+            "is not theirs: use an empty folder."
         ]
 
     def _is_start(self, certificate: Certificate) -> bool:
@@ -485,7 +486,11 @@ class Solver:
                     *self._notes,
                     *on_events(self._ledger.events + self._meter.events),
                     *on_set(self._problem, self._method, self._meter, certificate),
-                    *([START] if self._is_start(certificate) else []),
+                    *(
+                        on_start(status, is_warm=self._is_warm)
+                        if self._is_start(certificate)
+                        else []
+                    ),
                     f"Of the result, {feasibility}.",
                     *on_signs(self._problem, certificate),
                     *advice(

@@ -64,10 +64,14 @@ def advice(
     if status == Status.TOO_MANY_FAILURES:
         sentences.append(
             "See result.failures for where and why; start where the functions can be "
-            "evaluated, give bounds that keep the run there, or lower step_size."
+            "evaluated, give bounds that keep the run there, or lower step_size. A "
+            "point fails with any of its values: if single ones fail now and then, "
+            "have your function try these again."
         )
     feasibility = certificate.feasibility
-    if not certificate.is_known:
+    if status == Status.TOO_MANY_FAILURES and not certificate.is_known:
+        pass  # no budget helps against that
+    elif not certificate.is_known:
         sentences.append(
             "It is not known whether this point is any good: call dszog.certify, or "
             "give a larger budget."

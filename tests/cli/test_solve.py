@@ -248,8 +248,8 @@ WRONG = [
     (["model.py:problem", "--resume"], "--resume needs the folder of the run, got no"),
     (
         ["model.py:problem", "--max-queries", "5"],
-        r"need \d+ queries, got --max-queries 5. Raise --max-queries, or lower the "
-        "batch sizes and --set n_directions",
+        r"need \d+ queries, got --max-queries 5. Raise --max-queries, or lower "
+        "--set n_directions and the batch sizes, such as --set loss_batch",
     ),
     (["model.py:problem", "--max-time", "-1"], "solve: --max-time must be positive"),
     (["model.py:problem", "--seed", "-1"], "solve: --seed must be at least 0, got -1"),
