@@ -15,6 +15,7 @@ PYTHONS     ?= 3.11 3.12 3.13
 VENV        := .venv
 BIN         := $(VENV)/bin
 MINIMAL     := .venv-minimal
+LOWEST      := .venv-lowest
 TOOLS       := .venv-tools
 PINS        := pyproject.toml constraints.txt
 PIP         := -m pip --disable-pip-version-check --no-input install -qq -c constraints.txt
@@ -86,6 +87,10 @@ minimal: $(MINIMAL)/.stamp ## Run tests and doctests with NumPy and SciPy alone,
 	$(MINIMAL)/bin/python $(PYTEST) -m "not slow and not browser" $(PYTEST_ARGS)
 	$(MINIMAL)/bin/python -m pytest --doctest-modules --doctest-ignore-import-errors src/dszog
 
+.PHONY: lowest
+lowest: $(LOWEST)/.stamp ## Run the tests with the oldest NumPy and SciPy that are allowed
+	$(LOWEST)/bin/python $(PYTEST) -m "not slow and not browser" $(PYTEST_ARGS)
+
 .PHONY: test-all-pythons
 test-all-pythons: $(PYTHONS:%=test-python-%) ## Run the tests on Python 3.11, 3.12 and 3.13
 
@@ -150,6 +155,15 @@ $(MINIMAL)/.stamp: $(PINS)
 	$(call make-venv,$(PYTHON),$(MINIMAL))
 	@echo 'Installing dszog without extras into $(MINIMAL) ...'
 	@$(MINIMAL)/bin/python $(PIP) -e . $(TEST_TOOLS)
+	@touch $@
+
+# No constraints.txt here: it has newer ones. The versions are those of `dependencies`.
+$(LOWEST)/.stamp: pyproject.toml
+	$(call make-venv,$(PYTHON),$(LOWEST))
+	@echo 'Installing dszog with the oldest NumPy and SciPy into $(LOWEST) ...'
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --no-input install -qq -e . \
+	  $(TEST_TOOLS) $$(sed -n '/^dependencies/ { s/.*\[//; s/\]//; s/[",]/ /g; s/>=/==/g; p; }' \
+	    pyproject.toml)
 	@touch $@
 
 $(TOOLS)/.stamp: | $(VENV)/.stamp-venv

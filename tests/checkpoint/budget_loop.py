@@ -154,5 +154,10 @@ def main(first: int, last: int) -> dict[str, Any]:
     return found
 
 
+def show(first: int, last: int) -> None:
+    """Print the same."""
+    print(json.dumps(main(first, last)))
+
+
 if __name__ == "__main__":
-    print(json.dumps(main(int(sys.argv[1]), int(sys.argv[2]))))
+    show(int(sys.argv[1]), int(sys.argv[2]))

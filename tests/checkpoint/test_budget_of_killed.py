@@ -21,10 +21,11 @@ EACH = 100  # configurations; with 20 shares of them 2,000
 
 
 def loop(first: int, last: int) -> dict[str, Any]:
-    script = Path(__file__).with_name("budget_loop.py")
+    # Not as a script: workers without cloudpickle have to import its functions.
+    code = f"from tests.checkpoint.budget_loop import show; show({first}, {last})"
     paths = [str(Path(dszog.__file__).parents[1]), str(Path(__file__).parents[2])]
     done = subprocess.run(
-        [sys.executable, str(script), str(first), str(last)],
+        [sys.executable, "-c", code],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

@@ -387,9 +387,13 @@ def test_after_an_interrupt_the_workers_answer_again() -> None:
     evaluator.close()
 
 
+def squares_at(points: FloatArray, indices: Any) -> FloatArray:
+    squares: FloatArray = (points[:, :1] - indices / 3e5) ** 2
+    return squares
+
+
 def test_large_questions_and_answers_do_not_wait_for_each_other() -> None:
-    data = np.arange(300_000) / 3e5
-    losses = dszog.Losses(lambda points, i: (points[:, :1] - data[i]) ** 2, 300_000)
+    losses = dszog.Losses(squares_at, 300_000)
     results = [
         dszog.minimize(
             losses.in_pieces(60_000),

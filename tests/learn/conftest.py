@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("sklearn")
-
 
 @pytest.fixture
 def two_classes() -> tuple[Any, Any]:

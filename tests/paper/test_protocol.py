@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ TINY = Protocol(
 )
 STAND_INS = frozenset({"a9a", "w8a", "svm", "adult", "compas", "communities"})
 UNIT = Unit(task="pairwise", data="gen", method="dszog", iterations=3)
+runs_units = pytest.mark.skipif(
+    find_spec("sklearn") is None, reason="a unit needs scikit-learn"
+)
 
 
 @pytest.fixture
@@ -77,6 +81,7 @@ def test_the_order_of_settings_makes_no_other_unit() -> None:
     assert one.key == other.key
 
 
+@runs_units
 @pytest.mark.parametrize(
     "unit",
     [
@@ -104,6 +109,7 @@ def test_a_unit_without_time_limit_gives_the_same_record_each_time(unit: Unit) -
     assert 0.0 <= one["test_accuracy"] <= 1.0
 
 
+@runs_units
 def test_a_time_limit_ends_a_run() -> None:
     unit = Unit(task="fairness", data="D1", method="zoscgd", form="lifted", seconds=0.3)
 
@@ -251,6 +257,7 @@ def make_everything(
     return tables, store, n_runs
 
 
+@runs_units
 def test_an_interrupted_run_goes_on_without_losing_or_repeating_any(
     tmp_path: Path,
 ) -> None:
@@ -267,6 +274,7 @@ def test_an_interrupted_run_goes_on_without_losing_or_repeating_any(
         assert without_time(one) == without_time(other)
 
 
+@runs_units
 def test_the_results_have_every_cell_and_curve(tmp_path: Path) -> None:
     tables, store, _ = make_everything(tmp_path, (3, 9))
 
@@ -291,6 +299,7 @@ def test_the_time_left_is_guessed_from_runs_of_the_same_kind() -> None:
     assert pace.left([UNIT.again(turn) for turn in range(3)]) == pytest.approx(6.0)
 
 
+@runs_units
 def test_workers_keep_the_same_records(tmp_path: Path) -> None:
     units = [UNIT.again(turn) for turn in range(3)]
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
@@ -305,6 +314,7 @@ def test_workers_keep_the_same_records(tmp_path: Path) -> None:
         assert without_time(one) == without_time(other)
 
 
+@runs_units
 def test_a_cluster_keeps_the_same_records(tmp_path: Path, cluster: Any) -> None:
     units = [UNIT.again(turn) for turn in range(3)]
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
@@ -319,6 +329,7 @@ def test_a_cluster_keeps_the_same_records(tmp_path: Path, cluster: Any) -> None:
         assert without_time(one) == without_time(other)
 
 
+@runs_units
 def test_a_cluster_that_is_lost_is_named_and_what_was_finished_is_kept(
     tmp_path: Path, cluster: Any
 ) -> None:
