@@ -1,4 +1,4 @@
-"""Would other batch sizes be better defaults? Many problems at equal total budgets.
+"""Would other settings be better defaults? Many problems at equal total budgets.
 
 ``max_queries`` counts losses and constraints alike, so a larger batch of losses means
 fewer steps. Each problem has a reference optimum from a white-box solver. A run is
@@ -9,11 +9,15 @@ judged in two ways:
   penalty whose minimum is that of the problem, over what the optimum gains on the
   start. 0 is the optimum, 1 is where the run began.
 
-The first set of problems is for trying things out. The second was looked at once,
-after the choice.
+The first set of problems is for trying things out. The second was looked at only
+after a choice, which was three times: for more losses, for fewer, and for weights that
+learn from both draws.
 
     python benchmarks/batches.py [--set tried] [--budgets 1000000] [--seeds 3]
-        [--batches 64/32/256 128/32/256]
+        [--settings 64/32/256 "64/32/256 averaging=0.9"]
+
+A setting is the three batch sizes, and then other options of the method; everything is
+held against what was the default when the batch sizes were compared.
 
 Rows are kept in ``results/batches.json`` as they finish; call again to go on.
 """
@@ -47,6 +51,7 @@ from dszog_bench.records import markdown, versions, write_json
 
 RESULTS = Path(__file__).parent / "results" / "batches.json"
 DEFAULTS = "64/32/256"  # losses, weighted constraints, uniform constraints
+BEFORE = f"{DEFAULTS} dual_estimate=plain averaging=0.5"
 NOT_REACHED = 4.0  # the factor between a target that was reached and one that was not
 MARGIN = 0.3
 
@@ -267,10 +272,25 @@ SETS: dict[str, dict[str, Callable[[], Case]]] = {
 # ---------------------------------------------------------------------------- the runs
 
 
-def solved(case: Case, batches: str, budget: int, seed: int) -> dict[str, Any]:
-    """Return what came of one run."""
-    size = case.problem.size
+def options_of(setting: str, case: Case) -> dict[str, Any]:
+    """Return the options of the method that a setting stands for.
+
+    Batches of at most what there is.
+    """
+    batches, *others = setting.split()
     of_losses, weighted, uniform = (int(number) for number in batches.split("/"))
+    options: dict[str, Any] = {
+        "loss_batch": min(of_losses, case.problem.size.n_losses),
+        "constraint_batch": weighted,
+        "dual_batch": min(uniform, case.problem.size.n_constraints),
+    }
+    for name, value in (word.split("=") for word in others):
+        options[name] = float(value) if value[0].isdigit() else value
+    return options
+
+
+def solved(case: Case, setting: str, budget: int, seed: int) -> dict[str, Any]:
+    """Return what came of one run."""
     reached: list[tuple[int, int]] = []
 
     def watch(progress: dszog.Progress) -> None:
@@ -279,11 +299,7 @@ def solved(case: Case, batches: str, budget: int, seed: int) -> dict[str, Any]:
 
     result = dszog.minimize(
         case.problem,
-        options={
-            "loss_batch": min(of_losses, size.n_losses),
-            "constraint_batch": weighted,
-            "dual_batch": min(uniform, size.n_constraints),
-        },
+        options=options_of(setting, case),
         max_queries=budget,
         seed=seed,
         callback=watch,
@@ -331,16 +347,16 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Return a line for each problem, budget and setting, means or medians of seeds."""
-    heads = ["problem", "max_queries", "batches", "reached", "constraint queries"]
+    heads = ["problem", "max_queries", "setting", "reached", "constraint queries"]
     heads += ["loss queries", "success", "gap", "violation", "merit"]
     lines = []
-    for (problem, budget, batches), group in grouped(rows).items():
+    for (problem, budget, setting), group in grouped(rows).items():
         n, n_reached = (
             len(group),
             sum(row["reached_after"] is not None for row in group),
         )
         known = 2 * n_reached > n
-        line = [problem, f"{budget:.0e}", batches, f"{n_reached} of {n}"]
+        line = [problem, f"{budget:.0e}", setting, f"{n_reached} of {n}"]
         line += [f"{queries_to_target(group, k):.2g}" if known else "" for k in (1, 0)]
         line += [f"{sum(row['success'] for row in group)} of {n}"]
         lines.append(
@@ -354,16 +370,16 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the geometric means over the problems, as factors of the defaults."""
+    """Return the geometric means over the problems, as factors of :data:`BEFORE`."""
     groups, lines = grouped(rows), []
     for budget in sorted({row["budget"] for row in rows}):
-        for batches in dict.fromkeys(row["batches"] for row in rows):
+        for setting in dict.fromkeys(row["setting"] for row in rows):
             both = [
-                (group, groups[problem, budget, DEFAULTS])
-                for (problem, of, setting), group in groups.items()
+                (group, groups[problem, budget, BEFORE])
+                for (problem, of, name), group in groups.items()
                 if of == budget
-                and setting == batches != DEFAULTS
-                and (problem, budget, DEFAULTS) in groups
+                and name == setting != BEFORE
+                and (problem, budget, BEFORE) in groups
             ]
             if not both:
                 continue
@@ -383,7 +399,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
             lines.append(
                 [
                     f"{budget:.0e}",
-                    batches,
+                    setting,
                     *(f"{value:.2f}" for value in queries),
                     f"{geometric_mean(merits):.2f}",
                     f"{sum(value < 1 for value in merits)} of {len(merits)}",
@@ -391,7 +407,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
                     f" instead of {sum(row['success'] for _, b in both for row in b)}",
                 ]
             )
-    heads = ["max_queries", "batches", "constraint queries to the target"]
+    heads = ["max_queries", "setting", "constraint queries to the target"]
     heads += ["loss queries", "both", "merit", "better merit", "successes"]
     return markdown(heads, lines)
 
@@ -400,7 +416,7 @@ def grouped(rows: Sequence[dict[str, Any]]) -> dict[Any, list[dict[str, Any]]]:
     """Return the rows of each problem, budget and setting."""
     groups: dict[Any, list[dict[str, Any]]] = {}
     for row in rows:
-        key = row["problem"], row["budget"], row["batches"]
+        key = row["problem"], row["budget"], row["setting"]
         groups.setdefault(key, []).append(row)
     return groups
 
@@ -411,21 +427,21 @@ def main() -> None:
     reader.add_argument("--set", choices=[*SETS, "none"], default="tried")
     reader.add_argument("--budgets", type=int, nargs="+", default=[10**6])
     reader.add_argument("--seeds", type=int, default=3)
-    reader.add_argument("--batches", nargs="+", default=[DEFAULTS, "128/32/256"])
+    reader.add_argument("--settings", nargs="+", default=[BEFORE, DEFAULTS])
     given = reader.parse_args()
     kept = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
-    known = {(r["problem"], r["budget"], r["batches"], r["seed"]) for r in kept}
+    known = {(r["problem"], r["budget"], r["setting"], r["seed"]) for r in kept}
     for problem, make in SETS.get(given.set, {}).items():
         case = None
         for budget in given.budgets:
-            for batches in given.batches:
+            for setting in given.settings:
                 for seed in range(given.seeds):
-                    if (problem, budget, batches, seed) in known:
+                    if (problem, budget, setting, seed) in known:
                         continue
                     case = case or make()
                     names = {"set": given.set, "problem": problem, "budget": budget}
-                    names |= {"batches": batches, "seed": seed}
-                    kept.append(names | solved(case, batches, budget, seed))
+                    names |= {"setting": setting, "seed": seed}
+                    kept.append(names | solved(case, setting, budget, seed))
                     write_json(RESULTS, {"versions": versions(), "rows": kept})
     parts = []
     for name in SETS:

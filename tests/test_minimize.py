@@ -513,7 +513,7 @@ def test_a_tolerance_of_zero_asks_for_no_violation_at_all() -> None:
     )
     assert result.success
     problem, _ = make_problem(Kind())
-    violated = minimize(problem, max_iterations=20, seed=0, constraint_tol=0.0)
+    violated = minimize(problem, max_iterations=10, seed=0, constraint_tol=0.0)
     assert violated.maxcv > 0.0
     assert not violated.success
     assert "constraint_tol=0" in violated.message
@@ -1164,7 +1164,7 @@ def test_options_are_the_fields_of_the_method() -> None:
         (
             {"max_queries": 30},
             InputError,
-            r"need \d+ queries, got max_queries=30. Raise max_queries, or lower the",
+            r"need \d+ queries, got max_queries=30. Raise max_queries, or lower n_dir",
         ),
         (
             {"options": {"dual_batch": 31}},
