@@ -65,7 +65,7 @@ def violations(values: FloatArray) -> Violations:
         over = np.maximum(values, 0.0)
         penalties, finite = over * over, all_finite(values)
         worst = float(np.maximum.reduce(over, initial=0.0))
-        n_violated, total = np.count_nonzero(over), float(np.add.reduce(over))
+        n_violated, total = int(np.count_nonzero(over)), float(np.add.reduce(over))
     if not n:
         return Violations(math.nan, math.nan, 0.0, freeze(penalties), True)
     return Violations(worst, n_violated / n, total / n, freeze(penalties), finite)

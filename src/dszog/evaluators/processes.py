@@ -60,9 +60,9 @@ class Processes:
     >>> import numpy as np
     >>> import dszog
     >>> result = dszog.minimize(
-    ...     lambda x: np.sum((x - 2.0) ** 2),
-    ...     np.zeros(2),
-    ...     dszog.Constraints.from_function(lambda x, j: x[j] - 1.0, 2),
+    ...     np.linalg.norm,
+    ...     [3.0, 2.0],
+    ...     dszog.Constraints.linear(-np.eye(2), -1.0),
     ...     seed=0,
     ...     max_iterations=5,
     ...     evaluator=dszog.evaluators.Processes(2),
