@@ -26,7 +26,7 @@ from dszog.methods import Info, Method, State
 from dszog.query import Cost
 from dszog.status import Status
 
-WEIGHTS_EVERY = 64  # iterations after which the weights go into the digest
+DIGEST_EVERY = 64  # iterations after which all goes into the digest
 
 RUNAWAY = 1e4  # sampled values this many times the scale of the start have run away
 MAX_REJECTED = 5  # steps taken back one after the other
@@ -55,24 +55,25 @@ class Position:
         return cls(state=state, average=state.x, last_good=last_good, digest=digest)
 
     def note(self, method: Method, meter: Meter) -> None:
-        """Take one more iteration into the digest.
+        """Take what was done into the digest, now and then.
 
-        The iterate and the counts each time. The weights, which may be many, only now
-        and then: an error in them shows in the constraints drawn, hence in the iterate.
+        That is enough: an error in an iterate stays in all that follow, and one in the
+        weights shows in the constraints drawn, hence in the iterates.
         """
+        if self.n_done % DIGEST_EVERY:
+            return
         counts = _COUNTS.pack(
             meter.n_iterations, meter.n_loss_queries, meter.n_constraint_queries
         )
-        content = self.digest + counts + self.state.x.tobytes()
-        self.digest = hashlib.sha256(content).digest()
-        if not self.n_done % WEIGHTS_EVERY:
-            self.digest = self.digest_with_weights(method)
+        self.digest = hashlib.sha256(self.digest_now(method) + counts).digest()
 
-    def digest_with_weights(self, method: Method) -> bytes:
-        """Return the digest with the weights taken in."""
+    def digest_now(self, method: Method) -> bytes:
+        """Return the digest with the iterate and the weights taken in."""
         indices, weights = method.weights(self.state)
-        content = self.digest + indices.tobytes() + weights.tobytes()
-        return hashlib.sha256(content).digest()
+        now = hashlib.sha256(self.digest)
+        for array in (self.state.x, indices, weights):
+            now.update(array.tobytes())
+        return now.digest()
 
 
 _COUNTS = struct.Struct("<qqq")

@@ -25,7 +25,7 @@ MERGE_WEIGHT = 1e-18  # of the sum of the weights, which is 1
 MERGE_GRADIENT = 1e-18  # of the norm of the averaged gradient
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SparseDistribution:
     """Touched constraints in ascending order, and one background for all others."""
 
@@ -146,14 +146,12 @@ class SparseDistribution:
         if n_touched < len(indices):
             indices, table = indices[:n_touched], table[:, :n_touched]
         moved = object.__new__(type(self))
-        put = object.__setattr__  # not __init__: all is as it should be
-        put(moved, "n_constraints", self.n_constraints)
-        put(moved, "indices", indices)
-        put(moved, "weights", table[0])
-        put(moved, "gradient", table[1])
-        put(moved, "memory", table[2])
-        put(moved, "background_weight", background_weight)
-        put(moved, "background_gradient", background_gradient)
+        own = moved.__dict__  # not __init__: all is as it should be
+        own["n_constraints"] = self.n_constraints
+        own["indices"] = indices
+        own["weights"], own["gradient"], own["memory"] = table
+        own["background_weight"] = background_weight
+        own["background_gradient"] = background_gradient
         return moved
 
     def _learn_plainly(

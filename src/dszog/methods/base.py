@@ -14,7 +14,7 @@ from dszog.errors import InputError, InputTypeError
 from dszog.query import ProblemSize, Query, Reply
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class State:
     """Where a run stands: all that the next iteration needs, and nothing else.
 

@@ -79,7 +79,7 @@ NUMBERS = (
 SQRT_DECAY = 100  # steps until the decay by the square root sets in
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class DSZOGState(State):
     """The iterate, its averaged gradient, and the weights over the constraints."""
 
@@ -107,17 +107,17 @@ class DSZOGState(State):
 
     def moved(self, step: Step, n_queries: int) -> DSZOGState:
         """Return the state after a step."""
-        state = object.__new__(DSZOGState)
-        put = object.__setattr__  # not __init__, which does all this twice
-        put(state, "iteration", self.iteration + 1)
-        put(state, "seed", self.seed)
-        put(state, "size", self.size)
-        put(state, "x", step.x)
-        put(state, "velocity", step.velocity)
-        put(state, "distribution", step.distribution)
-        put(state, "start", None)
-        put(state, "first_iteration", self.first_iteration)
-        put(state, "n_queries", n_queries)
+        state: DSZOGState = object.__new__(DSZOGState)
+        own = state.__dict__  # not __init__, which does all this twice
+        own["iteration"] = self.iteration + 1
+        own["seed"] = self.seed
+        own["size"] = self.size
+        own["x"] = step.x
+        own["velocity"] = step.velocity
+        own["distribution"] = step.distribution
+        own["start"] = None
+        own["first_iteration"] = self.first_iteration
+        own["n_queries"] = n_queries
         return state
 
 
