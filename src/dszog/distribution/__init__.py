@@ -1,10 +1,10 @@
 """The probability distribution over the constraints, and how it learns."""
 
 from dszog.distribution.base import Distribution, DualStep
-from dszog.distribution.combined import combined
 from dszog.distribution.dense import DenseDistribution
 from dszog.distribution.projection import project_onto_simplex, project_with_background
 from dszog.distribution.sparse import SparseDistribution
+from dszog.distribution.two_draws import combined
 from dszog.distribution.uniform import UniformDistribution
 
 DISTRIBUTIONS: dict[str, type[Distribution]] = {

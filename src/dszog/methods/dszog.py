@@ -168,8 +168,7 @@ class DSZOG(Settings):
     dual_estimate : {"plain", "centred", "combined"}
         Estimate the gradient in the weights from the penalties of the uniform draw (the
         paper), or from their change since each constraint was last seen, or from the
-        penalties of both draws, those from the weights being known anyway; see
-        :mod:`dszog.distribution.combined`.
+        penalties of both draws, those from the weights being known anyway.
     distribution : {"sparse", "dense", "uniform"}
         How the weights are kept. ``"sparse"`` and ``"dense"`` are the same method; the
         first costs nothing per constraint. ``"uniform"`` keeps them equal and makes no
