@@ -162,7 +162,7 @@ class FairClassifier(ConstrainedClassifier):
         fit_intercept: bool = True,
         standardize: bool = True,
         penalty: float | None = None,
-        step_size: float = 0.05,
+        step_size: float = 0.02,
         n_directions: int | float = 8,
         batch_size: int | float = 256,
         max_iterations: int | float | None = None,
