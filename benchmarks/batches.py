@@ -41,12 +41,7 @@ from scipy.special import expit
 import dszog
 from dszog_bench import relaxed
 from dszog_bench.cases import Case
-from dszog_bench.customers import (
-    TARGET_GAIN,
-    TARGET_VIOLATION,
-    Customers,
-    customers_case,
-)
+from dszog_bench.customers import Customers, case_of, customers_case
 from dszog_bench.records import markdown, versions, write_json
 
 RESULTS = Path(__file__).parent / "results" / "batches.json"
@@ -109,19 +104,7 @@ def normal_pairs(seed: int, dim: int = 20, n: int = 200) -> Case:
 def other_customers(seed: int, m: int = 10**4) -> Case:
     """Linear customers whose reference is not kept in the package."""
     found = Customers("linear", m, seed).reference(n_starts=3)
-    customers = Customers("linear", m, seed, np.array(found.old))
-    gain = found.value_at_start - found.value
-    return Case(
-        name="customers",
-        problem=customers.problem(),
-        objective=customers.objective,
-        constraints=customers.all_constraints,
-        worst=customers.worst,
-        optimum=found.value,
-        target_objective=found.value_at_start - TARGET_GAIN * gain,
-        target_violation=TARGET_VIOLATION,
-        exact_weight=2.0 * found.multiplier_sum,
-    )
+    return case_of("linear", m, seed, found)
 
 
 def optimum_under_rows(f: Any, slope: Any, A: Any, b: Any) -> tuple[float, float]:

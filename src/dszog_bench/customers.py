@@ -396,7 +396,11 @@ def customers_case(model: ModelName, m: int, seed: int = 0) -> Case:
     At least nine tenths of what the reference gains over the old model, and nobody
     worse off than the slack by more than a tenth of it.
     """
-    reference = load_reference(model, m, seed)
+    return case_of(model, m, seed, load_reference(model, m, seed))
+
+
+def case_of(model: ModelName, m: int, seed: int, reference: Reference) -> Case:
+    """Return the same for a reference that is known."""
     customers = Customers(model, m, seed, np.array(reference.old))
     gain = reference.value_at_start - reference.value
     return Case(

@@ -299,6 +299,14 @@ def test_the_time_left_is_guessed_from_runs_of_the_same_kind() -> None:
     assert pace.left([UNIT.again(turn) for turn in range(3)]) == pytest.approx(6.0)
 
 
+def assert_same_records(units: list[Unit], here: Store, there: Store) -> None:
+    for unit in units:
+        one, other = here.get(unit), there.get(unit)
+        assert one is not None
+        assert other is not None
+        assert without_time(one) == without_time(other)
+
+
 @runs_units
 def test_workers_keep_the_same_records(tmp_path: Path) -> None:
     units = [UNIT.again(turn) for turn in range(3)]
@@ -307,11 +315,7 @@ def test_workers_keep_the_same_records(tmp_path: Path) -> None:
     execute(units, here)
     execute(units, there, jobs=2)
 
-    for unit in units:
-        one, other = here.get(unit), there.get(unit)
-        assert one is not None
-        assert other is not None
-        assert without_time(one) == without_time(other)
+    assert_same_records(units, here, there)
 
 
 @runs_units
@@ -322,11 +326,7 @@ def test_a_cluster_keeps_the_same_records(tmp_path: Path, cluster: Any) -> None:
     execute(units, here)
     execute(units, there, client=cluster)
 
-    for unit in units:
-        one, other = here.get(unit), there.get(unit)
-        assert one is not None
-        assert other is not None
-        assert without_time(one) == without_time(other)
+    assert_same_records(units, here, there)
 
 
 @runs_units

@@ -60,7 +60,7 @@ def numbers(
     if n_used < 0 or n_used + len(uniforms) > len(words):
         return False
     for i in range(len(uniforms)):
-        uniforms[i] = (words[n_used + i] >> np.uint64(11)) * UNIT
+        uniforms[i] = _uniform(words[n_used + i])
     return True
 
 
@@ -107,7 +107,7 @@ def _normals(
     """
     used, filled = 0, 0
     while filled < len(normals):
-        if used + 3 > n_words:  # one for the layer, two for a number of the tail
+        if used + 2 > n_words:  # one for the layer, one for the height within it
             return -1
         word = words[used]
         used += 1
@@ -118,9 +118,7 @@ def _normals(
             number = -number
         if place >= LIMITS[layer]:
             if layer == 0:
-                beyond = -TAIL_INVERSE * math.log1p(-_uniform(words[used]))
-                height = -math.log1p(-_uniform(words[used + 1]))
-                used += 2
+                beyond, height = 0.0, 0.0
                 while height + height <= beyond * beyond:
                     if used + 2 > n_words:
                         return -1
