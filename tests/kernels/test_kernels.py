@@ -313,6 +313,7 @@ def test_both_compiled_steps_are_the_plain_ones(
         adaptive=adaptive,
         radius=1e-2,
         dual_estimate=estimate,
+        dual_batch=max(n_constraints // 3, 1),  # not all: chances would be 1
     )
     size = unbounded(dim, n_losses, n_constraints)
     if bounded:
@@ -522,6 +523,16 @@ def test_numbers_that_are_all_zero_are_no_directions(shape: tuple[int, int]) -> 
     directions = np.ones(shape)
     load("_draws").orthogonal(np.zeros(shape).reshape(-1), directions)
     np.testing.assert_array_equal(directions, _orthogonal_plainly(np.zeros(shape)))
+
+
+def test_directions_of_nearly_parallel_numbers_are_orthogonal_too() -> None:
+    # Made orthogonal once, they would be so to 1e-10 only.
+    rng = np.random.default_rng(0)
+    columns = rng.standard_normal((20, 1)) + 1e-6 * rng.standard_normal((20, 5))
+    directions = np.empty((5, 20))
+    load("_draws").orthogonal(columns.reshape(-1), directions)
+    gram = directions @ directions.T / 20
+    np.testing.assert_allclose(gram, np.eye(5), rtol=0, atol=1e-14)
 
 
 # -------------------------------------------------------------------- scores of rows
