@@ -239,6 +239,7 @@ class Store:
         if self._has_hole:
             return
         try:
+            self._lock.check_owner()
             self.chain[-1].append(record)
         except CheckpointWriteError as error:
             self._fail(error)
@@ -257,6 +258,7 @@ class Store:
     def write_note(self, note: SizeNote) -> None:
         """Note calls that learn sizes, which have to wait until this is done."""
         try:
+            self._lock.check()
             write_note(self.folder, note, self._library)
         except CheckpointWriteError as error:
             self._warn_or_raise(error)
@@ -270,6 +272,7 @@ class Store:
 
     def _save(self, about: dict[str, Any], content: dict[str, Any]) -> None:
         before = time.perf_counter()
+        self._lock.check()
         arrays: Arrays = []
         tree = dump_json(encode(content, arrays))
         number = max(self._numbers("checkpoint", "journal"), default=0) + 1
