@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from dszog._validation import printable
-from dszog.checkpoint.container import dump_json, load_json, pack, unpack
+from dszog.checkpoint.container import dump_json, load_json, pack, read
 from dszog.checkpoint.encoding import Arrays, decode, encode
-from dszog.checkpoint.files import TEMPORARY, make_folder, read_whole, write_whole
+from dszog.checkpoint.files import TEMPORARY, make_folder, write_whole
 from dszog.checkpoint.journal import Journal
 from dszog.checkpoint.lock import FolderLock
 from dszog.checkpoint.sizes import SizeNote, read_note, write_note
@@ -158,7 +158,7 @@ class Store:
         )
 
     def _read(self, number: int) -> _File:
-        facts, arrays = unpack(read_whole(self._path("checkpoint", number)))
+        facts, arrays = read(self._path("checkpoint", number))
         if set(facts) != {"generation", "run", "about"}:
             raise CheckpointError("its header has unknown parts")
         if facts["generation"] != number:
