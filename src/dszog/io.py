@@ -16,9 +16,9 @@ import numpy as np
 from dszog._validation import printable, shown
 from dszog._version import VERSION
 from dszog.checkpoint import settings_of
-from dszog.checkpoint.container import dump_json, load_json, pack, unpack
+from dszog.checkpoint.container import dump_json, load_json, pack, read
 from dszog.checkpoint.encoding import Arrays, decode, encode
-from dszog.checkpoint.files import read_whole, write_whole
+from dszog.checkpoint.files import write_whole
 from dszog.checkpoint.numbers import check_numbers
 from dszog.errors import (
     CheckpointError,
@@ -114,7 +114,7 @@ def load_state(path: str | PathLike[str], method: Method, size: ProblemSize) -> 
             "Pass problem.size, or dszog.ProblemSize(dim=..., ...)."
         )
     try:
-        facts, arrays = unpack(read_whole(where))
+        facts, arrays = read(where)
         about = facts.get("about")
         if facts.get("kind") != "state" or not isinstance(about, dict):
             raise CheckpointError("it holds a run, not a state")

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import warnings
@@ -507,7 +508,7 @@ def test_links_in_the_way_are_not_followed(tmp_path: Path) -> None:
 def test_reading_takes_no_more_than_the_file_has(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"abc")
 
-    assert read_whole(tmp_path / "file") == b"abc"
+    assert read_whole(tmp_path / "file", lambda *_: None) == b"abc"
 
 
 # -------------------------------------------------------------------------- one writer
@@ -554,6 +555,97 @@ def test_two_stores_of_one_process_exclude_each_other(tmp_path: Path) -> None:
         opened(tmp_path)
     store.close()
     opened(tmp_path).close()
+
+
+FORKING = """
+import os, multiprocessing, pathlib, sys, time
+from dszog.checkpoint import Store
+
+def live_on():
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+
+store = Store(pathlib.Path(sys.argv[1]), resume=True, library="0")
+if sys.argv[2] == "multiprocessing":
+    multiprocessing.get_context("fork").Process(target=live_on).start()
+elif not os.fork():
+    live_on()
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("how", ["os.fork", "multiprocessing"])
+def test_a_child_that_outlives_a_killed_run_does_not_keep_its_lock(
+    how: str, tmp_path: Path
+) -> None:
+    run = subprocess.Popen(
+        [sys.executable, "-c", FORKING, str(tmp_path / "run"), how],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with run:
+        assert run.stdout is not None
+        child = int(run.stdout.readline())
+        try:
+            with pytest.raises(CheckpointError, match=f"process {run.pid} on"):
+                opened(tmp_path / "run")  # the run itself keeps it
+            run.kill()
+            run.wait()
+            opened(tmp_path / "run").close()
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+GOING_ON = """
+import os, pathlib, sys
+from dszog.checkpoint import Store
+from dszog.errors import CheckpointWriteError
+
+store = Store(pathlib.Path(sys.argv[1]), resume=True, library="0")
+store.save({}, {"number": 1})
+if not os.fork():
+    for write in (lambda: store.append(b"reply"), lambda: store.save({}, {})):
+        try:
+            write()
+        except CheckpointWriteError as error:
+            print(error, flush=True)
+    others = os.open(os.devnull, os.O_RDONLY)  # gets the number that the lock had
+    store.close()
+    os.fstat(others)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+store.append(b"reply")
+store.save({}, {"number": 2})
+store.close()
+"""
+
+
+def test_a_child_that_goes_on_as_the_run_writes_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", GOING_ON, str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *said, code = done.stdout.splitlines()
+    assert len(said) == 2
+    assert all("was forked from it. End children" in one for one in said)
+    assert code == "0"
+    assert [n for n in names(tmp_path / "run") if n.startswith("checkpoint")] == [
+        "checkpoint-00000001.dszog",
+        "checkpoint-00000002.dszog",
+    ]
+
+
+@pytest.mark.parametrize("signed", ["[" * 4096, '{"pid": 1e999}', "{}", ""])
+def test_a_lock_that_says_nothing_of_its_owner_is_a_lock(
+    signed: str, tmp_path: Path
+) -> None:
+    store = opened(tmp_path)
+    (tmp_path / "lock").write_text(signed)
+    with pytest.raises(CheckpointError, match="a process that has not signed yet"):
+        opened(tmp_path)
+    store.close()
 
 
 def test_a_damaged_checkpoint_outlives_the_saves_that_follow(tmp_path: Path) -> None:

@@ -252,6 +252,33 @@ def test_predictions_go_to_a_file(run: Run) -> None:
     assert {line.split(",")[0] for line in straight.splitlines()[1:]} == {"-1", "1"}
 
 
+@pytest.mark.parametrize(
+    ("classes", "written"),
+    [
+        (("=1+1", "@SUM(A1)"), ("'=1+1", "'@SUM(A1)")),
+        (("+a", "-b"), ("'+a", "'-b")),
+        (("\tx", "\uff1dy"), ("'\tx", "'\uff1dy")),
+        (("=x", "'=x"), ("'=x", "''=x")),  # still two
+        (("'t", "a=b"), ("'t", "a=b")),
+        (("-1", "+1"), ("-1", "1")),
+        (("-1.5", "2e3"), ("-1.5", "2e3")),
+    ],
+)
+def test_no_class_is_written_as_a_formula(
+    classes: tuple[str, str], written: tuple[str, str], run: Run
+) -> None:
+    columns = people()
+    names = dict(zip(("no", "yes"), classes, strict=True))
+    columns["hired"] = [names[word] for word in columns["hired"]]
+    write_csv("people.csv", columns)
+    run("fit", *PAIRS, *QUICK)
+    code, said, _ = run("predict", "dszog-fit/model.dszog", "people.csv")
+
+    assert code == 0
+    rows = csv.DictReader(io.StringIO(said, newline=""))
+    assert {row["prediction"] for row in rows} == set(written)
+
+
 def test_other_delimiters_and_packed_files_are_read(run: Run) -> None:
     import gzip
 

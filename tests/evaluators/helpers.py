@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import importlib.util
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -263,6 +265,60 @@ def sleep_long(x: FloatArray, j: int) -> float:
     if j == 7:
         time.sleep(1e6)
     return limit(x, j)
+
+
+@dataclass
+class Misbehaves:
+    """A limit that does one thing too many, the first `n` times that it is called."""
+
+    folder: str  # of files that say what was done
+    how: str
+    n: int = 1
+
+    def __call__(self, x: FloatArray, j: int) -> float:
+        for number in range(self.n):
+            with contextlib.suppress(FileExistsError):
+                with open(Path(self.folder, str(number)), "x") as note:
+                    note.write(str(getattr(self, self.how)()))
+                    note.flush()
+                if self.how.endswith("die"):
+                    os._exit(1)
+                break
+        return limit(x, j)
+
+    def fork_and_die(self) -> int:
+        if child := os.fork():
+            return child
+        time.sleep(LONG)
+        os._exit(0)
+
+    def fork_in_c_and_die(self) -> int:
+        if child := ctypes.CDLL(None).fork():
+            return int(child)
+        time.sleep(LONG)
+        os._exit(0)
+
+    def start_a_program_and_die(self) -> int:
+        return subprocess.Popen(["sleep", str(LONG)], close_fds=False).pid
+
+    def fork_and_return(self) -> int:
+        return os.fork()
+
+    def write_everywhere(self) -> int:
+        return _write_everywhere(os.urandom(1000))
+
+    def write_a_little_everywhere(self) -> int:
+        return _write_everywhere(b"abc")
+
+
+LONG = 30.0  # seconds that a child lives, if nobody ends it
+
+
+def _write_everywhere(garbage: bytes) -> int:
+    for descriptor in range(3, 256):
+        with contextlib.suppress(OSError):
+            os.write(descriptor, garbage)
+    return 0
 
 
 def never_come_back(x: FloatArray, j: int) -> float:

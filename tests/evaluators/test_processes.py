@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import dszog
 from dszog import Constraints, EvaluationError, InputError, Problem
 from dszog._arrays import FloatArray
 from dszog.evaluators import Processes
+from dszog.evaluators import _nursery as wire
 from dszog.evaluators._supervisor import MAX_ATTEMPTS
 from tests.evaluators.helpers import (
     HAS,
@@ -26,6 +28,7 @@ from tests.evaluators.helpers import (
     Deadly,
     Elsewhere,
     Ends,
+    Misbehaves,
     WantsToLeave,
     children,
     crash,
@@ -192,6 +195,68 @@ def test_a_killed_nursery_is_replaced_with_its_workers(tmp_path: Path) -> None:
     assert digest(found) == digest(solve(calm.problem()))
 
 
+@linux
+@pytest.mark.parametrize(
+    "how", ["fork_and_die", "fork_in_c_and_die", "start_a_program_and_die"]
+)
+def test_a_worker_that_dies_is_replaced_while_a_child_of_it_lives_on(
+    how: str, tmp_path: Path
+) -> None:
+    problem = with_limit(Misbehaves(str(tmp_path), how, n=2))
+    found = solve(problem, Processes(2))
+
+    offspring = [int(note.read_text()) for note in tmp_path.iterdir()]
+    lived_on = [_is_alive(pid) for pid in offspring]
+    for pid in offspring:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    assert lived_on == [True, True]  # nobody waited for them
+    assert found.costs.traffic.n_lost == 2
+    assert digest(found) == digest(solve(with_limit(limit)))
+
+
+@pytest.mark.parametrize("how", ["write_everywhere", "write_a_little_everywhere"])
+def test_a_worker_that_writes_to_all_file_descriptors_is_replaced(
+    how: str, tmp_path: Path
+) -> None:
+    problem = with_limit(Misbehaves(str(tmp_path), how, n=2))
+    found = solve(problem, Processes(2), timeout=20.0)  # else the old way would hang
+
+    assert found.costs.traffic.n_lost == 2
+    assert digest(found) == digest(solve(with_limit(limit)))
+
+
+def test_a_worker_that_never_stops_writing_is_named(tmp_path: Path) -> None:
+    problem = with_limit(Misbehaves(str(tmp_path), "write_everywhere", n=10**6))
+    with pytest.raises(
+        EvaluationError, match=r"lost its worker .*wrote to the file descriptor that"
+    ):
+        solve(problem, Processes(2), timeout=20.0)
+
+
+def test_a_child_that_returns_from_the_function_answers_nothing(tmp_path: Path) -> None:
+    problem = with_limit(Misbehaves(str(tmp_path), "fork_and_return", n=3))
+    found = solve(problem, Processes(2), timeout=20.0)
+
+    traffic = found.costs.traffic
+    assert traffic.n_duplicate == traffic.n_late == traffic.n_lost == 0
+    assert digest(found) == digest(solve(with_limit(limit)))
+
+
+def test_a_message_is_taken_whole_and_only_as_it_was_sent() -> None:
+    sent = wire.frame(wire.ANSWER, 7, b"body")
+    for n_bytes in range(len(sent)):
+        assert wire.taken(bytearray(sent[:n_bytes])) is None
+    received = bytearray(sent + sent[:3])
+    assert wire.taken(received) == (wire.ANSWER, 7, b"body")
+    assert received == sent[:3]
+    for place in range(8 * len(sent)):
+        changed = bytearray(sent)
+        changed[place // 8] ^= 1 << place % 8
+        with suppress(wire.GarbledError):  # or more is waited for
+            assert wire.taken(changed) is None
+
+
 # ---------------------------------------------------------------------------- timeouts
 
 
@@ -253,7 +318,7 @@ def test_nothing_is_left_behind() -> None:
 
 
 DRIVER = """
-import os, sys, time
+import os, signal, sys, time
 from tests.evaluators.helpers import children, objective
 from dszog import Constraints, Problem
 from dszog.evaluators import Processes
@@ -270,16 +335,20 @@ Thread(target=evaluator, args=([query],), daemon=True).start()
 while len(children()) < 3:
     time.sleep(0.05)
 print(*children(), flush=True)
+if sys.argv[1] == "forks" and not os.fork():
+    os.close(1)
+    signal.alarm(60)
 time.sleep(1e6)
 """
 
 
 @linux
 @pytest.mark.slow
-def test_workers_end_when_the_run_is_killed() -> None:
+@pytest.mark.parametrize("also", ["", "forks"])
+def test_workers_end_when_the_run_is_killed(also: str) -> None:
     path = os.pathsep.join(path for path in sys.path if path)
     with subprocess.Popen(
-        [sys.executable, "-c", DRIVER],
+        [sys.executable, "-c", DRIVER, also],
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
         text=True,

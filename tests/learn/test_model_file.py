@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ pytest.importorskip("sklearn")
 import dszog
 from dszog.checkpoint.container import dump_json, load_json, pack, unpack
 from dszog.learn import FairClassifier, PairwiseClassifier, load
+from tests.fuzz import mutate
+from tests.fuzz.campaign import campaign
+from tests.fuzz.targets import Target
 
 
 def quick(kind: Any, **changes: Any) -> Any:
@@ -148,6 +152,11 @@ FORGED: list[tuple[str, Any]] = [
     ("parameters", {"__class__": "x"}),
     ("parameters", {"alpha": {"float": "one"}}),
     ("parameters", []),
+    ("parameters", {"alpha": {"float": "0x1p99999"}}),
+    ("gamma", "0x1p99999"),
+    ("n_features", 10**30),
+    ("n_iter", -1),
+    ("certificate", [[]]),
 ]
 
 
@@ -174,6 +183,58 @@ def test_a_missing_part_is_refused(saved: Path) -> None:
             continue
         with pytest.raises(dszog.CheckpointError, match="no model that can be used"):
             load(saved)
+
+
+def test_whatever_a_forged_model_holds_no_other_error_escapes(
+    two_classes: Any, unfair: Any, tmp_path: Path
+) -> None:
+    X, y = two_classes
+    scarce = sparse.csr_array(np.where(np.abs(X) < 0.5, 0.0, X))
+    models = [
+        quick(PairwiseClassifier).fit(X, np.array(["a", "b"])[y]),
+        quick(PairwiseClassifier, kernel="rbf", n_centres=3).fit(X, 2.0 * y - 1.0),
+        quick(PairwiseClassifier, kernel="rbf", gamma=0.3).fit(scarce, y),
+        quick(FairClassifier, constraint_tol=10.0).fit(
+            unfair[0], unfair[1], sensitive_features=unfair[2]
+        ),
+    ]
+    seeds = []
+    for model in models:
+        model.save(tmp_path / "seed")
+        seeds.append((tmp_path / "seed").read_bytes())
+
+    def read(folder: Path, content: bytes) -> bool:
+        (folder / "model").write_bytes(content)
+        try:
+            load(folder / "model")
+        except dszog.CheckpointError:
+            return False
+        return True
+
+    def case(rng: np.random.Generator) -> bytes:
+        return mutate.checkpoint(rng, mutate.pick(rng, seeds))
+
+    found = campaign(Target("model", case, read, ()), 1000, 0, tmp_path)
+
+    assert found["first escaped"] == []
+    assert 0 < found["accepted"] < found["cases"]
+
+
+def test_what_cannot_be_a_model_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    path.touch()
+    os.truncate(path, 2**40)  # a terabyte that takes no room on the disk
+    with pytest.raises(dszog.CheckpointError, match="it has 1099511627776 bytes, too"):
+        load(path)
+    path.unlink()
+    os.mkfifo(path)  # nobody will ever write to it
+    with pytest.raises(dszog.CheckpointError, match="it is no plain file"):
+        load(path)
+
+
+def test_a_model_may_lie_behind_a_link(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(saved)
+    assert load(tmp_path / "link").classes_.tolist() == load(saved).classes_.tolist()
 
 
 def test_what_is_no_model_is_refused(saved: Path, tmp_path: Path) -> None:

@@ -544,6 +544,107 @@ MUTANTS: list[Mutant] = [
             "pass",
             "test_two_stores_of_one_process_exclude_each_other",
         ),
+        (
+            "os.register_at_fork(after_in_child=_release_in_child)",
+            "pass",
+            "test_a_child_that_outlives_a_killed_run_does_not_keep_its_lock",
+            "test_a_child_that_goes_on_as_the_run_writes_nothing",
+        ),
+        (
+            *never("self._handle is None"),
+            "test_a_child_that_goes_on_as_the_run_writes_nothing",
+        ),
+        (
+            *never("found.st_nlink > 1 or not stat.S_ISREG(found.st_mode)"),
+            "../security/test_files.py::test_a_lock_with_another_name_is_not_written_to",
+        ),
+        (
+            *never("not is_same"),
+            "../security/test_files.py::"
+            "test_a_folder_that_is_swapped_in_mid_run_is_not_written_to",
+        ),
+    ),
+    *_group(
+        "checkpoint/files.py",
+        "security/test_files.py",
+        (
+            *never("mode & stat.S_IWGRP"),
+            "test_a_folder_that_a_group_may_write_to_is_used_with_a_warning",
+        ),
+        (
+            "above.mkdir(mode=0o755, exist_ok=True)",
+            "above.mkdir(exist_ok=True)",
+            "test_folders_that_are_made_are_for_this_user_to_write_to_whatever_the_umask",
+        ),
+    ),
+    *_group(
+        "checkpoint/journal.py",
+        "security/test_files.py",
+        (
+            *never("os.fstat(handle).st_nlink > 1"),
+            "test_a_journal_with_another_name_is_not_written_to",
+        ),
+    ),
+    *_group(
+        "checkpoint/container.py",
+        "security/test_files.py",
+        (
+            *never("2 * size > _memory()"),
+            "test_a_file_larger_than_the_memory_is_refused_before_it_is_read",
+        ),
+        (
+            *never("size > SMALL"),
+            "test_a_large_file_is_read_only_if_its_header_accounts_for_it",
+        ),
+        (
+            "except MemoryError as error:",
+            "except ZeroDivisionError as error:",
+            "test_too_little_memory_is_an_error_of_ours",
+        ),
+    ),
+    *_group(
+        "learn/model_file.py",
+        "learn/test_model_file.py",
+        (
+            "OverflowError, RecursionError, MemoryError",
+            "RecursionError, MemoryError",
+            "test_a_forged_document_is_refused",
+        ),
+    ),
+    *_group(
+        "cli/predict.py",
+        "cli/test_fit.py",
+        (
+            *("as_cell(label), repr(score)", "label, repr(score)"),
+            "test_no_class_is_written_as_a_formula",
+        ),
+    ),
+    *_group(
+        "evaluators/processes.py",
+        "evaluators/test_processes.py",
+        (
+            "except wire.GarbledError:",
+            "except ZeroDivisionError:",
+            "test_a_worker_that_writes_to_all_file_descriptors_is_replaced",
+        ),
+        (
+            "self._bury(-(self._told() or 0))",
+            "self._told()",
+            "test_a_worker_that_dies_is_replaced_while_a_child_of_it_lives_on",
+        ),
+    ),
+    *_group(
+        "evaluators/_nursery.py",
+        "evaluators/test_processes.py",
+        (
+            "os.register_at_fork(after_in_child=channel.close)",
+            "pass",
+            "test_a_child_that_returns_from_the_function_answers_nothing",
+        ),
+        (
+            *never("_crc(head, body) != crc"),
+            "test_a_message_is_taken_whole_and_only_as_it_was_sent",
+        ),
     ),
     *_group(
         "checkpoint/recorder.py",

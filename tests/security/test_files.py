@@ -8,15 +8,18 @@ import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import dszog
 from dszog import CheckpointError, InputError
-from dszog.checkpoint.container import pack
+from dszog.checkpoint import container
+from dszog.checkpoint.container import SMALL, pack, read
+from dszog.checkpoint.sizes import NAME
 from dszog.readers import read_csv, read_libsvm
-from tests.checkpoint.cells import CELLS
+from tests.checkpoint.cells import CELLS, Killed
 
 CELL = CELLS[0]
 
@@ -69,6 +72,189 @@ def test_a_checkpoint_behind_a_link_is_not_read(tmp_path: Path) -> None:
 
     with pytest.raises(CheckpointError, match=r"No checkpoint in .* can be used"):
         CELL.run(here, max_iterations=3)
+
+
+def test_a_lock_with_another_name_is_not_written_to(
+    precious: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir(mode=0o700)
+    (folder / "lock").hardlink_to(precious)
+    with pytest.raises(CheckpointError, match=r"other names \(hard links\).*delete it"):
+        CELL.run(folder, max_iterations=3)
+    assert precious.read_bytes() == b"keep"
+
+    (folder / "lock").unlink()
+    assert CELL.run(folder, max_iterations=3).nit == 3
+
+
+def test_a_journal_with_another_name_is_not_written_to(tmp_path: Path) -> None:
+    folder, copy = tmp_path / "run", tmp_path / "copy"
+
+    def killed(progress: dszog.Progress) -> None:
+        if progress.iteration == 3:
+            raise Killed
+
+    with pytest.raises(Killed):
+        CELL.run(folder, max_iterations=6, callback=killed)
+    copy.mkdir(mode=0o700)
+    for path in folder.glob("*.dszog"):  # as `cp -al` does
+        (copy / path.name).hardlink_to(path)
+    for path in folder.glob("journal-*"):
+        os.truncate(path, 10)  # so that it is begun again
+    before = tree(copy)
+    straight = CELL.run(tmp_path / "straight", max_iterations=6)
+
+    assert CELL.run(folder, max_iterations=6).digest == straight.digest
+    assert {name: tree(copy)[name] for name in before} == before
+
+
+def swap_for_a_link(folder: Path, elsewhere: Path) -> None:
+    folder.rename(folder.with_name("moved"))
+    folder.symlink_to(elsewhere)
+
+
+def swap_for_another(folder: Path, elsewhere: Path) -> None:
+    folder.rename(folder.with_name("moved"))
+    elsewhere.rename(folder)
+
+
+def take_away(folder: Path, elsewhere: Path) -> None:
+    folder.rename(folder.with_name("moved"))
+
+
+@pytest.mark.parametrize("swap", [swap_for_a_link, swap_for_another, take_away])
+def test_a_folder_that_is_swapped_in_mid_run_is_not_written_to(
+    swap: Callable[[Path, Path], None], tmp_path: Path
+) -> None:
+    folder, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+
+    def swapped(progress: dszog.Progress) -> None:
+        if progress.iteration == 3:
+            swap(folder, elsewhere)
+
+    with pytest.raises(
+        dszog.CheckpointWriteError, match=r"not the one any more.*Put it back"
+    ) as caught:
+        CELL.run(folder, max_iterations=6, callback=swapped)
+    assert caught.value.result.nit >= 3
+    there = folder if swap is swap_for_another else elsewhere
+    assert list(there.iterdir()) == []
+
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.exists():
+        folder.rmdir()
+    (tmp_path / "moved").rename(folder)
+    straight = CELL.run(tmp_path / "straight", max_iterations=6)
+    assert CELL.run(folder, max_iterations=6).digest == straight.digest
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o775, 0o2770])
+def test_a_folder_that_a_group_may_write_to_is_used_with_a_warning(
+    mode: int, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    folder.chmod(mode)
+    with pytest.warns(dszog.CheckpointWarning, match=r"by its group.*chmod g-w"):
+        result = CELL.run(folder, max_iterations=3)
+
+    assert result.nit == 3
+    folder.chmod(mode & ~0o020)
+    assert CELL.run(folder, max_iterations=3).nit == 3  # without a word
+
+
+@pytest.mark.parametrize("umask", [0, 0o002, 0o022, 0o077])
+def test_folders_that_are_made_are_for_this_user_to_write_to_whatever_the_umask(
+    umask: int, tmp_path: Path
+) -> None:
+    before = os.umask(umask)
+    try:
+        CELL.run(tmp_path / "of" / "mine" / "run", max_iterations=3)
+    finally:
+        os.umask(before)
+
+    assert (tmp_path / "of" / "mine" / "run").stat().st_mode & 0o777 == 0o700
+    for above in (tmp_path / "of", tmp_path / "of" / "mine"):
+        assert above.stat().st_mode & 0o022 == 0
+
+
+TERABYTE = 2**40  # of a file without content, which takes no room on the disk
+
+
+@pytest.mark.parametrize("kind", ["checkpoint-*.dszog", NAME])
+@pytest.mark.parametrize("claims", [True, False])
+def test_a_file_larger_than_the_memory_is_refused_before_it_is_read(
+    kind: str, claims: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    CELL.run(folder, max_iterations=3)
+    if kind == NAME:
+        (folder / NAME).touch()
+    for path in folder.glob(kind):
+        make_huge(path, claims)
+    with pytest.raises(
+        CheckpointError, match=r"it has \d{13} bytes, (too many|the most)"
+    ):
+        CELL.run(folder, max_iterations=3)
+
+
+def make_huge(path: Path, claims: bool) -> None:
+    """Make a file of a terabyte, which says so in its header or does not."""
+    content = b"".join(pack({}, [np.zeros(8, np.uint8)], "0"))
+    if claims:
+        content = content.replace(b"[8]", b"[%d]" % TERABYTE)[:-40]
+        length = int.from_bytes(content[36:40], "little") + len(str(TERABYTE)) - 1
+        content = content[:36] + length.to_bytes(4, "little") + content[40:]
+    path.write_bytes(content)
+    os.truncate(path, len(content) + TERABYTE + 32)
+
+
+def test_a_large_file_is_read_only_if_its_header_accounts_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    whole = b"".join(pack({}, [np.zeros(SMALL, np.uint8)], "0"))
+    path.write_bytes(whole)
+    assert read(path)[0] == {}
+
+    monkeypatch.setattr(os, "fdopen", None)  # with which it would be read
+    path.write_bytes(whole + bytes(1))
+    with pytest.raises(
+        CheckpointError, match="its arrays claim 16777216 bytes, it has"
+    ):
+        read(path)
+    path.write_bytes(bytes(2 * SMALL))
+    with pytest.raises(CheckpointError, match="no checkpoint of dszog"):
+        read(path)
+
+
+def test_too_little_memory_is_an_error_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"".join(pack({}, [np.zeros(8)], "0")))
+
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(container, "unpack", full)
+    with pytest.raises(CheckpointError, match="too little memory"):
+        read(path)
+
+
+@pytest.mark.parametrize("read", [read_libsvm, read_csv])
+def test_any_limit_may_be_set_on_text_and_a_huge_file_is_refused(
+    read: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "data"
+    path.write_text("1 1:1\n2 1:1\n")
+    read(path, max_bytes=2**70)
+    os.truncate(path, TERABYTE)
+    with pytest.raises(InputError, match="larger than 268435456 bytes"):
+        read(path)
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o702])

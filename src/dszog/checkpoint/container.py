@@ -22,18 +22,22 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import struct
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dszog.checkpoint.files import read_whole
 from dszog.errors import CheckpointError
 
 FORMAT = 1
 MAGIC = b"DSZOG\r\n\x1a"
 MAX_HEADER = 2**16
 MAX_DIMENSIONS = 4
+SMALL = 2**24  # so many bytes are read whatever they are
 
 _PREFIX = struct.Struct("<8sI24sI")
 _HASH = 32
@@ -66,10 +70,56 @@ def pack(
     return [*pieces, digest.digest()]
 
 
+def read(
+    path: Path, *, most: int | None = None, own: bool = True
+) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
+    """Return the facts and arrays of a file.
+
+    What is too large for what it says it holds, or for the memory, is not read at all.
+
+    Parameters
+    ----------
+    path : Path
+    most : int, optional
+        Bytes that a file of its kind may have.
+    own : bool
+        Whether to refuse links and the files of other users.
+    """
+
+    def check(first: bytes, size: int) -> None:
+        if most is not None and size > most:
+            raise CheckpointError(f"it has {size} bytes, the most is {most}")
+        if 2 * size > _memory():  # the content, and the arrays in it
+            raise CheckpointError(f"it has {size} bytes, too many for the memory here")
+        if size > SMALL:
+            _, table, start = _header(first, _length(first))
+            _check_sizes(table, size - _HASH - start)
+
+    try:
+        return unpack(read_whole(path, check, own=own))
+    except MemoryError as error:
+        raise CheckpointError("there is too little memory to read it") from error
+
+
+def _memory() -> int:
+    """Return the bytes of memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
 def unpack(content: bytes) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
     """Return the facts and arrays of a file; raise if a single bit is not right."""
     if len(content) < _PREFIX.size + _HASH:
         raise CheckpointError(f"it has {len(content)} bytes, too few for a checkpoint")
+    length = _length(content)
+    body = memoryview(content)[:-_HASH]
+    if hashlib.sha256(body).digest() != content[-_HASH:]:
+        raise CheckpointError("its checksum is wrong: it was damaged or cut short")
+    facts, table, start = _header(body, length)
+    return facts, _arrays(body, start, table)
+
+
+def _length(content: bytes) -> int:
+    """Return how long the header of a file is."""
     magic, version, library, length = _PREFIX.unpack_from(content)
     if magic != MAGIC:
         raise CheckpointError("it is no checkpoint of dszog")
@@ -78,32 +128,42 @@ def unpack(content: bytes) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
             f"it has format {version}, this dszog reads up to {FORMAT}. Install the "
             f"dszog that wrote it: pip install 'dszog>={_printable(library)}'"
         )
-    body = memoryview(content)[:-_HASH]
-    if hashlib.sha256(body).digest() != content[-_HASH:]:
-        raise CheckpointError("its checksum is wrong: it was damaged or cut short")
     if version < 1:
         raise CheckpointError(f"it has format {version}, which never existed")
-    if length > MAX_HEADER or _PREFIX.size + length > len(body):
-        raise CheckpointError(f"its header claims {length} bytes")
+    return int(length)
+
+
+def _header(
+    content: bytes | memoryview[int], length: int
+) -> tuple[dict[str, Any], list[Any], int]:
+    """Return the facts, the rows on arrays, and where the arrays begin."""
     start = _PREFIX.size + length
-    header = load_json(bytes(body[_PREFIX.size : start]))
+    if length > MAX_HEADER or start > len(content):
+        raise CheckpointError(f"its header claims {length} bytes")
+    header = load_json(bytes(content[_PREFIX.size : start]))
     if not isinstance(header, dict) or set(header) != {"facts", "arrays"}:
         raise CheckpointError("its header has unknown parts")
     if not isinstance(header["facts"], dict):
         raise CheckpointError("its header has no facts")
-    return header["facts"], _arrays(body, start, header["arrays"])
+    if not isinstance(header["arrays"], list):
+        raise CheckpointError("its header lists no arrays")
+    return header["facts"], header["arrays"], start
+
+
+def _check_sizes(table: list[Any], n_bytes: int) -> list[int]:
+    """Return the sizes of the arrays, which have to fill so many bytes."""
+    sizes = [_size(row) for row in table]
+    if sum(sizes) != n_bytes:
+        raise CheckpointError(
+            f"its arrays claim {sum(sizes)} bytes, it has {n_bytes} for them"
+        )
+    return sizes
 
 
 def _arrays(
-    body: memoryview[int], start: int, table: Any
+    body: memoryview[int], start: int, table: list[Any]
 ) -> list[np.ndarray[Any, Any]]:
-    if not isinstance(table, list):
-        raise CheckpointError("its header lists no arrays")
-    sizes = [_size(row) for row in table]
-    if start + sum(sizes) != len(body):
-        raise CheckpointError(
-            f"its arrays claim {sum(sizes)} bytes, it has {len(body) - start} for them"
-        )
+    sizes = _check_sizes(table, len(body) - start)
     arrays = []
     for (code, shape), size in zip(table, sizes, strict=True):
         piece = body[start : start + size]
@@ -150,7 +210,7 @@ def load_json(content: bytes) -> Any:
             parse_float=_refuse,
             parse_constant=_refuse,
         )
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, MemoryError) as error:
         raise CheckpointError(f"its JSON cannot be read ({error!s:.80})") from error
 
 

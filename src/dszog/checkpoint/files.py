@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from dszog.errors import CheckpointError, CheckpointWriteError
+from dszog._validation import printable
+from dszog.errors import CheckpointError, CheckpointWarning, CheckpointWriteError
 
 PRIVATE = 0o600
 TEMPORARY = ".part"  # how the name of an unfinished file ends
+N_LOOKED_AT = 2**17  # bytes of a file, before all of it is read
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder for checkpoints; refuse one that anybody may write to."""
+    """Make a folder for checkpoints; refuse one that anybody may write to.
+
+    Folders on the way to it are made such that only this user may write to them,
+    whatever the umask: who may write to one could swap the next.
+    """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for above in reversed(folder.parents):
+            if not above.exists():
+                above.mkdir(mode=0o755, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         mode = folder.stat().st_mode
     except OSError as error:
         raise CheckpointError(
@@ -28,6 +38,14 @@ def make_folder(folder: Path) -> None:
         raise CheckpointError(
             f"The folder {str(folder)!r} may be written to by anybody, who could then "
             "replace checkpoints. Give a folder of your own, or: chmod o-w."
+        )
+    if mode & stat.S_IWGRP:
+        warnings.warn(
+            f"The folder {printable(str(folder))!r} may be written to by its group, "
+            "whose members could replace checkpoints. If it is not for them: chmod "
+            "g-w.",
+            CheckpointWarning,
+            stacklevel=2,
         )
 
 
@@ -83,18 +101,20 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def open_existing(path: Path, *, write: bool = False) -> int:
-    """Open a plain file of this user; refuse links, devices and other users' files."""
-    flags = (os.O_RDWR if write else os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
+def open_existing(path: Path, *, write: bool = False, own: bool = True) -> int:
+    """Open a plain file; refuse devices, and if `own` links and other users' files."""
+    flags = (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC
+    if own:
+        flags |= os.O_NOFOLLOW
     try:
         handle = os.open(path, flags | os.O_NONBLOCK)
     except OSError as error:
-        raise CheckpointError(f"it cannot be opened ({error.strerror})") from error
+        raise CheckpointError(f"it cannot be read ({error.strerror})") from error
     found = os.fstat(handle)
     wrong = ""
     if not stat.S_ISREG(found.st_mode):
         wrong = "it is no plain file"
-    elif found.st_uid not in (os.geteuid(), 0):
+    elif own and found.st_uid not in (os.geteuid(), 0):
         wrong = "it belongs to another user"
     if wrong:
         os.close(handle)
@@ -102,11 +122,24 @@ def open_existing(path: Path, *, write: bool = False) -> int:
     return handle
 
 
-def read_whole(path: Path) -> bytes:
-    """Return the content of a plain file of this user."""
-    handle = open_existing(path)
+def read_whole(
+    path: Path, check: Callable[[bytes, int], None], *, own: bool = True
+) -> bytes:
+    """Return the content of a plain file, if a look at its beginning allows it.
+
+    Parameters
+    ----------
+    path : Path
+    check : callable
+        Given the first bytes and the size of a file; raises if that cannot be. A file
+        may be larger than the memory, or than the disk.
+    own : bool
+        Whether to refuse links and the files of other users.
+    """
+    handle = open_existing(path, own=own)
     try:
         size = os.fstat(handle).st_size
+        check(os.pread(handle, N_LOOKED_AT, 0), size)
         with os.fdopen(handle, "rb", closefd=False) as file:
             return file.read(size)
     except OSError as error:

@@ -14,13 +14,21 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-from dszog.checkpoint.files import create, open_existing, sync_folder
+from dszog.checkpoint.files import (
+    create,
+    open_existing,
+    read_whole,
+    sync_folder,
+    write_whole,
+)
 from dszog.errors import CheckpointError, CheckpointWriteError
 
 MAGIC = b"DSZOGJN\n"
 FORMAT = 1
 SYNC_EVERY = 1.0  # seconds; a reply that took longer is synced at once
 SYNC_SHARE = 0.005  # of the time may go into syncing
+CHUNK = 2**20  # bytes that are looked at together
+MAX_COPY = 2**30  # bytes of a journal that has other names
 
 _HEAD = struct.Struct("<8sI16sqI")  # magic, format, run, generation, CRC
 _RECORD = struct.Struct("<II")  # length, CRC
@@ -67,6 +75,10 @@ class Journal:
         A journal that breaks off in its first bytes is begun again.
         """
         handle = open_existing(path, write=True)
+        if os.fstat(handle).st_nlink > 1:  # under its other names it is not ours
+            os.close(handle)
+            write_whole(path, [read_whole(path, _check_copy)])
+            handle = open_existing(path, write=True)
         try:
             size = os.fstat(handle).st_size
             head = os.pread(handle, _HEAD.size, 0)
@@ -92,7 +104,13 @@ class Journal:
     def content(self, number: int) -> bytes:
         """Return the content of a record."""
         offset, length = self.places[number]
-        return os.pread(self._handle, length, offset)
+        try:
+            return os.pread(self._handle, length, offset)
+        except MemoryError as error:
+            raise CheckpointError(
+                f"A record of the journal has {length} bytes, more than fit into the "
+                "memory. Resume on a machine with more, or start again."
+            ) from error
 
     def append(self, content: bytes) -> None:
         """Write a record behind the last whole one."""
@@ -134,12 +152,18 @@ def scan(handle: int, size: int) -> Scan:
         start = end + _RECORD.size
         if not 0 < length <= size - start:
             break
-        content = os.pread(handle, length, start)
-        if len(content) != length or _crc(content, end) != crc:
+        if _crc_on_disk(handle, start, length, end) != crc:
             break
         places.append((start, length))
         end = start + length
     return Scan(places, end, size - end)
+
+
+def _check_copy(first: bytes, size: int) -> None:
+    if size > MAX_COPY:
+        raise CheckpointError(
+            f"it has other names (hard links) and {size} bytes, too many to copy it"
+        )
 
 
 def _head(run: bytes, generation: int) -> bytes:
@@ -150,6 +174,15 @@ def _head(run: bytes, generation: int) -> bytes:
 def _crc(content: bytes, offset: int) -> int:
     """Return a checksum that a record has at this place only."""
     return zlib.crc32(content, offset & 0xFFFFFFFF)
+
+
+def _crc_on_disk(handle: int, start: int, length: int, offset: int) -> int:
+    """Return the checksum of a record that may be larger than the memory."""
+    crc = offset & 0xFFFFFFFF
+    for place in range(start, start + length, CHUNK):
+        n_bytes = min(CHUNK, start + length - place)
+        crc = zlib.crc32(os.pread(handle, n_bytes, place), crc)
+    return crc
 
 
 def _failed(error: OSError) -> CheckpointWriteError:

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from dszog._validation import printable
-from dszog.checkpoint.container import dump_json, load_json, pack, unpack
+from dszog.checkpoint.container import dump_json, load_json, pack, read
 from dszog.checkpoint.encoding import Arrays, decode, encode
-from dszog.checkpoint.files import TEMPORARY, make_folder, read_whole, write_whole
+from dszog.checkpoint.files import TEMPORARY, make_folder, write_whole
 from dszog.checkpoint.journal import Journal
 from dszog.checkpoint.lock import FolderLock
 from dszog.checkpoint.sizes import SizeNote, read_note, write_note
@@ -158,7 +158,7 @@ class Store:
         )
 
     def _read(self, number: int) -> _File:
-        facts, arrays = unpack(read_whole(self._path("checkpoint", number)))
+        facts, arrays = read(self._path("checkpoint", number))
         if set(facts) != {"generation", "run", "about"}:
             raise CheckpointError("its header has unknown parts")
         if facts["generation"] != number:
@@ -239,6 +239,7 @@ class Store:
         if self._has_hole:
             return
         try:
+            self._lock.check_owner()
             self.chain[-1].append(record)
         except CheckpointWriteError as error:
             self._fail(error)
@@ -257,6 +258,7 @@ class Store:
     def write_note(self, note: SizeNote) -> None:
         """Note calls that learn sizes, which have to wait until this is done."""
         try:
+            self._lock.check()
             write_note(self.folder, note, self._library)
         except CheckpointWriteError as error:
             self._warn_or_raise(error)
@@ -270,6 +272,7 @@ class Store:
 
     def _save(self, about: dict[str, Any], content: dict[str, Any]) -> None:
         before = time.perf_counter()
+        self._lock.check()
         arrays: Arrays = []
         tree = dump_json(encode(content, arrays))
         number = max(self._numbers("checkpoint", "journal"), default=0) + 1

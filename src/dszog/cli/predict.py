@@ -20,6 +20,9 @@ from dszog.cli.talk import DONE, FAILED, INTERRUPTED, USAGE, say, tell_new_words
 from dszog.cli.writing import write_text
 from dszog.errors import CheckpointError, DszogError, InputError
 from dszog.readers import read_libsvm
+from dszog.readers.lines import is_number
+
+FORMULA = (*"=+-@\t\r\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # last four: wide
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +74,20 @@ def predictions(console: Console, request: PredictRequest) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["prediction", "score"])
     for label, score in zip(classes.tolist(), scores.tolist(), strict=True):
-        writer.writerow([label, repr(score)])
+        writer.writerow([as_cell(label), repr(score)])
     return text.getvalue()
+
+
+def as_cell(label: Any) -> Any:
+    """Return a class as a cell that no spreadsheet takes for a formula.
+
+    A word that begins as formulas do gets an apostrophe in front, which spreadsheets
+    take for the mark of text; so does one that would look like such a word then, so
+    that the words stay different. Numbers stay as they are, -1 too.
+    """
+    if not isinstance(label, str) or is_number(label):
+        return label
+    return f"'{label}" if label.lstrip("'").startswith(FORMULA) else label
 
 
 def _features(console: Console, model: Any, source: Source) -> Any:

@@ -7,6 +7,8 @@ forking it is safe; the workers unpack the problem themselves.
 
 Messages to it: one byte, and eight that hold a process id. ``F`` with a socket: fork a
 worker that talks through it; answered with its process id. ``K``: kill that worker.
+When a worker has ended, it says so with the process id made negative: the worker's own
+socket does not tell while a child that the worker forked holds it open.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ import socket
 import struct
 import sys
 import traceback
+import zlib
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -29,8 +33,13 @@ from dszog.evaluators._work import work
 TICK = 0.2  # seconds between two looks for workers that are stopped
 COMMAND = struct.Struct("<cq")
 NUMBER = struct.Struct("<q")
-FRAME = struct.Struct("<cqQ")  # kind, attempt, length
+MARK = b"\xd5ZOG"  # how a message begins
+FRAME = struct.Struct("<4sIcqQ")  # mark, CRC of the rest, kind, attempt, length
 READY, FAILED, ANSWER, WORK = b"R", b"E", b"A", b"W"
+
+
+class GarbledError(Exception):
+    """What came through a socket is no message: somebody else wrote to it."""
 
 
 def send_frame(channel: socket.socket, kind: bytes, attempt: int, body: bytes) -> None:
@@ -40,7 +49,34 @@ def send_frame(channel: socket.socket, kind: bytes, attempt: int, body: bytes) -
 
 def frame(kind: bytes, attempt: int, body: bytes) -> bytes:
     """Return one message as bytes."""
-    return FRAME.pack(kind, attempt, len(body)) + body
+    head = FRAME.pack(MARK, 0, kind, attempt, len(body))
+    return FRAME.pack(MARK, _crc(head, body), kind, attempt, len(body)) + body
+
+
+def taken(received: bytearray) -> tuple[bytes, int, bytes] | None:
+    """Take one whole message off what was received: its kind, attempt and body.
+
+    Returns None while there is none, and raises GarbledError as soon as it is plain
+    that there will be none.
+    """
+    if not MARK.startswith(received[: len(MARK)]):
+        raise GarbledError
+    if len(received) < FRAME.size:
+        return None
+    _, crc, kind, attempt, length = FRAME.unpack_from(received)
+    end = FRAME.size + length
+    if len(received) < end:
+        return None
+    head, body = bytes(received[: FRAME.size]), bytes(received[FRAME.size : end])
+    if _crc(head, body) != crc:
+        raise GarbledError
+    del received[:end]
+    return kind, attempt, body
+
+
+def _crc(head: bytes, body: bytes) -> int:
+    """Return a checksum of a message, but for its mark and the checksum itself."""
+    return zlib.crc32(body, zlib.crc32(head[len(MARK) + 4 :]))
 
 
 def receive(channel: socket.socket, n: int) -> bytes | None:
@@ -63,17 +99,20 @@ def main(descriptor: int) -> None:
     if parcel is None:
         return
     workers: set[int] = set()
+    run = os.getppid()
     try:
-        while True:
-            _look_after(workers)
+        while os.getppid() == run:  # a child of the run may hold its socket open
+            for pid in _ended(workers):
+                control.sendall(NUMBER.pack(-pid))
             if not select.select([control], [], [], TICK)[0]:
                 continue
             command, sockets, _, _ = socket.recv_fds(control, COMMAND.size, 1)
             if not command:
                 return
-            while len(command) < COMMAND.size:
-                command += control.recv(COMMAND.size - len(command))
-            name, pid = COMMAND.unpack(command)
+            rest = receive(control, COMMAND.size - len(command))
+            if rest is None:
+                return
+            name, pid = COMMAND.unpack(command + rest)
             if name == b"K" and pid in workers:
                 os.kill(pid, signal.SIGKILL)
             elif name == b"F":
@@ -89,8 +128,8 @@ def main(descriptor: int) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def _look_after(workers: set[int]) -> None:
-    """Take note of workers that ended; end those that are stopped."""
+def _ended(workers: set[int]) -> Iterator[int]:
+    """Yield workers that have ended, which are struck off; end those that stopped."""
     while workers:
         pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
         if not pid:
@@ -99,6 +138,7 @@ def _look_after(workers: set[int]) -> None:
             os.kill(pid, signal.SIGKILL)
         else:
             workers.discard(pid)
+            yield pid
 
 
 def _fork(control: socket.socket, descriptor: int, parcel: bytes) -> int:
@@ -134,7 +174,13 @@ def _end_with(nursery: int) -> None:
 
 
 def _serve(channel: socket.socket, parcel: bytes) -> None:
-    """Unpack the problem, then evaluate one piece after the other."""
+    """Unpack the problem, then evaluate one piece after the other.
+
+    Processes that the user's functions start do not get the socket: they may live
+    longer than the worker, and have nothing to say to the run.
+    """
+    channel.set_inheritable(False)
+    os.register_at_fork(after_in_child=channel.close)
     try:
         problem = unpack_problem(parcel)
     except BaseException:  # noqa: BLE001  (the run is told)
@@ -142,8 +188,16 @@ def _serve(channel: socket.socket, parcel: bytes) -> None:
         return
     send_frame(channel, READY, 0, b"")
     while (head := receive(channel, FRAME.size)) is not None:
-        _, attempt, length = FRAME.unpack(head)
+        mark, *_, attempt, length = FRAME.unpack(head)
+        if mark != MARK:
+            raise GarbledError("Another process reads from the socket of this worker.")
         message = receive(channel, length)
         if message is None:
             return
-        send_frame(channel, ANSWER, attempt, work(problem, message))
+        answered = work(problem, message)
+        if channel.fileno() < 0:
+            raise GarbledError(
+                "A process that your function forked returned from it. End such "
+                "processes with os._exit(); only the worker itself may answer."
+            )
+        send_frame(channel, ANSWER, attempt, answered)

@@ -155,6 +155,7 @@ class ProcessPool:
 
     def _close_nursery(self) -> None:
         if self._control is not None:
+            self._selector.unregister(self._control)
             self._control.close()
             self._control = None
         if self._nursery is not None:
@@ -172,19 +173,42 @@ class ProcessPool:
             try:
                 if self._control is None:
                     self._control = self._start_nursery()
+                    self._selector.register(self._control, selectors.EVENT_READ)
                 order = wire.COMMAND.pack(b"F", 0)
                 socket.send_fds(self._control, [order], [channel.fileno()])
-                answer = wire.receive(self._control, wire.NUMBER.size)
             except (ConnectionError, TimeoutError):
-                answer = None
-            if answer is not None:
-                pid: int = wire.NUMBER.unpack(answer)[0]
-                return pid
-            self._close_nursery()  # it was killed; so are its workers
+                self._lose_nursery()
+                continue
+            try:
+                while (pid := self._told()) is not None:
+                    if pid > 0:
+                        return pid
+                    self._bury(-pid)
+            except BaseException:  # Ctrl-C: its answer must not be taken for the next
+                self._close_nursery()
+                raise
         raise EvaluationError(
             f"The process that starts workers ended {MAX_BAD_STARTS} times in a row. "
             "Look at what it printed, or use evaluator='threads'."
         )
+
+    def _told(self) -> int | None:
+        """Return what the nursery says next; None if it is gone."""
+        answer = None
+        if self._control is not None:
+            with contextlib.suppress(ConnectionError, TimeoutError):
+                answer = wire.receive(self._control, wire.NUMBER.size)
+        if answer is None:
+            self._lose_nursery()
+            return None
+        number: int = wire.NUMBER.unpack(answer)[0]
+        return number
+
+    def _lose_nursery(self) -> None:
+        """Give up a nursery that was killed, and its workers, which end with it."""
+        self._close_nursery()
+        for worker in list(self._workers):
+            self._bury(worker.pid)
 
     # ------------------------------------------------------------------- the workers
 
@@ -254,26 +278,44 @@ class ProcessPool:
         """Return answers and losses; `seconds` is how long nothing may happen."""
         ready = self._selector.select(0.0 if self._events else seconds)
         for key, happens in ready:
-            if happens & selectors.EVENT_WRITE:
-                self._flush(key.data)
-            if happens & selectors.EVENT_READ:
-                self._listen(key.data)
+            if key.fileobj is self._control:
+                self._bury(-(self._told() or 0))
+            elif key.data in self._workers:
+                if happens & selectors.EVENT_WRITE:
+                    self._flush(key.data)
+                if happens & selectors.EVENT_READ:
+                    self._listen(key.data)
         events = list(self._events)
         self._events.clear()
         return events
 
-    def _listen(self, worker: _Worker) -> None:
+    def _listen(self, worker: _Worker) -> bool:
+        """Take in what a worker says; return whether it said anything."""
         try:
-            data = worker.channel.recv(2**20)
+            data = worker.channel.recv(2**20, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
         except ConnectionError:
             data = b""
         if not data:
-            self._lose(worker)
-            return
+            self._lose(worker, "ended")
+            return False
         self._note_bytes(received=len(data))
         worker.received += data
-        while (frame := _frame(worker.received)) is not None:
-            self._heed(worker, *frame)
+        try:
+            while (frame := wire.taken(worker.received)) is not None:
+                self._heed(worker, *frame)
+        except wire.GarbledError:
+            self._lose(worker, "wrote to the file descriptor that its answers go to")
+        return True
+
+    def _bury(self, pid: int) -> None:
+        """Let go of a worker that has ended, after hearing what it said before."""
+        for worker in [one for one in self._workers if one.pid == pid]:
+            while worker in self._workers and self._listen(worker):
+                pass
+            if worker in self._workers:
+                self._lose(worker, "ended")
 
     def _heed(self, worker: _Worker, kind: bytes, attempt: int, body: bytes) -> None:
         if kind == wire.READY:
@@ -287,12 +329,13 @@ class ProcessPool:
                 "Make the modules it needs importable there, or use "
                 "evaluator='threads'."
             )
-        else:
-            if attempt in worker.attempts:
-                worker.attempts.remove(attempt)
+        elif kind == wire.ANSWER and attempt in worker.attempts:
+            worker.attempts.remove(attempt)
             self._events.append(received(attempt, body))
+        else:  # from a process that the worker forked and that went on as if it were it
+            raise wire.GarbledError
 
-    def _lose(self, worker: _Worker) -> None:
+    def _lose(self, worker: _Worker, happened: str) -> None:
         self._drop(worker)
         if not worker.is_ready:
             self._n_bad_starts += 1
@@ -304,7 +347,7 @@ class ProcessPool:
                 )
         for place, attempt in enumerate(worker.attempts):
             started = worker.is_ready and place == 0
-            why = f"process {worker.pid} ended"
+            why = f"process {worker.pid} {happened}"
             self._events.append(Lost(attempt, why, started))
 
     def stop(self, attempt: int) -> None:
@@ -331,16 +374,3 @@ class ProcessPool:
             bytes_sent=self.traffic.bytes_sent + sent,
             bytes_received=self.traffic.bytes_received + received,
         )
-
-
-def _frame(received: bytearray) -> tuple[bytes, int, bytes] | None:
-    """Take one whole message off what was received, if there is one."""
-    if len(received) < wire.FRAME.size:
-        return None
-    kind, attempt, length = wire.FRAME.unpack_from(received)
-    end = wire.FRAME.size + length
-    if len(received) < end:
-        return None
-    body = bytes(received[wire.FRAME.size : end])
-    del received[:end]
-    return kind, attempt, body

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from dszog._validation import shown
 from dszog._version import VERSION
-from dszog.checkpoint.container import dump_json, load_json, pack, unpack
+from dszog.checkpoint.container import dump_json, load_json, pack, read
 from dszog.checkpoint.files import write_whole
 from dszog.errors import CheckpointError, CheckpointWriteError, InputError
 from dszog.learn.base import ConstrainedClassifier
@@ -100,20 +100,18 @@ def load(path: str | PathLike[str]) -> Any:
     dszog.CheckpointError
         The file is damaged, or is no model of this library.
     """
+    where = Path(path)
     try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise CheckpointError(
-            f"load: {str(path)!r} cannot be read ({error.strerror}). Give the path of "
-            "a file that save() wrote."
-        ) from error
-    try:
-        return _model(*unpack(content))
+        return _model(*read(where, own=False))
     except CheckpointError as error:
         raise CheckpointError(
-            f"load: {str(path)!r} is no model that can be used: {error}. Save it again."
+            f"load: {str(path)!r} is no model that can be used: {error}. Give the path "
+            "of a file that save() wrote, or save it again."
         ) from error
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (
+        *(KeyError, TypeError, ValueError, AttributeError, IndexError),
+        *(OverflowError, RecursionError, MemoryError),
+    ) as error:
         # The checksum is right and the content is not: nobody's accident.
         raise CheckpointError(
             f"load: {str(path)!r} is no model that can be used: "
@@ -204,7 +202,7 @@ def _model(facts: dict[str, Any], arrays: list[NDArray[Any]]) -> Any:
         _check(len(names) == model.n_features_in_, "names of features are missing")
         model.feature_names_in_ = names
     model.n_iter_ = _whole(document["n_iter"])
-    model.certificate_text_ = str(document["certificate"])
+    (model.certificate_text_,) = _texts([document["certificate"]])
     if kind is FairClassifier:
         model.sensitive_ = tuple(map(_read_column, document["sensitive"]))
         model.constraint_names_ = tuple(_texts(document["constraint_names"]))

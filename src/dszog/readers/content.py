@@ -82,13 +82,18 @@ def file_label(path: FilePath) -> str:
 def _read(name: str, limit: int) -> bytes:
     try:
         # A pipe or a device could block or go on forever: look before opening.
-        if not stat.S_ISREG(os.stat(name).st_mode):
+        found = os.stat(name)
+        if not stat.S_ISREG(found.st_mode):
             raise InputError(
                 f"{printable(name)}: not a regular file. Pass the path of a file, not "
                 "of a folder, a pipe or a device."
             )
+        if found.st_size > limit:
+            raise _too_large(name, limit)
         with open(name, "rb") as file:
-            content = file.read(limit + 1)
+            content = file.read(found.st_size + 1)
+    except MemoryError:
+        raise _too_large_for_memory(name) from None
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
@@ -97,7 +102,7 @@ def _read(name: str, limit: int) -> bytes:
             f"{name!r}: the file cannot be read ({reason}). Check the path and its "
             "permissions."
         ) from None
-    if len(content) > limit:
+    if len(content) > limit:  # it has grown since
         raise _too_large(name, limit)
     return content
 
@@ -117,6 +122,8 @@ def _unpacked(
         stream = unpacker()
         try:
             member = stream.decompress(packed, limit - size + 1)
+        except MemoryError:
+            raise _too_large_for_memory(name) from None
         except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
             raise InputError(
                 f"{printable(name)}: the compressed file is damaged ({error}). Get it "
@@ -133,6 +140,13 @@ def _unpacked(
         members.append(member)
         packed = stream.unused_data
     return b"".join(members)
+
+
+def _too_large_for_memory(name: str) -> InputError:
+    return InputError(
+        f"{printable(name)}: the content does not fit into the memory. Is it the right "
+        "file? If so, store it in parts, or read it on a machine with more."
+    )
 
 
 def _too_large(name: str, limit: int) -> InputError:
