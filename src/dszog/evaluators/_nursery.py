@@ -23,7 +23,7 @@ import traceback
 
 import numpy as np
 
-from dszog.evaluators._parcel import preload, unpack_problem
+from dszog.evaluators._parcel import preload, unpack_parcel
 from dszog.evaluators._work import work
 
 TICK = 0.2  # seconds between two looks for workers that are stopped
@@ -31,6 +31,7 @@ COMMAND = struct.Struct("<cq")
 NUMBER = struct.Struct("<q")
 FRAME = struct.Struct("<cqQ")  # kind, attempt, length
 READY, FAILED, ANSWER, WORK = b"R", b"E", b"A", b"W"
+NOT_INITIALIZED = b"I"
 
 
 def send_frame(channel: socket.socket, kind: bytes, attempt: int, body: bytes) -> None:
@@ -134,11 +135,15 @@ def _end_with(nursery: int) -> None:
 
 
 def _serve(channel: socket.socket, parcel: bytes) -> None:
-    """Unpack the problem, then evaluate one piece after the other."""
+    """Get ready, then evaluate one piece after the other."""
+    failed = FAILED
     try:
-        problem = unpack_problem(parcel)
+        problem, initializer = unpack_parcel(parcel)
+        if initializer is not None:
+            failed = NOT_INITIALIZED
+            initializer()
     except BaseException:  # noqa: BLE001  (the run is told)
-        send_frame(channel, FAILED, 0, traceback.format_exc().encode())
+        send_frame(channel, failed, 0, traceback.format_exc().encode())
         return
     send_frame(channel, READY, 0, b"")
     while (head := receive(channel, FRAME.size)) is not None:
