@@ -70,7 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "result": HELPERS | {"verdict", "plot"},
     "checker": BELOW_DOORS,
     "final_check": BELOW_DOORS | {"checker"},
-    "remarks": BELOW_DOORS,
+    "remarks": BELOW_DOORS | {"verdict"},
     "verdict": BELOW_RUN,
     "readers": HELPERS,
     "hints": {"_validation"},
