@@ -79,9 +79,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checkpoint": BELOW_RUN,
     "fingerprint": HELPERS | {"checkpoint", "problem"},
     "stage": RUNNING,
+    "repeats": HELPERS | {"query", "problem"},
     "sizing": HELPERS | {"checkpoint", "constraints", "fingerprint", "snapshot"},
     "snapshot": BELOW_DOORS | SAVING | {"accounting"},
-    "solver": BELOW_DOORS | CHECKING | SAVING | {"accounting", "result"},
+    "solver": BELOW_DOORS | CHECKING | SAVING | {"accounting", "result", "repeats"},
     "certify": BELOW_DOORS | CHECKING,
     "tuning": BELOW_DOORS | {"final_check", "solver", "accounting", "result"},
     "minimize": BELOW_DOORS

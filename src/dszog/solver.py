@@ -28,6 +28,7 @@ from dszog.history import Callback, History
 from dszog.meter import Limits, Meter
 from dszog.problem import Problem
 from dszog.remarks import on_events, on_set, on_signs, on_start
+from dszog.repeats import Repeats
 from dszog.result import Result
 from dszog.run import Outcome, Position, advance
 from dszog.snapshot import Contract, load_run, run_content
@@ -81,6 +82,7 @@ class Solver:
         self._meter = Meter(
             answer, self._size, limits.queries, FailureHandler(on_failure)
         )
+        self._meter.compare = Repeats(problem).compare
         self._meter.n_constraint_queries += problem.n_calls_made
         if contract is not None:  # those of processes that died before it was saved
             self._meter.lose(contract.n_noted - problem.n_calls_made)
