@@ -33,7 +33,8 @@ from dszog.constraints import Summary
 from dszog.evaluators import Serial
 from dszog.meter import Meter
 from dszog.query import NO_INDICES, Calls, cost
-from dszog.verdict import advice, is_success
+from dszog.stationarity import Stationarity
+from dszog.verdict import Way, advice, is_success
 
 NOBODY = np.empty(0, dtype=np.int64)
 X = np.array([0.25, -1.0])
@@ -648,7 +649,76 @@ def test_known_and_satisfied_is_a_success() -> None:
     assert is_success(
         Status.MAX_QUERIES, evidence_of(feasibility={"worst_value": 1e-2}), 1e-2
     )
-    assert advice(Status.MAX_ITERATIONS, evidence_of(), 30.0, 1e-2) == []
+    (sentence,) = advice(Status.MAX_ITERATIONS, evidence_of(), Way(), 1e-2)
+    assert "feasible but not shown to be optimal: stationarity is not comp" in sentence
+
+
+def residuals(left: float, gradient: float) -> Stationarity:
+    nothing: dict[str, Any] = {
+        item.name: 0.0 for item in fields(Stationarity) if item.type == "float"
+    }
+    return Stationarity(
+        **nothing | {"best_lagrangian": left, "gradient_norm": gradient},
+        multipliers=(NOBODY, np.empty(0)),
+        n_examined=1,
+        gradients="given gradients",
+    )
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6], ids="variables x {:g}".format)
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6], ids="objective x {:g}".format)
+@pytest.mark.parametrize(
+    ("left", "gradient", "said"),
+    [
+        (2.0, 2.0, "far from stationary, and not shown to be optimal"),
+        (0.2, 2.0, "not shown to be optimal: the constraints leave 10%"),
+        (0.02, 2.0, ""),
+        (0.02, 0.02, ""),  # the least value is inside: little is left of little
+        (0.0, 0.0, ""),
+    ],
+)
+def test_a_point_that_leaves_room_for_gain_is_not_shown_to_be_optimal(
+    left: float, gradient: float, said: str, unit: float, size: float
+) -> None:
+    # A run that went a distance of one and gained one, told in other units.
+    found = residuals(left * size / unit, gradient * size / unit)
+    way = Way(distance=unit, gain=size)
+    told = advice(Status.MAX_QUERIES, evidence_of(stationarity=found), way, 1e-2)
+    assert len(told) == bool(said)
+    assert said in " ".join(told)
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        (Way(penalty=30.0), r"set the penalty \(it ended at 30\) to about 3000\."),
+        (Way(penalty=30.0, highest=300.0), r"set the penalty .* to about 300\."),
+        (Way(penalty=3e5, highest=3e5), "a larger one would only make steps shorter"),
+        (Way(penalty=3e3, responds=False), "raising the penalty to 3000 did not lower"),
+        (Way(), "give a larger budget.$"),
+    ],
+)
+def test_a_larger_penalty_is_advised_only_where_it_may_help(
+    way: Way, said: str
+) -> None:
+    violated = evidence_of(feasibility={"worst_value": 0.5})
+    (sentence,) = advice(Status.MAX_QUERIES, violated, way, 1e-2)
+    assert re.search(said, sentence)
+    assert ("set the penalty" in sentence) == said.startswith("set the penalty")
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        (Way(), "Lower step_size by a factor of 4, use more"),
+        (Way(has_own_step=True), "leave it out, so that it is lowered as often"),
+        (Way(fell=True), "no least value there, give bounds, or look at the signs"),
+    ],
+)
+def test_what_is_advised_against_running_away_is_not_done_already(
+    way: Way, said: str
+) -> None:
+    assert said in advice(Status.DIVERGED, evidence_of(), way, 1e-2)[0]
 
 
 NO_SUCCESS: list[tuple[Status, dict[str, Any], str]] = [
@@ -686,7 +756,7 @@ def test_the_unknown_the_violated_and_the_broken_off_are_no_success(
 ) -> None:
     certificate = evidence_of(**changes)
     assert not is_success(status, certificate, 1e-2)
-    sentences = " ".join(advice(status, certificate, 30.0, 1e-2))
+    sentences = " ".join(advice(status, certificate, Way(penalty=30.0), 1e-2))
     assert re.search(what_to_do, sentences)
 
 

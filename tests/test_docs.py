@@ -109,6 +109,9 @@ def test_the_names_that_a_page_points_to_exist(page: Path) -> None:
     ("page", "start"),
     [
         ("solver.py", "The iterates ran away with"),
+        ("solver.py", "The iterates ran away; the run was started again"),
+        ("verdict.py", "The point is feasible but not shown to be optimal"),
+        ("remarks.py", "The objective falls on, and no constraint is in its way"),
         ("status.py", "The iterates ran away and the run was stopped."),
         ("solver.py", "The penalty was raised from"),
         ("remarks.py", "Neither the last iterate nor the average was better than"),

@@ -635,6 +635,79 @@ def test_a_default_step_that_diverges_is_shrunk_and_said_so() -> None:
     assert iterations == [*range(1, again + 1), *range(again, 101)]
 
 
+@pytest.mark.parametrize("size", [1e6, 1e8])
+def test_a_run_that_runs_away_goes_on_while_there_is_budget(size: float) -> None:
+    # The first four steps, down to 0.0003, are too long: DIVERGED after 172 queries.
+    result = minimize(
+        lambda x: float(np.sum((x - 3.0) ** 2)),
+        np.full(3, 3.0),
+        Constraints(lambda points, j: size * (points[:, j] - 2.0), 3),
+        max_queries=16_400,
+        seed=0,
+    )
+
+    assert result.status == Status.MAX_QUERIES
+    assert 16_000 < result.nfev + result.ncev <= 16_400
+    assert result.success
+    assert not result.is_start
+    assert re.search(r"started again \d+ times with smaller steps", result.message)
+    assert result.message.count("The iterates ran away") == 1
+
+
+def test_an_objective_that_falls_without_end_is_not_tried_with_ever_smaller_steps() -> (
+    None
+):
+    result = minimize(
+        lambda x: float(-1e6 * np.sum(x**4)),
+        np.full(2, 3.0),
+        Constraints(lambda points, j: -points[:, j] - 2.0, 2),
+        max_queries=50_000,
+        seed=0,
+    )
+
+    assert result.status == Status.DIVERGED
+    assert "started again 3 times" in result.message
+    assert "look at the signs" in result.message
+
+
+@pytest.mark.parametrize(
+    ("budget", "status"),
+    [
+        ({"max_queries": 300}, Status.MAX_QUERIES),
+        ({"max_iterations": 30}, Status.MAX_ITERATIONS),
+        ({"max_iterations": 1000}, Status.DIVERGED),
+    ],
+)
+def test_attempts_end_with_the_budget_or_when_steps_are_lost_in_rounding(
+    budget: dict[str, Any], status: Status
+) -> None:
+    # Whatever the step is, it leads away from the scale of the first value.
+    result = minimize(
+        lambda x: 1e9 * float(x.any()),
+        np.zeros(2),
+        Constraints(lambda points, j: points[:, j] - 9.0, 2),
+        seed=0,
+        **budget,
+    )
+    assert result.status == status
+    assert result.nfev + result.ncev <= budget.get("max_queries", np.inf)
+    assert result.nit <= budget.get("max_iterations", np.inf)
+    assert result.is_start
+    assert result.message.count("The iterates ran away") <= 2
+
+
+def test_penalties_that_do_not_help_are_said_not_to() -> None:
+    contradicting = Constraints(lambda points, j: (1 - 2 * j) * points[:, :1] + 1.0, 2)
+    result = minimize(
+        lambda x: float(x @ x), np.ones(1), contradicting, max_iterations=200, seed=0
+    )
+
+    assert not result.success
+    assert re.search("raising the penalty to 300000 did not lower it", result.message)
+    assert "contradict each other" in result.message
+    assert "set the penalty" not in result.message
+
+
 def test_a_step_size_that_was_given_is_not_shrunk() -> None:
     result = minimize(
         lambda x: float(1e4 * x[0] ** 4),

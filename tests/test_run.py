@@ -408,6 +408,49 @@ def test_the_history_of_a_run_is_what_the_callback_saw() -> None:
         )
 
 
+def history_of(objective: Any, violation: Any, penalty: Any) -> History:
+    history = History()
+    for t, (f, g, beta) in enumerate(zip(objective, violation, penalty, strict=True)):
+        history.record((t + 1, 0, 0.0, f, g, 0.0, 0, 0, beta, 0))
+    return history
+
+
+@pytest.mark.parametrize(
+    ("objective", "falls"),
+    [
+        (np.arange(30.0, 0.0, -1.0), True),
+        (np.exp(-np.arange(30.0)), False),
+        (np.arange(30.0), False),
+        (np.tile([1e308, -1e308], 15), False),
+        (np.full(30, np.nan), False),
+    ],
+)
+def test_a_history_knows_whether_the_objective_falls_on(
+    objective: FloatArray, falls: bool
+) -> None:
+    history = history_of(objective, np.zeros(30), np.zeros(30))
+    assert history.is_falling == falls
+
+
+@pytest.mark.parametrize(
+    ("raised", "after", "responds"),
+    [
+        (100.0, 1.0, False),
+        (100.0, 0.6, False),
+        (100.0, 0.4, True),
+        (5.0, 1.0, True),  # hardly raised: nothing is known
+        (100.0, np.nan, True),  # nor here
+    ],
+)
+def test_a_history_knows_whether_a_higher_penalty_helped(
+    raised: float, after: float, responds: bool
+) -> None:
+    history = history_of(
+        np.zeros(20), np.repeat([1.0, after], 10), np.repeat([30.0, 30.0 * raised], 10)
+    )
+    assert history.responds_to_penalty == responds
+
+
 def test_an_empty_history_has_empty_columns() -> None:
     assert [len(column) for column in History().columns().values()] == [0] * 10
 

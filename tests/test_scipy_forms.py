@@ -610,18 +610,60 @@ def test_a_start_outside_the_bounds_is_moved_into_them() -> None:
 # ------------------------------------------------------------------------ the sign hint
 
 
-def test_constraints_that_all_hold_by_far_bring_a_word_about_scipys_sign() -> None:
-    def run(constraints: Any) -> str:
-        result = dszog.minimize(
-            lambda x: float(x @ x), [0.5], constraints, max_iterations=20, seed=0
-        )
-        return str(result.message)
+def _sign_hint(
+    fun: Callable[[FloatArray], float], x0: float, limit: Any, **more: Any
+) -> bool:
+    constraints = limit
+    if callable(limit):
+        constraints = {"type": "ineq", "fun": limit}
+    result = dszog.minimize(fun, np.full(2, x0), constraints, seed=0, **more)
+    return "SciPy's 'ineq' means fun(x) >= 0" in result.message
 
-    far = {"type": "ineq", "fun": lambda x: 5.0 - x[0]}
-    near = {"type": "ineq", "fun": lambda x: 0.5 - x[0]}
-    assert "SciPy's 'ineq' means fun(x) >= 0" in run(far)
-    assert "SciPy's 'ineq'" not in run(near)
-    assert "SciPy's 'ineq'" not in run(Constraints.linear([[1.0]], [5.0]))
+
+@pytest.mark.parametrize(
+    ("fun", "x0", "limit", "more"),
+    [
+        (lambda x: np.sum((x - 1) ** 2), 0.0, lambda x: 25 - x @ x, {}),
+        (lambda x: np.sum((x - 1) ** 2), 10.0, lambda x: 25 - x @ x, {}),
+        (lambda x: np.sum((x - 2) ** 2), 0.0, lambda x: 100 - x, {}),
+        (lambda x: np.sin(x).sum(), 0.0, lambda x: 10 - x @ x, {}),
+        (lambda x: x.sum(), 3.0, lambda x: x - 1, {}),
+        (lambda x: -x.sum(), 0.0, lambda x: 400 - x @ x, {"max_iterations": 300}),
+        (lambda x: x @ x, 30.0, lambda x: x.sum() - 1, {"max_iterations": 300}),
+        (lambda x: -x.sum(), 0.0, lambda x: 5 + x, {"bounds": [(-1, 1)] * 2}),
+        (lambda x: -x.sum(), 12.0, Constraints.linear(-np.eye(2), -10.0), {}),
+    ],
+    ids=[
+        "its least value is inside",
+        "and the start is not",
+        "all hold by 98",
+        "a local one",
+        "at the limit",
+        "not yet at the limit",
+        "nor here",
+        "ended by bounds",
+        "not of SciPy",
+    ],
+)
+def test_a_right_problem_brings_no_word_about_scipys_sign(
+    fun: Any, x0: float, limit: Any, more: dict[str, Any]
+) -> None:
+    assert not _sign_hint(fun, x0, limit, **more)
+
+
+@pytest.mark.parametrize(
+    ("fun", "x0", "limit"),
+    [
+        (lambda x: -x.sum(), 1.0, lambda x: x - 10),  # meant: at most 10
+        (lambda x: -x.sum(), 2.0, lambda x: x @ x - 1),  # meant: within the circle
+        (lambda x: x.sum(), 4.0, lambda x: 5 - x.sum()),  # meant: at least 5
+        (lambda x: np.exp(x / 4).sum(), 3.0, lambda x: 2 - x),  # meant: at least 2
+    ],
+)
+def test_an_objective_that_no_constraint_stops_brings_a_word_about_scipys_sign(
+    fun: Any, x0: float, limit: Any
+) -> None:
+    assert _sign_hint(fun, x0, limit)
 
 
 def test_a_budget_that_is_gone_before_the_sizes_are_known_costs_no_call() -> None:

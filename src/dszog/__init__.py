@@ -18,6 +18,7 @@ from dszog.errors import (
     InputTypeError,
     MissingExtraError,
     PrecisionWarning,
+    PurityWarning,
     StartWarning,
     SubproblemError,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "Problem",
     "ProblemSize",
     "Progress",
+    "PurityWarning",
     "Query",
     "Reply",
     "Result",

@@ -37,6 +37,10 @@ class PrecisionWarning(UserWarning):
     """Differences of values are too coarse to estimate gradients from."""
 
 
+class PurityWarning(UserWarning):
+    """A function gave different values for the same question."""
+
+
 class StartWarning(UserWarning):
     """The start was moved into the bounds."""
 

@@ -40,6 +40,10 @@ class Progress:
 
 Callback: TypeAlias = Callable[[Progress], Any]
 
+LAST_FALL = 0.05  # of the objective's range in the last third: it falls on
+MUCH_RAISED = 10.0  # a penalty this many times the first should make a difference
+RESPONSE = 0.5  # of the violation, or less, is left if it does
+
 
 class History:
     """Rows of progress, thinned so that their number stays bounded.
@@ -81,6 +85,39 @@ class History:
         """Return the recorded rows as one array per column."""
         table = self._table()
         return {name: table[:, i] for i, name in enumerate(self.COLUMNS)}
+
+    def known(self, name: str) -> FloatArray:
+        """Return the values of a column that are known, the oldest first."""
+        column: FloatArray = self._table()[:, self.COLUMNS.index(name)]
+        return column[np.isfinite(column)]
+
+    @property
+    def is_falling(self) -> bool:
+        """Whether the objective fell in the last third by a good part of its range."""
+        objective = self.known("sampled_objective")
+        third = len(objective) // 3
+        if not third:
+            return False
+        before, last = objective[-2 * third : -third], objective[-third:]
+        with np.errstate(over="ignore", invalid="ignore"):  # then nothing is known
+            return bool(before.mean() - last.mean() > LAST_FALL * np.ptp(objective))
+
+    @property
+    def responds_to_penalty(self) -> bool:
+        """Whether violations became smaller when the penalty was raised.
+
+        True as well where it was not raised by much: then nothing is known.
+        """
+        columns = self.columns()
+        penalty, violation = columns["penalty"], columns["sampled_violation"]
+        known = np.isfinite(penalty) & np.isfinite(violation)
+        penalty, violation = penalty[known], violation[known]
+        if not len(penalty) or penalty[-1] < MUCH_RAISED * penalty[0]:
+            return True
+        first, last = (violation[penalty == one] for one in (penalty[0], penalty[-1]))
+        with np.errstate(over="ignore"):
+            before, after = (one[len(one) // 2 :].mean() for one in (first, last))
+        return not after > RESPONSE * before
 
     def _table(self) -> FloatArray:
         return np.array(self._rows, dtype=float).reshape(-1, len(self.COLUMNS))

@@ -13,6 +13,8 @@ from dszog.failures import FailureHandler
 from dszog.methods import Info
 from dszog.query import Cost, ProblemSize, Query, Reply, cost
 
+OTHER_VALUE = "a function gave another value when it was asked the same again"
+
 Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
 
 
@@ -53,6 +55,14 @@ class Played(Protocol):
     def spent(self) -> float: ...
     @property
     def elapsed(self) -> float: ...
+
+
+class Compare(Protocol):
+    """Compares replies with earlier ones to the same questions."""
+
+    def __call__(self, queries: Sequence[Query], replies: Sequence[Reply]) -> int:
+        """Return how many values differ."""
+        ...
 
 
 class Tape(Protocol):
@@ -120,6 +130,7 @@ class Meter:
         self.events: Counter[str] = Counter()
         self._n_lost = 0  # used up by earlier processes, for nothing
         self._tape: Tape | None = None
+        self.compare: Compare | None = None  # counts answers that differ from earlier
         self._stopped_at: float | None = None  # the clock stands while a tape plays
         if hasattr(answer, "charge"):  # an evaluator that may have to do things twice
             answer.charge = self.charge_retry
@@ -134,6 +145,7 @@ class Meter:
         if self._tape is not None:
             played = self._tape.played(queries, charged)
             if played is not None:
+                self._look_for_repeats(queries, played.replies)
                 return self._play(charged, played)
             self._start_clock()
         if not self.affords(charged.total):
@@ -156,7 +168,23 @@ class Meter:
         if self._tape is not None and not self.failures.would_raise(replies):
             self._tape.answered(replies, spent, self.elapsed)
         self.failures.count(replies)
+        self._look_for_repeats(queries, replies)
         return replies
+
+    def _look_for_repeats(
+        self, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> None:
+        """Compare replies where points are asked about again: at the start and the end.
+
+        Not in between: no two iterates are alike, and it would take time.
+        """
+        if self.compare is None or not queries:
+            return
+        if self.n_iterations and queries[0].iteration >= 0:
+            return
+        n_different = self.compare(queries, replies)
+        if n_different:
+            self.events[OTHER_VALUE] += n_different
 
     def _note_pace(self, charged: Cost, spent: float) -> None:
         self.evaluation_time += spent

@@ -12,8 +12,8 @@ from dszog.certificate import Certificate
 from dszog.meter import Meter
 from dszog.problem import Problem
 from dszog.status import Status
+from dszog.verdict import Way, is_far_from_stationary
 
-WIDE_MARGIN = 1.0  # by which all constraints hold, if their signs may be wrong
 MANY_INNER = 100  # steps of an inner loop, per iteration, that are worth a word
 
 
@@ -81,12 +81,21 @@ def on_set(
     return remarks
 
 
-def on_signs(problem: Problem, certificate: Certificate) -> list[str]:
-    """Return a word on SciPy's signs where all constraints hold by far."""
-    worst = certificate.feasibility.worst_value
-    if not (problem.has_scipy_form and worst < -WIDE_MARGIN):
+def on_signs(problem: Problem, certificate: Certificate, way: Way) -> list[str]:
+    """Return a word on SciPy's signs where no constraint ends the objective's fall.
+
+    All of them hold, the objective falls on, and the further it falls the better they
+    hold. An objective with its least value among them says nothing about their signs.
+    """
+    found = certificate.stationarity
+    if not problem.has_scipy_form or found is None or not found.n_examined:
+        return []
+    holds = certificate.feasibility.worst_value < -found.active_tol
+    if not (holds and way.is_falling and is_far_from_stationary(found, way)):
+        return []
+    if found.n_opposing:
         return []
     return [
-        "All constraints hold by a wide margin: if that surprises you, look at "
-        "their signs (SciPy's 'ineq' means fun(x) >= 0)."
+        "The objective falls on, and no constraint is in its way: look at their signs "
+        "(SciPy's 'ineq' means fun(x) >= 0), or give bounds."
     ]

@@ -7,7 +7,7 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -89,9 +89,17 @@ class Outcome:
     last_good: State | None  # the one before, which could be evaluated
     weighted_violation: float  # sum_j p_j max(f_j, 0), averaged over the last iterates
     problem: str = ""  # what a solver of subproblems had to say
+    fell: bool = False  # whether it ran away because the objective fell so far
 
     @classmethod
-    def of(cls, position: Position, status: Status, problem: str = "") -> Outcome:
+    def of(
+        cls,
+        position: Position,
+        status: Status,
+        problem: str = "",
+        *,
+        fell: bool = False,
+    ) -> Outcome:
         """Return the end of a run that got this far."""
         return cls(
             state=position.state,
@@ -100,6 +108,7 @@ class Outcome:
             last_good=position.last_good,
             weighted_violation=position.weighted_violation,
             problem=problem,
+            fell=fell,
         )
 
 
@@ -177,8 +186,9 @@ def advance(
                 meter.failures.n_rejected += 1
                 continue
             moved, info = method.tell(state, *known)
-            if _runs_away(position.first, info) or not _accept(position, moved, info):
-                return Outcome.of(position, Status.DIVERGED)
+            how = _runs_away(position.first, info)
+            if how or not _accept(position, moved, info):
+                return Outcome.of(position, Status.DIVERGED, fell=how == "fell")
             meter.note(info)
             position.note(method, meter)
             elapsed = meter.elapsed
@@ -253,8 +263,8 @@ def _reached(end: Limits, meter: Meter, charged: Cost) -> Status | None:
     return None
 
 
-def _runs_away(first: dict[str, float], info: Info) -> bool:
-    """Whether iterates run away: whether values leave the scale of the first ones.
+def _runs_away(first: dict[str, float], info: Info) -> Literal["", "rose", "fell"]:
+    """Return how values left the scale of the first ones; empty if they did not.
 
     Values, not the size of ``x``: how large ``x`` may become is the problem's affair.
     """
@@ -269,8 +279,8 @@ def _runs_away(first: dict[str, float], info: Info) -> bool:
         elif math.isfinite(value):
             limit = RUNAWAY * max(abs(at_first), 1.0)
             if abs(value - at_first) > limit:
-                return True
-    return False
+                return "rose" if value > at_first else "fell"
+    return ""
 
 
 def _row(method: Any, info: Info, meter: Meter, elapsed: float) -> tuple[float, ...]:

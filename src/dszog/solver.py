@@ -28,19 +28,24 @@ from dszog.history import Callback, History
 from dszog.meter import Limits, Meter
 from dszog.problem import Problem
 from dszog.remarks import on_events, on_set, on_signs, on_start
+from dszog.repeats import Repeats
 from dszog.result import Result
 from dszog.run import Outcome, Position, advance
 from dszog.snapshot import Contract, load_run, run_content
 from dszog.stage import Stage
 from dszog.status import Status
-from dszog.verdict import advice, is_success
+from dszog.verdict import Way, advice, is_success
 
 ROUNDS = (0.2, 0.4, 1.0)  # parts of the budget after which the penalty may be raised
 ROUND_OVER = (Status.MAX_ITERATIONS, Status.MAX_QUERIES, Status.MAX_TIME)
 VIOLATION_AIM = 0.1  # of the tolerance: the weighted violation that is aimed at
 MAX_RAISE = 100.0  # the largest factor by which a penalty is raised at once
+HIGHEST_PENALTY = 3e5  # in problems of order one
 SMALLER_STEP = 0.25  # after iterates ran away, if the step size was not given
-MAX_RESTARTS = 3
+MAX_RESTARTS = 3  # where the objective fell: a smaller step only takes longer to do so
+LEAST_STEP = 1e-15  # a step that is smaller moves nothing of order one
+
+RAN_AWAY = "The iterates ran away"
 
 OnInterrupt: TypeAlias = Literal["return", "raise"]
 
@@ -77,6 +82,7 @@ class Solver:
         self._meter = Meter(
             answer, self._size, limits.queries, FailureHandler(on_failure)
         )
+        self._meter.compare = Repeats(problem).compare
         self._meter.n_constraint_queries += problem.n_calls_made
         if contract is not None:  # those of processes that died before it was saved
             self._meter.lose(contract.n_noted - problem.n_calls_made)
@@ -159,10 +165,10 @@ class Solver:
                 stage = self._next_round(stage, outcome)
             elif (
                 outcome.status == Status.DIVERGED
-                and stage.attempt < MAX_RESTARTS
                 and self._may_change("step_size")
+                and self._may_start_again(stage, outcome)
             ):
-                self._shrink_step()
+                self._shrink_step(stage.attempt)
                 stage = self._first_stage(stage.attempt + 1, stage.position.digest)
             else:
                 if outcome.status in ROUND_OVER:
@@ -393,13 +399,23 @@ class Solver:
         value = getattr(self._method, name, None)
         return value is not None and name not in self._fixed
 
-    def _shrink_step(self) -> None:
+    def _may_start_again(self, stage: Stage, outcome: Outcome) -> bool:
+        """Whether a smaller step may end better; the budget ends it in any case."""
+        if stage.attempt < MAX_RESTARTS:
+            return True
+        return not outcome.fell and self._method.step_size >= LEAST_STEP
+
+    def _shrink_step(self, n_before: int) -> None:
+        """Make the step smaller, and say so in one sentence, however often it is."""
         step_size = self._method.step_size
         smaller = SMALLER_STEP * step_size
-        self._add(
-            f"The iterates ran away with step_size={step_size:g}; the run was started "
-            f"again with {smaller:g}."
-        )
+        said = f"The iterates ran away with step_size={step_size:g}; "
+        said += f"the run was started again with {smaller:g}."
+        if n_before:
+            said = f"The iterates ran away; the run was started again {n_before + 1} "
+            said += f"times with smaller steps, the last time with {smaller:g}."
+        self._notes = [note for note in self._notes if not note.startswith(RAN_AWAY)]
+        self._add(said)
         self._method = replace(self._method, step_size=smaller)
 
     def _raise_penalty(self, violation: float) -> None:
@@ -413,6 +429,9 @@ class Solver:
         if not violation > aim:
             return
         factor = min(violation / aim, MAX_RAISE) if aim > 0 else MAX_RAISE
+        factor = min(factor, self._highest_penalty / self._method.penalty)
+        if not factor > 1.0:
+            return
         penalty = factor * self._method.penalty
         self._add(
             f"The penalty was raised from {self._method.penalty:.3g} to {penalty:.3g}."
@@ -421,6 +440,41 @@ class Solver:
         if self._may_change("step_size"):
             step_size = self._method.step_size / math.sqrt(factor)
             self._method = replace(self._method, step_size=step_size)
+
+    @property
+    def _highest_penalty(self) -> float:
+        """Return the largest penalty that may be of use.
+
+        What violation remains is the sum of the multipliers over twice the penalty, and
+        in problems of order one these are of the size of the objective. Where a
+        violation stays in spite of such a penalty, it has another cause.
+        """
+        objective = self._history.known("sampled_objective")
+        aim = VIOLATION_AIM * self._constraint_tol
+        if not (len(objective) and aim > 0):
+            return HIGHEST_PENALTY
+        low, high = np.sort(objective)[[len(objective) // 10, -len(objective) // 10]]
+        with np.errstate(over="ignore"):  # the range, without what is far off
+            return max(HIGHEST_PENALTY, float(high - low) / aim)
+
+    def _way(self, outcome: Outcome, certificate: Certificate) -> Way:
+        """Return what advice needs to know of how the run went."""
+        start, objective = self._problem.unscaled(self._start), math.nan
+        known = self._history.known("sampled_objective")
+        if len(known):
+            objective = float(known[0])
+        with np.errstate(over="ignore", invalid="ignore"):
+            distance = float(np.linalg.norm(certificate.x - start))
+        return Way(
+            distance=distance,
+            gain=abs(certificate.objective - objective),
+            is_falling=self._history.is_falling,
+            penalty=getattr(self._method, "penalty", None),
+            highest=HIGHEST_PENALTY,
+            responds=self._history.responds_to_penalty,
+            has_own_step="step_size" in self._fixed,
+            fell=outcome.fell,
+        )
 
     def _costs(self) -> Costs:
         meter, ledger = self._meter, self._ledger
@@ -472,6 +526,7 @@ class Solver:
     ) -> Result:
         feasibility, stationarity = certificate.feasibility, certificate.stationarity
         tolerance = self._constraint_tol
+        way = self._way(outcome, certificate)
         return Result(
             x=np.array(certificate.x),
             fun=certificate.objective,
@@ -492,11 +547,11 @@ class Solver:
                         else []
                     ),
                     f"Of the result, {feasibility}.",
-                    *on_signs(self._problem, certificate),
+                    *on_signs(self._problem, certificate, way),
                     *advice(
                         status,
                         certificate,
-                        getattr(self._method, "penalty", None),
+                        way,
                         tolerance,
                         knows_set=self._knows_set,
                     ),

@@ -59,6 +59,9 @@ class Stationarity:
         Constraints whose gradients were looked at.
     gradients : str
         Where the gradients come from.
+    n_opposing : int
+        Examined constraints whose values rise where the objective falls: those that a
+        further descent comes nearer to.
     """
 
     gradient_norm: float
@@ -75,6 +78,7 @@ class Stationarity:
     active_tol: float
     n_examined: int
     gradients: str
+    n_opposing: int = 0
 
     def __str__(self) -> str:
         indices, values = self.multipliers
@@ -200,6 +204,7 @@ def _residuals(
         active_tol=active_tol,
         n_examined=len(examined),
         gradients=source,
+        n_opposing=int(np.count_nonzero(gradients @ objective_gradient < 0.0)),
     )
 
 

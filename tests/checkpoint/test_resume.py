@@ -240,7 +240,10 @@ def test_a_run_with_restarts_and_failures_resumes(cadence: str, tmp_path: Path) 
     ]
 
 
-def test_iterates_that_ran_away_do_so_again(cadence: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("size", "said"), [(1e7, ""), (1e10, r"again [4-9] times")])
+def test_iterates_that_ran_away_do_so_again(
+    cadence: str, tmp_path: Path, size: float, said: str
+) -> None:
     def run(folder: Path | None, stop_at: int) -> Any:
         calls = [0]
 
@@ -248,7 +251,7 @@ def test_iterates_that_ran_away_do_so_again(cadence: str, tmp_path: Path) -> Non
             calls[0] += 1
             if calls[0] == stop_at:
                 raise Killed
-            return float(1e7 * np.sum((x - 2.0) ** 4))
+            return float(size * np.sum((x - 2.0) ** 4))
 
         return dszog.minimize(
             fun,
@@ -262,6 +265,7 @@ def test_iterates_that_ran_away_do_so_again(cadence: str, tmp_path: Path) -> Non
 
     expected = run(None, 10**9)
     assert "The iterates ran away" in expected.message
+    assert re.search(said, expected.message)
     result = None
     while result is None:
         with contextlib.suppress(Killed):

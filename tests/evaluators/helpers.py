@@ -224,6 +224,40 @@ class Ends(Elsewhere):
         return os._exit, (3,)
 
 
+class SlowlyUnpacked(Elsewhere):
+    def __reduce__(self) -> Any:
+        return _unpacked_slowly, (os.getpid(),)
+
+
+def _unpacked_slowly(pid: int) -> Any:
+    if os.getpid() != pid:
+        time.sleep(1.0)
+    return limit
+
+
+loaded: dict[str, bool] = {}  # of this process
+
+
+def load_slowly() -> None:
+    time.sleep(1.0)
+    loaded["model"] = True
+
+
+def limit_of_model(x: FloatArray, j: int) -> float:
+    """Load what it needs at the first call, unless that was done before."""
+    if not loaded:
+        load_slowly()
+    return limit(x, j)
+
+
+def fail_to_load() -> None:
+    raise OSError("no licence left")
+
+
+def load_for_ever() -> None:
+    time.sleep(1e6)
+
+
 def leave(x: FloatArray, j: int) -> float:
     if j == 7:
         os._exit(0)

@@ -17,9 +17,15 @@ import numpy as np
 import pytest
 
 import dszog
-from dszog import Constraints, EvaluationError, InputError, Problem
+from dszog import (
+    Constraints,
+    EvaluationError,
+    InputError,
+    InputTypeError,
+    Problem,
+)
 from dszog._arrays import FloatArray
-from dszog.evaluators import Processes
+from dszog.evaluators import Processes, _supervisor, processes
 from dszog.evaluators import _nursery as wire
 from dszog.evaluators._supervisor import MAX_ATTEMPTS
 from tests.evaluators.helpers import (
@@ -29,13 +35,18 @@ from tests.evaluators.helpers import (
     Elsewhere,
     Ends,
     Misbehaves,
+    SlowlyUnpacked,
     WantsToLeave,
     children,
     crash,
     digest,
+    fail_to_load,
     leave,
     leave_politely,
     limit,
+    limit_of_model,
+    load_for_ever,
+    load_slowly,
     never_come_back,
     objective,
     odd,
@@ -281,6 +292,65 @@ def test_a_timeout_is_a_failure_under_the_policy_and_is_not_tried_again() -> Non
     assert result.failures.kinds.keys() <= {"timeout"}
     assert result.costs.n_retried == 0
     assert result.costs.traffic.n_timeouts > 0
+
+
+def test_a_timeout_does_not_count_what_the_initializer_takes() -> None:
+    call: dict[str, Any] = {"timeout": 0.5, "max_iterations": 2}
+    problem = with_limit(limit_of_model)
+    with pytest.raises(EvaluationError, match=r"took longer than timeout=0\.5 seconds"):
+        solve(problem, Processes(2), **call)
+
+    ready = solve(problem, Processes(2, initializer=load_slowly), **call)
+    assert digest(ready) == digest(solve(with_limit(limit), max_iterations=2))
+    assert ready.costs.traffic.n_timeouts == 0
+
+
+def test_a_timeout_does_not_count_how_long_a_problem_takes_to_unpack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_supervisor, "START", 0.1)
+    problem = with_limit(SlowlyUnpacked())
+    found = solve(problem, Processes(2), timeout=0.3, max_iterations=2)
+    assert found.costs.traffic.n_timeouts == 0
+
+
+def test_functions_of_a_notebook_see_what_its_initializer_has_set() -> None:
+    cloudpickle = pytest.importorskip("cloudpickle")
+    cells: dict[str, Any] = {"limit": limit, "__name__": "__main__"}
+    exec(
+        "def load():\n"
+        "    global shift\n"
+        "    shift = 0.25\n"
+        "def of_cells(x, j):\n"
+        "    return limit(x, j) - shift\n",
+        cells,
+    )
+    assert cloudpickle
+    problem = with_limit(cells["of_cells"])
+    found = solve(problem, Processes(2, initializer=cells["load"]))
+    assert digest(found) == digest(solve(with_limit(lambda x, j: limit(x, j) - 0.25)))
+
+
+def test_an_initializer_that_fails_is_an_error_with_its_traceback() -> None:
+    with pytest.raises(
+        EvaluationError,
+        match=r"initializer failed in a worker[\s\S]*no licence left[\s\S]*Mend it",
+    ):
+        solve(with_limit(limit), Processes(2, initializer=fail_to_load))
+
+
+def test_a_worker_that_is_never_ready_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(processes, "START_PATIENCE", 0.5)
+    with pytest.raises(EvaluationError, match=r"not ready after 0\.5 seconds.*import"):
+        solve(with_limit(limit), Processes(2, initializer=load_for_ever))
+
+
+def test_an_initializer_that_cannot_be_called_is_refused() -> None:
+    wrong: Any = load_slowly.__name__
+    with pytest.raises(InputTypeError, match=r"without arguments, got 'load_slowly'"):
+        Processes(2, initializer=wrong)
 
 
 # ----------------------------------------------------------------------------- budgets

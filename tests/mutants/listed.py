@@ -256,6 +256,69 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
+        "verdict.py",
+        "test_certificate.py",
+        (
+            *never("not way.responds"),
+            "test_a_larger_penalty_is_advised_only_where_it_may_help",
+        ),
+        (
+            *never("penalty >= way.highest"),
+            "test_a_larger_penalty_is_advised_only_where_it_may_help",
+        ),
+        (
+            "left * way.distance > GAIN_LEFT * way.gain",
+            "left > GAIN_LEFT",
+            "test_a_point_that_leaves_room_for_gain_is_not_shown_to_be_optimal",
+        ),
+    ),
+    *_group(
+        "solver.py",
+        "tune/test_tune.py",
+        (
+            "factor = min(factor, self._highest_penalty / self._method.penalty)",
+            "pass",
+            "test_penalties_do_not_grow_from_trial_to_trial_without_end",
+        ),
+        (
+            "return not outcome.fell and self._method.step_size >= LEAST_STEP",
+            "return True",
+            "../test_minimize.py::"
+            "test_an_objective_that_falls_without_end_is_not_tried_with_ever_smaller_steps",
+        ),
+    ),
+    *_group(
+        "remarks.py",
+        "test_scipy_forms.py",
+        (
+            *never("found.n_opposing"),
+            "test_a_right_problem_brings_no_word_about_scipys_sign",
+        ),
+    ),
+    *_group(
+        "repeats.py",
+        "test_repeats.py",
+        (
+            "return np.full(len(indices), self._each_loss)",
+            "return np.full(len(indices), False)",
+            "test_answers_that_differ_are_told_once",
+        ),
+        (
+            "single: BoolArray = self._each[part]",
+            "single: BoolArray = part >= 0",
+            "test_a_table_that_rounds_differently_in_another_shape_is_not_blamed",
+        ),
+    ),
+    *_group(
+        "evaluators/processes.py",
+        "evaluators/test_processes.py",
+        (
+            "self._check_starts()\n",
+            "\n",
+            "test_a_worker_that_is_never_ready_is_an_error",
+        ),
+    ),
+    *_group(
         "certificate.py",
         "test_certificate.py",
         (

@@ -538,3 +538,26 @@ def test_tune_takes_no_checkpoint() -> None:
         dszog.tune(Box().problem, max_queries=ENOUGH, checkpoint="run")
     with pytest.raises(dszog.InputTypeError, match="there is no argument 'max_querys'"):
         dszog.tune(Box().problem, max_querys=ENOUGH)
+
+
+# ------------------------------------------------------------------ a sensible penalty
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3])
+def test_penalties_do_not_grow_from_trial_to_trial_without_end(size: float) -> None:
+    contradicting = Constraints(lambda points, j: (1 - 2 * j) * points[:, :1] + 1.0, 2)
+    result = dszog.minimize(
+        lambda x: size * float(x @ x),
+        np.ones(1),
+        contradicting,
+        max_queries=20_000,
+        seed=0,
+        tune=True,
+    )
+
+    assert not result.success
+    # Order one: what an untuned run may reach. Else the objective's size over a tenth
+    # of the tolerance, and it is not larger here than 10 times its size at the start.
+    assert result.method.penalty <= max(3e5, 10 * size / 1e-3)
+    assert "set the penalty" not in result.message
+    assert "contradict each other" in result.message

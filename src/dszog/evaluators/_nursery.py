@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dszog.evaluators._parcel import preload, unpack_problem
+from dszog.evaluators._parcel import preload, unpack_parcel
 from dszog.evaluators._work import work
 
 TICK = 0.2  # seconds between two looks for workers that are stopped
@@ -36,6 +36,7 @@ NUMBER = struct.Struct("<q")
 MARK = b"\xd5ZOG"  # how a message begins
 FRAME = struct.Struct("<4sIcqQ")  # mark, CRC of the rest, kind, attempt, length
 READY, FAILED, ANSWER, WORK = b"R", b"E", b"A", b"W"
+NOT_INITIALIZED = b"I"
 
 
 class GarbledError(Exception):
@@ -174,17 +175,21 @@ def _end_with(nursery: int) -> None:
 
 
 def _serve(channel: socket.socket, parcel: bytes) -> None:
-    """Unpack the problem, then evaluate one piece after the other.
+    """Get ready, then evaluate one piece after the other.
 
     Processes that the user's functions start do not get the socket: they may live
     longer than the worker, and have nothing to say to the run.
     """
     channel.set_inheritable(False)
     os.register_at_fork(after_in_child=channel.close)
+    failed = FAILED
     try:
-        problem = unpack_problem(parcel)
+        problem, initializer = unpack_parcel(parcel)
+        if initializer is not None:
+            failed = NOT_INITIALIZED
+            initializer()
     except BaseException:  # noqa: BLE001  (the run is told)
-        send_frame(channel, FAILED, 0, traceback.format_exc().encode())
+        send_frame(channel, failed, 0, traceback.format_exc().encode())
         return
     send_frame(channel, READY, 0, b"")
     while (head := receive(channel, FRAME.size)) is not None:

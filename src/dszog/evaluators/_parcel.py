@@ -7,10 +7,13 @@ workers that the user asked for. What comes back is plain numbers and text.
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from dszog.errors import InputError
 from dszog.problem import Problem
+
+Initializer: TypeAlias = Callable[[], Any]
 
 _CURE = (
     'pip install "dszog[processes]", which can send any function; or define the '
@@ -18,8 +21,10 @@ _CURE = (
 )
 
 
-def pack_problem(problem: Problem) -> bytes:
-    """Return the problem as bytes.
+def pack_problem(problem: Problem, initializer: Initializer | None = None) -> bytes:
+    """Return the problem as bytes, with what a worker is to do before it begins.
+
+    Both at once, so that functions of one notebook see the same variables there.
 
     Raises
     ------
@@ -29,7 +34,9 @@ def pack_problem(problem: Problem) -> bytes:
     """
     sender = _sender()
     try:
-        parcel: bytes = sender.dumps(problem, protocol=pickle.HIGHEST_PROTOCOL)
+        parcel: bytes = sender.dumps(
+            (problem, initializer), protocol=pickle.HIGHEST_PROTOCOL
+        )
     except Exception as error:
         cure = _CURE if sender is pickle else "use evaluator='threads'."
         raise InputError(
@@ -53,10 +60,17 @@ def _sender() -> Any:
     return cloudpickle
 
 
+def unpack_parcel(parcel: bytes) -> tuple[Problem, Initializer | None]:
+    """Return the problem and what to do before it is used, in a worker."""
+    problem: Problem
+    initializer: Initializer | None
+    problem, initializer = pickle.loads(parcel)
+    return problem, initializer
+
+
 def unpack_problem(parcel: bytes) -> Problem:
-    """Return the problem, in a worker."""
-    problem: Problem = pickle.loads(parcel)
-    return problem
+    """Return the problem, in a worker that has nothing to do before."""
+    return unpack_parcel(parcel)[0]
 
 
 def preload() -> None:

@@ -111,14 +111,21 @@ class Supervised:
     pool : Pool
     timeout : float, optional
         Seconds after which a piece is given up.
+    start : float
+        Seconds more that a worker may take to begin, before it says that it has.
     """
 
     def __init__(
-        self, problem: Problem, pool: Pool, timeout: float | None = None
+        self,
+        problem: Problem,
+        pool: Pool,
+        timeout: float | None = None,
+        start: float = START,
     ) -> None:
         self._problem = problem
         self._pool = pool
         self._timeout = timeout
+        self._start = start
         self._traffic = Traffic()
         self._seconds: float | None = None  # that a piece takes, about
         self._unevenness = 0.0  # by how much messages differ in that, about
@@ -259,7 +266,11 @@ class _Batch:
         if event.attempt not in self._began:
             return
         timeout = self._owner._timeout
-        if timeout is not None and self._seconds(event.attempt) >= timeout:
+        if (
+            timeout is not None
+            and event.started
+            and self._seconds(event.attempt) >= timeout
+        ):
             self._time_out(event.attempt, timeout)  # its worker ended itself
             return
         del self._began[event.attempt]
@@ -310,7 +321,7 @@ class _Batch:
         if timeout is None:
             return
         for attempt in list(self._began):
-            allowed = timeout if attempt in self._running else timeout + START
+            allowed = timeout + (0 if attempt in self._running else self._owner._start)
             if self._seconds(attempt) >= allowed:
                 self._pool.stop(attempt)
                 self._time_out(attempt, timeout)

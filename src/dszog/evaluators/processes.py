@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import selectors
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dszog._validation import check_count
-from dszog.errors import DszogError, EvaluationError, InputError
+from dszog._validation import check_count, shown
+from dszog.errors import DszogError, EvaluationError, InputError, InputTypeError
 from dszog.evaluators import _nursery as wire
 from dszog.evaluators._chunks import Part
-from dszog.evaluators._parcel import pack_problem
+from dszog.evaluators._parcel import Initializer, pack_problem
 from dszog.evaluators._supervisor import Begun, Done, Lost, Supervised, Traffic
 from dszog.evaluators._wire import pack_parts
 from dszog.evaluators._work import received
@@ -34,6 +36,7 @@ THREAD_SETTINGS = (  # numbers of threads that numerical libraries start
 )
 MAX_BAD_STARTS = 5  # workers in a row that end before they have the problem
 NURSERY_PATIENCE = 60.0  # seconds for the library to be imported and a worker forked
+START_PATIENCE = 600.0  # seconds for a worker to be ready
 START = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
     "from dszog.evaluators._nursery import main; main(int(sys.argv[1]))"
@@ -54,6 +57,9 @@ class Processes:
     threads : int
         Threads that numerical libraries may use in a worker. The bits of large matrix
         products depend on it, in a worker as anywhere.
+    initializer : callable, optional
+        Called without arguments once in each worker, before its first question, for
+        what takes long to load or to open. A ``timeout`` begins to count after it.
 
     Examples
     --------
@@ -73,11 +79,24 @@ class Processes:
 
     can_stop = True
 
-    def __init__(self, n_workers: int | None = None, *, threads: int = 1) -> None:
+    def __init__(
+        self,
+        n_workers: int | None = None,
+        *,
+        threads: int = 1,
+        initializer: Initializer | None = None,
+    ) -> None:
         if n_workers is None:
             n_workers = n_processors()
         self.n_workers = check_count("Processes", "n_workers", n_workers)
         self.threads = check_count("Processes", "threads", threads)
+        if initializer is not None and not callable(initializer):
+            raise InputTypeError(
+                f"Processes: `initializer` must be a function without arguments, got "
+                f"{shown(initializer)}. Give the function itself, or functools.partial "
+                "of one that takes arguments."
+            )
+        self.initializer = initializer
 
     def __repr__(self) -> str:
         return f"Processes({self.n_workers})"
@@ -90,10 +109,9 @@ class Processes:
                 f"{sys.platform}. Pass a concurrent.futures.ProcessPoolExecutor, or "
                 "use 'threads', 'dask' or 'ray'."
             )
-        pool = ProcessPool(
-            pack_problem(problem), self.n_workers, self.threads, timeout is None
-        )
-        return Supervised(problem, pool, timeout)
+        parcel = pack_problem(problem, self.initializer)
+        pool = ProcessPool(parcel, self.n_workers, self.threads, timeout is None)
+        return Supervised(problem, pool, timeout, start=math.inf)
 
     def close(self) -> None:
         """Do nothing: the workers end with the run they work for."""
@@ -111,6 +129,7 @@ class _Worker:
     channel: socket.socket
     pid: int
     is_ready: bool = False
+    since: float = field(default_factory=time.monotonic)
     attempts: deque[int] = field(default_factory=deque)  # it is at the first
     received: bytearray = field(default_factory=bytearray)
     outgoing: bytearray = field(default_factory=bytearray)  # not taken yet
@@ -285,6 +304,7 @@ class ProcessPool:
                     self._flush(key.data)
                 if happens & selectors.EVENT_READ:
                     self._listen(key.data)
+        self._check_starts()
         events = list(self._events)
         self._events.clear()
         return events
@@ -317,6 +337,17 @@ class ProcessPool:
             if worker in self._workers:
                 self._lose(worker, "ended")
 
+    def _check_starts(self) -> None:
+        """Raise if a worker is not ready for so long that it will never be."""
+        now = time.monotonic()
+        for worker in self._workers:
+            if not worker.is_ready and now - worker.since > START_PATIENCE:
+                raise EvaluationError(
+                    f"A worker was not ready after {START_PATIENCE:g} seconds. It "
+                    "imports your modules, unpacks the problem and calls the "
+                    "initializer: see which of these does not come back."
+                )
+
     def _heed(self, worker: _Worker, kind: bytes, attempt: int, body: bytes) -> None:
         if kind == wire.READY:
             worker.is_ready = True
@@ -328,6 +359,12 @@ class ProcessPool:
                 f"{body.decode(errors='replace')}"
                 "Make the modules it needs importable there, or use "
                 "evaluator='threads'."
+            )
+        elif kind == wire.NOT_INITIALIZED:
+            raise EvaluationError(
+                f"The initializer failed in a worker:\n{body.decode(errors='replace')}"
+                "Mend it, or leave it out: each worker calls it once, without "
+                "arguments, before its first question."
             )
         elif kind == wire.ANSWER and attempt in worker.attempts:
             worker.attempts.remove(attempt)
