@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray, frozen_floats
+from dszog._arrays import FloatArray, IntArray, handed_out
 from dszog.certificate import (
     BLOCK,
     Certificate,
@@ -100,7 +100,7 @@ class Checker:
         if not objective < better_than and not any_will_do:
             return None
         certificate = Certificate(
-            x=frozen_floats(self._problem.unscaled(x)),
+            x=handed_out(self._problem.unscaled(x)),
             objective=objective,
             objective_error=error,
             n_losses_checked=plan.n_losses,
@@ -123,7 +123,7 @@ class Checker:
     def blank(self, x: FloatArray) -> Certificate:
         """Return what can be said of a point that was not looked at."""
         return Certificate(
-            x=frozen_floats(self._problem.unscaled(x)),
+            x=handed_out(self._problem.unscaled(x)),
             objective=math.nan,
             objective_error=math.nan,
             n_losses_checked=0,
@@ -170,7 +170,7 @@ class Checker:
     def _feasibility(self, x: FloatArray, plan: CheckPlan) -> Feasibility:
         constraints = self._problem.constraints
         if constraints is not None:
-            summary = constraints.summary(self._problem.unscaled(x))
+            summary = constraints.summary(handed_out(self._problem.unscaled(x)))
             if summary is not None:
                 return known_feasibility(summary)
         return check_constraints(x, self._size, plan, self._seed, self._ask)
@@ -240,4 +240,6 @@ def plan_check(problem: Problem, allowance: int) -> CheckPlan:
 def _knows_all(problem: Problem) -> bool:
     """Whether the structure of the constraints tells all about a point."""
     constraints = problem.constraints
-    return constraints is None or constraints.summary(problem.x0) is not None
+    return (
+        constraints is None or constraints.summary(handed_out(problem.x0)) is not None
+    )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dszog._arrays import FloatArray, all_finite, freeze
+from dszog._arrays import FloatArray, all_finite, freeze, handed_out
 from dszog.errors import (
     EmptySetError,
     EvaluationError,
@@ -184,10 +184,8 @@ def advance(
             elapsed = meter.elapsed
             if history and info.is_step and history.wants(meter.n_iterations):
                 history.record(_row(method, info, meter, elapsed))
-            if callbacks:
-                progress = _progress(method, moved, info, meter, elapsed)
-                for callback in callbacks:
-                    callback(progress)
+            for callback in callbacks:
+                callback(_progress(method, moved, info, meter, elapsed))
             if meter.failures.is_enough:
                 return Outcome.of(position, Status.TOO_MANY_FAILURES)
             if between is not None:
@@ -297,7 +295,7 @@ def _progress(
         iteration=meter.n_iterations,
         n_queries=meter.n_queries,
         elapsed=elapsed,
-        x=state.x,
+        x=handed_out(state.x),
         sampled_objective=info.sampled_objective,
         sampled_violation=info.sampled_violation,
         sampled_share=info.sampled_share,
