@@ -18,21 +18,27 @@ from dszog._arrays import FloatArray, IntArray
 from dszog.certificate import (
     BLOCK,
     N_WORST,
+    CallCounts,
     Certificate,
     CheckPlan,
     Feasibility,
     check_constraints,
     check_objective,
     check_together,
+    confirm_constraints,
     known_feasibility,
+    mean_and_error,
     unchecked,
     violated_share_bound,
 )
-from dszog.checker import Checker, certificate_merit, plan_check
+from dszog.checker import Checker, certificate_merit, plan_check, suspects_of
 from dszog.constraints import Summary
 from dszog.evaluators import Serial
-from dszog.meter import Meter
+from dszog.final_check import FinalCheck
+from dszog.meter import Limits, Meter
+from dszog.methods import State
 from dszog.query import NO_INDICES, Calls, cost
+from dszog.run import Outcome
 from dszog.stationarity import Stationarity
 from dszog.verdict import Way, advice, is_success
 
@@ -85,18 +91,18 @@ def size(n: int = 1, m: int = 0, calls: Calls | None = None) -> ProblemSize:
 def plan(n: int = 1, m: int = 0, suspects: Sequence[int] = ()) -> CheckPlan:
     return CheckPlan(
         n_losses=n,
-        n_constraints=m,
+        n_calls=m,
         suspects=np.array(suspects, dtype=np.int64),
         n_queries=n + m + len(suspects),
     )
 
 
 def numbers(feasibility: Feasibility) -> dict[str, Any]:
-    """Return every field but the list of the worst, which is an array."""
+    """Return every field but the list of the worst, which are arrays, and calls."""
     return {
         item.name: getattr(feasibility, item.name)
         for item in fields(feasibility)
-        if item.name != "worst_indices"
+        if item.name not in ("worst_indices", "worst_values", "calls")
     }
 
 
@@ -320,7 +326,7 @@ def test_a_plan_fits_its_allowance_and_a_check_never_costs_more_than_its_plan(
     assert spent.total <= intended.n_queries <= allowance
     # It is made use of: all is looked at, or most of the allowance is spent.
     assert intended.n_queries == min(allowance, n + m)
-    assert found.is_exact == (intended.n_constraints == m)
+    assert found.is_exact == (intended.n_calls == m)
 
 
 @pytest.mark.parametrize("allowance", [4, 10, 47, 48, 49, 100])
@@ -332,7 +338,7 @@ def test_a_plan_counts_the_calls_of_a_simulator_and_not_its_limits(
     problem = Problem(simulator, None, 2)
     intended = plan_check(problem, allowance)
     assert intended.n_queries <= allowance
-    looks_at_all = intended.n_losses == n and intended.n_constraints == n * width
+    looks_at_all = intended.n_losses == n and intended.n_calls == n
     assert looks_at_all == (allowance >= n)
 
 
@@ -360,9 +366,9 @@ def test_structure_is_evidence_from_all_constraints() -> None:
 # -------------------------------------------- losses and constraints from the same call
 
 
-FULL = CheckPlan(  # of which only the size of a block is read
-    n_losses=1, n_constraints=1, suspects=NO_INDICES, n_queries=2
-)
+def full(both: ProblemSize) -> CheckPlan:
+    """Return a plan to look at everything."""
+    return plan(n=both.n_losses, m=both.n_constraint_calls)
 
 
 def shared_calls(n: int, width: int, n_more: int = 0) -> ProblemSize:
@@ -384,7 +390,7 @@ def test_a_check_of_both_together_makes_each_call_once(
 ) -> None:
     both = shared_calls(n, width, n_more)
     answers = Answers(np.sqrt, lambda j: np.sin(j))
-    objective, found = check_together(X, both, FULL, answers)
+    losses, found = check_together(X, both, full(both), 0, answers)
 
     np.testing.assert_array_equal(answers.losses, np.arange(n))
     np.testing.assert_array_equal(answers.constraints, np.arange(n * width + n_more))
@@ -393,7 +399,7 @@ def test_a_check_of_both_together_makes_each_call_once(
     m = both.n_constraints
     apart = Answers(np.sqrt, lambda j: np.sin(j))
     expected = check_objective(X, size(n=n), plan(n=n), 0, apart)
-    assert (objective, 0.0) == expected
+    assert mean_and_error(losses, n) == expected
     alone = check_constraints(X, size(m=m), plan(m=m), 0, apart)
     assert found.sum_squares == pytest.approx(alone.sum_squares, rel=1e-12)
     assert numbers(replace(found, sum_squares=0.0)) == numbers(
@@ -409,8 +415,8 @@ def test_in_a_check_of_both_together_the_unknown_stays_unknown() -> None:
         losses=lambda i: np.where(i == 2, np.nan, 1.0),
         constraints=lambda j: np.where(j // 500 == 2, np.nan, -1.0),
     )
-    objective, found = check_together(X, both, FULL, lost)
-    assert math.isnan(objective)
+    losses, found = check_together(X, both, full(both), 0, lost)
+    assert np.isnan(losses).tolist() == [i == 2 for i in range(6)]
     assert (found.n_unknown, found.n_violated, found.n_checked) == (500, 0, 3000)
     assert found.share_bound == pytest.approx(1 / 6)
     assert math.isnan(found.maxcv)
@@ -493,6 +499,265 @@ def test_the_bound_covers_a_planted_share_in_95_of_100_checks(
     assert np.median(bounds) < share + 3.0 * math.sqrt(share / n_drawn) + 4.0 / n_drawn
 
 
+# ----------------------------------------------------- a point that is chosen by a draw
+
+
+def hidden(x: FloatArray, j: IntArray, share: float) -> FloatArray:
+    """Violate other constraints at every point: a share of them, scattered by `x`."""
+    scattered = (j + round(1e6 * float(x[0]))) * 7919 % M
+    return np.where(scattered < round(share * M), 1.0, -1.0)
+
+
+@pytest.mark.parametrize("share", [0.0135, 0.0225, 0.05])
+def test_the_bound_holds_for_the_best_of_three_points_on_one_draw(share: float) -> None:
+    # Each point has violations of its own and the one with the luckiest draw is chosen.
+    # A bound that holds in 95 of 100 falls short of the limit once in 44 tests at the
+    # most; here the draws are fixed by their seeds.
+    n_repeats = 2000
+    problem = Problem(
+        lambda x: 0.0,
+        Constraints(lambda points, j: [hidden(x, j, share) for x in points], M),
+        1,
+    )
+    n_held = 0
+    for seed in range(n_repeats):
+        meter = Meter(Serial(problem), problem.size, 6000)
+        check = FinalCheck(problem, meter, Limits(queries=6000), seed, 1e-2)
+        last, average, start = np.random.default_rng(seed).uniform(0, 1, (3, 1))
+        outcome = Outcome(
+            state=State(iteration=9, seed=seed, size=problem.size, x=last),
+            status=Status.MAX_QUERIES,
+            average=average,
+            last_good=None,
+            weighted_violation=0.0,
+            worst_seen=(NO_INDICES, np.empty(0)),
+        )
+        status, found = check.best(outcome, Weightless(), start, 0.0)
+        assert status == Status.MAX_QUERIES
+        assert found.feasibility.kind == "sampled"
+        assert meter.n_queries <= check.reserved(6000)
+        n_held += found.feasibility.share_bound >= share
+    least = 0.95 - 2.0 * math.sqrt(0.95 * 0.05 / n_repeats)
+    assert n_held / n_repeats >= least
+
+
+class Weightless:
+    """As much of a method as the check of its result needs."""
+
+    def weights(self, state: State) -> tuple[IntArray, FloatArray]:
+        return NO_INDICES, np.empty(0)
+
+
+def chosen(m: int, n_drawn: int, n_fresh: int, suspects: Sequence[int] = ()) -> Any:
+    return replace(plan(m=n_drawn, suspects=suspects), n_fresh=n_fresh)
+
+
+def test_a_fresh_look_bounds_by_its_own_draw_and_forgets_no_violation() -> None:
+    values = np.sin(np.arange(1000.0))
+    answers = Answers(constraints=lambda j: values[j])
+    intended = chosen(1000, 50, 200, suspects=[5, 7, 11])
+    first = check_constraints(X, size(m=1000), intended, 3, answers)
+    seen = answers.constraints
+    answers.queries.clear()
+    found = confirm_constraints(X, size(m=1000), intended, 3, answers, first)
+    drawn = answers.constraints
+    assert len(np.unique(drawn)) == len(drawn) == 200
+    both = np.union1d(seen, drawn)
+    assert len(both) < len(seen) + 200  # or the test would not see what is there twice
+    n_violated = int((values[drawn] > 0).sum())
+    assert numbers(found) == {
+        "kind": "sampled",
+        "n_constraints": 1000,
+        "n_checked": 200,
+        "n_violated": n_violated,
+        "n_suspects": len(both) - 200,
+        "n_unknown": 0,
+        "worst_value": values[both].max(),
+        "worst_index": both[values[both].argmax()],
+        "sum_squares": pytest.approx(np.square(np.maximum(values[both], 0)).sum()),
+        "share_bound": violated_share_bound(n_violated, 200),
+    }
+    worst = both[np.argsort(-values[both])][:N_WORST]
+    np.testing.assert_array_equal(found.worst_indices, worst)
+    np.testing.assert_array_equal(found.worst_values, values[worst])
+
+
+def test_a_fresh_look_that_can_be_at_all_is_at_all() -> None:
+    answers = Answers(constraints=lambda j: -1.0 - j)
+    intended = chosen(100, 50, 100)
+    first = check_constraints(X, size(m=100), intended, 0, answers)
+    found = confirm_constraints(X, size(m=100), intended, 0, answers, first)
+    assert (found.kind, found.n_checked, found.share_bound) == ("all", 100, 0.0)
+    assert found.is_exact
+
+
+@given(
+    n=st.sampled_from([1, 5, 100, 10**6]),
+    m=st.sampled_from([1, 300, 2500, 10**6]),
+    width=st.sampled_from([0, 1, 7]),
+    is_simulator=st.booleans(),
+    max_queries=st.integers(50, 30_000),
+)
+def test_all_looks_of_a_final_check_together_keep_to_what_is_set_aside(
+    n: int, m: int, width: int, is_simulator: bool, max_queries: int
+) -> None:
+    losses: Any = Losses(lambda points, i: np.zeros((len(points), len(i))), n)
+    constraints: Any = Constraints(lambda P, j: np.full((len(P), len(j)), -1.0), m)
+    if width:
+        constraints = Constraints.blocks(lambda x, b: np.zeros(width), m, width)
+    if width and is_simulator:
+        losses = dszog.Simulator(lambda x, i: (0.0, np.zeros(width)), m, width)
+        constraints = [constraints] if n == 5 else None
+    problem = Problem(losses, constraints, 2)
+    allowance = max(max_queries // 30, 3)
+    meter = Meter(Silent(), problem.size)
+    checker = Checker(problem, meter, 0, allowance, n_points=3)
+    suspects = np.arange(0, problem.size.n_constraints, 1 + m // 50)
+    certificates = [checker.check(X, suspects) for _ in range(3)]
+    certificate = certificates[-1]
+    assert certificate is not None
+    checker.confirm(certificate, X, suspects)
+    assert meter.n_queries <= 3 * checker.plan.n_queries <= 3 * allowance
+    if certificate.feasibility.kind == "sampled" and allowance > 7:
+        assert meter.n_queries >= 1.9 * allowance  # suspects may be drawn anyway
+
+
+class Silent:
+    """An evaluator that calls nobody; all is 0."""
+
+    def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
+        return tuple(
+            Reply(
+                losses=np.zeros((1, len(query.losses))),
+                constraints=np.zeros((1, len(query.constraints))),
+            )
+            for query in queries
+        )
+
+
+# --------------------------------------------------- calls that give many constraints
+
+
+def test_a_sampled_check_uses_all_values_of_its_calls_and_bounds_their_share() -> None:
+    calls, width = Calls.of_width(20, 20_000), 20
+    blocks = size(m=20_000, calls=calls)
+    # Every tenth call has one violated constraint, its last.
+    answers = Answers(constraints=lambda j: np.where(j % 200 == 199, 0.5, -1.0))
+    found = check_constraints(X, blocks, plan(m=300, suspects=[9, 19]), 0, answers)
+    counts = found.calls
+    assert counts is not None
+    spent = cost(answers.queries, blocks).total
+    assert spent == counts.n_drawn + counts.n_suspects
+    made = np.unique(calls.of(answers.constraints))
+    np.testing.assert_array_equal(np.sort(answers.constraints), calls.served_by(made))
+    assert counts.n_calls == 1000
+    assert (counts.n_drawn, found.n_checked) == (300, 300 * width)
+    assert 10 < counts.n_violated == found.n_violated < 60
+    assert found.n_suspects == width * counts.n_suspects
+    assert found.share_bound == violated_share_bound(counts.n_violated, 300)
+    assert (found.worst_value, found.worst_index % 200) == (0.5, 199)
+
+
+def test_a_call_with_a_value_that_is_not_known_counts_as_violated() -> None:
+    blocks = size(m=5000, calls=Calls.of_width(5, 5000))
+    answers = Answers(constraints=lambda j: np.where(j % 5 == 3, np.nan, -1.0))
+    found = check_constraints(X, blocks, plan(m=50), 0, answers)
+    assert found.calls is not None
+    assert (found.calls.n_violated, found.n_unknown, found.n_violated) == (50, 50, 0)
+    assert found.share_bound == 1.0
+
+
+def test_a_check_by_calls_reads_as_what_it_is() -> None:
+    counts = CallCounts(n_calls=31_200, n_drawn=2000, n_violated=3, n_suspects=100)
+    drawn = replace(
+        SAMPLED,
+        n_constraints=31_200 * 647,
+        n_checked=2000 * 647,
+        n_suspects=100 * 647,
+        calls=counts,
+    )
+    assert str(drawn) == (
+        "2,000 of 31,200 calls drawn and 100 others made, all their 1,358,700 of "
+        "20,186,400 constraints checked: 3 calls of the draw with one above 0, so at "
+        "most 0.25 % of all calls with 95 % confidence; among those checked, the worst "
+        "by 0.123"
+    )
+
+
+def test_a_sampled_check_of_a_simulator_makes_each_call_once_for_both() -> None:
+    called: list[int] = []
+
+    def run(x: FloatArray, i: int) -> tuple[float, FloatArray]:
+        called.append(i)
+        return float(i), np.array([-1.0, i - 900.0])
+
+    problem = Problem(dszog.Simulator(run, n=1000, width=2), None, 2)
+    meter = Meter(Serial(problem), problem.size)
+    certificate = Checker(problem, meter, 0, 400).check(X, np.array([1999, 1]))
+    assert certificate is not None
+    assert len(called) == len(set(called)) == meter.n_queries
+    counts = certificate.feasibility.calls
+    assert counts is not None
+    assert counts.n_drawn == certificate.n_losses_checked == 300
+    assert counts.n_suspects <= 2
+    assert {0, 999} <= set(called)
+    assert certificate.feasibility.worst_value == 99.0
+    assert abs(certificate.objective - 499.5) < 5 * certificate.objective_error
+
+
+@pytest.mark.parametrize("n_more", [0, 10, 40, 50])
+@pytest.mark.parametrize("allowance", [2, 5, 20, 60])
+def test_of_a_simulator_beside_other_constraints_the_objective_is_known(
+    n_more: int, allowance: int
+) -> None:
+    simulator = dszog.Simulator(lambda x, i: (1.0, [-1.0]), n=40, width=1)
+    others = Constraints.from_function(lambda x, j: -1.0, n_more) if n_more else None
+    problem = Problem(simulator, others, 2)
+    meter = Meter(Serial(problem), problem.size)
+    certificate = Checker(problem, meter, 0, allowance).check(X)
+    assert certificate is not None
+    assert certificate.objective == 1.0
+    assert meter.n_queries <= allowance
+
+
+def test_suspects_are_taken_by_turns_from_the_heaviest_and_the_worst_seen() -> None:
+    weights = np.array([4, 7, 9]), np.array([0.1, 0.6, 0.3])
+    seen = np.array([5, 9, 1, 2]), np.array([0.2, 0.9, 0.4, 0.1])
+    assert suspects_of(weights, seen).tolist() == [9, 7, 1, 5, 4, 2]
+    nobody = NO_INDICES, np.empty(0)
+    assert suspects_of(nobody, seen).tolist() == [9, 1, 5, 2]
+    assert suspects_of(weights, nobody).tolist() == [7, 9, 4]
+    assert suspects_of(nobody, nobody).tolist() == []
+
+
+@pytest.mark.parametrize("kind", ["blocks", "simulator"])
+def test_of_successes_with_five_bad_blocks_fewer_are_false(kind: str) -> None:
+    # The five blocks are violated at every point the run can reach, in one value of 20.
+    # A check of one value of each call would find one of them in about 3 of 100 runs.
+    # Here some 600 calls of 3,000 are drawn: one of the five is among them in 67 of 100
+    # runs, as 1 - 0.8**5 says. That 12 runs all miss them has a chance of 2e-6.
+    n_blocks, width, missed = 3000, 20, 0
+
+    def limits(x: FloatArray, b: int) -> FloatArray:
+        values = np.full(width, -1.0)
+        values[7] = 0.05 if b in bad else x[0] - 5.0
+        return values
+
+    for seed in range(12):
+        bad = set(np.random.default_rng(seed).choice(n_blocks, 5, replace=False))
+        problem = Problem(
+            lambda x: float(x @ x), Constraints.blocks(limits, n_blocks, width), 2
+        )
+        if kind == "simulator":
+            simulator = dszog.Simulator(
+                lambda x, i: (float(x @ x), limits(x, i)), n_blocks, width
+            )
+            problem = Problem(simulator, None, 2)
+        result = dszog.minimize(problem, max_queries=8000, seed=seed)
+        missed += result.success
+    assert missed < 12
+
+
 # --------------------------------------------------------------------- what a run shows
 
 
@@ -567,7 +832,7 @@ SAMPLED = Feasibility(
 
 def test_a_sampled_check_reads_as_what_it_is() -> None:
     assert str(SAMPLED) == (
-        "5,000 of 1,000,000,000,000 constraints drawn and 12 suspects checked: 3 of "
+        "5,000 of 1,000,000,000,000 constraints drawn and 12 others checked: 3 of "
         "the draw above 0, so at most 0.25 % of all with 95 % confidence; among those "
         "checked, the worst by 0.123"
     )

@@ -42,6 +42,17 @@ def freeze(array: Array) -> Array:
     return array
 
 
+def handed_out(array: Array) -> Array:
+    """Return a read-only copy of an array, for code that is not ours.
+
+    To be read-only stops NumPy, not compiled code that is given the address: what that
+    writes must reach nothing that a run goes on with.
+    """
+    copied: Array = array.copy()
+    copied.setflags(False)  # type: ignore[call-arg]
+    return copied
+
+
 def _frozen(values: Any, kind: np.dtype[Any]) -> NDArray[Any]:
     return freeze(np.asarray(values, dtype=kind, order="C").view())
 

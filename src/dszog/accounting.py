@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from dszog._arrays import FloatArray, IntArray
+from dszog._arrays import FloatArray, IntArray, handed_out
 from dszog.errors import OutOfTimeError
 from dszog.evaluators import Traffic
 from dszog.methods import FeasibleMethod
@@ -177,23 +177,23 @@ class CountedDomain:
         """Project, and count."""
         self._ledger.n_projections += 1
         return self._ledger.run(
-            lambda: self._domain.project(point, hint), self._domain.n_rows
+            lambda: self._domain.project(handed_out(point), hint), self._domain.n_rows
         )
 
     def lmo(self, gradient: FloatArray, hint: IntArray = NO_INDICES) -> Solution:
         """Minimise a linear function, and count."""
         self._ledger.n_oracle_calls += 1
         return self._ledger.run(
-            lambda: self._domain.lmo(gradient, hint), self._domain.n_rows
+            lambda: self._domain.lmo(handed_out(gradient), hint), self._domain.n_rows
         )
 
     def violation(self, x: FloatArray) -> float:
         """Return by how much `x` violates the worst constraint."""
-        return self._domain.violation(x)
+        return self._domain.violation(handed_out(x))
 
     def contains(self, x: FloatArray, tol: float = FEASIBLE) -> bool:
         """Whether `x` lies in the set."""
-        return self._domain.contains(x, tol)
+        return self._domain.contains(handed_out(x), tol)
 
     def diameter(self) -> float:
         """Return an upper bound on the distance of two points."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dszog._arrays import FloatArray
+from dszog._arrays import FloatArray, handed_out
 from dszog._validation import shown
 from dszog.errors import EvaluationError
 
@@ -81,7 +81,7 @@ def call_vector(
 def _vector(
     function: Callable[..., Any], x: FloatArray, index: tuple[int, ...], width: int
 ) -> FloatArray:
-    current = SESSION.get()
+    current, x = SESSION.get(), handed_out(x)
     if current is None:
         return as_vector(function(x, *index), width, index)
     try:

@@ -7,8 +7,8 @@ evaluator can answer it and its cost is known before.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -17,13 +17,14 @@ from scipy.special import betaincinv
 from dszog._arrays import FloatArray, IntArray
 from dszog._random import CHECK, distinct_indices, stream
 from dszog.query import NO_INDICES, ProblemSize, Query, Reply
-from dszog.sampling import constraint_block
 from dszog.stationarity import Stationarity
 
 Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
 
-BLOCK = 2**10  # values asked for at a time
+BLOCK = 2**10  # calls asked for at a time
+MANY_VALUES = 2**16  # about as many values at a time, where a call gives many
 CONFIDENCE = 0.95
+SELECTION, CONFIRMATION = 1, 2  # the draws: for all candidates, and for the chosen one
 N_WORST = 100  # constraints of largest value that are kept by name
 
 
@@ -31,25 +32,44 @@ N_WORST = 100  # constraints of largest value that are kept by name
 class CheckPlan:
     """How closely a point is looked at.
 
+    Constraints are looked at in calls of the user's function: one for each constraint,
+    or one for all that a block or a scenario returns.
+
     Parameters
     ----------
     n_losses : int
         Losses evaluated; all of them, or a uniform draw.
-    n_constraints : int
-        Constraints evaluated; all of them, or a uniform draw.
+    n_calls : int
+        Calls made for constraints; all of them, or a uniform draw.
     suspects : ndarray of int64
-        Constraints looked at beside a uniform draw: those found violated before.
+        Calls made beside a uniform draw: those with constraints found violated before.
     n_queries : int
         What the check costs at most.
+    n_fresh : int
+        Calls drawn afresh for the point that is chosen among several.
+    confidence : float
+        Of the bound on the share that is violated.
     block : int
-        Values asked for at a time.
+        Calls asked for at a time.
     """
 
     n_losses: int
-    n_constraints: int
+    n_calls: int
     suspects: IntArray
     n_queries: int
+    n_fresh: int = 0
+    confidence: float = CONFIDENCE
     block: int = BLOCK
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallCounts:
+    """How many calls a sampled check made, where one call gives many constraints."""
+
+    n_calls: int  # that a look at all constraints would take
+    n_drawn: int
+    n_violated: int  # of these: with a value above 0, or one that is not known
+    n_suspects: int  # made in addition
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -60,7 +80,9 @@ class Feasibility:
     all of these hold. ``share_bound`` is an upper bound on the share of all constraints
     that are violated: the share itself where all were checked, otherwise a one-sided
     95 % bound from the uniform draw, in which a value that is not known counts as a
-    violation.
+    violation. Where one call of a function gives many constraints, calls are drawn and
+    all their values looked at; the bound is then on the share of calls with a violation
+    (``calls`` has their numbers).
     """
 
     kind: Literal["structure", "all", "sampled", "none", "unchecked"]
@@ -74,6 +96,8 @@ class Feasibility:
     sum_squares: float  # of max(f_j, 0) over the checked ones
     share_bound: float
     worst_indices: IntArray = field(repr=False, default_factory=lambda: NO_INDICES)
+    worst_values: FloatArray = field(repr=False, default_factory=lambda: np.empty(0))
+    calls: CallCounts | None = None  # of a sample in which a call gives many
 
     @property
     def is_exact(self) -> bool:
@@ -103,11 +127,20 @@ class Feasibility:
             n = self.n_constraints
             all_of = "the constraint" if n == 1 else f"all {n:,} constraints"
             return f"{all_of} checked: {self.n_violated:,} above 0, {worst}{unknown}"
+        bound = f"at most {rounded_up(100 * self.share_bound)} % of all"
+        end = f"with 95 % confidence; among those checked, {worst}{unknown}"
+        if self.calls is None:
+            return (
+                f"{self.n_checked:,} of {self.n_constraints:,} constraints drawn and "
+                f"{self.n_suspects:,} others checked: {self.n_violated:,} of the "
+                f"draw above 0, so {bound} {end}"
+            )
+        n_values = self.n_checked + self.n_suspects
         return (
-            f"{self.n_checked:,} of {self.n_constraints:,} constraints drawn and "
-            f"{self.n_suspects:,} suspects checked: {self.n_violated:,} of the draw "
-            f"above 0, so at most {rounded_up(100 * self.share_bound)} % of all with "
-            f"95 % confidence; among those checked, {worst}{unknown}"
+            f"{self.calls.n_drawn:,} of {self.calls.n_calls:,} calls drawn and "
+            f"{self.calls.n_suspects:,} others made, all their {n_values:,} of "
+            f"{self.n_constraints:,} constraints checked: {self.calls.n_violated:,} "
+            f"calls of the draw with one above 0, so {bound} calls {end}"
         )
 
 
@@ -160,56 +193,87 @@ def check_objective(
             for block in _cut(drawn, plan.block)
         ]
     )
-    error = 0.0
-    if plan.n_losses < size.n_losses:
-        error = math.nan  # of one loss it is not known
-        if len(values) > 1:
-            error = float(values.std(ddof=1) / np.sqrt(len(values)))
-    return float(values.mean()), error
+    return mean_and_error(values, size.n_losses)
+
+
+def mean_and_error(values: FloatArray, n_losses: int) -> tuple[float, float]:
+    """Return the mean of some losses and its standard error, 0 if these are all."""
+    if len(values) == n_losses:
+        return float(values.mean()), 0.0
+    if len(values) < 2:  # of one loss the error is not known
+        return float(values.sum()) if len(values) else math.nan, math.nan
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def check_together(
-    x: FloatArray, size: ProblemSize, plan: CheckPlan, answer: Answer
-) -> tuple[float, Feasibility]:
-    """Return the objective and the feasibility where one call serves both.
+    x: FloatArray, size: ProblemSize, plan: CheckPlan, seed: int, answer: Answer
+) -> tuple[FloatArray, Feasibility]:
+    """Return losses and the feasibility at `x` where one call serves both.
 
-    All losses and all constraints, in blocks within which no call is made twice.
+    Each call that is drawn is made once, and all that it gives is used.
     """
     losses: list[FloatArray] = [np.empty(0)]
-
-    def blocks() -> Iterator[tuple[IntArray, FloatArray]]:
-        n_losses = 0
-        for block in _all_blocks(size, plan.block):
-            n_served = size.n_losses
-            if size.calls is not None and block[-1] + 1 < size.n_constraints:
-                last_call = int(size.calls.of(block[-1:])[0])
-                n_served = min(last_call + 1, size.n_losses)
-            served = np.arange(n_losses, n_served)
-            query = Query.at(x, iteration=-1, losses=served, constraints=block)
-            reply = answer((query,))[0]
-            losses.append(reply.losses[0])
-            n_losses = n_served
-            yield block, reply.constraints[0]
-
-    feasibility = _feasibility("all", size.n_constraints, blocks(), 0)
-    return float(np.concatenate(losses).mean()), feasibility
+    found = check_constraints(x, size, plan, seed, answer, losses)
+    return np.concatenate(losses), found
 
 
 def check_constraints(
-    x: FloatArray, size: ProblemSize, plan: CheckPlan, seed: int, answer: Answer
+    x: FloatArray,
+    size: ProblemSize,
+    plan: CheckPlan,
+    seed: int,
+    answer: Answer,
+    losses: list[FloatArray] | None = None,
 ) -> Feasibility:
-    """Look at all constraints at `x`, or at a uniform draw and the suspects."""
-    m = size.n_constraints
-    if not m:
-        return _feasibility("none", m, [], 0)
-    if plan.n_constraints == m:
-        return _feasibility(
-            "all", m, _each(x, _all_blocks(size, plan.block), answer), 0
-        )
-    drawn = _drawn(m, plan.n_constraints, seed, 1)
-    suspects = np.setdiff1d(plan.suspects, drawn)
-    blocks = [*_cut(suspects, plan.block), *_cut(drawn, plan.block)]
-    return _feasibility("sampled", m, _each(x, blocks, answer), len(suspects))
+    """Look at all constraints at `x`, or at a uniform draw and the suspects.
+
+    The losses that the calls of the draw serve are added to `losses`, if given.
+    """
+    n_calls = size.n_constraint_calls
+    look = _Look(x, size, plan.block, answer)
+    if plan.n_calls == n_calls:
+        kind: Literal["all", "none"] = "all" if n_calls else "none"
+        return _feasibility(kind, size, look.at(range(n_calls), losses), _Tally())
+    drawn = _drawn(n_calls, plan.n_calls, seed, SELECTION)
+    suspects = look.at(np.setdiff1d(plan.suspects, drawn))
+    found = look.at(drawn, losses)
+    return _feasibility("sampled", size, found, suspects, plan.confidence)
+
+
+def confirm_constraints(
+    x: FloatArray,
+    size: ProblemSize,
+    plan: CheckPlan,
+    seed: int,
+    answer: Answer,
+    first: Feasibility,
+) -> Feasibility:
+    """Draw afresh at a point that was chosen for what `first` found there.
+
+    To be chosen among several is to have had luck with the draw, so that draw bounds
+    nothing at the level it would have for one point. What it found still counts for the
+    worst value.
+    """
+    if plan.n_fresh >= size.n_constraint_calls:
+        everything = replace(plan, n_calls=size.n_constraint_calls)
+        return check_constraints(x, size, everything, seed, answer)
+    seen = _drawn(size.n_constraint_calls, plan.n_calls, seed, SELECTION)
+    seen = np.union1d(seen, plan.suspects)
+    drawn = _drawn(size.n_constraint_calls, plan.n_fresh, seed, CONFIRMATION)
+    look = _Look(x, size, plan.block, answer)
+    again, new = (
+        look.at(np.intersect1d(drawn, seen)),
+        look.at(np.setdiff1d(drawn, seen)),
+    )
+    before = _Tally(
+        n_values=first.n_checked + first.n_suspects - again.n_values,
+        n_calls=len(seen) - again.n_calls,
+        n_unknown=first.n_unknown - again.n_unknown,
+        sum_squares=first.sum_squares,
+    )
+    before.keep_worst(first.worst_indices, first.worst_values)
+    new.count(again)  # whose values are in `before` already
+    return _feasibility("sampled", size, new, before)
 
 
 def known_feasibility(summary: Any) -> Feasibility:
@@ -226,6 +290,7 @@ def known_feasibility(summary: Any) -> Feasibility:
         sum_squares=summary.sum_squares,
         share_bound=summary.n_violated / summary.n_constraints,
         worst_indices=np.array([summary.worst_index]),
+        worst_values=np.array([summary.worst_value]),
     )
 
 
@@ -245,10 +310,13 @@ def unchecked(n_constraints: int) -> Feasibility:
     )
 
 
-def violated_share_bound(n_violated: int, n_drawn: int) -> float:
-    """Return the one-sided 95 % upper bound of Clopper and Pearson on a share.
+def violated_share_bound(
+    n_violated: int, n_drawn: int, confidence: float = CONFIDENCE
+) -> float:
+    """Return the one-sided upper bound of Clopper and Pearson on a share.
 
-    Drawing without repeats makes it conservative. For none of `k` it is about ``3/k``.
+    Drawing without repeats makes it conservative. For none of `k` it is about ``3/k``
+    at 95 %.
 
     Examples
     --------
@@ -259,7 +327,7 @@ def violated_share_bound(n_violated: int, n_drawn: int) -> float:
     """
     if n_violated >= n_drawn:
         return 1.0
-    return float(betaincinv(n_violated + 1, n_drawn - n_violated, CONFIDENCE))
+    return float(betaincinv(n_violated + 1, n_drawn - n_violated, confidence))
 
 
 @dataclass
@@ -269,56 +337,113 @@ class _Tally:
     n_values: int = 0
     n_violated: int = 0
     n_unknown: int = 0
+    n_calls: int = 0
+    n_bad_calls: int = 0  # with a value that is violated or not known
     sum_squares: float = 0.0
     indices: IntArray = field(default_factory=lambda: NO_INDICES)
     values: FloatArray = field(default_factory=lambda: np.empty(0))
 
-    def add(self, indices: IntArray, values: FloatArray) -> None:
+    def add(self, calls: IntArray, n_bad: int, indices: IntArray, values: Any) -> None:
+        """Take in all values of some calls, of which so many have a bad one."""
         unknown = np.isnan(values)
         self.n_values += len(values)
         self.n_unknown += int(np.count_nonzero(unknown))
         self.n_violated += int(np.count_nonzero(values > 0.0))
-        indices, values = indices[~unknown], values[~unknown]
+        self.n_calls += len(calls)
+        self.n_bad_calls += n_bad
         with np.errstate(over="ignore"):  # inf is what the squares of such values are
-            self.sum_squares += float(np.square(np.maximum(values, 0.0)).sum())
+            squares = np.square(np.maximum(values[~unknown], 0.0))
+        self.sum_squares += float(squares.sum())
+        self.keep_worst(indices[~unknown], values[~unknown])
+
+    def keep_worst(self, indices: IntArray, values: FloatArray) -> None:
+        """Keep these by name, or others that are worse."""
         indices = np.concatenate([self.indices, indices])
         values = np.concatenate([self.values, values])
         worst = np.argsort(-values, kind="stable")[:N_WORST]
         self.indices, self.values = indices[worst], values[worst]
 
+    def count(self, other: _Tally) -> None:
+        """Count what another one has, but for the values themselves."""
+        self.n_values += other.n_values
+        self.n_violated += other.n_violated
+        self.n_unknown += other.n_unknown
+        self.n_calls += other.n_calls
+        self.n_bad_calls += other.n_bad_calls
+
+
+class _Look:
+    """Asks for all values of calls at a point, block by block."""
+
+    def __init__(
+        self, x: FloatArray, size: ProblemSize, block: int, answer: Answer
+    ) -> None:
+        self._x = x
+        self._size = size
+        self._answer = answer
+        self._block = block
+        if size.calls is not None:
+            per_call = size.n_constraints / size.n_constraint_calls
+            self._block = max(min(block, int(MANY_VALUES / per_call)), 1)
+
+    def at(
+        self, calls: IntArray | range, losses: list[FloatArray] | None = None
+    ) -> _Tally:
+        """Return what these calls give; the losses among it are added to `losses`."""
+        tally, shared = _Tally(), self._size.calls
+        for first in range(0, len(calls), self._block):
+            block = np.asarray(calls[first : first + self._block], dtype=np.int64)
+            served = NO_INDICES
+            if losses is not None and shared is not None:
+                served = block[block < shared.n_shared]
+            indices = block if shared is None else shared.served_by(block)
+            query = Query.at(self._x, iteration=-1, losses=served, constraints=indices)
+            reply = self._answer((query,))[0]
+            values = reply.constraints[0]
+            bad = indices[~(values <= 0.0)]
+            n_bad = len(bad if shared is None else np.unique(shared.of(bad)))
+            tally.add(block, n_bad, indices, values)
+            if losses is not None:
+                losses.append(reply.losses[0])
+        return tally
+
 
 def _feasibility(
     kind: Literal["all", "sampled", "none"],
-    m: int,
-    blocks: Sequence[Any] | Iterator[tuple[IntArray, FloatArray]],
-    n_suspects: int,
+    size: ProblemSize,
+    drawn: _Tally,
+    others: _Tally,
+    confidence: float = CONFIDENCE,
 ) -> Feasibility:
-    """Count what the constraints say; of a sample, the suspects come first."""
-    drawn, suspects = _Tally(), _Tally()
-    for indices, values in blocks:
-        n_first = max(n_suspects - suspects.n_values, 0)
-        suspects.add(indices[:n_first], values[:n_first])
-        drawn.add(indices[n_first:], values[n_first:])
-    n_bad = drawn.n_violated + drawn.n_unknown
+    """Return what a draw, or all, and others beside it amount to."""
+    m, counts = size.n_constraints, None
+    bound = (drawn.n_violated + drawn.n_unknown) / m if m else 0.0
     if kind == "sampled":
-        bound = violated_share_bound(n_bad, drawn.n_values)
-    else:
-        bound = n_bad / m if m else 0.0
+        bound = violated_share_bound(drawn.n_bad_calls, drawn.n_calls, confidence)
+        if size.calls is not None:
+            counts = CallCounts(
+                n_calls=size.n_constraint_calls,
+                n_drawn=drawn.n_calls,
+                n_violated=drawn.n_bad_calls,
+                n_suspects=others.n_calls,
+            )
     worst = _Tally()
-    worst.add(drawn.indices, drawn.values)
-    worst.add(suspects.indices, suspects.values)
+    worst.keep_worst(drawn.indices, drawn.values)
+    worst.keep_worst(others.indices, others.values)
     return Feasibility(
         kind=kind,
         n_constraints=m,
         n_checked=drawn.n_values,
         n_violated=drawn.n_violated,
-        n_suspects=suspects.n_values,
-        n_unknown=drawn.n_unknown + suspects.n_unknown,
+        n_suspects=others.n_values,
+        n_unknown=drawn.n_unknown + others.n_unknown,
         worst_value=float(worst.values[0]) if len(worst.values) else float("-inf"),
         worst_index=int(worst.indices[0]) if len(worst.indices) else -1,
-        sum_squares=drawn.sum_squares + suspects.sum_squares,
+        sum_squares=drawn.sum_squares + others.sum_squares,
         share_bound=bound,
         worst_indices=worst.indices,
+        worst_values=worst.values,
+        calls=counts,
     )
 
 
@@ -330,20 +455,3 @@ def _drawn(n: int, size: int, seed: int, iteration: int) -> IntArray:
 
 def _cut(indices: IntArray, block: int) -> list[IntArray]:
     return [indices[i : i + block] for i in range(0, len(indices), block)]
-
-
-def _all_blocks(size: ProblemSize, n_wanted: int) -> Iterator[IntArray]:
-    """Yield all constraints in blocks that cut no call in two."""
-    first = 0
-    while first < size.n_constraints:
-        block = constraint_block(first, n_wanted, size)
-        yield block
-        first = int(block[-1]) + 1
-
-
-def _each(
-    x: FloatArray, blocks: Sequence[IntArray] | Iterator[IntArray], answer: Answer
-) -> Iterator[tuple[IntArray, FloatArray]]:
-    for block in blocks:
-        query = Query.at(x, iteration=-1, constraints=block)
-        yield block, answer((query,))[0].constraints[0]

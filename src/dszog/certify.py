@@ -119,7 +119,8 @@ def certify(
         if certificate is None:
             raise DszogError("certify: the point could not be checked.")
         if not certificate.is_known:
-            return replace(certificate, note="not known: a gradient gave no value")
+            what = "a constraint" if certificate.feasibility.n_unknown else "a loss"
+            return replace(certificate, note=f"not known: {what} gave no value")
         if not meter.affords(checker.stationarity_cost()):
             return certificate
         if weights is None:

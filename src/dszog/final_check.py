@@ -10,7 +10,7 @@ import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
 from dszog.certificate import Certificate
-from dszog.checker import Checker, certificate_merit, heaviest_first
+from dszog.checker import Checker, certificate_merit, suspects_of
 from dszog.errors import OutOfTimeError
 from dszog.meter import Limits, Meter
 from dszog.problem import Problem
@@ -79,7 +79,9 @@ class FinalCheck:
         checker = self._checker(self._allowance(), until)
         penalty = float(getattr(method, "penalty", MERIT_PENALTY))
         weights = method.weights(outcome.state)
+        suspects = suspects_of(weights, outcome.worst_seen)
         best: Certificate | None = None
+        chosen = outcome.state.x
         try:
             for x in (outcome.state.x, outcome.average, start):
                 if not np.isfinite(x).all():
@@ -87,9 +89,11 @@ class FinalCheck:
                 bar = math.inf
                 if best is not None:
                     bar = certificate_merit(best, penalty)
-                suspects = heaviest_first(weights)
                 found = checker.check(x, suspects, penalty=penalty, better_than=bar)
-                best = best if found is None else found
+                if found is not None:
+                    best, chosen = found, x
+            if best is not None:
+                best = checker.confirm(best, chosen, suspects)
             if best is not None and best.is_known and status != Status.INTERRUPTED:
                 best = self._with_stationarity(checker, best, weights, method, penalty)
         except OutOfTimeError:
@@ -132,4 +136,6 @@ class FinalCheck:
 
     def _checker(self, allowance: int, until: float | None = None) -> Checker:
         each = max(allowance // N_CANDIDATES, 3)
-        return Checker(self._problem, self._meter, self._seed, each, until)
+        return Checker(
+            self._problem, self._meter, self._seed, each, until, N_CANDIDATES
+        )

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray, frozen_floats
+from dszog._arrays import FloatArray, IntArray, handed_out
 from dszog._log import LOGGER
 from dszog._random import fresh_seed
 from dszog._validation import (
@@ -408,9 +408,9 @@ def _as_called(callbacks: list[Callback], problem: Problem) -> list[Callback]:
         return callbacks
 
     def call(progress: Progress) -> None:
-        x = frozen_floats(problem.unscaled(progress.x))
+        x = problem.unscaled(progress.x)
         for callback in callbacks:
-            callback(replace(progress, x=x))
+            callback(replace(progress, x=handed_out(x)))
 
     return [call]
 

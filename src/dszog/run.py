@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dszog._arrays import FloatArray, all_finite, freeze
+from dszog._arrays import FloatArray, IntArray, all_finite, freeze, handed_out
 from dszog.errors import (
     EmptySetError,
     EvaluationError,
@@ -23,7 +23,7 @@ from dszog.history import Callback, History, Progress
 from dszog.kernels import batches
 from dszog.meter import Limits, Meter
 from dszog.methods import Info, Method, State
-from dszog.query import Cost
+from dszog.query import Cost, Query, Reply
 from dszog.status import Status
 
 DIGEST_EVERY = 64  # iterations after which all goes into the digest
@@ -31,6 +31,7 @@ DIGEST_EVERY = 64  # iterations after which all goes into the digest
 RUNAWAY = 1e4  # sampled values this many times the scale of the start have run away
 MAX_REJECTED = 5  # steps taken back one after the other
 RECENT_POWER = 50  # likewise for what is wanted of the last iterates alone
+N_SEEN = 1000  # constraints that were the worst of a batch are remembered
 AVERAGE_POWER = 8  # the average gives iterate t a weight that grows as t^8
 
 
@@ -46,6 +47,7 @@ class Position:
     n_rejected: int = 0  # steps taken back one after the other
     first: dict[str, float] = field(default_factory=dict)  # values at the start
     digest: bytes = b""  # of all iterations so far
+    seen: dict[int, float] = field(default_factory=dict)  # the worst ones, latest last
 
     @classmethod
     def at(
@@ -53,6 +55,35 @@ class Position:
     ) -> Position:
         """Return the position before the first iteration from a state."""
         return cls(state=state, average=state.x, last_good=last_good, digest=digest)
+
+    def remember_worst(
+        self, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> None:
+        """Remember the worst constraint of each batch, with its value, if violated.
+
+        What the run saw violated last is looked at again before it says success.
+        """
+        for query, reply in zip(queries, replies, strict=True):
+            if not reply.constraints.size:
+                continue
+            values = reply.constraints[0]
+            place = values.argmax()
+            value = float(values[place])
+            if value > 0.0:
+                index = int(query.constraints[place])
+                self.seen.pop(index, None)
+                self.seen[index] = value
+                if len(self.seen) > N_SEEN:
+                    del self.seen[next(iter(self.seen))]
+
+    @property
+    def worst_seen(self) -> tuple[IntArray, FloatArray]:
+        """The constraints that are remembered, and their values."""
+        n = len(self.seen)
+        return (
+            np.fromiter(self.seen, dtype=np.int64, count=n),
+            np.fromiter(self.seen.values(), dtype=np.float64, count=n),
+        )
 
     def note(self, method: Method, meter: Meter) -> None:
         """Take what was done into the digest, now and then.
@@ -88,6 +119,7 @@ class Outcome:
     average: FloatArray  # (dim,), of the iterates, the later ones weighing more
     last_good: State | None  # the one before, which could be evaluated
     weighted_violation: float  # sum_j p_j max(f_j, 0), averaged over the last iterates
+    worst_seen: tuple[IntArray, FloatArray]  # constraints last seen violated
     problem: str = ""  # what a solver of subproblems had to say
     fell: bool = False  # whether it ran away because the objective fell so far
 
@@ -107,6 +139,7 @@ class Outcome:
             average=position.average,
             last_good=position.last_good,
             weighted_violation=position.weighted_violation,
+            worst_seen=position.worst_seen,
             problem=problem,
             fell=fell,
         )
@@ -191,13 +224,13 @@ def advance(
                 return Outcome.of(position, Status.DIVERGED, fell=how == "fell")
             meter.note(info)
             position.note(method, meter)
+            if info.sampled_violation > 0.0:
+                position.remember_worst(*known)
             elapsed = meter.elapsed
             if history and info.is_step and history.wants(meter.n_iterations):
                 history.record(_row(method, info, meter, elapsed))
-            if callbacks:
-                progress = _progress(method, moved, info, meter, elapsed)
-                for callback in callbacks:
-                    callback(progress)
+            for callback in callbacks:
+                callback(_progress(method, moved, info, meter, elapsed))
             if meter.failures.is_enough:
                 return Outcome.of(position, Status.TOO_MANY_FAILURES)
             if between is not None:
@@ -307,7 +340,7 @@ def _progress(
         iteration=meter.n_iterations,
         n_queries=meter.n_queries,
         elapsed=elapsed,
-        x=state.x,
+        x=handed_out(state.x),
         sampled_objective=info.sampled_objective,
         sampled_violation=info.sampled_violation,
         sampled_share=info.sampled_share,

@@ -24,7 +24,7 @@ from dszog.history import History
 from dszog.meter import Limits, Meter
 from dszog.methods import State
 from dszog.query import ProblemSize, Query, Reply
-from dszog.run import Position
+from dszog.run import N_SEEN, Position
 from dszog.stage import Stage
 
 PARTS = {
@@ -92,7 +92,11 @@ def run_content(
         "round": stage.round,
         "ends": [_limits(end) for end in stage.ends],
         "position": {
-            item.name: getattr(stage.position, item.name) for item in fields(Position)
+            **{
+                item.name: getattr(stage.position, item.name)
+                for item in fields(Position)
+            },
+            "seen": stage.position.worst_seen,
         },
         "meter": meter.saved(),
         "failures": failures.saved(),
@@ -259,7 +263,7 @@ def _as_position(found: Any) -> Position:
         "first": dict,
         "digest": bytes,
     }
-    if set(_typed(found, dict)) != set(kinds):
+    if set(_typed(found, dict)) - {"seen"} != set(kinds):
         raise CheckpointError("its position has other parts than it should")
     made = {name: _typed(found[name], kind) for name, kind in kinds.items()}
     position = Position(**made)
@@ -267,7 +271,23 @@ def _as_position(found: Any) -> Position:
         raise CheckpointError("its average does not fit the problem")
     position.average = frozen_floats(position.average)
     position.first = {name: float(value) for name, value in position.first.items()}
+    if "seen" in found:  # not in checkpoints of version 0.1
+        position.seen = _as_seen(found["seen"], position.state.size.n_constraints)
     return position
+
+
+def _as_seen(found: Any, n_constraints: int) -> dict[int, float]:
+    """Return the constraints that a run remembers, in their order."""
+    indices, values = (_typed(one, np.ndarray) for one in _typed(found, tuple))
+    if (
+        indices.dtype != np.int64
+        or values.dtype != np.float64
+        or not indices.shape == values.shape == (min(len(indices), N_SEEN),)
+        or not ((indices >= 0) & (indices < n_constraints)).all()
+        or not np.isfinite(values).all()
+    ):
+        raise CheckpointError("the constraints that it remembers make no sense")
+    return dict(zip(indices.tolist(), values.tolist(), strict=True))
 
 
 def _typed(value: Any, kind: Any) -> Any:

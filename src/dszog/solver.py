@@ -222,12 +222,14 @@ class Solver:
     def _round_from(self, stage: Stage, number: int, ends: list[Limits]) -> Stage:
         method, last = self._planned(ends[number]), stage.position
         state = method.new_round(last.state)
+        position = Position.at(state, last.last_good, last.digest)
+        position.seen = last.seen
         return Stage(
             attempt=stage.attempt,
             round=number,
             ends=ends,
             method=method,
-            position=Position.at(state, last.last_good, last.digest),
+            position=position,
         )
 
     # -------------------------------------------------------------- saved and resumed

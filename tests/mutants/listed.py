@@ -898,4 +898,60 @@ MUTANTS: list[Mutant] = [
             "test_a_file_cannot_hide_an_installed_module",
         ),
     ),
+    *_group(
+        "calls.py",
+        "test_written_arguments.py",
+        (
+            "SESSION.get(), handed_out(x)",
+            "SESSION.get(), x",
+            "test_a_function_that_writes_into_its_arguments_changes_no_bit_of_a_run"
+            "[fun-serial]",
+        ),
+    ),
+    *_group(
+        "evaluators/base.py",
+        "test_written_arguments.py",
+        (
+            "function(handed_out(self._points), handed_out(indices))",
+            "function(self._points, handed_out(indices))",
+            "test_a_function_that_writes_into_its_arguments_changes_no_bit_of_a_run"
+            "[both-serial]",
+        ),
+        (
+            "function(handed_out(point), handed_out(indices))",
+            "function(point, handed_out(indices))",
+            "test_a_function_that_writes_into_its_arguments_changes_no_certificate"
+            "[gradients]",
+        ),
+    ),
+    *_group(
+        "constraints/concat.py",
+        "test_written_arguments.py",
+        (
+            "part.values_at(handed_out(points), own)",
+            "part.values_at(points, own)",
+            "test_a_function_that_writes_into_its_arguments_changes_no_certificate"
+            "[concat]",
+        ),
+    ),
+    *_group(
+        "constraints/scipy_forms.py",
+        "test_written_arguments.py",
+        (
+            "function(handed_out(x0))",
+            "function(x0)",
+            "test_a_function_that_writes_into_its_arguments_changes_no_bit_of_a_run"
+            "[scipy-serial]",
+        ),
+    ),
+    *_group(
+        "run.py",
+        "test_written_arguments.py",
+        (
+            "x=handed_out(state.x)",
+            "x=state.x",
+            "test_a_callback_that_writes_into_x_spoils_neither_the_run_nor_the_next_"
+            "callback[1.0]",
+        ),
+    ),
 ]

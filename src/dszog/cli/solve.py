@@ -208,6 +208,7 @@ def as_json(result: OptimizeResult, request: Request, seconds: float) -> dict[st
             "worst_index": feasibility.worst_index,
             "worst_value": feasibility.worst_value,
             "share_bound": feasibility.share_bound,
+            "calls": None if feasibility.calls is None else asdict(feasibility.calls),
             "lagrangian": None if stationarity is None else stationarity.lagrangian,
         },
         "multipliers": None

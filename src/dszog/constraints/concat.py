@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray
+from dszog._arrays import FloatArray, IntArray, handed_out
 from dszog._validation import shown
 from dszog.calls import Grain
 from dszog.constraints.base import Constraints, Summary
@@ -93,18 +93,18 @@ class ConcatConstraints(Constraints):
     def _each(self, points: FloatArray, indices: IntArray) -> FloatArray:
         table = np.empty((len(points), len(indices)))
         for part, here, own in self._split(indices):
-            table[:, here] = part.values_at(points, own)
+            table[:, here] = part.values_at(handed_out(points), own)
         return table
 
     def _gradients(self, point: FloatArray, indices: IntArray) -> FloatArray:
         table = np.empty((len(indices), len(point)))
         for part, here, own in self._split(indices):
-            table[here] = part.jacobian(point, own)
+            table[here] = part.jacobian(handed_out(point), own)
         return table
 
     def summary(self, x: FloatArray) -> Summary | None:
         """Return what all parts say about `x`, where each of them knows."""
-        summaries = [part.summary(x) for part in self._parts]
+        summaries = [part.summary(handed_out(x)) for part in self._parts]
         known = [summary for summary in summaries if summary is not None]
         if len(known) < len(summaries):
             return None

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import LinearConstraint, NonlinearConstraint
 
-from dszog._arrays import FloatArray, frozen_floats
+from dszog._arrays import FloatArray, handed_out
 from dszog._validation import as_numbers, check_callable, check_choice, shown
 from dszog.constraints.base import Constraints
 from dszog.constraints.linear import LinearConstraints
@@ -147,7 +147,7 @@ def _with_arguments(function: Any, arguments: Any) -> Any:
 
 def _width(function: Callable[[FloatArray], Any], x0: FloatArray) -> int:
     try:
-        returned = function(frozen_floats(x0))
+        returned = function(handed_out(x0))
     except Exception as error:
         raise EvaluationError(
             f"A constraint function raised {type(error).__name__}: {error} at x0, "

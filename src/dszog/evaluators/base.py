@@ -9,7 +9,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray, all_finite, freeze, frozen_floats
+from dszog._arrays import (
+    FloatArray,
+    IntArray,
+    all_finite,
+    freeze,
+    frozen_floats,
+    handed_out,
+)
 from dszog._validation import shown
 from dszog.calls import SESSION, Session
 from dszog.errors import EvaluationError, PrecisionWarning
@@ -114,7 +121,7 @@ class _Asker:
         shape = (len(self._points), len(indices))
         self._calls.errors.clear()
         try:
-            returned = function(self._points, indices)
+            returned = function(handed_out(self._points), handed_out(indices))
         except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
             table = self._raised(what, self._points, indices, shape, error)
         else:
@@ -142,7 +149,7 @@ class _Asker:
         point = self._points[0]
         self._calls.errors.clear()
         try:
-            returned = function(point, indices)
+            returned = function(handed_out(point), handed_out(indices))
         except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
             table = self._raised(what, point, indices, shape, error)
         else:
