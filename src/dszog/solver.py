@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
+from dszog._interrupts import Interrupts
 from dszog._log import LOGGER
 from dszog.accounting import Costs, Ledger
 from dszog.certificate import Certificate
@@ -64,6 +65,7 @@ class Solver:
         store: Store | None = None,
         contract: Contract | None = None,
         on_interrupt: OnInterrupt = "return",
+        interrupts: Interrupts | None = None,
         start: FloatArray | None = None,
     ) -> None:
         self._problem = problem
@@ -97,6 +99,7 @@ class Solver:
         self._recorder: Recorder | None = None
         self._is_resumed = False
         self._on_interrupt = on_interrupt
+        self._interrupts = Interrupts() if interrupts is None else interrupts
 
     @property
     def meter(self) -> Meter:
@@ -109,11 +112,7 @@ class Solver:
         try:
             outcome = self._all_rounds()
             self._sync()
-            if outcome.status == Status.INTERRUPTED and self._on_interrupt == "raise":
-                raise KeyboardInterrupt
-            status, certificate = self._check.best(
-                outcome, self._method, self._start, self._ledger.seconds
-            )
+            status, certificate = self._checked(outcome)
         except (EvaluationError, CheckpointWriteError) as error:
             error.result = self._so_far()
             LOGGER.info("Broke off at iteration %d.", self._meter.n_iterations)
@@ -123,6 +122,28 @@ class Solver:
         result = self._result(status, outcome, certificate)
         LOGGER.info("Stop after %.1f s: %s", self._meter.elapsed, result.in_short)
         return result
+
+    def _checked(self, outcome: Outcome) -> tuple[Status, Certificate]:
+        """Look at the candidates; Ctrl-C ends that too."""
+        if self._interrupts.interrupted():  # in a save
+            if outcome.status == Status.INTERRUPTED:  # by two of them
+                raise KeyboardInterrupt
+            outcome = replace(outcome, status=Status.INTERRUPTED)
+        if outcome.status == Status.INTERRUPTED and self._on_interrupt == "raise":
+            raise KeyboardInterrupt
+        try:
+            self._interrupts.let_in()
+            status, certificate = self._check.best(
+                outcome, self._method, self._start, self._ledger.seconds
+            )
+            if status == Status.INTERRUPTED:
+                self._interrupts.stop()
+            self._interrupts.hold()
+        except KeyboardInterrupt:
+            if outcome.status == Status.INTERRUPTED:  # the second: leave at once
+                raise
+            status, certificate = Status.INTERRUPTED, self._check.blank(outcome.state.x)
+        return status, certificate
 
     def _so_far(self) -> Result | None:
         """Return what there is to report of a run that broke off, without a look."""
@@ -151,6 +172,7 @@ class Solver:
     def _all_rounds(self) -> Outcome:
         """Run round after round, from where an earlier process stopped if one did."""
         stage = self._resumed() or self._first_stage(0)
+        self._interrupts.hold()  # there is something to lose from here on
         while True:
             self._stage = stage
             self._save()
@@ -278,6 +300,8 @@ class Solver:
             try:
                 while True:
                     outcome = self._run(stage)
+                    if outcome.status == Status.INTERRUPTED:
+                        raise KeyboardInterrupt
                     more = stage.round + 1 < len(stage.ends)
                     if outcome.status not in ROUND_OVER or not more:
                         break
@@ -306,7 +330,8 @@ class Solver:
             history=self._history,
             ledger=self._ledger,
         )
-        store.save(contract.about(self._seed), content)
+        with self._interrupts.held():
+            store.save(contract.about(self._seed), content)
         LOGGER.info(
             "Saved to %s at iteration %d.", store.folder, self._meter.n_iterations
         )
@@ -342,17 +367,27 @@ class Solver:
         LOGGER.info("%s", sentence)
 
     def _run(self, stage: Stage) -> Outcome:
+        """Run a round; Ctrl-C that came since the last one, in a save, ends it."""
         end, store = stage.end, self._store
         self._ledger.until = math.inf if end.time is None else end.time
-        return advance(
-            self._ledger.watched(stage.method),
-            stage.position,
-            self._meter,
-            end=end,
-            history=self._history,
-            callbacks=self._callbacks,
-            between=None if store is None else lambda: self._save(due=store.is_due),
-        )
+        try:
+            self._interrupts.let_in()
+            outcome = advance(
+                self._ledger.watched(stage.method),
+                stage.position,
+                self._meter,
+                end=end,
+                history=self._history,
+                callbacks=self._callbacks,
+                between=None if store is None else lambda: self._save(due=store.is_due),
+            )
+            if outcome.status == Status.INTERRUPTED:
+                self._interrupts.stop()
+            self._interrupts.hold()
+        except KeyboardInterrupt:
+            self._interrupts.stop()
+            outcome = Outcome.of(stage.position, Status.INTERRUPTED)
+        return outcome
 
     def _check_affordable(self) -> None:
         """Refuse a number of queries that is not enough for one step and the check."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from dszog._interrupts import held_interrupts
 from dszog._validation import printable
 from dszog.checkpoint.container import dump_json, load_json, pack, unpack
 from dszog.checkpoint.encoding import Arrays, decode, encode
@@ -325,10 +326,13 @@ class Store:
 
     def close(self) -> None:
         """Let other runs use the folder."""
-        for journal in self.chain:
-            journal.close()
-        self.chain = []
-        self._lock.release()
+        with held_interrupts():
+            try:
+                for journal in self.chain:
+                    journal.close()
+            finally:
+                self.chain = []
+                self._lock.release()
 
     # --------------------------------------------------------------------------- names
 
