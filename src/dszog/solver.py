@@ -172,11 +172,16 @@ class Solver:
     def _all_rounds(self) -> Outcome:
         """Run round after round, from where an earlier process stopped if one did."""
         stage = self._resumed() or self._first_stage(0)
-        self._interrupts.hold()  # there is something to lose from here on
         while True:
+            self._interrupts.hold()  # there is something to lose from here on
             self._stage = stage
             self._save()
-            outcome = self._run(stage)
+            try:
+                outcome = self._run(stage)
+            except ReplayOverError:  # of a journal that others wrote: save, and go on
+                if self._recorder is not None:
+                    self._recorder.stops_after_replay = False
+                continue
             if outcome.status in ROUND_OVER and stage.round + 1 < len(stage.ends):
                 stage = self._next_round(stage, outcome)
             elif (
@@ -267,7 +272,7 @@ class Solver:
         )
         self._meter.lose(max(self._contract.n_noted - loaded.n_noted, 0))
         self._check_not_used_up(self._store)
-        self._listen(self._store)
+        self._listen(self._store, loaded.is_elsewhere)
         stage = loaded.stage
         if loaded.limits == self._limits:
             return stage
@@ -284,12 +289,11 @@ class Solver:
                 "begin anew."
             )
 
-    def _listen(self, store: Store) -> Recorder:
+    def _listen(self, store: Store, is_elsewhere: bool = False) -> None:
         """Hear what the journal holds, then write on."""
         is_timed = self._limits.time is not None
-        self._recorder = Recorder(store, is_timed=is_timed)
+        self._recorder = Recorder(store, is_timed=is_timed, is_elsewhere=is_elsewhere)
         self._meter.keep_on(self._recorder)
-        return self._recorder
 
     def _with_other_limits(self, stage: Stage) -> Stage:
         """Go as far as the earlier process went, then begin a round to the new end."""
