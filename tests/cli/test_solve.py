@@ -23,7 +23,7 @@ pytest.importorskip("cyclopts")
 pytest.importorskip("rich")
 
 SOURCE = Path(dszog.__file__).parents[1]
-COMMAND = "from dszog.cli import main; main()"
+COMMAND = "from dszog_start import main; main()"
 MODEL = """
 from __future__ import annotations
 
@@ -446,26 +446,29 @@ def test_a_signal_while_a_result_is_told_and_written_loses_nothing_of_it(
     assert json.loads(Path("result.json").read_text())["nit"] == 60
 
 
-def test_ctrl_c_while_the_command_starts_is_one_line_with_its_code(
-    model: Path,
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+@pytest.mark.parametrize("loaded", ["numpy", "cyclopts"])
+def test_a_signal_while_the_command_is_loaded_is_one_line_with_its_code(
+    model: Path, name: str, code: int, loaded: str
 ) -> None:
     Path("pressing.py").write_text(
         "import signal, sys\n"
         "class Presser:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'cyclopts':\n"
-        "            signal.raise_signal(signal.SIGINT)\n"
+        f"        if name == {loaded!r}:\n"
+        f"            signal.raise_signal(signal.{name})\n"
         "sys.meta_path.insert(0, Presser())\n"
     )
+    words = f"import pressing; {COMMAND}", "solve", "model.py:problem"
     process = subprocess.Popen(
-        [sys.executable, "-c", f"import pressing; {COMMAND}", "solve", "model.py:p"],
+        [sys.executable, "-c", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(SOURCE), "."])},
     )
 
-    assert finish(process) == (130, "", "Interrupted before anything was done.\n")
+    assert finish(process) == (code, "", "Interrupted before anything was done.\n")
 
 
 def test_nothing_is_said_to_be_saved_that_is_not(model: Path) -> None:

@@ -5,19 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-INTERRUPTED = 130
-
 
 def main() -> None:
     """Run the command line; needs the extra `cli`."""
-    try:
-        _main()
-    except KeyboardInterrupt:  # before a command began, which says more
-        print("Interrupted before anything was done.", file=sys.stderr)
-        sys.exit(INTERRUPTED)
-
-
-def _main() -> None:
     try:
         from dszog.cli.app import app
     except ModuleNotFoundError as missing:
