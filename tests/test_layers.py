@@ -23,7 +23,7 @@ SOURCE = Path(dszog.__file__).parent
 # ------------------------------------------------------------------------- the layers
 
 HELPERS = {"_arrays", "_log", "_random", "_validation", "_version", "errors", "status"}
-HELPERS |= {"hints", "kernels"}
+HELPERS |= {"_interrupts", "hints", "kernels"}
 PARTS = {"gradients", "penalties", "distribution", "subproblems"}
 BELOW_RUN = HELPERS | PARTS | {"query", "sampling", "methods", "certificate"}
 BELOW_RUN |= {"stationarity", "failures"}

@@ -29,7 +29,7 @@ import scipy.stats  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("src", "tests", "pyproject.toml")
-OURS = ("dszog", "dszog_bench", "dszog_paper", "tests")
+OURS = ("dszog", "dszog_bench", "dszog_paper", "dszog_start", "tests")
 TIMEOUT = 300.0  # seconds for the tests of one mutant
 OUTCOMES = {0: "survived", 1: "killed"}  # exit codes of pytest; others are errors
 

@@ -59,7 +59,33 @@ def surroundings(library: str) -> dict[str, str]:
         "kernels": "compiled" if kernels.is_on() else "plain",
         "Python": platform.python_version(),
         "machine": f"{sys.platform} {platform.machine()} {platform.node()}",
+        "rounding": rounding(),
     }
+
+
+def rounding() -> str:
+    """Return a short text that two machines share only if they round alike.
+
+    Of what they may round differently, by processor, BLAS and number of threads: sums,
+    products of matrices small and large, and elementary functions. Exact numbers go
+    in, so that only the operations themselves tell.
+    """
+    numbers = np.arange(1, 40_001) * 0.6180339887498949 % 1.0 + 0.5
+    wide, square = numbers.reshape(10, 4000), numbers[:16_384].reshape(128, 128)
+    digest = hashlib.sha256()
+    for found in (
+        wide @ wide[0],
+        wide[:, 0] @ wide,
+        square @ square,
+        square[:8, :8] @ square[:8, :8],
+        numbers @ numbers,
+        numbers.sum(),
+        np.exp(wide[0]),
+        np.log(wide[0]),
+        np.sin(wide[0]),
+    ):
+        digest.update(found.tobytes())
+    return f"#{digest.hexdigest()[:16]}"
 
 
 def differences(there: dict[str, str], here: dict[str, str]) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray, handed_out
+from dszog._interrupts import Interrupts
 from dszog._log import LOGGER
 from dszog._random import fresh_seed
 from dszog._validation import (
@@ -56,6 +57,7 @@ from dszog.result import Result
 from dszog.sizing import Sizing
 from dszog.snapshot import Contract, saved_seed
 from dszog.solver import OnInterrupt, Solver
+from dszog.status import Status
 from dszog.tuning import Tuner, Tuning, check_tuning
 
 INTERRUPTS: tuple[str, ...] = get_args(OnInterrupt)
@@ -232,12 +234,14 @@ def minimize(
     tuning = check_tuning(tune, chosen, fixed, has_budget, folder is not None)
     callbacks = _as_callbacks(callback)
 
-    with ExitStack() as opened:
+    interrupts = Interrupts()
+    with interrupts, ExitStack() as opened:
         store, contract = None, None
         if folder is not None:  # before any call, so that none is forgotten
             warns = on_save_failure == "warn"
-            store = Store(folder, resume=resume, library=VERSION, warns=warns)
-            opened.callback(store.close)
+            with interrupts.held():
+                store = Store(folder, resume=resume, library=VERSION, warns=warns)
+                opened.callback(store.close)
         sizing = Sizing(store, limits.queries)
         problem = _as_problem(
             fun, x0, constraints, bounds, x_scale, tag, has_set, sizing
@@ -276,6 +280,7 @@ def minimize(
             on_failure=on_failure,
             notes=notes,
             on_interrupt=on_interrupt,
+            interrupts=interrupts,
         )
         solver: Solver | Tuner
         if tuning is not None:
@@ -308,10 +313,14 @@ def minimize(
             result = solver.solve()
         except (EvaluationError, CheckpointWriteError) as error:
             if error.result is not None:
-                _finish(watching, error.result, on_interrupt)
+                _finish(watching, error.result, on_interrupt, interrupts)
             raise
-        _finish(watching, result, on_interrupt)
-        return result
+        if interrupts.interrupted():
+            _interrupt(result, on_interrupt)
+        _finish(watching, result, on_interrupt, interrupts)
+    if interrupts.interrupted():  # while all was closed
+        _interrupt(result, on_interrupt)
+    return result
 
 
 # ------------------------------------------------------------------- reading arguments
@@ -419,8 +428,20 @@ def _log_iteration(progress: Progress) -> None:
     LOGGER.debug("%s", line(progress))
 
 
+def _interrupt(result: Result, on_interrupt: OnInterrupt) -> None:
+    """Say of a result that Ctrl-C came when it was all but returned."""
+    if on_interrupt == "raise":
+        raise KeyboardInterrupt
+    status = Status.INTERRUPTED
+    result.status, result.success = status, False
+    result.message = f"{status.sentence} {result.message}"
+
+
 def _finish(
-    callbacks: Sequence[Callback], result: Result, on_interrupt: OnInterrupt
+    callbacks: Sequence[Callback],
+    result: Result,
+    on_interrupt: OnInterrupt,
+    interrupts: Interrupts,
 ) -> None:
     """Give the result to those who want it; whatever they do, it is not lost.
 
@@ -431,7 +452,9 @@ def _finish(
         if finish is None:
             continue
         try:
+            interrupts.let_in()
             finish(result)
+            interrupts.hold()
         except (Exception, KeyboardInterrupt) as error:
             if on_interrupt == "raise" and isinstance(error, KeyboardInterrupt):
                 raise

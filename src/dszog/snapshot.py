@@ -110,6 +110,7 @@ class LoadedRun:
     """The content of a checkpoint, checked and taken apart."""
 
     n_noted = 0  # calls to learn sizes that are in its counts
+    is_elsewhere = False  # whether it was saved by other versions or on another machine
 
     def __init__(self, content: dict[str, Any], contract: Contract) -> None:
         if set(content) != PARTS:
@@ -152,16 +153,16 @@ def load_run(store: Store, contract: Contract, size: ProblemSize) -> LoadedRun |
     CheckpointError
         If it is another run than the one that is asked for.
     """
-    n_noted = 0
+    n_noted, is_elsewhere = 0, False
 
     def compare(about: dict[str, Any]) -> None:
-        nonlocal n_noted
-        _compare(about, contract, str(store.folder))
+        nonlocal n_noted, is_elsewhere
+        is_elsewhere = _compare(about, contract, str(store.folder))
         n_noted = _noted_in(about)
 
     def build(content: dict[str, Any]) -> LoadedRun:
         run = _build(content, contract, size)
-        run.n_noted = n_noted
+        run.n_noted, run.is_elsewhere = n_noted, is_elsewhere
         return run
 
     return store.load(size, compare, build)
@@ -193,8 +194,8 @@ def _seed_of(about: dict[str, Any]) -> int:
     return int(text[:40])
 
 
-def _compare(about: dict[str, Any], contract: Contract, folder: str) -> None:
-    """Refuse to go on with another run; warn where the bits may differ."""
+def _compare(about: dict[str, Any], contract: Contract, folder: str) -> bool:
+    """Refuse to go on with another run; warn, and say so, where the bits may differ."""
     other = differences(_texts(about, "fingerprint"), contract.fingerprint)
     seed = _seed_of(about)
     if contract.seed is not None and contract.seed != seed:
@@ -212,6 +213,7 @@ def _compare(about: dict[str, Any], contract: Contract, folder: str) -> None:
             CheckpointWarning,
             stacklevel=2,
         )
+    return bool(changed)
 
 
 def _texts(about: dict[str, Any], name: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray
+from dszog._interrupts import Interrupts
 from dszog._log import LOGGER
 from dszog.accounting import Costs, Ledger
 from dszog.certificate import Certificate
@@ -69,6 +70,7 @@ class Solver:
         store: Store | None = None,
         contract: Contract | None = None,
         on_interrupt: OnInterrupt = "return",
+        interrupts: Interrupts | None = None,
         start: FloatArray | None = None,
     ) -> None:
         self._problem = problem
@@ -103,6 +105,7 @@ class Solver:
         self._recorder: Recorder | None = None
         self._is_resumed = False
         self._on_interrupt = on_interrupt
+        self._interrupts = Interrupts() if interrupts is None else interrupts
 
     @property
     def meter(self) -> Meter:
@@ -115,11 +118,7 @@ class Solver:
         try:
             outcome = self._all_rounds()
             self._sync()
-            if outcome.status == Status.INTERRUPTED and self._on_interrupt == "raise":
-                raise KeyboardInterrupt
-            status, certificate = self._check.best(
-                outcome, self._method, self._start, self._ledger.seconds
-            )
+            status, certificate = self._checked(outcome)
         except (EvaluationError, CheckpointWriteError) as error:
             error.result = self._so_far()
             LOGGER.info("Broke off at iteration %d.", self._meter.n_iterations)
@@ -129,6 +128,28 @@ class Solver:
         result = self._result(status, outcome, certificate)
         LOGGER.info("Stop after %.1f s: %s", self._meter.elapsed, result.in_short)
         return result
+
+    def _checked(self, outcome: Outcome) -> tuple[Status, Certificate]:
+        """Look at the candidates; Ctrl-C ends that too."""
+        if self._interrupts.interrupted():  # in a save
+            if outcome.status == Status.INTERRUPTED:  # by two of them
+                raise KeyboardInterrupt
+            outcome = replace(outcome, status=Status.INTERRUPTED)
+        if outcome.status == Status.INTERRUPTED and self._on_interrupt == "raise":
+            raise KeyboardInterrupt
+        try:
+            self._interrupts.let_in()
+            status, certificate = self._check.best(
+                outcome, self._method, self._start, self._ledger.seconds
+            )
+            if status == Status.INTERRUPTED:
+                self._interrupts.stop()
+            self._interrupts.hold()
+        except KeyboardInterrupt:
+            if outcome.status == Status.INTERRUPTED:  # the second: leave at once
+                raise
+            status, certificate = Status.INTERRUPTED, self._check.blank(outcome.state.x)
+        return status, certificate
 
     def _so_far(self) -> Result | None:
         """Return what there is to report of a run that broke off, without a look."""
@@ -158,9 +179,15 @@ class Solver:
         """Run round after round, from where an earlier process stopped if one did."""
         stage = self._resumed() or self._first_stage(0)
         while True:
+            self._interrupts.hold()  # there is something to lose from here on
             self._stage = stage
             self._save()
-            outcome = self._run(stage)
+            try:
+                outcome = self._run(stage)
+            except ReplayOverError:  # of a journal that others wrote: save, and go on
+                if self._recorder is not None:
+                    self._recorder.stops_after_replay = False
+                continue
             if outcome.status in ROUND_OVER and stage.round + 1 < len(stage.ends):
                 stage = self._next_round(stage, outcome)
             elif (
@@ -253,7 +280,7 @@ class Solver:
         )
         self._meter.lose(max(self._contract.n_noted - loaded.n_noted, 0))
         self._check_not_used_up(self._store)
-        self._listen(self._store)
+        self._listen(self._store, loaded.is_elsewhere)
         stage = loaded.stage
         if loaded.limits == self._limits:
             return stage
@@ -270,12 +297,11 @@ class Solver:
                 "begin anew."
             )
 
-    def _listen(self, store: Store) -> Recorder:
+    def _listen(self, store: Store, is_elsewhere: bool = False) -> None:
         """Hear what the journal holds, then write on."""
         is_timed = self._limits.time is not None
-        self._recorder = Recorder(store, is_timed=is_timed)
+        self._recorder = Recorder(store, is_timed=is_timed, is_elsewhere=is_elsewhere)
         self._meter.keep_on(self._recorder)
-        return self._recorder
 
     def _with_other_limits(self, stage: Stage) -> Stage:
         """Go as far as the earlier process went, then begin a round to the new end."""
@@ -286,6 +312,8 @@ class Solver:
             try:
                 while True:
                     outcome = self._run(stage)
+                    if outcome.status == Status.INTERRUPTED:
+                        raise KeyboardInterrupt
                     more = stage.round + 1 < len(stage.ends)
                     if outcome.status not in ROUND_OVER or not more:
                         break
@@ -314,7 +342,8 @@ class Solver:
             history=self._history,
             ledger=self._ledger,
         )
-        store.save(contract.about(self._seed), content)
+        with self._interrupts.held():
+            store.save(contract.about(self._seed), content)
         LOGGER.info(
             "Saved to %s at iteration %d.", store.folder, self._meter.n_iterations
         )
@@ -350,17 +379,27 @@ class Solver:
         LOGGER.info("%s", sentence)
 
     def _run(self, stage: Stage) -> Outcome:
+        """Run a round; Ctrl-C that came since the last one, in a save, ends it."""
         end, store = stage.end, self._store
         self._ledger.until = math.inf if end.time is None else end.time
-        return advance(
-            self._ledger.watched(stage.method),
-            stage.position,
-            self._meter,
-            end=end,
-            history=self._history,
-            callbacks=self._callbacks,
-            between=None if store is None else lambda: self._save(due=store.is_due),
-        )
+        try:
+            self._interrupts.let_in()
+            outcome = advance(
+                self._ledger.watched(stage.method),
+                stage.position,
+                self._meter,
+                end=end,
+                history=self._history,
+                callbacks=self._callbacks,
+                between=None if store is None else lambda: self._save(due=store.is_due),
+            )
+            if outcome.status == Status.INTERRUPTED:
+                self._interrupts.stop()
+            self._interrupts.hold()
+        except KeyboardInterrupt:
+            self._interrupts.stop()
+            outcome = Outcome.of(stage.position, Status.INTERRUPTED)
+        return outcome
 
     def _check_affordable(self) -> None:
         """Refuse a number of queries that is not enough for one step and the check."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -12,7 +13,9 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +32,12 @@ from dszog import (
     CheckpointWriteError,
     Constraints,
     InputError,
+    kernels,
 )
+from dszog._arrays import frozen_floats
 from dszog.checkpoint import Recorder
 from dszog.checkpoint.container import pack, unpack
+from dszog.fingerprint import rounding
 from dszog.query import Cost, cost
 from tests.checkpoint.cells import CELLS, Cell, Killed
 
@@ -463,6 +469,140 @@ def test_ctrl_c_in_the_middle_of_a_save_can_go_on(
         assert fresh(DSZOG_CELL).run(folder).digest == expected.digest
 
 
+CALLS = ("open", "write", "pwrite", "fsync", "rename", "unlink", "close")
+
+
+def pressed_at(
+    number: int, names: tuple[str, ...], run: Callable[[], Any], again: int = 0
+) -> tuple[Any, int]:
+    """Send SIGINT after some system call of a run; return it, or None, and their count.
+
+    None is what is returned of a run that raises KeyboardInterrupt.
+    """
+    counter = [0]
+
+    def pressing(call: Callable[..., Any]) -> Callable[..., Any]:
+        def pressed(*arguments: Any, **named: Any) -> Any:
+            counter[0] += 1
+            place = counter[0]
+            try:
+                return call(*arguments, **named)
+            finally:
+                if place in (number, again):
+                    signal.raise_signal(signal.SIGINT)
+
+        return pressed
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in names:
+            patch.setattr(os, name, pressing(getattr(os, name)))
+        try:
+            result = run()
+        except KeyboardInterrupt:
+            result = None
+    return result, counter[0]
+
+
+@pytest.mark.parametrize(
+    ("names", "every"),
+    [
+        (("fsync",), 1e9),
+        (("close",), 1e9),
+        pytest.param(CALLS, 1e9, marks=pytest.mark.slow),
+        pytest.param(CALLS, 0.0, marks=pytest.mark.slow),
+    ],
+    ids=["each sync", "each close", "each call", "each call of many saves"],
+)
+def test_ctrl_c_at_each_call_returns_a_result_and_the_run_can_go_on(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    names: tuple[str, ...],
+    every: float,
+    record_property: Callable[[str, object], None],
+) -> None:
+    monkeypatch.setattr(store_module, "SAVE_EVERY", every)
+    monkeypatch.setattr(store_module, "SAVE_SHARE", 1e9)
+    straight, n_calls = pressed_at(
+        0, names, partial(fresh(DSZOG_CELL).run, tmp_path / "straight")
+    )
+    lost = []
+    for number in range(1, n_calls + 1):
+        folder = tmp_path / str(number)
+        stopped, _ = pressed_at(number, names, partial(fresh(DSZOG_CELL).run, folder))
+        if stopped is None:
+            lost.append(number)
+        else:
+            assert stopped.status == dszog.Status.INTERRUPTED
+            assert not stopped.success
+            assert stopped.message.startswith("The run was interrupted")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CheckpointWarning)  # half a record
+            assert fresh(DSZOG_CELL).run(folder).digest == straight.digest
+    record_property("interrupts at system calls", n_calls)
+    record_property("results lost at system calls", len(lost))
+    assert n_calls >= 16
+    # The lock is opened and signed before anything is evaluated: nothing is lost there.
+    assert lost == ([1, 2] if "open" in names else [])
+
+
+def test_a_second_ctrl_c_in_a_save_leaves_at_once_and_the_run_can_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(store_module, "SAVE_SHARE", 1e9)
+    straight = fresh(DSZOG_CELL).run().digest
+    for number in range(1, 16):
+        folder = tmp_path / str(number)
+        result, n_calls = pressed_at(
+            number,
+            ("fsync",),
+            partial(fresh(DSZOG_CELL).run, folder),
+            again=number + 1,
+        )
+        assert n_calls <= number + 2  # the journal is synced, and that is all
+        assert result is None
+        assert fresh(DSZOG_CELL).run(folder).digest == straight
+
+
+def test_ctrl_c_in_a_save_is_raised_on_request(tmp_path: Path) -> None:
+    for number in range(1, 17):
+        folder = tmp_path / str(number)
+        result, _ = pressed_at(
+            number,
+            ("fsync",),
+            partial(fresh(DSZOG_CELL).run, folder, on_interrupt="raise"),
+        )
+        assert result is None
+
+
+def test_ctrl_c_while_a_run_is_closed_does_not_lock_the_process_out(
+    tmp_path: Path,
+) -> None:
+    for number in (1, 2):
+        store = store_module.Store(tmp_path, resume=True, library="0")
+        store.save({}, {})
+        result, n_calls = pressed_at(number, ("close",), store.close)
+        assert (result, n_calls) == (None, 2)  # of the journal and of the lock
+        store_module.Store(tmp_path, resume=True, library="0").close()
+
+
+def test_a_signal_that_waits_is_told_to_the_handler_of_the_program(
+    tmp_path: Path,
+) -> None:
+    told: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: told.append(number))
+    try:
+        result, n_calls = pressed_at(
+            5, ("fsync",), lambda: fresh(DSZOG_CELL).run(tmp_path / "run")
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert told == [signal.SIGINT]
+    assert result.status == dszog.Status.MAX_ITERATIONS  # it did not interrupt
+    assert n_calls == 16
+
+
 @pytest.mark.parametrize("has_folder", [True, False])
 def test_an_interrupt_is_raised_on_request(tmp_path: Path, has_folder: bool) -> None:
     folder = tmp_path / "run" if has_folder else None
@@ -838,6 +978,182 @@ def test_a_content_that_was_tampered_with_gives_a_result_or_our_error(
                 n_refused += 1
             shutil.rmtree(folder)
     assert n_refused > 80
+
+
+# -------------------------------------------------------------------- other versions
+
+
+@contextlib.contextmanager
+def elsewhere() -> Iterator[None]:
+    """Be where numbers are rounded otherwise, which a checkpoint takes note of."""
+    tell = dszog.DSZOG.tell
+
+    def rounded(method: Any, *arguments: Any) -> Any:
+        state, info = tell(method, *arguments)
+        x = frozen_floats(np.nextafter(state.x, np.inf))
+        return replace(state, x=x), info
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dszog.DSZOG, "tell", rounded)
+        patch.setattr("dszog.fingerprint.rounding", lambda: "#0123456789abcdef")
+        yield
+
+
+def killed(folder: Path, at: int = 9, **more: Any) -> None:
+    """Begin or resume a run that dies in a call."""
+    with pytest.raises(Killed):
+        fresh(DSZOG_CELL, die_at(at)).run(folder, **more)
+
+
+@contextlib.contextmanager
+def heard() -> Iterator[list[str]]:
+    """Yield the list that what is warned of goes into."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", CheckpointWarning)
+        yield texts
+    texts += [str(one.message) for one in said]
+
+
+LOST = re.compile(r"([\d,]+) queries are charged as lost, and the run goes on")
+
+
+def test_a_run_goes_on_where_numbers_are_rounded_otherwise(tmp_path: Path) -> None:
+    killed(tmp_path / "run")
+
+    with elsewhere():
+        with heard() as texts:
+            result = fresh(DSZOG_CELL).run(tmp_path / "run")
+        straight = fresh(DSZOG_CELL).run()
+
+    assert "began elsewhere: rounding (others there than here)" in texts[0]
+    (lost,) = LOST.findall(texts[1])
+    assert 0 < int(lost.replace(",", "")) <= result.costs.n_lost  # and those in flight
+    assert (result.nit, result.status) == (12, dszog.Status.MAX_ITERATIONS)
+    # Up to rounding it is the run that began there.
+    np.testing.assert_allclose(result.x, straight.x, rtol=1e-6)
+
+
+def test_it_goes_on_where_it_began_too_however_often_it_moves(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    killed(folder)
+    with heard() as texts:
+        for number in range(4):
+            with contextlib.nullcontext() if number % 2 else elsewhere():
+                killed(folder, at=4)  # in the second batch that it asks for
+        assert fresh(DSZOG_CELL).run(folder).nit == 12
+    assert sum("began elsewhere" in text for text in texts) == 4
+
+
+def test_a_move_and_another_budget_go_together(tmp_path: Path) -> None:
+    killed(tmp_path / "run")
+
+    with elsewhere(), heard() as texts:
+        result = fresh(DSZOG_CELL).run(tmp_path / "run", max_iterations=20)
+    assert result.nit == 20
+    assert LOST.search(texts[1])
+
+
+def test_a_finished_run_is_reported_elsewhere_without_a_call(tmp_path: Path) -> None:
+    first = fresh(DSZOG_CELL).run(tmp_path / "run")
+    again = fresh(DSZOG_CELL)
+
+    with elsewhere(), heard() as texts:
+        result = again.run(tmp_path / "run")
+    assert len(texts) == 1
+    assert again.n_calls == 0
+    assert result.digest == first.digest
+
+
+def test_the_budget_holds_over_all_places(tmp_path: Path) -> None:
+    budget, workers = 20_000, Clumsy()
+    more = {"max_queries": budget, "max_iterations": None, "evaluator": workers}
+    with heard() as texts:
+        for number in range(4):
+            with elsewhere() if number % 2 else contextlib.nullcontext():
+                killed(tmp_path / "run", at=20, **more)
+        result = fresh(DSZOG_CELL).run(tmp_path / "run", **more)
+    costs = result.costs
+    charged = result.nfev + result.ncev + costs.n_retried + costs.n_lost
+    assert sum(bool(LOST.search(text)) for text in texts) >= 3
+    assert workers.n_queries <= charged <= budget
+
+
+def test_other_numbers_in_the_same_place_are_an_error(tmp_path: Path) -> None:
+    killed(tmp_path / "run")
+
+    with elsewhere(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dszog.fingerprint.rounding", rounding)
+        with pytest.raises(CheckpointError, match="answers other questions"):
+            fresh(DSZOG_CELL).run(tmp_path / "run")
+
+
+def test_a_journal_behind_a_damaged_checkpoint_may_be_of_another_place(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "run"
+    killed(folder)
+    with elsewhere(), heard():
+        killed(folder, at=4)
+    newest = max(folder.glob("checkpoint-*"))
+    newest.write_bytes(newest.read_bytes()[:-1])
+
+    with heard() as texts:
+        result = fresh(DSZOG_CELL).run(folder)
+    assert result.nit == 12
+    assert LOST.search(texts[-1])
+
+
+def with_kernels(choice: str, run: Callable[[], Any]) -> Any:
+    """Run with compiled kernels ("numba") or without ("numpy")."""
+    found = [kernels.is_on, kernels.draws, kernels.philox, kernels.steps]
+    found += [kernels.rows, kernels.batches]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(kernels.SWITCH, choice)
+        for one in found:
+            one.cache_clear()
+        try:
+            return run()
+        finally:
+            for one in found:
+                one.cache_clear()
+
+
+@pytest.mark.parametrize(("first", "then"), [("numba", "numpy"), ("numpy", "numba")])
+@pytest.mark.parametrize("at", [3, 6, 9, 14])
+def test_a_run_goes_on_with_other_kernels(
+    tmp_path: Path, first: str, then: str, at: int
+) -> None:
+    pytest.importorskip("numba")
+    with_kernels(first, lambda: killed(tmp_path / "run", at=at))
+
+    with heard() as texts:
+        result = with_kernels(then, lambda: fresh(DSZOG_CELL).run(tmp_path / "run"))
+    assert "began elsewhere: kernels" in texts[0]
+    assert result.nit == 12
+
+
+OTHER_ROUNDING = """
+import dszog.fingerprint
+print(dszog.fingerprint.rounding())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names kernels of x86")
+def test_other_kernels_of_blas_are_other_surroundings() -> None:
+    def found(**more: str) -> str:
+        code = [sys.executable, "-c", OTHER_ROUNDING]
+        env = os.environ | {"OPENBLAS_NUM_THREADS": "1"} | more
+        return subprocess.run(
+            code, env=env, capture_output=True, text=True, check=True
+        ).stdout
+
+    names = ("Prescott", "Sandybridge", "Haswell")
+    each = [found(OPENBLAS_CORETYPE=name) for name in names]
+    assert each == [found(OPENBLAS_CORETYPE=name) for name in names]
+    if "openblas" in np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]:
+        assert len(set(each)) == len(names)
 
 
 # ------------------------------------------------------------------------------ golden

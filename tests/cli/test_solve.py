@@ -17,12 +17,13 @@ import numpy as np
 import pytest
 
 import dszog
+import dszog.cli.solve as solve_module
 
 pytest.importorskip("cyclopts")
 pytest.importorskip("rich")
 
 SOURCE = Path(dszog.__file__).parents[1]
-COMMAND = "from dszog.cli import main; main()"
+COMMAND = "from dszog_start import main; main()"
 MODEL = """
 from __future__ import annotations
 
@@ -417,6 +418,66 @@ def test_sigterm_while_the_file_is_run_has_its_code(model: Path) -> None:
 
     assert code == 143
     assert out.strip() == "Interrupted before there was a result."
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
+)
+@pytest.mark.parametrize("step", ["_report", "as_json", "write_text"])
+def test_a_signal_while_a_result_is_told_and_written_loses_nothing_of_it(
+    solve: Callable[..., tuple[int, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    code: int,
+    step: str,
+) -> None:
+    real = getattr(solve_module, step)
+
+    def pressed(*arguments: Any) -> Any:
+        signal.raise_signal(number)
+        return real(*arguments)
+
+    monkeypatch.setattr(solve_module, step, pressed)
+    got, out = solve("model.py:problem", *RUN, "-o", "result.json")
+
+    assert got == code
+    assert "Written to result.json." in out
+    assert "before there was a result" not in out
+    assert json.loads(Path("result.json").read_text())["nit"] == 60
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+@pytest.mark.parametrize("loaded", ["numpy", "cyclopts"])
+def test_a_signal_while_the_command_is_loaded_is_one_line_with_its_code(
+    model: Path, name: str, code: int, loaded: str
+) -> None:
+    Path("pressing.py").write_text(
+        "import signal, sys\n"
+        "class Presser:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {loaded!r}:\n"
+        f"            signal.raise_signal(signal.{name})\n"
+        "sys.meta_path.insert(0, Presser())\n"
+    )
+    words = f"import pressing; {COMMAND}", "solve", "model.py:problem"
+    process = subprocess.Popen(
+        [sys.executable, "-c", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(SOURCE), "."])},
+    )
+
+    assert finish(process) == (code, "", "Interrupted before anything was done.\n")
+
+
+def test_nothing_is_said_to_be_saved_that_is_not(model: Path) -> None:
+    Path("slow.py").write_text(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    code, out, _ = finish(start("solve", "slow.py:problem", "--checkpoint", "run"))
+
+    assert (code, out.strip()) == (130, "Interrupted before there was a result.")
 
 
 def test_the_library_installs_no_signal_handler(

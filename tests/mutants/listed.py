@@ -722,6 +722,36 @@ MUTANTS: list[Mutant] = [
             "        if open_question is not None:\n            self.n_lost += 0 * ",
             "test_queries_are_never_exceeded_across_deaths",
         ),
+        (
+            "if not self._may_differ:",
+            "if False:",
+            "test_a_journal_of_other_questions_is_not_played",
+            "test_other_numbers_in_the_same_place_are_an_error",
+        ),
+        (
+            "self.stops_after_replay = self._may_differ",
+            "self.stops_after_replay = False",
+            "test_it_goes_on_where_it_began_too_however_often_it_moves",
+        ),
+        (
+            " or len(store.chain) > 1",
+            "",
+            "test_a_journal_behind_a_damaged_checkpoint_may_be_of_another_place",
+        ),
+    ),
+    *_group(
+        "_interrupts.py",
+        "checkpoint/test_resume.py",
+        (
+            "signal.signal(number, self._wait)",
+            "pass",
+            "test_ctrl_c_at_each_call_returns_a_result_and_the_run_can_go_on",
+        ),
+        (
+            "if self._waiting is not None:",
+            "if False:",
+            "test_a_second_ctrl_c_in_a_save_leaves_at_once_and_the_run_can_go_on",
+        ),
     ),
     *_group(
         "checkpoint/encoding.py",
@@ -883,6 +913,11 @@ MUTANTS: list[Mutant] = [
     *_group(
         "cli/solve.py",
         "cli/test_solve.py",
+        (
+            "interrupts.hold()",
+            "pass",
+            "test_a_signal_while_a_result_is_told_and_written_loses_nothing_of_it",
+        ),
         (
             "return DONE if result.success else NO_SUCCESS",
             "return DONE",

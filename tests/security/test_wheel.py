@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = {"dszog", "dszog_paper", "dszog_bench"}
+PACKAGES = {"dszog", "dszog_paper", "dszog_bench", "dszog_start"}
 
 
 def built(folder: Path) -> Path:

@@ -53,14 +53,22 @@ class Recorder:
     is_timed : bool
         Whether a clock decides how the run goes on, so that it may go differently the
         second time; what was answered then, and is not asked again, is lost.
+    is_elsewhere : bool
+        Whether versions or the machine are others than those that the checkpoint names,
+        so that it may go differently, too. Who asks beyond the journal is stopped once:
+        what follows has to be written behind a checkpoint of this process.
     """
 
-    def __init__(self, store: Store, *, is_timed: bool = False) -> None:
+    def __init__(
+        self, store: Store, *, is_timed: bool = False, is_elsewhere: bool = False
+    ) -> None:
         self._store = store
         self._is_timed = is_timed
+        # Nor is it known who wrote the journals behind a checkpoint that is damaged.
+        self._may_differ = is_elsewhere or len(store.chain) > 1
         self.n_lost = 0  # queries that were used up for nothing
         self.elapsed = 0.0  # of the latest record
-        self.stops_after_replay = False
+        self.stops_after_replay = self._may_differ
         self.has_asked = False  # whether any question was not in the journals
         self._pairs = self._read()
         self._next: _Pair | None = None
@@ -110,6 +118,8 @@ class Recorder:
         ------
         CheckpointError
             If the journal has the answers to other questions.
+        ReplayOverError
+            If they are all played, and the run is to be stopped there.
         """
         if self._next is None and not self.stops_after_replay:
             return None
@@ -119,7 +129,7 @@ class Recorder:
             while self._next is not None and self._next.asked.in_check:
                 self._lose()
         if self._next is None:
-            if self.stops_after_replay:
+            if self.stops_after_replay and asked >= 0:
                 raise ReplayOverError
             return None
         there, n_retried, answered = self._next
@@ -131,13 +141,25 @@ class Recorder:
             self._advance()
             return Played(answered.replies, n_retried, answered.spent, answered.elapsed)
         if not (self._is_timed or asked < 0):
+            self._drop_or_raise()
+        self.drop()
+        return self.played(queries, charged)
+
+    def _drop_or_raise(self) -> None:
+        """Give up a journal that answers other questions, where that may be."""
+        if not self._may_differ:
             raise CheckpointError(
                 "The journal answers other questions than this run asks: the method "
                 "goes another way than it went before. Resume with the versions and on "
                 "the machine that the run began with, or start again."
             )
+        n_before = self.n_lost
         self.drop()
-        return self.played(queries, charged)
+        self._store.warn(
+            "what was evaluated after the checkpoint answers other questions than this "
+            f"run asks: {self.n_lost - n_before:,} queries are charged as lost, and "
+            "the run goes on from there."
+        )
 
     def drop(self) -> None:
         """Count all replies that were not played as lost."""

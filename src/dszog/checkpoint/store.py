@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from dszog._interrupts import held_interrupts
 from dszog._validation import printable
 from dszog.checkpoint.container import dump_json, load_json, pack, read
 from dszog.checkpoint.encoding import Arrays, decode, encode
@@ -189,13 +190,13 @@ class Store:
             try:
                 journal, n_cut = Journal.open(path, self._run, number)
             except CheckpointError as error:
-                self._warn(f"{path.name} cannot be used: {error}.")
+                self.warn(f"{path.name} cannot be used: {error}.")
                 self._set_aside(path)
                 whole = False
                 continue
             self.chain.append(journal)
             if n_cut:
-                self._warn(
+                self.warn(
                     f"The last {n_cut} bytes of {path.name} were not whole and were "
                     "cut off; what they held is evaluated again."
                 )
@@ -218,9 +219,10 @@ class Store:
         lost = "nothing but time is lost, its journal has the replies since"
         if not whole:
             lost = "what was evaluated since is evaluated again"
-        self._warn(f"{'; '.join(bad)}. {used} is used instead: {lost}.")
+        self.warn(f"{'; '.join(bad)}. {used} is used instead: {lost}.")
 
-    def _warn(self, text: str) -> None:
+    def warn(self, text: str) -> None:
+        """Say what is the matter with this folder."""
         warnings.warn(
             f"{printable(str(self.folder))}: {text}", CheckpointWarning, stacklevel=2
         )
@@ -253,7 +255,7 @@ class Store:
         if not self._warns:
             raise error
         self.n_failed += 1
-        self._warn(f"{error} The run goes on, and will try to save again.")
+        self.warn(f"{error} The run goes on, and will try to save again.")
 
     def write_note(self, note: SizeNote) -> None:
         """Note calls that learn sizes, which have to wait until this is done."""
@@ -328,10 +330,13 @@ class Store:
 
     def close(self) -> None:
         """Let other runs use the folder."""
-        for journal in self.chain:
-            journal.close()
-        self.chain = []
-        self._lock.release()
+        with held_interrupts():
+            try:
+                for journal in self.chain:
+                    journal.close()
+            finally:
+                self.chain = []
+                self._lock.release()
 
     # --------------------------------------------------------------------------- names
 

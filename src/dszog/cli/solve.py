@@ -14,6 +14,7 @@ from rich.console import Console
 from scipy.optimize import OptimizeResult
 
 import dszog
+from dszog._interrupts import Interrupts
 from dszog.cli.complaints import complain, flags_of
 from dszog.cli.folders import check_output_file
 from dszog.cli.loading import load_problem
@@ -55,7 +56,8 @@ def solve_command(console: Console, request: Request) -> int:
     0 after a success; 3 if the run ended without one; 130 and 143 after Ctrl-C and
     SIGTERM; 2 if the command cannot be meant so; 1 after any other error.
     """
-    with sigterm_as_interrupt() as received:
+    result = None
+    with sigterm_as_interrupt() as received, Interrupts() as interrupts:
         try:
             _check(request)
             options = read_settings(request.method, request.settings)
@@ -70,11 +72,15 @@ def solve_command(console: Console, request: Request) -> int:
                 progress=True,
                 **{k: v for k, v in request.arguments.items() if v is not None},
             )
+            interrupts.hold()  # until what there is was told and written
             seconds = time.perf_counter() - started
             _report(console, result, request)
             _write(console, result, request, seconds)
-        except KeyboardInterrupt:  # before there was anything to report, or twice
-            say(console, "Interrupted before there was a result." + _goes_on(request))
+            interrupts.let_in()
+        except KeyboardInterrupt:
+            if result is None:  # it came before there was one, or twice
+                said = "Interrupted before there was a result."
+                say(console, said + _goes_on(request))
             return TERMINATED if received else INTERRUPTED
         except DszogError as error:
             code = complain("solve", error, _flags(request))
@@ -109,7 +115,7 @@ def _flags(request: Request) -> dict[str, str]:
 
 
 def _goes_on(request: Request) -> str:
-    if request.checkpoint is None:
+    if request.checkpoint is None or not any(request.checkpoint.glob("checkpoint-*")):
         return ""
     return " The run is saved: the same command with --resume goes on with it."
 
