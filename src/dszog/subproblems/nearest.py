@@ -32,6 +32,7 @@ ROUNDING = 1e-14  # likewise, relative to the point that is projected
 ACCEPTED = 1e-7  # likewise, of what a solver returns
 GAP = 1e-11  # likewise, between its value and that of the dual
 EMPTY = 1e-13  # a least-distance residual below this is 0
+REACH = 1e6  # a set without points nearer to the origin than this is empty
 OPTIMAL = 1e-12  # how far weights may be from optimal, relative to the target
 
 EMPTY_MESSAGE = (
@@ -188,9 +189,12 @@ def least_distance(
     units = normals / lengths[:, np.newaxis]
     off = np.einsum("nd,d->n", units, point) - limits / lengths
     scale = float(np.abs(off).max(initial=0.0))
-    if not off.max(initial=0.0) > 0.0:
+    # What a projection on a cone leaves, handed in again, is in it but for rounding.
+    is_cone = not limits.any()
+    rounding = ROUNDING * float(np.abs(point).max()) if is_cone else 0.0
+    if off.max(initial=0.0) <= rounding:
         return Nearest(point, np.zeros(len(off)))
-    if not limits.any():  # a cone: what is left of the point is in its polar (Moreau)
+    if is_cone:  # a cone: what is left of the point is in its polar (Moreau)
         weights, _, events = least_squares(units.T, point)
         return Nearest(point - np.einsum("nd,n->d", units, weights), weights, events)
     system = np.concatenate([-units.T, off[np.newaxis] / scale])
@@ -339,15 +343,30 @@ def _most_steps(matrix: FloatArray) -> int:
 
 
 def is_empty(families: Sequence[Rows], signs: SignRows | None = None) -> bool:
-    """Whether HiGHS finds that no point satisfies all rows."""
+    r"""Whether HiGHS finds rows that contradict each other, and they do.
+
+    With rows of length 1 it minimises the :math:`t \ge 0` for which some point has
+    :math:`a_j \cdot w \le h_j + t`. The multipliers :math:`y \ge 0` prove the answer:
+    where :math:`\sum_j y_j a_j = 0` and :math:`\sum_j y_j h_j < 0` there is no point.
+    """
     systems = [family.system() for family in families]
     systems += [] if signs is None else [signs.system()]
     dim = families[0].dim if families else (signs.dim if signs else 0)
     matrix, limits = normalised(joined(systems, dim))
+    n_rows, n_all = matrix.shape
     answer = linprog(
-        np.zeros(matrix.shape[1]), A_ub=matrix, b_ub=limits, bounds=(None, None)
+        np.append(np.zeros(n_all), 1.0),
+        A_ub=np.column_stack([matrix, -np.ones(n_rows)]),
+        b_ub=limits,
+        bounds=[*[(None, None)] * n_all, (0.0, None)],
     )
-    return bool(answer.status == 2)
+    if answer.status != 0:
+        return False
+    multipliers = np.maximum(-answer.ineqlin.marginals, 0.0)
+    contradiction = -float((multipliers * limits).sum())
+    pull = float(np.abs(matrix.T @ multipliers).sum())
+    size = 1.0 + float(np.abs(limits).max(initial=0.0))
+    return contradiction > ROUNDING * size and pull * REACH <= contradiction
 
 
 # -------------------------------------------------------------- quadratic programs
