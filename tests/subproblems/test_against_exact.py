@@ -36,6 +36,7 @@ KINDS = (
     "the origin alone",
     "pairs",
     "box",
+    "cone of many pairs",
 )
 POINTS = ("random", "far", "tiny", "in the set but for rounding", "a normal", "zero")
 BALLS = ("l2", "l2", "l1", "box", "none")
@@ -108,18 +109,21 @@ def random_case(seed: int) -> Case:
     """Return the case of a number, always the same one."""
     rng = np.random.default_rng([16, seed])
     kind = KINDS[seed % len(KINDS)]
-    ball: Any = BALLS[int(rng.integers(len(BALLS)))]
+    # Minimisers on such a cone project points that are in it but for rounding.
+    is_hard = kind == "cone of many pairs"
+    ball: Any = "l2" if is_hard else BALLS[int(rng.integers(len(BALLS)))]
     dim = int(rng.integers(1, 9 if ball != "l1" else 6))
     more = {
         "ball": ball,
         "ball_radius": float(rng.choice([0.5, 2.0, 10.0])),
-        "solver": random_solver(rng),
+        "solver": "generation" if is_hard else random_solver(rng),
     }
-    is_cone = rng.random() < 0.6
-    if kind == "pairs":
-        shift = float(rng.choice([0.0, 0.5, 1.5]))
-        positives = on_grid(rng.normal(size=(int(rng.integers(1, 12)), dim)) + shift)
-        negatives = on_grid(rng.normal(size=(int(rng.integers(1, 12)), dim)) - shift)
+    is_cone = is_hard or rng.random() < 0.6
+    if kind.endswith("pairs"):
+        shift = 0.5 if is_hard else float(rng.choice([0.0, 0.5, 1.5]))
+        n_positives, n_negatives = (14, 17) if is_hard else rng.integers(1, 12, size=2)
+        positives = on_grid(rng.normal(size=(n_positives, dim)) + shift)
+        negatives = on_grid(rng.normal(size=(n_negatives, dim)) - shift)
         margin = 0.0 if is_cone else float(rng.choice([-0.25, 0.125]))
         form: Any = rng.choice(["lifted", "full"])
         domain = Polyhedron.pairwise(positives, negatives, margin, form=form, **more)
@@ -134,8 +138,8 @@ def random_case(seed: int) -> Case:
         domain = Polyhedron.linear(rows, limits, lower=lower, upper=upper, **more)
         rows, limits = with_sides(rows, limits, lower, upper)
     exact = exact_set(rows, limits, ball, domain.ball_radius)
-    task = "project" if ball == "none" or rng.random() < 0.5 else "lmo"
-    point = random_point(rows, exact, rng)
+    task = "lmo" if is_hard or (ball != "none" and rng.random() < 0.5) else "project"
+    point = on_grid(rng.normal(size=dim)) if is_hard else random_point(rows, exact, rng)
     return Case(kind, domain, exact, point, task)
 
 

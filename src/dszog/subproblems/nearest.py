@@ -262,14 +262,13 @@ def is_least(matrix: FloatArray, target: FloatArray, found: Weights) -> bool:
     """
     if not np.isfinite([*found.weights, found.residual]).all():
         return False
-    lengths = np.sqrt(np.square(matrix).sum(axis=0))
-    parts = found.weights * lengths
-    left = target - np.einsum("nk,k->n", matrix, found.weights)
-    slopes = np.einsum("nk,n->k", matrix, left) / np.where(lengths > 0.0, lengths, 1.0)
-    size = float(np.sqrt(np.square(target).sum()))
-    allowed = OPTIMAL * size + ROUNDING * float(parts.sum())
+    columns, tops, goal, top = _scaled(matrix, target)
+    parts = found.weights * (tops / top)
+    left = goal - np.einsum("nk,k->n", columns, parts)
+    slopes = np.einsum("nk,n->k", columns, left)
+    allowed = OPTIMAL * len(goal) + ROUNDING * float(parts.sum())
     off = np.abs(np.minimum(parts, -slopes)).max(initial=0.0)
-    claim = abs(found.residual - float(np.sqrt(np.square(left).sum())))
+    claim = abs(found.residual / top - float(np.sqrt(np.square(left).sum())))
     return bool(off <= allowed and claim <= allowed)
 
 
@@ -292,38 +291,46 @@ def by_active_set(matrix: FloatArray, target: FloatArray) -> Weights:
     >>> by_active_set(np.eye(2), np.array([3.0, -4.0])).weights
     array([3., 0.])
     """
-    lengths = np.sqrt(np.square(matrix).sum(axis=0))
-    lengths = np.where(lengths > 0.0, lengths, 1.0)
-    units = matrix / lengths
-    weights, left = np.zeros(units.shape[1]), target
-    is_refused = np.zeros(units.shape[1], dtype=bool)
+    columns, tops, goal, top = _scaled(matrix, target)
+    weights, left = np.zeros(len(tops)), goal
+    is_refused = np.zeros(len(tops), dtype=bool)
     for _ in range(_most_steps(matrix)):
-        slopes = np.einsum("nk,n->k", units, left)
+        slopes = np.einsum("nk,n->k", columns, left)
         slopes[is_refused | (weights > 0.0)] = 0.0
         entering = int(np.argmax(slopes))
         if not slopes[entering] > 0.0:
             break
-        trial = _fitted(units, target, weights, entering)
-        left_then = target - np.einsum("nk,k->n", units, trial)
+        trial = _fitted(columns, goal, weights, entering)
+        left_then = goal - np.einsum("nk,k->n", columns, trial)
         # |left|^2 - |left_then|^2, which the difference of the squares would round away
-        gain = np.einsum("nk,k->n", units, trial - weights) * (left + left_then)
+        gain = np.einsum("nk,k->n", columns, trial - weights) * (left + left_then)
         if gain.sum() > 0.0:
             weights, left = trial, left_then
             is_refused[:] = False
         else:
             is_refused[entering] = True
-    return Weights(weights / lengths, float(np.sqrt(np.square(left).sum())))
+    return Weights(weights * (top / tops), top * float(np.sqrt(np.square(left).sum())))
+
+
+def _scaled(
+    matrix: FloatArray, target: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Return columns and target with largest entries of 1, and what these were."""
+    tops = np.abs(matrix).max(axis=0, initial=0.0)
+    tops = np.where(tops > 0.0, tops, 1.0)
+    top = float(np.abs(target).max(initial=0.0)) or 1.0
+    return matrix / tops, tops, target / top, top
 
 
 def _fitted(
-    units: FloatArray, target: FloatArray, weights: FloatArray, entering: int
+    columns: FloatArray, goal: FloatArray, weights: FloatArray, entering: int
 ) -> FloatArray:
     """Fit the positive weights and one more, without letting any become negative."""
     free = weights > 0.0
     free[entering] = True
     for _ in range(len(weights)):
         fit = np.zeros(len(weights))
-        fit[free] = np.linalg.lstsq(units[:, free], target, rcond=None)[0]
+        fit[free] = np.linalg.lstsq(columns[:, free], goal, rcond=None)[0]
         stops = np.flatnonzero(free & (fit <= 0.0))
         if not len(stops):
             return fit
