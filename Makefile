@@ -12,6 +12,10 @@ RELIABILITY_ARGS ?=
 # that is not to be had, from pyenv's folder.
 PYTHONS     ?= 3.11 3.12 3.13
 
+# What `rounding` runs, and where the real data sets are if they are at hand.
+NUMERICAL   := $(addprefix tests/,subproblems distribution kernels methods)
+DATA        := $(wildcard ../shared/data)
+
 VENV        := .venv
 BIN         := $(VENV)/bin
 MINIMAL     := .venv-minimal
@@ -35,7 +39,12 @@ demo: $(VENV)/.stamp-demo ## Install the command line and run `dszog demo`
 	@$(BIN)/dszog demo
 
 .PHONY: test
-test: lint types unit doctest ## All that a change must pass: lint, types, unit, doctest
+test: lint types unit rounding doctest ## All that a change must pass: the five named here
+
+# Tests on real data are skipped without DSZOG_DATA, which stays as it is if it is set.
+ifneq ($(DATA),)
+unit slow: export DSZOG_DATA ?= $(abspath $(DATA))
+endif
 
 .PHONY: lint
 lint: $(VENV)/.stamp-dev ## Check style and formatting with ruff
@@ -54,6 +63,11 @@ types: $(VENV)/.stamp-dev ## Check types with mypy --strict
 .PHONY: unit
 unit: $(VENV)/.stamp-dev ## Run the tests that take seconds
 	$(BIN)/python $(PYTEST) -m "not slow and not browser" $(PYTEST_ARGS)
+
+.PHONY: rounding
+rounding: $(VENV)/.stamp-dev ## Run the numerical tests again with other rounding (BLAS, SIMD)
+	$(BIN)/python tools/rounding.py -n $(WORKERS) -m "not slow and not browser" \
+	  $(NUMERICAL) $(PYTEST_ARGS)
 
 .PHONY: slow
 slow: $(VENV)/.stamp-dev ## Run the tests that take minutes: thousands of configurations, kills

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from scipy.optimize import nnls
 
 from dszog._arrays import BoolArray, FloatArray, IntArray
 from dszog.distribution import project_onto_simplex
+from dszog.errors import SubproblemError
 from dszog.penalties import squared_violation
 from dszog.query import ProblemSize, Query, Reply
+from dszog.subproblems.nearest import least_squares
 
 Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
 
@@ -237,9 +238,14 @@ def _best_multipliers(
     alpha = np.zeros(len(gradients))
     if not len(rows):
         return _norm(objective_gradient), alpha
-    found, residual = nnls(rows.T, -objective_gradient)
-    alpha[active] = found[: np.count_nonzero(active)]
-    return float(residual), alpha
+    try:
+        found = least_squares(rows.T, -objective_gradient)
+    except (
+        SubproblemError
+    ):  # no multipliers: the residual is too large, never too small
+        return _norm(objective_gradient), alpha
+    alpha[active] = found.weights[: np.count_nonzero(active)]
+    return found.residual, alpha
 
 
 def _central_steps(x: FloatArray, size: ProblemSize, x_scale: FloatArray) -> FloatArray:

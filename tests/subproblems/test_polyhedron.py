@@ -18,9 +18,20 @@ import dszog.subproblems.polyhedron as polyhedron
 from dszog import EmptySetError, InputError, MissingExtraError, SubproblemError
 from dszog._arrays import FloatArray
 from dszog.subproblems import L1Ball, Polyhedron
-from dszog.subproblems.nearest import QP_SOLVERS, QPResult, is_nearest, least_distance
+from dszog.subproblems.nearest import (
+    QP_SOLVERS,
+    QPResult,
+    Weights,
+    by_active_set,
+    is_empty,
+    is_least,
+    is_nearest,
+    least_distance,
+    least_squares,
+)
 from dszog.subproblems.polyhedron import Form
-from dszog.subproblems.rows import System
+from dszog.subproblems.rows import MatrixRows, System
+from tests.subproblems.exact import as_set, as_vector, dot, lowest
 
 BALLS = ("none", "l2", "l1", "box")
 DIM = 5
@@ -621,29 +632,183 @@ def test_a_right_answer_is_accepted(solver: str) -> None:
     assert not is_nearest(point, far, system)
 
 
-def test_nnls_that_stops_early_is_an_error_that_says_so(
+# No column leads towards the target, but for rounding. Under some BLAS kernels nnls of
+# SciPy 1.16 to 1.17.1 claims a residual of 0.915; that of its weights is 1.344.
+A_ROUNDED = np.array(
+    [
+        [0.09869686526223068, 0.07601600106484643, 0.15018089357457218],
+        [-0.38520742206597486, 0.0045350290317346656, -0.4264728949980235],
+        [0.12542098421592032, 0.5013838817470087, -0.5180317341078938],
+        [-0.7767682966300574, -0.8197131988591311, -0.5482817860440146],
+        [-0.4719902126542925, 0.26624326439221485, -0.4760218215446659],
+    ]
+)
+B_ROUNDED = np.array(
+    [
+        0.9762790907348218,
+        -0.0030235889242815656,
+        0.1371070223858664,
+        0.16508154645022988,
+        -0.02863114280094579,
+    ]
+)
+# Under other kernels the same nnls is wrong here. The answer is 1 for the first column.
+A_WHOLE = np.array(
+    [[2.0, -2.0, -1.0, 0.0], [3.0, 0.0, -3.0, 2.0], [2.0, 3.0, -1.0, 0.0]]
+)
+B_WHOLE = np.array([3.0, 3.0, 1.0])
+
+
+def test_least_squares_are_right_where_nnls_is_not() -> None:
+    rounded = least_squares(A_ROUNDED, B_ROUNDED)
+    whole = least_squares(A_WHOLE, B_WHOLE)
+
+    assert rounded.residual == pytest.approx(1.0)
+    assert np.abs(rounded.weights).max() < 1e-12
+    np.testing.assert_allclose(whole.weights, [1.0, 0.0, 0.0, 0.0], atol=1e-12)
+    assert whole.residual == pytest.approx(np.sqrt(2.0))
+
+
+WRONG_WEIGHTS: dict[str, Any] = {
+    "all zero": lambda A, b: (np.zeros(A.shape[1]), np.linalg.norm(b)),
+    "negative": lambda A, b: (
+        np.linalg.lstsq(A, b)[0],
+        np.linalg.norm(A @ np.linalg.lstsq(A, b)[0] - b),
+    ),
+    "not a number": lambda A, b: (np.full(A.shape[1], np.nan), 0.0),
+    "a false residual": lambda A, b: (optimize.nnls(A, b)[0], 0.0),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_WEIGHTS)
+def test_a_wrong_answer_of_nnls_is_replaced_and_counted(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    A, b = np.array([[1.0, 0.5], [0.0, 1.0], [1.0, 1.0]]), np.array([2.0, -1.0, 1.0])
+    right = optimize.nnls(A, b)
+    monkeypatch.setattr(
+        nearest, "nnls", lambda A, b, maxiter: WRONG_WEIGHTS[kind](A, b)
+    )
+    found = least_squares(A, b)
+
+    np.testing.assert_allclose(found.weights, right[0], atol=1e-14)
+    assert found.residual == pytest.approx(right[1], rel=1e-12)
+    assert found.events == (
+        "nnls failed (a wrong answer); an active-set method was used instead",
+    )
+
+
+def test_nnls_that_stops_early_is_replaced_and_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def stops(*_: object, **__: object) -> None:
         raise RuntimeError("Maximum number of iterations reached.")
 
+    cone = Polyhedron.pairwise(*samples("separable"))
+    right = cone.project(-np.ones(DIM))
     monkeypatch.setattr(nearest, "nnls", stops)
-    with pytest.raises(SubproblemError, match=r"nnls stopped early on .* rows"):
-        Polyhedron.pairwise(*samples("separable")).project(-np.ones(DIM))
+    found = cone.project(-np.ones(DIM))
+
+    np.testing.assert_allclose(found.point, right.point, atol=1e-12)
+    assert set(found.events) == {
+        "nnls failed (Maximum number of iterations reached.); an active-set method was "
+        "used instead"
+    }
 
 
-def test_highs_that_stops_early_is_an_error_that_says_so(
+def test_least_squares_that_nothing_solves_are_an_error_that_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def stops(*_: object, **__: object) -> optimize.OptimizeResult:
-        return optimize.OptimizeResult(status=1, message="Iteration limit.", x=None)
+    def gives_up(matrix: FloatArray, target: FloatArray) -> Weights:
+        return Weights(np.zeros(matrix.shape[1]), float(np.linalg.norm(target)))
 
-    monkeypatch.setattr(polyhedron, "linprog", stops)
-    domain = Polyhedron.linear(np.eye(2), np.ones(2), ball="box")
+    monkeypatch.setattr(nearest, "nnls", lambda A, b, maxiter: gives_up(A, b)[:2])
+    monkeypatch.setattr(nearest, "by_active_set", gives_up)
     with pytest.raises(
-        SubproblemError, match=r"HiGHS did not solve .* Iteration limit"
+        SubproblemError, match=r"3 weights .* were not solved: nnls failed .* Scale the"
     ):
-        domain.lmo(np.ones(2))
+        least_squares(np.eye(3), np.ones(3))
+
+
+@given(seed=st.integers(0, 2**32), n_columns=st.integers(1, 12), n=st.integers(1, 8))
+@settings(max_examples=150)
+def test_an_active_set_meets_the_conditions_of_optimality(
+    seed: int, n_columns: int, n: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    A = rng.integers(-3, 4, size=(n, n_columns)) * 2.0 ** rng.integers(-9, 10)
+    b = rng.integers(-3, 4, size=n).astype(float)
+    found = by_active_set(A, b)
+    left = b - A @ found.weights
+
+    assert (found.weights >= 0.0).all()
+    assert (A.T @ left).max() <= 1e-11 * max(np.abs(A).max(), 1.0)
+    assert abs((A @ found.weights) @ left) <= 1e-11
+    assert found.residual == pytest.approx(np.linalg.norm(left), abs=1e-12)
+
+
+def test_numbers_whose_squares_are_no_numbers_are_fitted_too() -> None:
+    for scale in (1e-200, 1e200):
+        found = by_active_set(scale * A_WHOLE, scale * B_WHOLE)
+
+        plain = by_active_set(A_WHOLE, B_WHOLE)
+        np.testing.assert_allclose(found.weights, plain.weights, atol=1e-12)
+        assert is_least(scale * A_WHOLE, scale * B_WHOLE, found)
+
+
+def test_the_lowest_point_may_lie_beyond_a_corner_that_is_nearest_for_long() -> None:
+    # A corner is the nearest point to slopes of length 8 to 128, and not the lowest.
+    A = np.array([[-2317, -134, -298], [-1339, -1223, -1324], [-1250, 622, -1374]])
+    b, gradient = np.array([1379, 2430, 1014]), np.array([906, 747, 814]) / 1024
+    domain = Polyhedron.linear(A / 1024, b / 1024, ball="l2", ball_radius=2.0)
+    exact = lowest(as_set(A, b, 2.0), as_vector(gradient))
+
+    assert exact is not None
+    best = float(dot(exact, as_vector(gradient)))
+    assert gradient @ domain.lmo(gradient).point == pytest.approx(best, abs=1e-8)
+
+
+WRONG_CORNERS: dict[str, Any] = {
+    "stops early": {"status": 1, "message": "Iteration limit."},
+    "calls it empty": {"status": 2, "message": "Infeasible."},
+    "calls it unbounded": {"status": 3, "message": "Unbounded."},
+    "leaves the set": {"status": 0, "x": np.full(2, 3.0)},
+    "is not the lowest": {"status": 0, "x": np.zeros(2)},
+    "is not a number": {"status": 0, "x": np.full(2, np.nan)},
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_CORNERS)
+def test_a_wrong_answer_of_highs_is_replaced_and_counted(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(*_: object, **__: object) -> optimize.OptimizeResult:
+        no_rows = optimize.OptimizeResult(marginals=np.zeros(2))
+        return optimize.OptimizeResult(ineqlin=no_rows, **WRONG_CORNERS[kind])
+
+    monkeypatch.setattr(polyhedron, "linprog", wrong)
+    domain = Polyhedron.linear(np.eye(2), np.ones(2), ball="box", ball_radius=2.0)
+    found = domain.lmo(np.array([-1.0, 1.0]))
+
+    np.testing.assert_allclose(found.point, [1.0, -2.0], atol=1e-5)
+    said = WRONG_CORNERS[kind].get("message", "a wrong answer")
+    assert found.events == (f"HiGHS failed ({said}); a projection was used instead",)
+
+
+def test_a_set_is_empty_only_if_its_rows_contradict_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def contradicts(limit: float) -> bool:
+        rows = MatrixRows(np.array([[1.0, 1.0], [-1.0, -1.0]]), np.array([1.0, limit]))
+        return is_empty([rows])
+
+    assert contradicts(-1.001)
+    assert not contradicts(-1.0)
+    lies = optimize.OptimizeResult(
+        status=0, ineqlin=optimize.OptimizeResult(marginals=np.array([-1.0, 0.0]))
+    )
+    monkeypatch.setattr(nearest, "linprog", lambda *_, **__: lies)
+    assert not contradicts(-1.001)  # those multipliers prove nothing
 
 
 def test_a_projection_that_makes_no_progress_is_an_error_that_says_so(
@@ -651,8 +816,8 @@ def test_a_projection_that_makes_no_progress_is_an_error_that_says_so(
 ) -> None:
     def nonsense(
         point: FloatArray, normals: FloatArray, limits: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        return point, np.ones(len(limits))
+    ) -> nearest.Nearest:
+        return nearest.Nearest(point, np.ones(len(limits)))
 
     monkeypatch.setattr(nearest, "least_distance", nonsense)
     with pytest.raises(SubproblemError, match="stopped with a violation of 2 after"):

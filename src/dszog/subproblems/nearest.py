@@ -1,8 +1,8 @@
 r"""The nearest point of a polyhedron, by constraint generation or a quadratic program.
 
 Constraint generation needs NumPy and SciPy alone: a few rows at a time are handed to
-the least-distance problem of Lawson and Hanson [1]_, which is one call of
-:func:`scipy.optimize.nnls`, until no row of the whole family is violated.
+the least-distance problem of Lawson and Hanson [1]_, which is one problem of least
+squares with weights of at least 0, until no row of the whole family is violated.
 
 References
 ----------
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog, nnls
@@ -31,6 +32,8 @@ ROUNDING = 1e-14  # likewise, relative to the point that is projected
 ACCEPTED = 1e-7  # likewise, of what a solver returns
 GAP = 1e-11  # likewise, between its value and that of the dual
 EMPTY = 1e-13  # a least-distance residual below this is 0
+REACH = 1e6  # a set without points nearer to the origin than this is empty
+OPTIMAL = 1e-12  # how far weights may be from optimal, relative to the target
 
 EMPTY_MESSAGE = (
     "The feasible set is empty: no point satisfies all constraints, bounds and the "
@@ -61,20 +64,23 @@ def by_generation(
     working = _Working(families, signs, hint)
     rounding = ROUNDING * float(np.abs(point).max())
     w, off, tolerance = point, 0.0, 0.0
-    for n_rounds in range(1, MAX_ROUNDS + 1):
+    n_rounds, events = 0, tuple[str, ...]()
+    while n_rounds < MAX_ROUNDS:
+        n_rounds += 1
         normals, limits = working.rows()
         if len(limits):
-            w, multipliers = least_distance(point, normals, limits)
+            w, multipliers, more = least_distance(point, normals, limits)
+            events += more
             working.keep(multipliers > 0.0)
         tolerance = PRECISION * (1.0 + float(np.abs(w).max())) + rounding
         off, is_new = working.add_worst(w, tolerance)
-        if off <= tolerance:
-            return Solution(point=w, active=working.indices, n_rounds=n_rounds)
-        if not is_new:
+        if off <= tolerance or not is_new:
             break
-    # Rounding: the rows that are violated are already taken into account.
+    # Beyond the tolerance it is rounding: all rows that are violated are known already.
     if off <= ACCEPTED / PRECISION * tolerance:
-        return Solution(point=w, active=working.indices, n_rounds=n_rounds)
+        return Solution(
+            point=w, active=working.indices, n_rounds=n_rounds, events=events
+        )
     if is_empty(families, signs):
         raise EmptySetError(EMPTY_MESSAGE)
     raise SubproblemError(
@@ -147,9 +153,17 @@ class _Working:
         return worst, len(self.indices) + len(self._cuts) > n_before
 
 
+class Nearest(NamedTuple):
+    """The answer to a least-distance problem."""
+
+    point: FloatArray  # (dim,)
+    multipliers: FloatArray  # (n_rows,)
+    events: tuple[str, ...] = ()
+
+
 def least_distance(
     point: FloatArray, normals: FloatArray, limits: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+) -> Nearest:
     r"""Return the point nearest to `point` with ``normals @ w <= limits``.
 
     And the multipliers :math:`\lambda \ge 0` with
@@ -157,10 +171,10 @@ def least_distance(
 
     Examples
     --------
-    >>> w, multipliers = least_distance(
+    >>> nearest = least_distance(
     ...     np.array([3.0, 1.0]), np.array([[2.0, 0.0]]), np.array([2.0])
     ... )
-    >>> w, multipliers
+    >>> nearest.point, nearest.multipliers
     (array([1., 1.]), array([2.]))
     """
     lengths = np.sqrt(np.square(normals).sum(axis=1))
@@ -169,49 +183,197 @@ def least_distance(
         if (limits[~is_row] < 0.0).any():
             raise EmptySetError(EMPTY_MESSAGE)
         multipliers = np.zeros(len(limits))
-        w, multipliers[is_row] = least_distance(point, normals[is_row], limits[is_row])
-        return w, multipliers
+        found = least_distance(point, normals[is_row], limits[is_row])
+        multipliers[is_row] = found.multipliers
+        return found._replace(multipliers=multipliers)
     units = normals / lengths[:, np.newaxis]
     off = np.einsum("nd,d->n", units, point) - limits / lengths
     scale = float(np.abs(off).max(initial=0.0))
-    if not off.max(initial=0.0) > 0.0:
-        return point, np.zeros(len(off))
-    if not limits.any():  # a cone: what is left of the point is in its polar (Moreau)
-        weights = _nnls(units.T, point)
-        return point - np.einsum("nd,n->d", units, weights), weights
+    # What a projection on a cone leaves, handed in again, is in it but for rounding.
+    is_cone = not limits.any()
+    rounding = ROUNDING * float(np.abs(point).max()) if is_cone else 0.0
+    if off.max(initial=0.0) <= rounding:
+        return Nearest(point, np.zeros(len(off)))
+    if is_cone:  # a cone: what is left of the point is in its polar (Moreau)
+        weights, _, events = least_squares(units.T, point)
+        return Nearest(point - np.einsum("nd,n->d", units, weights), weights, events)
     system = np.concatenate([-units.T, off[np.newaxis] / scale])
     target = np.zeros(len(system))
     target[-1] = 1.0
-    weights = _nnls(system, target)
+    weights, _, events = least_squares(system, target)
     residual = np.einsum("nk,k->n", system, weights) - target
     if -residual[-1] <= EMPTY:
         raise EmptySetError(EMPTY_MESSAGE)
     move = residual[:-1] / residual[-1]
-    return point - scale * move, scale / -residual[-1] * weights
+    return Nearest(point - scale * move, scale / -residual[-1] * weights, events)
 
 
-def _nnls(matrix: FloatArray, target: FloatArray) -> FloatArray:
-    n_rows = matrix.shape[1]
+# ------------------------------------------------------ least squares, weights >= 0
+
+
+class Weights(NamedTuple):
+    """The answer to a problem of least squares with weights of at least 0."""
+
+    weights: FloatArray  # (n_columns,)
+    residual: float
+    events: tuple[str, ...] = ()
+
+
+def least_squares(matrix: FloatArray, target: FloatArray) -> Weights:
+    r"""Minimise :math:`\|\text{matrix} \cdot w - \text{target}\|` over :math:`w \ge 0`.
+
+    By :func:`scipy.optimize.nnls`, whose answers are checked: those of SciPy 1.12 to
+    1.17 can be wrong, without a word. Where one is, :func:`by_active_set` gives it.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n_columns)
+    target : ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> least_squares(np.eye(2), np.array([3.0, -4.0]))
+    Weights(weights=array([3., 0.]), residual=4.0, events=())
+    """
     try:
-        weights: FloatArray = nnls(matrix, target, maxiter=30 * n_rows + 300)[0]
+        weights, residual = nnls(matrix, target, maxiter=_most_steps(matrix))
+        found = Weights(weights, float(residual))
+        says = "a wrong answer"
     except RuntimeError as error:
+        found, says = None, str(error)
+    if found is not None and is_least(matrix, target, found):
+        return found
+    event = f"nnls failed ({says}); an active-set method was used instead"
+    instead = by_active_set(matrix, target)._replace(events=(event,))
+    if not is_least(matrix, target, instead):
         raise SubproblemError(
-            f"scipy.optimize.nnls stopped early on {n_rows} rows ({error}). Scale "
-            "the variables and constraints to order one, or choose another solver."
-        ) from error
+            f"Least squares with {matrix.shape[1]} weights of at least 0 were not "
+            f"solved: nnls failed ({says}), and so did an active-set method. Scale the "
+            "variables and constraints to order one, or choose another solver."
+        )
+    return instead
+
+
+def is_least(matrix: FloatArray, target: FloatArray, found: Weights) -> bool:
+    r"""Whether the conditions of optimality hold, whatever the solver says.
+
+    With :math:`r = \text{target} - \text{matrix} \cdot w` these are :math:`w_j \ge 0`,
+    :math:`-a_j \cdot r \ge 0`, and that one of the two is 0: the smaller one is 0.
+    """
+    if not np.isfinite([*found.weights, found.residual]).all():
+        return False
+    columns, tops, goal, top = _scaled(matrix, target)
+    parts = found.weights * (tops / top)
+    left = goal - np.einsum("nk,k->n", columns, parts)
+    slopes = np.einsum("nk,n->k", columns, left)
+    allowed = OPTIMAL * len(goal) + ROUNDING * float(parts.sum())
+    off = np.abs(np.minimum(parts, -slopes)).max(initial=0.0)
+    claim = abs(found.residual / top - float(np.sqrt(np.square(left).sum())))
+    return bool(off <= allowed and claim <= allowed)
+
+
+def by_active_set(matrix: FloatArray, target: FloatArray) -> Weights:
+    r"""Solve least squares with weights of at least 0 slowly and surely.
+
+    The method of Lawson and Hanson [1]_: weights are let go from 0 one by one, that
+    with the steepest slope first, and the free ones are fitted anew by the singular
+    value decomposition. Two things make it safe against rounding: a step is kept only
+    if it lowers the residual, so nothing repeats; and a weight whose step did not is
+    left alone until another one's did.
+
+    References
+    ----------
+    .. [1] C. L. Lawson and R. J. Hanson, *Solving Least Squares Problems*, SIAM 1995,
+       chapter 23.
+
+    Examples
+    --------
+    >>> by_active_set(np.eye(2), np.array([3.0, -4.0])).weights
+    array([3., 0.])
+    """
+    columns, tops, goal, top = _scaled(matrix, target)
+    weights, left = np.zeros(len(tops)), goal
+    is_refused = np.zeros(len(tops), dtype=bool)
+    for _ in range(_most_steps(matrix)):
+        slopes = np.einsum("nk,n->k", columns, left)
+        slopes[is_refused | (weights > 0.0)] = 0.0
+        entering = int(np.argmax(slopes))
+        if not slopes[entering] > 0.0:
+            break
+        trial = _fitted(columns, goal, weights, entering)
+        left_then = goal - np.einsum("nk,k->n", columns, trial)
+        # |left|^2 - |left_then|^2, which the difference of the squares would round away
+        gain = np.einsum("nk,k->n", columns, trial - weights) * (left + left_then)
+        if gain.sum() > 0.0:
+            weights, left = trial, left_then
+            is_refused[:] = False
+        else:
+            is_refused[entering] = True
+    return Weights(weights * (top / tops), top * float(np.sqrt(np.square(left).sum())))
+
+
+def _scaled(
+    matrix: FloatArray, target: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Return columns and target with largest entries of 1, and what these were."""
+    tops = np.abs(matrix).max(axis=0, initial=0.0)
+    tops = np.where(tops > 0.0, tops, 1.0)
+    top = float(np.abs(target).max(initial=0.0)) or 1.0
+    return matrix / tops, tops, target / top, top
+
+
+def _fitted(
+    columns: FloatArray, goal: FloatArray, weights: FloatArray, entering: int
+) -> FloatArray:
+    """Fit the positive weights and one more, without letting any become negative."""
+    free = weights > 0.0
+    free[entering] = True
+    for _ in range(len(weights)):
+        fit = np.zeros(len(weights))
+        fit[free] = np.linalg.lstsq(columns[:, free], goal, rcond=None)[0]
+        stops = np.flatnonzero(free & (fit <= 0.0))
+        if not len(stops):
+            return fit
+        if entering in stops and weights[entering] == 0.0:
+            break  # its slope was rounding
+        # As far towards the fit as no weight falls below 0; the first one there stays.
+        steps = weights[stops] / (weights[stops] - fit[stops])
+        first = int(np.argmin(steps))
+        weights = np.maximum(weights + steps[first] * (fit - weights), 0.0)
+        weights[stops[first]] = 0.0
+        free = weights > 0.0
     return weights
 
 
+def _most_steps(matrix: FloatArray) -> int:
+    return 30 * int(matrix.shape[1]) + 300
+
+
 def is_empty(families: Sequence[Rows], signs: SignRows | None = None) -> bool:
-    """Whether HiGHS finds that no point satisfies all rows."""
+    r"""Whether HiGHS finds rows that contradict each other, and they do.
+
+    With rows of length 1 it minimises the :math:`t \ge 0` for which some point has
+    :math:`a_j \cdot w \le h_j + t`. The multipliers :math:`y \ge 0` prove the answer:
+    where :math:`\sum_j y_j a_j = 0` and :math:`\sum_j y_j h_j < 0` there is no point.
+    """
     systems = [family.system() for family in families]
     systems += [] if signs is None else [signs.system()]
     dim = families[0].dim if families else (signs.dim if signs else 0)
     matrix, limits = normalised(joined(systems, dim))
+    n_rows, n_all = matrix.shape
     answer = linprog(
-        np.zeros(matrix.shape[1]), A_ub=matrix, b_ub=limits, bounds=(None, None)
+        np.append(np.zeros(n_all), 1.0),
+        A_ub=np.column_stack([matrix, -np.ones(n_rows)]),
+        b_ub=limits,
+        bounds=[*[(None, None)] * n_all, (0.0, None)],
     )
-    return bool(answer.status == 2)
+    if answer.status != 0:
+        return False
+    multipliers = np.maximum(-answer.ineqlin.marginals, 0.0)
+    contradiction = -float((multipliers * limits).sum())
+    pull = float(np.abs(matrix.T @ multipliers).sum())
+    size = 1.0 + float(np.abs(limits).max(initial=0.0))
+    return contradiction > ROUNDING * size and pull * REACH <= contradiction
 
 
 # -------------------------------------------------------------- quadratic programs

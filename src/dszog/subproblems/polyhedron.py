@@ -20,15 +20,18 @@ from dszog._validation import (
     check_number,
     check_positive,
 )
-from dszog.errors import EmptySetError, InputError, SubproblemError
+from dszog.errors import EmptySetError, InputError
 from dszog.query import NO_INDICES
 from dszog.subproblems.base import FEASIBLE, Solution
 from dszog.subproblems.nearest import (
+    ACCEPTED,
     EMPTY_MESSAGE,
     QP_SOLVERS,
     by_generation,
     by_program,
     check_installed,
+    is_empty,
+    least_squares,
 )
 from dszog.subproblems.rows import (
     BoxRows,
@@ -226,7 +229,7 @@ class Polyhedron:
         if norm == 0.0:
             return self.project(np.zeros(self.dim), hint)
         if self.ball != "l2":
-            return Solution(point=self._linear_program(gradient / norm))
+            return self._linear_program(gradient / norm)
         down = -gradient / norm
         if self._is_cone:
             return self._cone_minimiser(down, hint)
@@ -236,7 +239,10 @@ class Polyhedron:
         while length(found.point) < self.ball_radius and far < FAR * self.ball_radius:
             near, far, before = far, 16.0 * far, found.point
             found = self._next(far * down, found)
-            if length(found.point - before) <= SETTLED * (1.0 + length(before)):
+            is_settled = length(found.point - before) <= SETTLED * (
+                1.0 + length(before)
+            )
+            if is_settled and self._is_held(down, found):
                 return found  # a lowest point of the rows: the ball is not needed
         if length(found.point) > self.ball_radius:
             return self._where_ball_is_met(down, near, far, found)
@@ -270,7 +276,7 @@ class Polyhedron:
         sides = []
         for variable in np.eye(self.dim):
             low, high = self._linear_program(variable), self._linear_program(-variable)
-            sides.append(float(variable @ (high - low)))
+            sides.append(float(variable @ (high.point - low.point)))
         return float(np.sqrt(np.square(sides).sum()))
 
     def feasible_start(self) -> FloatArray:
@@ -336,12 +342,26 @@ class Polyhedron:
         """Stretch the projection of the slope on the cone until it meets the ball."""
         found = Solution(point=down, active=hint, n_rounds=0)
         for _ in range(2):  # again at unit length: rounding would be stretched as well
+            hint = found.active
             found = self._next(found.point, found)
             norm = length(found.point)
             if norm <= FEASIBLE:  # nothing in the cone goes down
                 return replace(found, point=np.zeros(self.dim))
             found = replace(found, point=found.point / norm)
+        if not len(found.active):  # it was in the cone, held by the rows found before
+            found = replace(found, active=hint)
         return replace(found, point=self.ball_radius * found.point)
+
+    def _is_held(self, down: FloatArray, found: Solution) -> bool:
+        """Whether the active rows leave no way down, which makes a point the lowest.
+
+        That the nearest points to two multiples of `down` are the same proves nothing:
+        farther out it may move on.
+        """
+        if not len(found.active):
+            return False
+        left = least_squares(self._normals(found.active).T, down).residual
+        return left <= SETTLED
 
     def _where_ball_is_met(
         self, ray: FloatArray, near: float, far: float, at_far: Solution
@@ -407,38 +427,81 @@ class Polyhedron:
             first += family.n_rows
         return np.concatenate(parts)
 
-    def _linear_program(self, cost: FloatArray) -> FloatArray:
-        """Minimise a linear function over the rows with HiGHS."""
+    def _linear_program(self, cost: FloatArray) -> Solution:
+        """Minimise a linear function over the rows with HiGHS; check its answer."""
         rows = [f.system() for f in self._all_families if not isinstance(f, BoxRows)]
         if self._signs is not None:
             rows.append(self._signs.system())
-        matrix, limits = None, None
-        n_extra = 0
+        system = System(np.empty((0, self.dim)), np.empty(0))
         if rows:
-            matrix, limits = normalised(joined(rows, self.dim))
-            n_extra = matrix.shape[1] - self.dim
+            system = normalised(joined(rows, self.dim))
+        n_extra = system.matrix.shape[1] - self.dim
+        cost = np.concatenate([cost, np.zeros(n_extra)])
         sides = np.column_stack([self._box.lower, self._box.upper])
         free = np.tile([-np.inf, np.inf], (n_extra, 1))
+        sides = np.concatenate([sides, free])
         answer = linprog(
-            np.concatenate([cost, np.zeros(n_extra)]),
-            A_ub=matrix,
-            b_ub=limits,
-            bounds=np.concatenate([sides, free]),
+            cost,
+            A_ub=system.matrix,
+            b_ub=system.limits,
+            bounds=sides,
             method="highs",
         )
-        if answer.status == 2:
+        if answer.status == 0 and is_lowest(cost, system, sides, answer):
+            return Solution(point=answer.x[: self.dim])
+        if answer.status == 2 and is_empty(self._all_families, self._signs):
             raise EmptySetError(EMPTY_MESSAGE)
-        if answer.status == 3:
+        if answer.status == 3 and not self.is_bounded:
             raise InputError(
                 "Polyhedron: a linear function has no least value on an unbounded set. "
                 "Give finite bounds, or a ball."
             )
-        if answer.status != 0:
-            raise SubproblemError(
-                f"HiGHS did not solve a linear program: {answer.message} Scale the "
-                "variables and constraints to order one."
-            )
-        return frozen_floats(answer.x[: self.dim])
+        says = "a wrong answer" if answer.status == 0 else answer.message
+        event = f"HiGHS failed ({says}); a projection was used instead"
+        found = self._far_down(-cost[: self.dim])
+        return replace(found, events=(*found.events, event))
+
+    def _far_down(self, down: FloatArray) -> Solution:
+        """Return the nearest point to one far down: none is lower, but for 1 / FAR."""
+        found = self._nearest(np.zeros(self.dim), NO_INDICES)
+        for _ in range(2):  # the second time it is known how large the set is there
+            far = FAR * (1.0 + length(found.point))
+            found = self._next(far * down, found)
+        return found
+
+
+def is_lowest(cost: FloatArray, system: System, sides: FloatArray, answer: Any) -> bool:
+    """Whether an answer to a linear program is feasible, and its dual is no higher.
+
+    Parameters
+    ----------
+    cost : ndarray of shape (n,)
+    system : System
+        Rows of length 1.
+    sides : ndarray of shape (n, 2)
+        Bounds on the variables.
+    answer : scipy.optimize.OptimizeResult
+    """
+    x, multipliers = answer.x, -answer.ineqlin.marginals
+    if not np.isfinite([*x, *multipliers]).all():
+        return False
+    size = 1.0 + float(np.abs(x).max())
+    off = system.matrix @ x - system.limits
+    outside = max(
+        off.max(initial=0.0), (sides[:, 0] - x).max(), (x - sides[:, 1]).max()
+    )
+    pull = cost + system.matrix.T @ multipliers
+    pull[np.abs(pull) <= ACCEPTED] = 0.0
+    # What is left of the cost pushes against sides; one at infinity does not hold.
+    at = np.where(pull > 0.0, sides[:, 0], np.where(pull < 0.0, sides[:, 1], 0.0))
+    if not np.isfinite(at).all():
+        return False
+    gap = float(cost @ x - pull @ at + multipliers @ system.limits)
+    return bool(
+        outside <= 10 * ACCEPTED * size
+        and multipliers.min(initial=0.0) >= -ACCEPTED
+        and gap <= 10 * ACCEPTED * size
+    )
 
 
 def box_rows(dim: int, lower: Any, upper: Any) -> list[Rows]:
@@ -470,4 +533,6 @@ def _leaves_no_way(system: System, dim: int) -> bool:
         bounds=(1.0, None),
         method="highs",
     )
-    return bool(answer.status == 0)
+    if answer.status != 0:
+        return False
+    return bool(np.abs(matrix.T @ answer.x).max() <= 10 * ACCEPTED)
