@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import (
-    CancelledError,
-    Future,
-    ProcessPoolExecutor,
-    as_completed,
-)
+from concurrent.futures import CancelledError, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Any
 
 from dszog.errors import EvaluationError
+from dszog_paper.protocol import Unit
 from dszog_paper.runner import run_unit
 from dszog_paper.store import Store
-from dszog_paper.units import Unit
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -72,9 +66,7 @@ def _on_processes(
     with _one_thread_each():
         pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
         try:
-            futures: dict[Future[Any], Unit] = {
-                pool.submit(run_unit, unit, data): unit for unit in todo
-            }
+            futures = {pool.submit(run_unit, unit, data): unit for unit in todo}
             for future in as_completed(futures):
                 keep(futures[future], future.result())
         except BrokenProcessPool as error:
@@ -113,28 +105,25 @@ def _lost(what: str, error: BaseException) -> EvaluationError:
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
     """Let each process use one thread: they would only get in each other's way."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    before = {name: os.environ[name] for name in ONE_THREAD if name in os.environ}
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in ONE_THREAD:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 class Pace:
     """Guesses how long the rest takes, from the runs that were made.
 
-    Runs of one kind (method, model, form) take about the same time.
+    Runs of one kind (task, method, model, form) take about the same time.
     """
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
         self._seconds: dict[tuple[str, ...], list[float]] = {}
-        self.started = time.monotonic()
 
     def note(self, unit: Unit, record: dict[str, Any]) -> None:
         """Take in a run."""
@@ -144,14 +133,12 @@ class Pace:
     def left(self, units: Sequence[Unit]) -> float:
         """Return a guess of the seconds that these units take."""
         known = [s for kind in self._seconds.values() for s in kind]
-        typical = sum(known) / len(known) if known else 5.0
         total = 0.0
         for unit in units:
-            seconds = self._seconds.get(_kind(unit))
-            if seconds:
-                total += sum(seconds) / len(seconds)
-            else:
-                total += typical if unit.seconds is None else unit.seconds
+            likely = self._seconds.get(_kind(unit))
+            if likely is None:
+                likely = (known or [5.0]) if unit.seconds is None else [unit.seconds]
+            total += sum(likely) / len(likely)
         return total / self._jobs
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dszog.errors import InputError
-from dszog_paper.data import generate, paper_split, stand_in
-from dszog_paper.data.splits import Split
+from dszog_paper.data import Split, generate, paper_split, stand_in
 from dszog_paper.tasks import (
     CovarianceConstraints,
     fairness_task,

@@ -1,8 +1,9 @@
-"""From the files of a data set to samples. Nothing here knows where a file lies."""
+"""From the files of the real data sets to samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -10,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dszog._arrays import IntArray
+from dszog._validation import check_choice
 from dszog.errors import InputError
 from dszog.readers import Table, read_csv, read_libsvm
 from dszog.readers.content import FilePath, file_name
 from dszog_paper.data import columns
+from dszog_paper.data.fetch import Folder, fetch
 from dszog_paper.data.samples import Samples
+from dszog_paper.data.sources import DATA_SETS
 
 _Columns: TypeAlias = dict[str, NDArray[Any]]  # numbers, or whether something holds
 
@@ -148,3 +152,50 @@ def _samples(
         sensitive=np.column_stack(list(sensitive.values())).astype(np.float64)[kept],
         sensitive_names=tuple(sensitive),
     )
+
+
+# ------------------------------------------------------------------------- by name
+
+PARSERS: dict[tuple[str, str], Callable[[FilePath], Samples]] = {
+    ("a9a", "train"): partial(parse_libsvm, "a9a"),
+    ("a9a", "test"): partial(parse_libsvm, "a9a"),
+    ("w8a", "train"): partial(parse_libsvm, "w8a"),
+    ("w8a", "test"): partial(parse_libsvm, "w8a"),
+    ("svmguide3", "train"): partial(parse_libsvm, "svmguide3"),
+    # All 41 rows are positive.
+    ("svmguide3", "test"): partial(parse_libsvm, "svmguide3", one_class=True),
+    ("adult", "train"): parse_adult,
+    ("adult", "test"): partial(parse_adult, is_test=True),
+    ("compas", "train"): parse_compas,
+    ("communities", "train"): parse_communities,
+}
+"""How each part of each data set is read."""
+
+
+def load(
+    name: str,
+    part: str = "train",
+    *,
+    data: Folder | None = None,
+    allow_download: bool = True,
+) -> Samples:
+    """Read one part of a real data set, wherever its file is.
+
+    Parameters
+    ----------
+    name : str
+        ``"a9a"``, ``"w8a"``, ``"svmguide3"``, ``"adult"``, ``"compas"`` or
+        ``"communities"``.
+    part : str
+        ``"train"``, or ``"test"`` where the source has one.
+    data : str or os.PathLike, optional
+        A folder with the files. Else ``DSZOG_DATA`` names it; then the user's cache is
+        looked at; then the file is downloaded into the cache.
+    allow_download : bool
+        Whether the network may be used.
+    """
+    check_choice("load", "name", name, DATA_SETS)
+    files = DATA_SETS[name].files
+    check_choice("load", "part", part, files)
+    path = fetch(files[part], data=data, allow_download=allow_download)
+    return PARSERS[name, part](path)

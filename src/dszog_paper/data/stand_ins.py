@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dszog._random import stream
 from dszog._validation import check_choice, check_seed
 from dszog_paper.data import columns
-from dszog_paper.data.loaders import PARSERS
+from dszog_paper.data.parsers import PARSERS
 from dszog_paper.data.samples import Samples
 from dszog_paper.data.sources import DATA_SETS
 

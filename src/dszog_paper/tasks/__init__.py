@@ -1,15 +1,15 @@
 """The two applications of the paper."""
 
-from dszog_paper.tasks.base import Task
-from dszog_paper.tasks.fairness import CovarianceConstraints, fairness_task
-from dszog_paper.tasks.models import Features, accuracy, features, predict
+from dszog_paper.tasks.fairness import CovarianceConstraints, Variant, fairness_task
 from dszog_paper.tasks.pairwise import pairwise_task
+from dszog_paper.tasks.task import Features, Model, Task, features, predict
 
 __all__ = [
     "CovarianceConstraints",
     "Features",
+    "Model",
     "Task",
-    "accuracy",
+    "Variant",
     "fairness_task",
     "features",
     "pairwise_task",

@@ -14,9 +14,8 @@ import dszog
 from dszog._arrays import FloatArray, IntArray, frozen_floats
 from dszog._validation import check_choice, check_nonnegative
 from dszog.errors import InputError
-from dszog_paper.data.splits import Split
-from dszog_paper.tasks.base import TOLERANCE, Task
-from dszog_paper.tasks.models import Model, features
+from dszog_paper.data import Split
+from dszog_paper.tasks.task import TOLERANCE, Model, Task, features
 
 Variant: TypeAlias = Literal["zafar", "literal"]
 VARIANTS: tuple[Variant, ...] = ("zafar", "literal")
@@ -108,7 +107,7 @@ def fairness_task(
     split : Split
         With sensitive columns.
     model, width_factor
-        See :func:`~dszog_paper.tasks.models.features`.
+        See :func:`~dszog_paper.tasks.task.features`.
     threshold : float
         :math:`c`, which the paper does not state; 0.01 here.
     variant : {"zafar", "literal"}

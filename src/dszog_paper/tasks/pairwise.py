@@ -12,9 +12,8 @@ import numpy as np
 
 import dszog
 from dszog._arrays import FloatArray, IntArray
-from dszog_paper.data.splits import Split
-from dszog_paper.tasks.base import TOLERANCE, Task
-from dszog_paper.tasks.models import Model, features
+from dszog_paper.data import Split
+from dszog_paper.tasks.task import TOLERANCE, Model, Task, features
 
 
 def pairwise_task(
@@ -31,7 +30,7 @@ def pairwise_task(
     ----------
     split : Split
     model, width_factor
-        See :func:`~dszog_paper.tasks.models.features`.
+        See :func:`~dszog_paper.tasks.task.features`.
     loss_scale : float
         :math:`c`, which the paper does not state; 1 here.
     margin : float
