@@ -16,7 +16,7 @@ from dszog.errors import InputError, MissingExtraError
 from dszog.progress.counting import counting_bar
 from dszog.progress.summary import duration
 from dszog_paper.data import DATA_SETS, fetch, find
-from dszog_paper.execute import Pace, execute
+from dszog_paper.execute import execute
 from dszog_paper.protocol import FULL, QUICK, Limit, Protocol, Unit
 from dszog_paper.report import write_report
 from dszog_paper.results import FIGURES, assemble
@@ -119,16 +119,16 @@ def _absent(data: str | None, *, download: bool) -> frozenset[str]:
 
 def _notes(protocol: Protocol, stand_ins: frozenset[str]) -> list[str]:
     """Say what kind of run this is."""
-    end = f"{protocol.seconds:g} s a run"
-    if protocol.limit == "queries":
-        end = f"{protocol.queries:,} loss queries a run"
-    kind = "A quick version, with fewer repetitions and grid points than the paper"
-    if protocol.name == "full":
-        kind = "The whole protocol"
+    is_timed, is_full = protocol.limit == "time", protocol.name == "full"
+    end = (
+        f"{protocol.seconds:g} s" if is_timed else f"{protocol.queries:,} loss queries"
+    )
+    less = "A quick version, with fewer repetitions and grid points than the paper"
+    kind = "The whole protocol" if is_full else less
     notes = [
         f"{kind}: settings chosen on {protocol.n_selection} repetitions (validation "
         f"data only), {protocol.n_repetitions} reported; DSZOG makes "
-        f"{protocol.iterations:,} iterations, other methods get {end}."
+        f"{protocol.iterations:,} iterations, other methods get {end} a run."
     ]
     if stand_ins:
         names = [name for name in (*PAIRWISE, *REAL_FAIRNESS) if name in stand_ins]
@@ -200,26 +200,23 @@ def _run(
     data: str | None,
 ) -> None:
     """Run stage after stage until nothing is missing."""
-    pace = Pace(jobs)
-    n_done, stage, last = 0, 0, time.monotonic()
-    left: dict[str, Unit] = {}
+    n_done, n_known, stage = 0, 0, 0
+    started = last = time.monotonic()
     with counting_bar(console, "runs") as bar:
         line = bar.add_task("", total=None)
 
         def report(unit: Unit, record: dict[str, Any]) -> None:
             nonlocal n_done, last
             n_done += 1
-            left.pop(unit.key, None)
-            pace.note(unit, record)
-            time_left = duration(pace.left(list(left.values())))
-            text = f"stage {stage}, about {time_left} left in it"
+            now = time.monotonic()
+            left = duration((now - started) / n_done * (n_known - n_done))
+            text = f"stage {stage}, about {left} left in it"
             bar.update(line, completed=n_done, description=text)
-            if not console.is_terminal and time.monotonic() - last > LINE_EVERY:
-                last = time.monotonic()
+            if not console.is_terminal and now - last > LINE_EVERY:
+                last = now
                 console.print(f"{n_done} runs, {text}", markup=False)
 
         while units := missing(tables, store.get):
-            stage += 1
-            left.update({unit.key: unit for unit in units})
-            bar.update(line, total=n_done + len(units))
+            stage, n_known = stage + 1, n_done + len(units)
+            bar.update(line, total=n_known)
             execute(units, store, data=data, jobs=jobs, client=client, report=report)

@@ -29,20 +29,10 @@ def execute(
     client: Any = None,
     report: Report | None = None,
 ) -> None:
-    """Run every unit that has no record yet.
+    """Run every unit that has no record yet, and call `report` with each that has now.
 
-    Parameters
-    ----------
-    units : sequence of Unit
-    store : Store
-    data : str, optional
-        The folder with the real data sets.
-    jobs : int
-        Processes on this machine.
-    client : distributed.Client, optional
-        Runs the units on a Dask cluster instead; all machines see the folder `data`.
-    report : callable, optional
-        Called with each unit and its record.
+    The real data sets are in the folder `data`. Runs are made by `jobs` processes, or
+    on the Dask cluster of a `client`, all of whose machines see that folder.
     """
     todo = [unit for unit in units if store.get(unit) is None]
 
@@ -113,34 +103,3 @@ def _one_thread_each() -> Iterator[None]:
         for name in ONE_THREAD:
             del os.environ[name]
         os.environ.update(before)
-
-
-class Pace:
-    """Guesses how long the rest takes, from the runs that were made.
-
-    Runs of one kind (task, method, model, form) take about the same time.
-    """
-
-    def __init__(self, jobs: int) -> None:
-        self._jobs = jobs
-        self._seconds: dict[tuple[str, ...], list[float]] = {}
-
-    def note(self, unit: Unit, record: dict[str, Any]) -> None:
-        """Take in a run."""
-        seconds = float(record["time"]["seconds"])
-        self._seconds.setdefault(_kind(unit), []).append(seconds)
-
-    def left(self, units: Sequence[Unit]) -> float:
-        """Return a guess of the seconds that these units take."""
-        known = [s for kind in self._seconds.values() for s in kind]
-        total = 0.0
-        for unit in units:
-            likely = self._seconds.get(_kind(unit))
-            if likely is None:
-                likely = (known or [5.0]) if unit.seconds is None else [unit.seconds]
-            total += sum(likely) / len(likely)
-        return total / self._jobs
-
-
-def _kind(unit: Unit) -> tuple[str, ...]:
-    return unit.task, unit.method, unit.model, unit.form

@@ -119,11 +119,8 @@ def standardised(split: Split) -> Split:
             feature_names=(*part.feature_names, "bias"),
         )
 
-    return Split(
-        train=changed(split.train),
-        validation=changed(split.validation),
-        test=changed(split.test),
-    )
+    train, validation, test = map(changed, (split.train, split.validation, split.test))
+    return Split(train=train, validation=validation, test=test)
 
 
 # ------------------------------------------------------------------------ the method

@@ -131,11 +131,7 @@ def missing(tables: Iterable[Table], get: Get) -> list[Unit]:
 def plan(protocol: Protocol, stand_ins: frozenset[str] = frozenset()) -> list[Table]:
     """Return all tables of accuracies, in their order.
 
-    Parameters
-    ----------
-    protocol : Protocol
-    stand_ins : frozenset of str
-        Data whose files are not at hand.
+    `stand_ins` are the data whose files are not at hand.
     """
     runs = _Runs(protocol, stand_ins)
     return [
@@ -145,9 +141,9 @@ def plan(protocol: Protocol, stand_ins: frozenset[str] = frozenset()) -> list[Ta
         _steps(runs, 7, "Pairwise constraints: DSZOG's eta_w", PAIRWISE),
         _steps(runs, 8, "Fairness constraints: DSZOG's eta_p", FAIRNESS),
         _steps(runs, 9, "Pairwise constraints: DSZOG's eta_p", PAIRWISE),
-        _kernel_comparison(runs),
-        _kernel_penalties(runs),
-        _kernel_averagings(runs),
+        _kernel(runs, 10, "test accuracy"),
+        _kernel(runs, 11, "DSZOG's beta"),
+        _kernel(runs, 12, "DSZOG's a and b"),
         _comparison(
             runs, "F", "Beyond the paper: fairness on real data", REAL_FAIRNESS
         ),
@@ -232,14 +228,13 @@ def _steps(runs: _Runs, number: int, title: str, rows: Sequence[str]) -> Table:
     varied, other = "step_size", "dual_step_size"
     if number in (8, 9):
         varied, other = other, varied
-    n = runs.protocol.n_repetitions
     cells = [
         Cell(
             row=data,
             column=column,
             choice=runs.published(data),
             override={varied: float(column), other: 1e-2},
-            n_repetitions=n,
+            n_repetitions=runs.protocol.n_repetitions,
             printed=entry,
         )
         for data in rows
@@ -248,56 +243,28 @@ def _steps(runs: _Runs, number: int, title: str, rows: Sequence[str]) -> Table:
     return Table(number=number, title=title, cells=tuple(cells))
 
 
-def _kernel_comparison(runs: _Runs) -> Table:
-    """Table 10: methods with a kernel."""
-    cells = [
-        Cell(
-            row=data,
-            column=LABELS[method],
-            choice=runs.kernel(data)
-            if method == "dszog"
-            else runs.baseline(data, method, model="rbf"),
-            n_repetitions=runs.protocol.kernel_repetitions,
-            printed=entry,
-        )
-        for data in FAIRNESS
-        for method, entry in PRINTED[10][data].items()
-    ]
-    title = "Fairness with an RBF kernel: test accuracy"
-    return Table(number=10, title=title, cells=tuple(cells))
-
-
-def _kernel_penalties(runs: _Runs) -> Table:
-    """Table 11: the penalty varied."""
-    title = "Fairness with an RBF kernel: DSZOG's beta"
-    return _kernel_settings(runs, 11, title, lambda text: {"penalty": float(text)})
-
-
-def _kernel_averagings(runs: _Runs) -> Table:
-    """Table 12: the two averagings varied, ``a=0.9,b=0.1``."""
-    fields = {"a": "dual_averaging", "b": "averaging"}
-
-    def override(text: str) -> dict[str, float]:
-        pairs = (part.split("=") for part in text.split(","))
-        return {fields[letter]: float(value) for letter, value in pairs}
-
-    title = "Fairness with an RBF kernel: DSZOG's a and b"
-    return _kernel_settings(runs, 12, title, override)
-
-
-def _kernel_settings(
-    runs: _Runs, number: int, title: str, override: Callable[[str], dict[str, float]]
-) -> Table:
-    cells = [
-        Cell(
-            row=data,
-            column=column,
-            choice=runs.kernel(data),
-            override=override(column),
-            n_repetitions=runs.protocol.kernel_repetitions,
-            printed=entry,
-        )
-        for data in FAIRNESS
-        for column, entry in PRINTED[number][data].items()
-    ]
+def _kernel(runs: _Runs, number: int, what: str) -> Table:
+    """Tables 10 to 12: methods, penalties or averagings, with a kernel."""
+    cells = []
+    for data in FAIRNESS:
+        for column, entry in PRINTED[number][data].items():
+            choice, override = runs.kernel(data), {}
+            if number == 10 and column != "dszog":
+                choice = runs.baseline(data, column, model="rbf")
+            elif number == 11:
+                override = {"penalty": float(column)}
+            elif number == 12:  # such as a=0.9,b=0.1
+                letters = dict(part.split("=") for part in column.split(","))
+                a, b = float(letters["a"]), float(letters["b"])
+                override = {"dual_averaging": a, "averaging": b}
+            cell = Cell(
+                row=data,
+                column=LABELS.get(column, column),
+                choice=choice,
+                override=override,
+                n_repetitions=runs.protocol.kernel_repetitions,
+                printed=entry,
+            )
+            cells.append(cell)
+    title = f"Fairness with an RBF kernel: {what}"
     return Table(number=number, title=title, cells=tuple(cells))

@@ -12,7 +12,7 @@ import pytest
 
 from dszog.errors import EvaluationError
 from dszog_paper import execute as module
-from dszog_paper.execute import Pace, execute
+from dszog_paper.execute import execute
 from dszog_paper.protocol import FULL, PUBLISHED, QUICK, Protocol, Unit, grid
 from dszog_paper.results import assemble
 from dszog_paper.runner import run_unit
@@ -293,13 +293,6 @@ def test_the_results_have_every_cell_and_curve(tmp_path: Path) -> None:
     for panel in results["figures"][0]["panels"]:
         for curve in panel["curves"]:
             assert len(curve["seconds"]) == len(curve["test_accuracy"]) >= 2
-
-
-def test_the_time_left_is_guessed_from_runs_of_the_same_kind() -> None:
-    pace = Pace(jobs=2)
-    pace.note(UNIT, {"time": {"seconds": 4.0}})
-
-    assert pace.left([UNIT.again(turn) for turn in range(3)]) == pytest.approx(6.0)
 
 
 def assert_same_records(units: list[Unit], here: Store, there: Store) -> None:

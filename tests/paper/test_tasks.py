@@ -8,13 +8,14 @@ import pytest
 from dszog.errors import InputError
 from dszog_paper.data import Split, generate, paper_split, stand_in
 from dszog_paper.tasks import (
+    VARIANTS,
     CovarianceConstraints,
+    Variant,
     fairness_task,
     features,
     pairwise_task,
     predict,
 )
-from dszog_paper.tasks.fairness import VARIANTS, Variant
 
 RNG = np.random.Generator(np.random.Philox(key=5))
 

@@ -25,7 +25,6 @@ VARIABLE = "DSZOG_DATA"
 TIMEOUT = 30.0
 """Seconds without an answer after which the source counts as not reachable."""
 _ENDINGS = ("", ".xz", ".gz", ".bz2")
-_ADVICE = f"--data FOLDER, or {VARIABLE}=FOLDER."
 
 
 def fetch(
@@ -40,16 +39,16 @@ def fetch(
     path = find(file, data=data)
     if path:
         return path
-    folder, cache = named_folder(data), cache_folder()
-    if not allow_download:
-        if folder:
-            raise InputError(
-                f"{file.name} is not in {folder}, the folder that was named, nor in "
-                f"{cache}. Name the folder that has it: {_ADVICE} It is published at "
-                f"{file.url}"
-            )
+    folder = named_folder(data)
+    if allow_download:
+        return _download(file, folder)
+    if folder is None:
         raise _not_found(file, folder, "and downloads are switched off")
-    return _download(file, folder)
+    raise InputError(
+        f"{file.name} is not in {folder}, the folder that was named, nor in "
+        f"{cache_folder()}. Name the folder that has it: --data FOLDER, or "
+        f"{VARIABLE}=FOLDER. It is published at {file.url}"
+    )
 
 
 def find(file: DataFile, *, data: Folder | None = None) -> Path | None:
@@ -201,14 +200,14 @@ def _check_sum(file: DataFile, content: bytes, expected: str, where: str) -> Non
 
 def _not_found(file: DataFile, folder: Path | None, why: str) -> InputError:
     looked = " and ".join(str(each) for each in (folder, cache_folder()) if each)
-    advice = (
-        f"Download {file.url}, put it as {file.name} into a folder of yours, and name "
-        f"that folder: {_ADVICE}"
-    )
+    advice = f"Download {file.url}, put it as {file.name} into a folder of yours"
     if file.original:
         advice = (
             f"Where there is a network, run the same command once: it makes "
             f"{file.name} from {file.url} and keeps it in {cache_folder()}. Copy that "
-            f"file to a folder here, and name the folder: {_ADVICE}"
+            "file to a folder here"
         )
-    return InputError(f"{file.name} is not in {looked}, {why}. {advice}")
+    return InputError(
+        f"{file.name} is not in {looked}, {why}. {advice}, and name that folder: "
+        f"--data FOLDER, or {VARIABLE}=FOLDER."
+    )

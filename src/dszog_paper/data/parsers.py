@@ -15,10 +15,9 @@ from dszog._validation import check_choice
 from dszog.errors import InputError
 from dszog.readers import Table, read_csv, read_libsvm
 from dszog.readers.content import FilePath, file_name
-from dszog_paper.data import columns
 from dszog_paper.data.fetch import Folder, fetch
 from dszog_paper.data.samples import Samples
-from dszog_paper.data.sources import DATA_SETS
+from dszog_paper.data.sources import COLUMNS, DATA_SETS
 
 _Columns: TypeAlias = dict[str, NDArray[Any]]  # numbers, or whether something holds
 
@@ -48,17 +47,18 @@ def parse_adult(path: FilePath, *, is_test: bool = False) -> Samples:
     the United States (an unknown one is not); ``relationship`` still tells husbands
     from wives.
     """
+    columns = COLUMNS["adult"]
     table = read_csv(
-        path, names=columns.ADULT, skip_lines=1 if is_test else 0, skip_blanks=True
+        path, names=columns["all"], skip_lines=1 if is_test else 0, skip_blanks=True
     )
-    features = _numbers(table, columns.ADULT_NUMBERS)
-    for name, values in columns.ADULT_CHOICES.items():
+    features = _numbers(table, columns["numbers"])
+    for name, values in columns["choices"].items():
         features |= _indicators(name, values, table.choices(name, values, missing="?"))
     ages = table.numbers("age")
-    starts = np.array(columns.ADULT_AGES)
+    starts = np.array(columns["ages"])
     groups = [f"{first}-{past - 1}" for first, past in pairwise(starts)]
     groups.append(f"{starts[-1]} and over")
-    races = columns.ADULT_RACES
+    races = columns["races"]
     country = table.texts("native-country")
     stop = "." if is_test else ""
     return _samples(
@@ -80,14 +80,15 @@ def parse_compas(path: FilePath) -> Samples:
     after. Sensitive are sex, race (those of fewer than 40 people count as other) and
     age group.
     """
+    columns = COLUMNS["compas"]
     table = read_csv(path)
     days = table.numbers("days_b_screening_arrest", missing="")
     kept = np.flatnonzero(np.abs(days) <= 30)  # NaN is not
-    features = _numbers(table, columns.COMPAS_NUMBERS)
+    features = _numbers(table, columns["numbers"])
     features["charge = felony"] = table.choices("c_charge_degree", ["M", "F"])
-    races = columns.COMPAS_RACES
+    races = columns["races"]
     race = np.minimum(table.choices("race", races), races.index("Other"))
-    ages = columns.COMPAS_AGES
+    ages = columns["ages"]
     return _samples(
         "compas",
         features,
@@ -106,15 +107,11 @@ def parse_communities(path: FilePath) -> Samples:
     are 13 columns on origin and language: whether each is above its median. The one
     community without ``OtherPerCap`` is left out.
     """
+    columns = COLUMNS["communities"]
     table = read_csv(path)
-    label, sensitive = columns.COMMUNITIES_LABEL, columns.COMMUNITIES_SENSITIVE
-    unused = {
-        label,
-        *columns.COMMUNITIES_NOT_PREDICTIVE,
-        *columns.COMMUNITIES_MOSTLY_MISSING,
-        *sensitive,
-    }
-    features = _numbers(table, (x for x in columns.COMMUNITIES if x not in unused))
+    label, sensitive = "ViolentCrimesPerPop", columns["sensitive"]
+    unused = {label, *sensitive, *columns["not_predictive"], *columns["mostly_missing"]}
+    features = _numbers(table, (x for x in columns["all"] if x not in unused))
     crime = table.numbers(label)
     groups = {name: table.numbers(name, missing="?") for name in sensitive}
     known = np.flatnonzero(np.isfinite(list(groups.values())).all(axis=0))
@@ -188,11 +185,8 @@ def load(
         ``"communities"``.
     part : str
         ``"train"``, or ``"test"`` where the source has one.
-    data : str or os.PathLike, optional
-        A folder with the files. Else ``DSZOG_DATA`` names it; then the user's cache is
-        looked at; then the file is downloaded into the cache.
-    allow_download : bool
-        Whether the network may be used.
+    data, allow_download
+        See :func:`~dszog_paper.data.fetch.fetch`.
     """
     check_choice("load", "name", name, DATA_SETS)
     files = DATA_SETS[name].files

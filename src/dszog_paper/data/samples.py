@@ -113,17 +113,14 @@ class Samples:
 
     @property
     def n_rows(self) -> int:
-        """Number of samples."""
         return int(self.X.shape[0])
 
     @property
     def n_features(self) -> int:
-        """Number of columns a classifier may look at."""
         return int(self.X.shape[1])
 
     @property
     def positive_share(self) -> float:
-        """Share of samples with the label +1."""
         return float((self.y > 0).mean())
 
     @property
@@ -167,14 +164,8 @@ def paper_split(
     part, and both values of each sensitive column: else the error names what is
     missing.
 
-    Parameters
-    ----------
-    samples : Samples
-        The data.
-    seed, repetition : int
-        The same pair always gives the same split, whatever the method.
-    n_samples : int, optional
-        How many rows to use. The paper draws 1000 of a9a, w8a and svmguide3.
+    The same `seed` and `repetition` always give the same split, whatever the method.
+    Of many rows `n_samples` are used: the paper draws 1000 of a9a, w8a and svmguide3.
 
     Examples
     --------

@@ -11,7 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from dszog.errors import InputError
-from dszog_paper.data.columns import COMMUNITIES, COMPAS
+
+_ENTRIES = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
+
+
+def _names(value: Any) -> Any:
+    """Return the names in a text, or in the texts of a table."""
+    if isinstance(value, dict):
+        return {name: _names(part) for name, part in value.items()}
+    return tuple(value.split() if isinstance(value, str) else value)
+
+
+COLUMNS: dict[str, Any] = {
+    name: _names(entry.pop("columns", {})) for name, entry in _ENTRIES.items()
+}
+"""The columns of Adult, COMPAS and Communities, and the values they may take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +72,7 @@ class DataSet:
 
 def name_communities_columns(original: bytes) -> bytes:
     """Put the names of the columns before ``communities.data``, which has none."""
-    return ",".join(COMMUNITIES).encode() + b"\n" + original
+    return ",".join(COLUMNS["communities"]["all"]).encode() + b"\n" + original
 
 
 def keep_compas_columns(original: bytes) -> bytes:
@@ -64,18 +80,19 @@ def keep_compas_columns(original: bytes) -> bytes:
 
     The others name people, tell dates and cases, or repeat a column.
     """
+    columns = COLUMNS["compas"]["all"]
     rows = csv.reader(io.StringIO(original.decode("utf-8"), newline=""), strict=True)
     header = next(rows, [])
-    absent = [name for name in COMPAS if name not in header]
+    absent = [name for name in columns if name not in header]
     if absent:
         raise InputError(
             f"compas: the original file has no column {absent[0]!r}. Its format "
             "changed: put a file compas-two-years.csv into your data folder by hand."
         )
-    places = [header.index(name) for name in COMPAS]  # where a name repeats: the first
+    places = [header.index(name) for name in columns]  # where a name repeats: the first
     kept = io.StringIO()
     writer = csv.writer(kept, lineterminator="\n")
-    writer.writerow(COMPAS)
+    writer.writerow(columns)
     writer.writerows([row[place] for place in places] for row in rows)
     return kept.getvalue().encode()
 
@@ -96,9 +113,6 @@ def _data_set(name: str, citation: str, licence: str, files: dict[str, Any]) -> 
 
 
 DATA_SETS: dict[str, DataSet] = {
-    name: _data_set(name, **entry)
-    for name, entry in tomllib.loads(
-        Path(__file__).with_name("sources.toml").read_text(encoding="utf-8")
-    ).items()
+    name: _data_set(name, **entry) for name, entry in _ENTRIES.items()
 }
 """The real data sets by name."""

@@ -27,20 +27,9 @@ _MARKDOWN = re.compile(r"([\\`*_\[\]|#~])")
 def write_report(results: Data, folder: Path) -> list[Path]:
     """Write ``report.html``, ``report.md``, ``results.json`` and ``figures/*.png``.
 
-    Everything is made before anything is written, and each file takes the place of an
-    older one in one step.
-
-    Parameters
-    ----------
-    results : dict
-        What :func:`dszog_paper.results.assemble` returns, or the same read from JSON.
-    folder : path
-        Made if it does not exist.
-
-    Returns
-    -------
-    list of path
-        The files: the page first.
+    The results are what :func:`dszog_paper.results.assemble` returns, or the same read
+    from JSON. Everything is made before anything is written, and each file takes the
+    place of an older one in one step. Returns the files, the page first.
     """
     plain = as_json(results)
     numbers = json.dumps(plain, ensure_ascii=False, allow_nan=False) + "\n"

@@ -39,7 +39,6 @@ class Axis:
 
     @property
     def name(self) -> str:
-        """How the axis is called in the names of files."""
         return "time" if self.field == "seconds" else self.field.replace("_", "-")
 
 
@@ -59,15 +58,7 @@ COLOURS = {  # after Okabe and Ito: told apart with any kind of colour vision
     "accszofw": "#b8609a",
     "other": "#56a0c9",
 }
-MARKERS = {
-    "dszog": "o",
-    "ours": "D",
-    "zoscgd": "s",
-    "zopsgd": "^",
-    "acczomda": "v",
-    "accszofw": "P",
-    "other": "X",
-}
+MARKERS = dict(zip(COLOURS, "oDs^vPX", strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +71,6 @@ class Line:
 
     @property
     def colour(self) -> str:
-        """The colour, as on white."""
         return COLOURS[self.method]
 
     @property
@@ -144,14 +134,8 @@ def figure_png(figure: Data, axis: Axis) -> bytes:
     n_rows = max(math.ceil(len(panels) / 2), 1)
     height = PANEL_SIZE[1] * n_rows + 1.3  # the legend and the title around them
     drawing = _drawing((FIGURE_WIDTH, height))
-    drawing.subplots_adjust(
-        left=0.07,
-        right=0.98,
-        bottom=1.15 / height,
-        top=1 - 0.7 / height,
-        hspace=0.45,
-        wspace=0.2,
-    )
+    margins = {"bottom": 1.15 / height, "top": 1 - 0.7 / height}
+    drawing.subplots_adjust(left=0.07, right=0.98, hspace=0.45, wspace=0.2, **margins)
     limits = _limits(figure, axis)
     for turn, panel in enumerate(panels, start=1):
         _draw(drawing.add_subplot(n_rows, 2, turn), panel, axis, limits)

@@ -44,12 +44,10 @@ class Entry:
 
     @property
     def method(self) -> str:
-        """The method of its runs."""
         return str(self.cell["method"])
 
     @property
     def mean(self) -> float:
-        """The accuracy, in percent."""
         return float(self.cell["mean"])
 
     def value(self, field: str) -> float:
