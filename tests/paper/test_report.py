@@ -26,6 +26,7 @@ from dszog_paper.results import assemble
 from dszog_paper.tables import LABELS, PAIRWISE, Table, plan
 
 NUMBERS = (2, 3, 6, 7, 8, 9, 10, 11, 12, "F")
+KEPT = Path(__file__).parents[2] / "results" / "results.json"
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 HOSTILE = '<script>alert("1")</script> & $x_{ | `code` **bold** [a](http://b.c)'
 
@@ -516,6 +517,15 @@ def test_all_files_are_written_and_replaced_whole(tmp_path: Path) -> None:
     images = re.findall(r"\]\((figures/[^)]*)\)", (folder / "report.md").read_text())
     assert images
     assert all((folder / image).is_file() for image in images)
+
+
+@pytest.mark.skipif(not KEPT.exists(), reason="results/ is not in a source archive")
+def test_results_that_were_kept_can_still_be_shown() -> None:
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    text = markdown(kept)
+    for table in kept["tables"]:
+        assert f"## Table {table['number']}. " in text
+    assert "Nothing of this table was run." not in text
 
 
 def test_what_cannot_be_written_leaves_the_old_report(
