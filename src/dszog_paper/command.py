@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,20 @@ from dszog.errors import InputError, MissingExtraError
 from dszog.progress.counting import counting_bar
 from dszog.progress.summary import duration
 from dszog_paper.data import DATA_SETS, fetch, find
-from dszog_paper.execute import Pace, execute
-from dszog_paper.plan import PAIRWISE, REAL_FAIRNESS, Planner, Table, missing
-from dszog_paper.protocol import FULL, QUICK, Limit, Protocol
+from dszog_paper.execute import execute
+from dszog_paper.protocol import FULL, QUICK, Limit, Protocol, Unit
 from dszog_paper.report import write_report
-from dszog_paper.results import assemble
+from dszog_paper.results import FIGURES, assemble
 from dszog_paper.runner import FILES
 from dszog_paper.store import Store
-from dszog_paper.units import Unit
+from dszog_paper.tables import PAIRWISE, REAL_FAIRNESS, Table, missing, plan
 
-DESCRIBED = {"1": 2, "4": 2, "5": 3}  # tables of words, and whose data they tell of
-FIGURES = {"fig1": 2, "fig2": 3, "fig3": 10}
+DESCRIBED = {
+    "1": "2",
+    "4": "2",
+    "5": "3",
+}  # tables of words, and whose data they tell of
+DRAWN = {f"fig{number}": str(source) for number, (_, source) in FIGURES.items()}
 LINE_EVERY = 15.0  # seconds between lines of progress where there is no terminal
 
 
@@ -46,48 +50,18 @@ def run_paper(
 ) -> int:
     """Make the tables and figures; return 0 when all of them are complete.
 
-    Parameters
-    ----------
-    console : rich.console.Console
-    tables : sequence of str
-        Numbers of tables, ``fig1`` to ``fig3``, or ``F`` for fairness on real data; all
-        of them if none is given.
-    output : Path
-        Where the records and the report go. Records that are there are not made again.
-    full : bool
-        The whole protocol instead of the quick one.
-    limit : {"time", "queries"}
-        What ends the runs of other methods than DSZOG.
-    seconds, repetitions : optional
-        Other than the protocol has.
-    jobs : int
-        Processes.
-    dask : str, optional
-        Address of a Dask scheduler, which is used instead.
-    data : Path, optional
-        Folder with the real data sets.
-    download : bool
-        Fetch those that are not at hand from their sources.
-    command : str
-        What was typed, for the report.
+    Records that are in `output` are not made again. `command` is what was typed, for
+    the report; the other arguments are those of the command line.
     """
-    protocol = replace(FULL if full else QUICK, limit=limit)
-    if seconds is not None:
-        protocol = replace(protocol, seconds=seconds)
-    if repetitions is not None:
-        protocol = replace(
-            protocol,
-            n_repetitions=repetitions,
-            n_selection=min(repetitions, protocol.n_selection),
-        )
+    protocol = _protocol(FULL if full else QUICK, limit, seconds, repetitions)
     folder = None if data is None else str(data)
-    stand_ins, notes = _find_data(folder, download=download)
-    notes = [*_about(protocol), *notes]
-    planned = Planner(protocol, stand_ins).tables()
+    stand_ins = _absent(folder, download=download)
+    notes = _notes(protocol, stand_ins)
+    planned = plan(protocol, stand_ins)
     described = _wanted(planned, tables)
-    in_words = [name for name in tables if _short(name) in DESCRIBED]
-    numbers = [name for name in tables if name not in in_words]
+    numbers = [name for name in tables if _short(name) not in DESCRIBED]
     wanted = _wanted(planned, numbers) if numbers or not tables else []
+    _check_extras(wanted)
     for note in notes:
         console.print(note, markup=False)
     store = Store(output / "units")
@@ -103,7 +77,7 @@ def run_paper(
         data=folder,
     )
     for path in write_report(results, output):
-        if path.suffix in (".html", ".md", ".json"):
+        if path.suffix != ".png":
             console.print(f"Wrote {path}", markup=False)
     empty = [
         f"{table['number']}, {row['data']}, {column}"
@@ -117,28 +91,21 @@ def run_paper(
     return 1 if empty else 0
 
 
-def _about(protocol: Protocol) -> list[str]:
-    """Say what kind of run this is."""
-    end = (
-        f"{protocol.seconds:g} s a run"
-        if protocol.limit == "time"
-        else f"{protocol.queries:,} loss queries a run"
-    )
-    kind = (
-        "The whole protocol"
-        if protocol.name == "full"
-        else "A quick version, with fewer repetitions and grid points than the paper"
-    )
-    return [
-        f"{kind}: settings chosen on {protocol.n_selection} repetitions (validation "
-        f"data only), {protocol.n_repetitions} reported; DSZOG makes "
-        f"{protocol.iterations:,} iterations, other methods get {end}."
-    ]
+def _protocol(
+    protocol: Protocol, limit: Limit, seconds: float | None, repetitions: int | None
+) -> Protocol:
+    changes: dict[str, Any] = {"limit": limit}
+    if seconds is not None:
+        changes["seconds"] = seconds
+    if repetitions is not None:
+        changes["n_repetitions"] = repetitions
+        changes["n_selection"] = min(repetitions, protocol.n_selection)
+    return replace(protocol, **changes)
 
 
-def _find_data(data: str | None, *, download: bool) -> tuple[frozenset[str], list[str]]:
-    """Return which real data sets have to be replaced by stand-ins, and why."""
-    absent = []
+def _absent(data: str | None, *, download: bool) -> frozenset[str]:
+    """Return which real data sets have to be replaced by stand-ins."""
+    absent = set()
     for name in (*PAIRWISE, *REAL_FAIRNESS):
         files = DATA_SETS.get(FILES.get(name, name))
         if files is None:
@@ -146,31 +113,55 @@ def _find_data(data: str | None, *, download: bool) -> tuple[frozenset[str], lis
         if download:
             fetch(files.files["train"], data=data)
         elif not find(files.files["train"], data=data):
-            absent.append(name)
-    if not absent:
-        return frozenset(), []
-    return frozenset(absent), [
-        f"Not at hand, replaced by generated stand-ins: {', '.join(absent)}. Their "
-        "numbers say nothing about the real data. Name a folder with --data, or allow "
-        "--download."
+            absent.add(name)
+    return frozenset(absent)
+
+
+def _notes(protocol: Protocol, stand_ins: frozenset[str]) -> list[str]:
+    """Say what kind of run this is."""
+    is_timed, is_full = protocol.limit == "time", protocol.name == "full"
+    end = (
+        f"{protocol.seconds:g} s" if is_timed else f"{protocol.queries:,} loss queries"
+    )
+    less = "A quick version, with fewer repetitions and grid points than the paper"
+    kind = "The whole protocol" if is_full else less
+    notes = [
+        f"{kind}: settings chosen on {protocol.n_selection} repetitions (validation "
+        f"data only), {protocol.n_repetitions} reported; DSZOG makes "
+        f"{protocol.iterations:,} iterations, other methods get {end} a run."
     ]
+    if stand_ins:
+        names = [name for name in (*PAIRWISE, *REAL_FAIRNESS) if name in stand_ins]
+        notes.append(
+            f"Not at hand, replaced by generated stand-ins: {', '.join(names)}. Their "
+            "numbers say nothing about the real data. Name a folder with --data, or "
+            "allow --download."
+        )
+    return notes
 
 
 def _wanted(tables: Sequence[Table], names: Sequence[str]) -> list[Table]:
-    """Return the tables that were asked for; refuse names that there are not."""
+    """Return the tables that were asked for; refuse names that are unknown."""
     known = {str(table.number): table for table in tables}
     chosen: dict[str, Table] = {}
     for name in names:
-        short = _short(name)
-        number = str(DESCRIBED.get(short, FIGURES.get(short, short))).upper()
+        number = (DESCRIBED | DRAWN).get(_short(name), _short(name)).upper()
         if number not in known:
-            offered = [*known, *DESCRIBED, *FIGURES]
+            offered = sorted([*known, *DESCRIBED, *DRAWN], key=_order)
             raise InputError(
                 f"dszog paper: there is no table {name!r}. Choose from "
-                f"{', '.join(sorted(offered, key=_order))}."
+                f"{', '.join(offered)}."
             )
         chosen[number] = known[number]
     return list(chosen.values()) if names else list(tables)
+
+
+def _check_extras(tables: Sequence[Table]) -> None:
+    """Refuse to run for hours what could not be finished."""
+    is_drawn = any(str(table.number) in DRAWN.values() for table in tables)
+    for name, needed in (("sklearn", bool(tables)), ("matplotlib", is_drawn)):
+        if needed and find_spec(name) is None:
+            raise MissingExtraError.of("dszog paper", name, "paper")
 
 
 def _short(name: str) -> str:
@@ -209,28 +200,23 @@ def _run(
     data: str | None,
 ) -> None:
     """Run stage after stage until nothing is missing."""
-    pace = Pace(jobs)
-    n_done, stage = 0, 0
+    n_done, n_known, stage = 0, 0, 0
+    started = last = time.monotonic()
     with counting_bar(console, "runs") as bar:
         line = bar.add_task("", total=None)
-        last = time.monotonic()
+
+        def report(unit: Unit, record: dict[str, Any]) -> None:
+            nonlocal n_done, last
+            n_done += 1
+            now = time.monotonic()
+            left = duration((now - started) / n_done * (n_known - n_done))
+            text = f"stage {stage}, about {left} left in it"
+            bar.update(line, completed=n_done, description=text)
+            if not console.is_terminal and now - last > LINE_EVERY:
+                last = now
+                console.print(f"{n_done} runs, {text}", markup=False)
+
         while units := missing(tables, store.get):
-            stage += 1
-            left = {unit.key: unit for unit in units}
-            bar.update(line, total=n_done + len(units))
-
-            def report(unit: Unit, record: dict[str, Any]) -> None:
-                nonlocal n_done, last
-                n_done += 1
-                left.pop(unit.key, None)  # noqa: B023  (used before the next stage)
-                pace.note(unit, record)
-                text = (
-                    f"stage {stage}, about "  # noqa: B023
-                    f"{duration(pace.left(list(left.values())))} left in it"  # noqa: B023
-                )
-                bar.update(line, completed=n_done, description=text)
-                if not console.is_terminal and time.monotonic() - last > LINE_EVERY:
-                    last = time.monotonic()
-                    console.print(f"{n_done} runs, {text}", markup=False)
-
+            stage, n_known = stage + 1, n_done + len(units)
+            bar.update(line, total=n_known)
             execute(units, store, data=data, jobs=jobs, client=client, report=report)

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import (
-    CancelledError,
-    Future,
-    ProcessPoolExecutor,
-    as_completed,
-)
+from concurrent.futures import CancelledError, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Any
 
 from dszog.errors import EvaluationError
+from dszog_paper.protocol import Unit
 from dszog_paper.runner import run_unit
 from dszog_paper.store import Store
-from dszog_paper.units import Unit
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -35,20 +29,10 @@ def execute(
     client: Any = None,
     report: Report | None = None,
 ) -> None:
-    """Run every unit that has no record yet.
+    """Run every unit that has no record yet, and call `report` with each that has now.
 
-    Parameters
-    ----------
-    units : sequence of Unit
-    store : Store
-    data : str, optional
-        The folder with the real data sets.
-    jobs : int
-        Processes on this machine.
-    client : distributed.Client, optional
-        Runs the units on a Dask cluster instead; all machines see the folder `data`.
-    report : callable, optional
-        Called with each unit and its record.
+    The real data sets are in the folder `data`. Runs are made by `jobs` processes, or
+    on the Dask cluster of a `client`, all of whose machines see that folder.
     """
     todo = [unit for unit in units if store.get(unit) is None]
 
@@ -72,9 +56,7 @@ def _on_processes(
     with _one_thread_each():
         pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
         try:
-            futures: dict[Future[Any], Unit] = {
-                pool.submit(run_unit, unit, data): unit for unit in todo
-            }
+            futures = {pool.submit(run_unit, unit, data): unit for unit in todo}
             for future in as_completed(futures):
                 keep(futures[future], future.result())
         except BrokenProcessPool as error:
@@ -113,47 +95,11 @@ def _lost(what: str, error: BaseException) -> EvaluationError:
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
     """Let each process use one thread: they would only get in each other's way."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    before = {name: os.environ[name] for name in ONE_THREAD if name in os.environ}
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-class Pace:
-    """Guesses how long the rest takes, from the runs that were made.
-
-    Runs of one kind (method, model, form) take about the same time.
-    """
-
-    def __init__(self, jobs: int) -> None:
-        self._jobs = jobs
-        self._seconds: dict[tuple[str, ...], list[float]] = {}
-        self.started = time.monotonic()
-
-    def note(self, unit: Unit, record: dict[str, Any]) -> None:
-        """Take in a run."""
-        seconds = float(record["time"]["seconds"])
-        self._seconds.setdefault(_kind(unit), []).append(seconds)
-
-    def left(self, units: Sequence[Unit]) -> float:
-        """Return a guess of the seconds that these units take."""
-        known = [s for kind in self._seconds.values() for s in kind]
-        typical = sum(known) / len(known) if known else 5.0
-        total = 0.0
-        for unit in units:
-            seconds = self._seconds.get(_kind(unit))
-            if seconds:
-                total += sum(seconds) / len(seconds)
-            else:
-                total += typical if unit.seconds is None else unit.seconds
-        return total / self._jobs
-
-
-def _kind(unit: Unit) -> tuple[str, ...]:
-    return unit.task, unit.method, unit.model, unit.form
+        for name in ONE_THREAD:
+            del os.environ[name]
+        os.environ.update(before)

@@ -14,34 +14,27 @@ it, hold::
 from __future__ import annotations
 
 import platform
-import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
 import scipy
 
 import dszog
-from dszog_paper.plan import (
-    LABELS,
-    Cell,
-    Get,
-    Record,
-    Table,
-    all_units,
-)
-from dszog_paper.protocol import Protocol
+from dszog_paper.protocol import OURS, Protocol
 from dszog_paper.runner import make_split
-from dszog_paper.units import Unit
+from dszog_paper.tables import LABELS, Cell, Get, Record, Table, all_units
 
-FIGURES = (
-    (1, "Pairwise constraints", 2),
-    (2, "Fairness constraints", 3),
-    (3, "Fairness constraints, RBF kernel", 10),
-)
-"""Number, title and the table whose runs a figure shows."""
+FIGURES = {
+    1: ("Pairwise constraints", 2),
+    2: ("Fairness constraints", 3),
+    3: ("Fairness constraints, RBF kernel", 10),
+}
+"""Title of each figure, and the table whose runs it shows."""
 
 MEANS = (
     "test_accuracy",
@@ -95,32 +88,28 @@ def assemble(
     }
 
 
-def _in_short(record: dict[str, Any] | None) -> dict[str, Any] | None:
+def _in_short(record: Record | None) -> Record | None:
     if record is None:
         return None
-    long = ("trace", "groups")
-    return {name: value for name, value in record.items() if name not in long}
+    return {k: value for k, value in record.items() if k not in ("trace", "groups")}
 
 
-# --------------------------------------------------------------------------- tables
+def _found(cell: Cell, get: Get) -> list[Record]:
+    return [record for record in map(get, cell.units(get)) if record is not None]
 
 
 def _table(table: Table, get: Get) -> dict[str, Any]:
-    cells = {(cell.row, cell.column): _cell(cell, get) for cell in table.cells}
+    rows: dict[str, dict[str, Any]] = {}
+    for cell in table.cells:
+        new = {"data": cell.row, "stand_in": False, "cells": {}}
+        row = rows.setdefault(cell.row, new)
+        row["stand_in"] |= cell.choice.unit.stand_in
+        row["cells"][cell.column] = _cell(cell, get)
     return {
         "number": table.number,
         "title": table.title,
         "columns": list(table.columns),
-        "rows": [
-            {
-                "data": row,
-                "stand_in": any(
-                    cell.choice.unit.stand_in for cell in table.cells if cell.row == row
-                ),
-                "cells": {column: cells.get((row, column)) for column in table.columns},
-            }
-            for row in table.rows
-        ],
+        "rows": list(rows.values()),
     }
 
 
@@ -129,77 +118,63 @@ def _cell(cell: Cell, get: Get) -> dict[str, Any] | None:
     if not found:
         return None
     accuracies = [100.0 * record["test_accuracy"] for record in found]
-    unit = found[0]["unit"]
+    unit, times = found[0]["unit"], [record["time"] for record in found]
+    events: Counter[str] = Counter()
+    for record in found:
+        events.update(record["events"])
     return {
         "printed": cell.printed,
-        "mean": statistics.fmean(accuracies),
-        "spread": statistics.stdev(accuracies) if len(accuracies) > 1 else None,
+        "mean": fmean(accuracies),
+        "spread": stdev(accuracies) if len(accuracies) > 1 else None,
         "n": len(accuracies),
         "method": unit["method"],
         "form": unit["form"],
         "setting": dict(unit["setting"]),
         "ended_by": sorted({record["ended_by"] for record in found}),
-        "events": _summed([record["events"] for record in found]),
-        "seconds": statistics.fmean(record["time"]["seconds"] for record in found),
-        "share_subproblem": statistics.fmean(
-            record["time"]["subproblem"] / max(record["time"]["seconds"], 1e-9)
-            for record in found
+        "events": dict(events),
+        "seconds": fmean(time["seconds"] for time in times),
+        "share_subproblem": fmean(
+            time["subproblem"] / max(time["seconds"], 1e-9) for time in times
         ),
-        **{name: statistics.fmean(r[name] for r in found) for name in MEANS},
+        **{name: fmean(record[name] for record in found) for name in MEANS},
     }
-
-
-def _found(cell: Cell, get: Get) -> list[Record]:
-    units = cell.units(get) or []
-    return [record for record in map(get, units) if record is not None]
-
-
-def _summed(counts: Sequence[dict[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for events in counts:
-        for name, n in events.items():
-            total[name] = total.get(name, 0) + n
-    return total
-
-
-# -------------------------------------------------------------------------- figures
 
 
 def _figures(tables: Sequence[Table], get: Get) -> list[dict[str, Any]]:
     known = {table.number: table for table in tables}
-    figures = []
-    for number, title, table_number in FIGURES:
-        table = known.get(table_number)
-        if table is None:
-            continue
-        panels = [
-            {
-                "data": row,
-                "curves": [
-                    curve
-                    for cell in table.cells
-                    if cell.row == row and (curve := _curve(cell, get)) is not None
-                ],
+    return [
+        {"number": number, "title": title, "panels": _panels(known[source], get)}
+        for number, (title, source) in FIGURES.items()
+        if source in known
+    ]
+
+
+def _panels(table: Table, get: Get) -> list[dict[str, Any]]:
+    """Return the traces of the first repetitions, by data set."""
+    curves: dict[str, list[Any]] = {row: [] for row in table.rows}
+    for cell in table.cells:
+        for record in _found(cell, get)[:1]:
+            curve = {
+                "label": cell.column,
+                "method": record["unit"]["method"],
+                "form": record["unit"]["form"],
+                "seconds": record["time"]["trace"],
+                **record["trace"],
             }
-            for row in table.rows
-        ]
-        figures.append({"number": number, "title": title, "panels": panels})
-    return figures
+            curves[cell.row].append(curve)
+    return [{"data": row, "curves": found} for row, found in curves.items()]
 
 
-def _curve(cell: Cell, get: Get) -> dict[str, Any] | None:
-    """Return the trace of the first repetition."""
-    found = _found(cell, get)
-    if not found:
-        return None
-    record = found[0]
-    return {
-        "label": cell.column,
-        "method": record["unit"]["method"],
-        "form": record["unit"]["form"],
-        "seconds": record["time"]["trace"],
-        **record["trace"],
-    }
+def _groups(tables: Sequence[Table], get: Get) -> list[dict[str, Any]]:
+    """Return error rates per sensitive group, of the first repetition."""
+    return [
+        {"data": cell.row, "method": cell.column, "groups": record["groups"]}
+        for table in tables
+        if table.number == "F"
+        for cell in table.cells
+        if cell.column in (LABELS["dszog"], LABELS[OURS])
+        for record in _found(cell, get)[:1]
+    ]
 
 
 # --------------------------------------------------------------------- descriptions
@@ -208,29 +183,28 @@ def _curve(cell: Cell, get: Get) -> dict[str, Any] | None:
 def _descriptions(tables: Sequence[Table], data: str | None) -> list[dict[str, Any]]:
     found = [_methods()]
     numbers = {table.number: table for table in tables}
-    for number, title, source in (
-        (4, "Data of the pairwise task (first split)", 2),
-        (5, "Data of the fairness task (first split)", 3),
-    ):
-        table = numbers.get(source)
-        if table is not None:
-            rows = [_data_row(table, name, data) for name in table.rows]
+    for number, task, source in ((4, "pairwise", 2), (5, "fairness", 3)):
+        if source in numbers:
+            table = numbers[source]
+            first = {cell.row: cell for cell in reversed(table.cells)}
+            rows = [_data_row(first[name], data) for name in table.rows]
             columns = ["data", "features", "training rows", "positive", "constraints"]
+            title = f"Data of the {task} task (first split)"
             found.append(
                 {"number": number, "title": title, "columns": columns, "rows": rows}
             )
     return found
 
 
-def _data_row(table: Table, name: str, data: str | None) -> list[str]:
-    unit: Unit = next(c.choice.unit for c in table.cells if c.row == name)
+def _data_row(cell: Cell, data: str | None) -> list[str]:
+    unit = cell.choice.unit
     train = make_split(unit, data).train
     n_positive = int((train.y > 0).sum())
     n_constraints = n_positive * (train.n_rows - n_positive)
     if unit.task == "fairness":
         n_constraints = 4 * train.sensitive.shape[1]
     return [
-        f"{name} (stand-in)" if unit.stand_in else name,
+        f"{cell.row} (stand-in)" if unit.stand_in else cell.row,
         str(train.n_features),
         str(train.n_rows),
         f"{100 * train.positive_share:.1f} %",
@@ -240,38 +214,19 @@ def _data_row(table: Table, name: str, data: str | None) -> list[str]:
 
 def _methods() -> dict[str, Any]:
     """Return Table 1: what each method needs."""
-    rows = [
-        ["DSZOG", "values", "values", "none", "stochastic"],
-        ["ZOSCGD", "values", "white box, convex", "linear program", "full"],
-        ["FZFW", "values", "white box, convex", "linear program", "full"],
-        ["FZCGS", "values", "white box, convex", "linear programs", "full"],
-        ["FCGS", "gradients", "white box, convex", "linear programs", "full"],
-        ["AccSZOFW", "values", "white box, convex", "linear program", "full"],
-        ["AccSZOFW*", "values", "white box, convex", "linear program", "full"],
-        ["ZOPSGD", "values", "white box, convex", "projection", "full"],
-        ["AccZOMDA", "values", "white box, convex", "projection", "full"],
-    ]
+    white = "white box, convex"
+    rows = [["DSZOG", "values", "values", "none", "stochastic"]]
+    for name, subproblem in (
+        ("ZOSCGD", "linear program"),
+        ("FZFW", "linear program"),
+        ("FZCGS", "linear programs"),
+        ("FCGS", "linear programs"),
+        ("AccSZOFW", "linear program"),
+        ("AccSZOFW*", "linear program"),
+        ("ZOPSGD", "projection"),
+        ("AccZOMDA", "projection"),
+    ):
+        objective = "gradients" if name == "FCGS" else "values"
+        rows.append([name, objective, white, subproblem, "full"])
     columns = ["method", "objective", "constraints", "subproblem", "constraints used"]
     return {"number": 1, "title": "The methods", "columns": columns, "rows": rows}
-
-
-# --------------------------------------------------------------------------- groups
-
-
-def _groups(tables: Sequence[Table], get: Get) -> list[dict[str, Any]]:
-    """Return error rates per sensitive group, of the first repetition."""
-    found = []
-    for table in tables:
-        if table.number != "F":
-            continue
-        for cell in table.cells:
-            records = _found(cell, get)
-            if records and cell.column in (LABELS["dszog"], LABELS["ours"]):
-                found.append(
-                    {
-                        "data": cell.row,
-                        "method": cell.column,
-                        "groups": records[0]["groups"],
-                    }
-                )
-    return found

@@ -17,11 +17,17 @@ from dszog.feasible_set import with_feasible_set
 from dszog.history import Progress
 from dszog.meter import Limits, Meter
 from dszog.run import run
-from dszog_paper.data import GENERATED, generate, load, paper_split, stand_in
-from dszog_paper.data.samples import Samples
-from dszog_paper.data.splits import Split
-from dszog_paper.tasks import Task, fairness_task, pairwise_task
-from dszog_paper.units import DATA_SEED, OURS, Unit
+from dszog_paper.data import (
+    GENERATED,
+    Samples,
+    Split,
+    generate,
+    load,
+    paper_split,
+    stand_in,
+)
+from dszog_paper.protocol import DATA_SEED, OURS, Unit
+from dszog_paper.tasks import Task, fairness_task, pairwise_task, predict
 
 FILES = {"svm": "svmguide3"}  # names of the paper that differ from ours
 N_PAIRWISE = 1000  # rows that the paper draws from each data set
@@ -29,6 +35,7 @@ N_REAL_FAIRNESS = 4000  # rows drawn from the real fairness data
 PAIRWISE_BATCH, FAIRNESS_BATCH = 128, 10  # |M2| = |M3|
 LOSS_BATCH = 128
 TRACE_STEP = 1.15  # looks at the iterate, each that much later than the one before
+TRACED = ("test_accuracy", "unit_share_violated", "unit_worst_violation")
 
 
 def run_unit(unit: Unit, data: str | None = None) -> dict[str, Any]:
@@ -36,7 +43,10 @@ def run_unit(unit: Unit, data: str | None = None) -> dict[str, Any]:
 
     What depends on the machine's speed is under ``"time"``, nothing else.
     """
-    task = _task(_where(unit), data)
+    # Nothing about the method: all methods that ask for a task get the same one.
+    about_the_task = ("task", "data", "stand_in", "model", "width_factor", "variant")
+    where = {name: getattr(unit, name) for name in (*about_the_task, "repetition")}
+    task = _task(Unit(method="", **where), data)
     judged = _run(unit, task)
     w = judged.pop("w")
     return {
@@ -80,28 +90,8 @@ def make_split(unit: Unit, data: str | None = None) -> Split:
     return paper_split(samples, seed=DATA_SEED, repetition=unit.repetition, n_samples=n)
 
 
-def _where(unit: Unit) -> Unit:
-    """Return a unit with the same task, and nothing about the method."""
-    return Unit(
-        task=unit.task,
-        data=unit.data,
-        stand_in=unit.stand_in,
-        model=unit.model,
-        width_factor=unit.width_factor,
-        variant=unit.variant,
-        method="",
-        repetition=unit.repetition,
-    )
-
-
 @lru_cache(maxsize=12)
 def _task(unit: Unit, data: str | None) -> Task:
-    """Return the task of a unit, and the same one to all methods that ask for it."""
-    return make_task(unit, data)
-
-
-def make_task(unit: Unit, data: str | None = None) -> Task:
-    """Return the task of a unit."""
     split = make_split(unit, data)
     if unit.task == "pairwise":
         return pairwise_task(split, model=unit.model, width_factor=unit.width_factor)
@@ -129,11 +119,8 @@ def standardised(split: Split) -> Split:
             feature_names=(*part.feature_names, "bias"),
         )
 
-    return Split(
-        train=changed(split.train),
-        validation=changed(split.validation),
-        test=changed(split.test),
-    )
+    train, validation, test = map(changed, (split.train, split.validation, split.test))
+    return Split(train=train, validation=validation, test=test)
 
 
 # ------------------------------------------------------------------------ the method
@@ -209,17 +196,7 @@ class _Trace:
         self._next = 1.0
         self.seconds = 0.0
         self.elapsed: list[float] = []
-        self.columns: dict[str, list[float]] = {
-            name: []
-            for name in (
-                "iteration",
-                "loss_queries",
-                "constraint_queries",
-                "test_accuracy",
-                "unit_share_violated",
-                "unit_worst_violation",
-            )
-        }
+        self.columns: dict[str, list[float]] = {}
 
     def __call__(self, progress: Progress) -> None:
         if progress.iteration >= self._next:
@@ -228,22 +205,20 @@ class _Trace:
 
     def look(self, x: FloatArray) -> None:
         """Judge a point."""
-        before = self._meter.elapsed
+        meter = self._meter
+        before = meter.elapsed
         found = self._task.violations(x)
+        found["test_accuracy"] = self._task.accuracy(x, "test")
         row = {
-            "iteration": self._meter.n_iterations,
-            "loss_queries": self._meter.n_loss_queries,
-            "constraint_queries": self._meter.n_constraint_queries
-            + self._ledger.n_rows,
-            "test_accuracy": self._task.accuracy(x, "test"),
-            "unit_share_violated": found["unit_share_violated"],
-            "unit_worst_violation": found["unit_worst_violation"],
+            "iteration": meter.n_iterations,
+            "loss_queries": meter.n_loss_queries,
+            "constraint_queries": meter.n_constraint_queries + self._ledger.n_rows,
+            **{name: found[name] for name in TRACED},
         }
-        self.elapsed.append(before - self.seconds)
         for name, value in row.items():
-            self.columns[name].append(float(value))
-        spent = self._meter.elapsed - before
-        self.seconds += spent
+            self.columns.setdefault(name, []).append(float(value))
+        self.elapsed.append(before - self.seconds)
+        self.seconds += meter.elapsed - before
 
 
 # ------------------------------------------------------------------------ the groups
@@ -251,8 +226,6 @@ class _Trace:
 
 def group_rates(task: Task, w: FloatArray) -> dict[str, dict[str, float]]:
     """Return accuracy and error rates on the test part, for each sensitive group."""
-    from dszog_paper.tasks import predict
-
     test = task.split.test
     predicted = predict(task.features.test @ w)
     rates = {}

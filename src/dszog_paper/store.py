@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from dszog_paper.units import Unit
+from dszog_paper.protocol import Unit
 
 
 class Store:
     """Keeps records as they are made; what is there is not run again.
 
-    A file appears whole or not at all, so that a run may be killed at any moment.
-
-    Parameters
-    ----------
-    folder : path
-        Made if it does not exist.
+    A file appears whole or not at all, so that a run may be killed at any moment. The
+    folder is made if it does not exist.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -41,13 +36,20 @@ class Store:
 
     def put(self, unit: Unit, record: dict[str, Any]) -> None:
         """Keep a record."""
-        handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(record, file)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(self.path(unit))
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_whole(self.path(unit), json.dumps(record).encode())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file under another name, and rename it once it is on the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    beside.unlink(missing_ok=True)  # of a run that was killed
+    try:
+        with beside.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise

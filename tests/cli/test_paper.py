@@ -6,22 +6,23 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 
 import numpy as np
 import pytest
 
 pytest.importorskip("cyclopts")
+pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
+pytest.importorskip("pooch")
 pytest.importorskip("sklearn")
 
+import requests
 from rich.console import Console
 
 from dszog.cli.app import app
 from dszog.cli.paper import paper_command
 from dszog.errors import InputError
 from dszog_paper import command
-from dszog_paper.data import download
 from tests.paper.test_protocol import TINY
 
 RUN_TINY = """
@@ -90,15 +91,56 @@ def test_data_that_cannot_be_had_are_not_replaced_where_they_were_asked_for(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def offline(url: str) -> None:
-        raise URLError("no network")
+    def offline(*_: Any, **__: Any) -> None:
+        raise requests.ConnectionError("no network")
 
-    monkeypatch.setattr(download, "open_url", offline)
-    assert run("1", "--download", "--output", tmp_path) == 2
+    monkeypatch.setattr(requests.adapters.HTTPAdapter, "send", offline)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert run("1", "--download", "--output", tmp_path / "output") == 2
     said = capsys.readouterr().err
-    assert said.startswith("dszog paper: a9a is not in /nonexistent/dszog, and the ")
-    assert "the download failed (<urlopen error no network>). Download https:" in said
+    cache = tmp_path / "cache" / "dszog"
+    assert said.startswith(f"dszog paper: a9a is not in {cache}, and the ")
+    assert "the download failed (no network). Download https:" in said
+    assert not (tmp_path / "output").exists()
+
+
+@pytest.mark.parametrize(
+    ("library", "arguments", "owner"),
+    [
+        ("sklearn", ["9"], "dszog paper"),
+        ("matplotlib", ["fig1"], "dszog paper"),
+        ("pooch", ["1", "--download"], "dszog paper: A download of a9a"),
+    ],
+)
+def test_what_is_needed_is_asked_for_before_anything_is_run(
+    library: str,
+    arguments: list[str],
+    owner: str,
+    tiny: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+
+    assert run(*arguments, "--output", tmp_path) == 2
+    assert capsys.readouterr().err == (
+        f'{owner} needs {library}: pip install "dszog[paper]".\n'
+    )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_its_extra_the_command_says_what_to_install(tmp_path: Path) -> None:
+    lines = "import sys; sys.modules['jinja2'] = None; from dszog.cli import main; "
+    arguments = ["paper", "9", "--output", str(tmp_path)]
+    told = subprocess.run(
+        [sys.executable, "-c", lines + "sys.exit(main())", *arguments],
+        capture_output=True,
+        text=True,
+    )
+
+    assert told.returncode == 2
+    assert told.stderr == 'dszog paper needs jinja2: pip install "dszog[paper]".\n'
 
 
 def test_a_damaged_file_is_refused_and_not_replaced(

@@ -11,7 +11,7 @@ import pytest
 
 from dszog.errors import InputError
 from dszog_paper.data import DATA_SETS, load, stand_in, write_stand_in
-from dszog_paper.data.loaders import PARSERS
+from dszog_paper.data.parsers import PARSERS
 
 PARTS = list(PARSERS)
 IDS = [f"{name}-{part}" for name, part in PARTS]

@@ -6,23 +6,30 @@ import hashlib
 import io
 import lzma
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Iterator
-from http.client import HTTPMessage, IncompleteRead
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
-from urllib.request import Request
 
 import pytest
 
-from dszog.errors import InputError
+pytest.importorskip("pooch")
+
+import requests
+from urllib3 import HTTPResponse
+
+from dszog.errors import InputError, MissingExtraError
 from dszog.readers.content import read_content
-from dszog_paper.data import DATA_SETS, DataFile, download, files
+from dszog_paper.data import DATA_SETS, DataFile
 from dszog_paper.data.fetch import cache_folder, fetch
-from dszog_paper.data.prepare import keep_compas_columns, name_communities_columns
-from dszog_paper.data.sources import Original
+from dszog_paper.data.sources import (
+    Original,
+    keep_compas_columns,
+    name_communities_columns,
+)
 
 CONTENT = b"+1 1:1\n-1 2:1\n" * 10_000
 FILE = DataFile(
@@ -38,23 +45,38 @@ class Net:
 
     def __init__(self) -> None:
         self.answer: bytes | Exception = CONTENT
+        self.headers: dict[str, str] = {}
+        self.moved: dict[str, str] = {}  # where an address leads to
         self.asked: list[str] = []
 
-    def open(self, url: str) -> Any:
-        self.asked.append(url)
+    def send(self, adapter: Any, request: Any, **_: Any) -> requests.Response:
+        """Take the place of what `requests` sends a request with."""
+        self.asked.append(request.url)
         if isinstance(self.answer, Exception):
             raise self.answer
-        return io.BytesIO(self.answer)
+        place = self.moved.get(request.url)
+        raw = HTTPResponse(
+            body=io.BytesIO(b"" if place else self.answer),
+            status=302 if place else 200,
+            headers={"Location": place} if place else self.headers,
+            preload_content=False,
+        )
+        answer: requests.Response = adapter.build_response(request, raw)
+        return answer
 
 
 @pytest.fixture
 def net(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Net]:
     net = Net()
-    monkeypatch.setattr(download, "open_url", net.open)
+    monkeypatch.setattr(
+        requests.adapters.HTTPAdapter,
+        "send",
+        lambda adapter, request, **more: net.send(adapter, request, **more),
+    )
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("DSZOG_DATA", raising=False)
     yield net
-    left = [path.name for path in tmp_path.rglob(".*")]
+    left = [path.name for path in tmp_path.rglob("tmp*")]
     assert left == []  # no temporary file stays behind
 
 
@@ -155,10 +177,9 @@ def test_an_altered_file_is_refused_wherever_it_lies(
 @pytest.mark.parametrize(
     "error",
     [
-        URLError("Name or service not known"),
-        TimeoutError(),
-        ConnectionResetError("reset"),
-        IncompleteRead(b""),
+        requests.ConnectionError("Name or service not known"),
+        requests.Timeout(),
+        requests.HTTPError("404 Client Error: Not Found"),
     ],
 )
 def test_without_a_network_the_error_says_what_to_do(
@@ -187,28 +208,48 @@ def test_a_download_that_is_too_long_is_stopped(net: Net) -> None:
         fetch(FILE)
 
 
-def test_progress_is_told(net: Net) -> None:
-    told: list[tuple[str, int, int]] = []
-    fetch(FILE, progress=lambda *each: told.append(each))
+def test_an_answer_that_breaks_off_is_a_failed_download(
+    net: Net, tmp_path: Path
+) -> None:
+    net.answer, net.headers = CONTENT[:100], {"Content-Length": str(len(CONTENT))}
+    with pytest.raises(InputError, match=r"the download failed \(.*IncompleteRead"):
+        fetch(FILE)
+    assert list((tmp_path / "cache" / "dszog").iterdir()) == []
 
-    assert told == [
-        ("rows", 65_536, 140_000),
-        ("rows", 131_072, 140_000),
-        ("rows", 140_000, 140_000),
-    ]
+
+def test_a_download_needs_its_extra_and_a_file_at_hand_does_not(
+    net: Net, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(
+        MissingExtraError,
+        match=r'A download of rows needs pooch: pip install "dszog\[paper\]"',
+    ):
+        fetch(FILE)
+
+    (tmp_path / "rows").write_bytes(CONTENT)
+    assert fetch(FILE, data=tmp_path) == tmp_path / "rows"
 
 
 @pytest.mark.parametrize("url", ["http://a/b", "file:///etc/passwd", "ftp://a/b", ""])
-def test_only_https_is_read_also_after_a_redirection(url: str) -> None:
+def test_only_https_is_read(net: Net, url: str) -> None:
     with pytest.raises(InputError, match="only https addresses are read"):
-        download.download(url, max_bytes=10)
-    redirect = download._OnlyHttps().redirect_request
-    request, none = Request("https://a/b"), io.BytesIO()
-    with pytest.raises(InputError, match="only https addresses are read"):
-        redirect(request, none, 302, "Found", HTTPMessage(), url)
-    moved = redirect(request, none, 302, "Found", HTTPMessage(), "https://a/c")
-    assert moved is not None
-    assert moved.full_url == "https://a/c"
+        fetch(replace(FILE, url=url))
+    assert net.asked == []
+
+
+@pytest.mark.parametrize("place", ["http://a/b", "file:///etc/passwd", "ftp://a/b"])
+def test_a_source_that_moved_is_followed_over_https_alone(net: Net, place: str) -> None:
+    net.moved = {FILE.url: place}
+    with pytest.raises(InputError, match=f"{place}: only https addresses are read"):
+        fetch(FILE)
+
+    net.moved = {
+        FILE.url: "https://example.org/new",
+        "https://example.org/new": "/newer",
+    }
+    assert fetch(FILE).read_bytes() == CONTENT
+    assert net.asked[-1] == "https://example.org/newer"
 
 
 # ------------------------------------------------------------------------------ writing
@@ -231,13 +272,12 @@ def test_a_link_in_the_cache_is_replaced_and_not_followed(
     net: Net, tmp_path: Path
 ) -> None:
     victim = tmp_path / "victim"
-    victim.write_text("precious")
     folder = tmp_path / "cache" / "dszog"
     folder.mkdir(parents=True)
-    (folder / "rows").symlink_to(victim)
-    files.write_atomically(folder / "rows", CONTENT)
+    (folder / "rows").symlink_to(victim)  # which is not there
+    fetch(FILE)
 
-    assert victim.read_text() == "precious"
+    assert not victim.exists()
     assert not (folder / "rows").is_symlink()
 
 
@@ -255,7 +295,7 @@ def test_a_failed_write_leaves_nothing_behind(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(shutil, "move", full)
     with pytest.raises(InputError, match="No space left"):
         fetch(FILE)
     assert list((tmp_path / "cache" / "dszog").iterdir()) == []
@@ -280,7 +320,7 @@ def test_a_prepared_file_is_checked_before_and_after(net: Net) -> None:
     net.answer = b"1\n3\n"
     with pytest.raises(InputError, match="bare: this is not the published named"):
         fetch(file)
-    net.answer = URLError("offline")
+    net.answer = requests.ConnectionError("offline")
     with pytest.raises(InputError, match="run the same command once: it makes named"):
         fetch(file)
     net.answer = original

@@ -12,13 +12,12 @@ import pytest
 
 from dszog.errors import EvaluationError
 from dszog_paper import execute as module
-from dszog_paper.execute import Pace, execute
-from dszog_paper.plan import Choice, Planner, all_units, missing
-from dszog_paper.protocol import FULL, PUBLISHED, QUICK, Protocol, grid
+from dszog_paper.execute import execute
+from dszog_paper.protocol import FULL, PUBLISHED, QUICK, Protocol, Unit, grid
 from dszog_paper.results import assemble
 from dszog_paper.runner import run_unit
 from dszog_paper.store import Store
-from dszog_paper.units import Unit
+from dszog_paper.tables import Choice, all_units, missing, plan
 
 TINY = Protocol(
     name="tiny",
@@ -156,7 +155,7 @@ def chooser(scores: dict[float, float]) -> Any:
 def test_the_setting_with_the_best_validation_accuracy_is_chosen() -> None:
     choice = Choice(unit=UNIT, stages=(grid(step_size=(1.0, 2.0, 3.0)),), n_selection=2)
 
-    chosen = choice.best(chooser({1.0: 0.5, 2.0: 0.7, 3.0: 0.7}))
+    _, chosen = choice.follow(chooser({1.0: 0.5, 2.0: 0.7, 3.0: 0.7}))
 
     assert chosen is not None
     assert dict(chosen.setting) == {"step_size": 2.0}  # the first of equals
@@ -166,15 +165,17 @@ def test_nothing_is_chosen_while_runs_are_missing() -> None:
     choice = Choice(unit=UNIT, stages=(grid(step_size=(1.0, 2.0)),))
     get = chooser({1.0: 0.5})
 
-    assert choice.best(get) is None
-    assert [dict(unit.setting) for unit in choice.missing(get)] == [{"step_size": 2.0}]
+    units, chosen = choice.follow(get)
+
+    assert chosen is None
+    assert [get(unit) is None for unit in units] == [False, True]
 
 
 def test_the_next_stage_begins_where_the_one_before_ended() -> None:
     stages = (grid(step_size=(1.0, 2.0)), grid(penalty=(5.0,)))
     choice = Choice(unit=UNIT, stages=stages)
 
-    units = choice.missing(
+    units, chosen = choice.follow(
         lambda unit: (
             None
             if "penalty" in dict(unit.setting)
@@ -182,8 +183,11 @@ def test_the_next_stage_begins_where_the_one_before_ended() -> None:
         )
     )
 
+    assert chosen is None
     assert [dict(unit.setting) for unit in units] == [
-        {"penalty": 5.0, "step_size": 2.0}
+        {"step_size": 1.0},
+        {"step_size": 2.0},
+        {"penalty": 5.0, "step_size": 2.0},
     ]
 
 
@@ -194,7 +198,7 @@ def test_a_stage_has_every_combination() -> None:
 def test_test_data_are_never_looked_at_to_choose() -> None:
     choice = Choice(unit=UNIT, stages=(grid(step_size=(1.0,)),))
 
-    chosen = choice.best(lambda unit: {"validation_accuracy": 0.5})
+    _, chosen = choice.follow(lambda unit: {"validation_accuracy": 0.5})
 
     assert chosen is not None  # a record without test accuracy is enough
 
@@ -204,7 +208,7 @@ def test_test_data_are_never_looked_at_to_choose() -> None:
 
 @pytest.mark.parametrize("protocol", [QUICK, FULL], ids=lambda p: p.name)
 def test_every_cell_of_the_papers_tables_is_planned(protocol: Protocol) -> None:
-    tables = {table.number: table for table in Planner(protocol).tables()}
+    tables = {table.number: table for table in plan(protocol)}
 
     assert set(tables) == {2, 3, 6, 7, 8, 9, 10, 11, 12, "F"}
     for table in tables.values():
@@ -238,10 +242,9 @@ def make_everything(
     tables = [
         replace(
             table,
-            rows=table.rows[:1],
             cells=tuple(cell for cell in table.cells if cell.row == table.rows[0]),
         )
-        for table in Planner(TINY, STAND_INS).tables()
+        for table in plan(TINY, STAND_INS)
         if table.number in numbers
     ]
     store, n_runs = Store(folder), 0
@@ -290,13 +293,6 @@ def test_the_results_have_every_cell_and_curve(tmp_path: Path) -> None:
     for panel in results["figures"][0]["panels"]:
         for curve in panel["curves"]:
             assert len(curve["seconds"]) == len(curve["test_accuracy"]) >= 2
-
-
-def test_the_time_left_is_guessed_from_runs_of_the_same_kind() -> None:
-    pace = Pace(jobs=2)
-    pace.note(UNIT, {"time": {"seconds": 4.0}})
-
-    assert pace.left([UNIT.again(turn) for turn in range(3)]) == pytest.approx(6.0)
 
 
 def assert_same_records(units: list[Unit], here: Store, there: Store) -> None:

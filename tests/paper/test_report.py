@@ -13,21 +13,20 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
-from dszog_paper.plan import LABELS, PAIRWISE, Planner, Table
 from dszog_paper.protocol import FULL, QUICK
-from dszog_paper.report import write_report
+from dszog_paper.report import as_json, markdown, page, write_report
 from dszog_paper.report.cells import cell_lines
 from dszog_paper.report.figures import AXES, figure_png, panel_svgs
-from dszog_paper.report.html import page
-from dszog_paper.report.markdown import markdown
 from dszog_paper.report.readings import protocol_reading, table_reading
 from dszog_paper.report.words import accuracy, number, percent, points, seconds
-from dszog_paper.report.write import as_json
 from dszog_paper.results import assemble
+from dszog_paper.tables import LABELS, PAIRWISE, Table, plan
 
 NUMBERS = (2, 3, 6, 7, 8, 9, 10, 11, 12, "F")
+KEPT = Path(__file__).parents[2] / "results" / "results.json"
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 HOSTILE = '<script>alert("1")</script> & $x_{ | `code` **bold** [a](http://b.c)'
 
@@ -308,9 +307,9 @@ def test_the_kind_of_run_and_how_it_was_made_stand_at_the_top(
 
 def test_a_full_run_is_called_whole() -> None:
     meta = {"protocol": as_json(vars(FULL))}
-    assert protocol_reading(meta) == [
+    assert protocol_reading(meta) == (
         "This is a full run: the whole protocol, with nothing left out."
-    ]
+    )
 
 
 # ------------------------------------------------------------- missing and hostile
@@ -333,18 +332,16 @@ def test_cells_that_were_not_run_say_so(small: dict[str, Any]) -> None:
 
 
 def test_the_layout_that_assemble_returns_can_be_shown_before_any_run() -> None:
-    main = next(t for t in Planner(QUICK).tables() if t.number == 11)
+    main = next(t for t in plan(QUICK) if t.number == 11)
     empty = assemble([main], lambda unit: None, QUICK, command="dszog paper 11")
     assert "Table 11. " in "\n".join(Page(page(empty)).captions)
     assert "dszog paper 11" in markdown(empty)
 
 
 def test_the_layout_that_assemble_returns_can_be_shown_after_runs() -> None:
-    whole = next(t for t in Planner(QUICK).tables() if t.number == 10)
+    whole = next(t for t in plan(QUICK) if t.number == 10)
     cells = tuple(c for c in whole.cells if c.row == "D1" and c.column == "DSZOG")
-    part = Table(
-        number=10, title="One cell", rows=("D1",), columns=("DSZOG",), cells=cells
-    )
+    part = Table(number=10, title="One cell", cells=cells)
     found = assemble([part], lambda unit: _record(unit.as_json()), QUICK)
     shown = Page(page(found))
     assert "75.00" in shown.text
@@ -520,6 +517,15 @@ def test_all_files_are_written_and_replaced_whole(tmp_path: Path) -> None:
     images = re.findall(r"\]\((figures/[^)]*)\)", (folder / "report.md").read_text())
     assert images
     assert all((folder / image).is_file() for image in images)
+
+
+@pytest.mark.skipif(not KEPT.exists(), reason="results/ is not in a source archive")
+def test_results_that_were_kept_can_still_be_shown() -> None:
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    text = markdown(kept)
+    for table in kept["tables"]:
+        assert f"## Table {table['number']}. " in text
+    assert "Nothing of this table was run." not in text
 
 
 def test_what_cannot_be_written_leaves_the_old_report(

@@ -212,23 +212,28 @@ def test_gen_follows_its_definition() -> None:
 
 
 def test_sensitive_features_are_removed_and_are_those_above_the_median() -> None:
-    pytest.importorskip("sklearn")
-    whole = generate("D1", seed=1, remove_sensitive=False)
-    rest = generate("D1", seed=1)
-
-    chosen = [name.removesuffix(" > median") for name in rest.sensitive_names]
-    assert len(set(chosen)) == 10
-    assert not set(chosen) & set(rest.feature_names)
-    places = [whole.feature_names.index(name) for name in chosen]
-    columns = whole.X[:, places]
-    np.testing.assert_array_equal(
-        rest.sensitive, columns > np.median(columns, axis=0, keepdims=True)
+    datasets = pytest.importorskip("sklearn.datasets")
+    rng = np.random.Generator(np.random.Philox(key=1, counter=2 << 192))
+    X, _ = datasets.make_classification(
+        n_samples=2000,
+        n_features=100,
+        n_informative=50,
+        flip_y=0.05,
+        random_state=int(rng.integers(2**32)),
     )
-    np.testing.assert_array_equal(np.delete(whole.X, places, axis=1), rest.X)
+    samples = generate("D1", seed=1)
+
+    names = [name.removesuffix(" > median") for name in samples.sensitive_names]
+    chosen = [int(name.removeprefix("x")) - 1 for name in names]
+    assert len(set(chosen)) == 10
+    np.testing.assert_array_equal(
+        samples.sensitive, X[:, chosen] > np.median(X[:, chosen], axis=0)
+    )
+    np.testing.assert_array_equal(np.delete(X, chosen, axis=1), samples.X)
+    kept = [f"x{j + 1}" for j in range(100) if j not in chosen]
+    assert list(samples.feature_names) == kept
 
 
-def test_wrong_arguments_of_a_generator_are_refused() -> None:
+def test_an_unknown_generated_data_set_is_refused() -> None:
     with pytest.raises(InputError, match="`name` must be one of 'gen', 'D1'"):
         generate("D5", seed=0)
-    with pytest.raises(InputError, match="`remove_sensitive` is False, but 'gen'"):
-        generate("gen", seed=0, remove_sensitive=False)

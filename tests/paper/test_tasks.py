@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from dszog.errors import InputError
-from dszog_paper.data import generate, paper_split, stand_in
-from dszog_paper.data.splits import Split
+from dszog_paper.data import Split, generate, paper_split, stand_in
 from dszog_paper.tasks import (
+    VARIANTS,
     CovarianceConstraints,
+    Variant,
     fairness_task,
     features,
     pairwise_task,
     predict,
 )
-from dszog_paper.tasks.fairness import VARIANTS, Variant
 
 RNG = np.random.Generator(np.random.Philox(key=5))
 

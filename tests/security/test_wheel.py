@@ -37,6 +37,10 @@ def built(folder: Path) -> Path:
     return wheel
 
 
+def is_data(path: Path) -> bool:
+    return path.is_file() and path.suffix not in (".py", ".pyc")
+
+
 @pytest.mark.slow
 def test_two_builds_give_the_same_pure_wheel(
     tmp_path: Path, record_property: Callable[[str, object], None]
@@ -53,5 +57,9 @@ def test_two_builds_give_the_same_pure_wheel(
     assert first.name.endswith("-py3-none-any.whl")
     assert same
     with zipfile.ZipFile(first) as wheel:
-        tops = {name.split("/")[0] for name in wheel.namelist()}
+        names = set(wheel.namelist())
+    tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == PACKAGES
+    data = {p for p in (ROOT / "src" / "dszog_paper").rglob("*.*") if is_data(p)}
+    assert len(data) == 6  # templates of the report, printed numbers, sources
+    assert {path.relative_to(ROOT / "src").as_posix() for path in data} <= names

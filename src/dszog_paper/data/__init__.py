@@ -8,10 +8,9 @@
 
 from dszog_paper.data.fetch import fetch, find
 from dszog_paper.data.generate import GENERATED, generate
-from dszog_paper.data.loaders import load
-from dszog_paper.data.samples import Samples
+from dszog_paper.data.parsers import load
+from dszog_paper.data.samples import Samples, Split, paper_split
 from dszog_paper.data.sources import DATA_SETS, DataFile, DataSet
-from dszog_paper.data.splits import Split, paper_split
 from dszog_paper.data.stand_ins import stand_in, write_stand_in
 
 __all__ = [

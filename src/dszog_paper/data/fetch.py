@@ -1,76 +1,54 @@
-"""Find a data file: in the user's folder, in the cache, or at its public source."""
+"""Find a data file: in the user's folder, in the cache, or at its public source.
+
+Downloads, and the cache that they are kept in, are pooch's.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import stat
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
+from urllib.parse import urljoin
 
-from dszog.errors import InputError
+from dszog.errors import InputError, MissingExtraError
 from dszog.readers.content import read_content
-from dszog_paper.data.download import download
-from dszog_paper.data.files import safe_folder, write_atomically
 from dszog_paper.data.sources import DataFile
 
 Folder: TypeAlias = str | os.PathLike[str]
-Progress: TypeAlias = Callable[[str, int, int], None]
 
 VARIABLE = "DSZOG_DATA"
 """The environment variable that names the user's data folder."""
+TIMEOUT = 30.0
+"""Seconds without an answer after which the source counts as not reachable."""
 _ENDINGS = ("", ".xz", ".gz", ".bz2")
 
 
 def fetch(
-    file: DataFile,
-    *,
-    data: Folder | None = None,
-    allow_download: bool = True,
-    progress: Progress | None = None,
+    file: DataFile, *, data: Folder | None = None, allow_download: bool = True
 ) -> Path:
     """Return the path of a data file whose content is what it should be.
 
     Looked for in `data`, or else in the folder that ``DSZOG_DATA`` names; then in the
-    user's cache; then at its source, from where it is put into the cache.
-
-    Parameters
-    ----------
-    file : DataFile
-        Which file.
-    data : str or os.PathLike, optional
-        The user's folder with data files.
-    allow_download : bool
-        Whether the network may be used.
-    progress : callable, optional
-        Called as ``progress(name, bytes_so_far, bytes_expected)`` during a download.
+    user's cache; then, if `allow_download`, at its source, from where it is put into
+    the cache.
     """
     path = find(file, data=data)
     if path:
         return path
-    folder, cache = named_folder(data), cache_folder()
-    if folder and not allow_download:
-        raise InputError(
-            f"{file.name} is not in {folder}, the folder that was named, nor in "
-            f"{cache_folder()}. Name the folder that has it: --data FOLDER, or "
-            f"{VARIABLE}=FOLDER. It is published at {file.url}"
-        )
-    if not allow_download:
+    folder = named_folder(data)
+    if allow_download:
+        return _download(file, folder)
+    if folder is None:
         raise _not_found(file, folder, "and downloads are switched off")
-
-    def report(n_bytes: int) -> None:
-        if progress:
-            progress(file.name, n_bytes, file.n_bytes)
-
-    try:
-        content = download(file.url, max_bytes=file.max_bytes, report=report)
-    except OSError as error:
-        reason = str(error) or type(error).__name__
-        raise _not_found(file, folder, f"and the download failed ({reason})") from None
-    path = safe_folder(cache) / file.name
-    write_atomically(path, _prepared(file, content))
-    return path
+    raise InputError(
+        f"{file.name} is not in {folder}, the folder that was named, nor in "
+        f"{cache_folder()}. Name the folder that has it: --data FOLDER, or "
+        f"{VARIABLE}=FOLDER. It is published at {file.url}"
+    )
 
 
 def find(file: DataFile, *, data: Folder | None = None) -> Path | None:
@@ -78,11 +56,12 @@ def find(file: DataFile, *, data: Folder | None = None) -> Path | None:
 
     One whose content is not what it should be is refused, as `fetch` does.
     """
-    for place in (named_folder(data), cache_folder()):
-        path = _in_folder(place, file)
-        if path:
-            _verify(file, read_content(path), str(path))
-            return path
+    for folder in filter(None, (named_folder(data), cache_folder())):
+        for ending in _ENDINGS:
+            path = folder / f"{file.name}{ending}"
+            if path.exists():
+                _check_sum(file, read_content(path), file.sha256, str(path))
+                return path
     return None
 
 
@@ -101,7 +80,10 @@ def named_folder(data: Folder | None) -> Path | None:
 
 
 def cache_folder() -> Path:
-    """Return the folder for downloads: ``dszog`` in the user's folder of caches."""
+    """Return the folder for downloads: ``dszog`` in the user's folder of caches.
+
+    Known without pooch, which is only needed to put something there.
+    """
     home = Path.home()
     base = {
         "win32": Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local"),
@@ -111,50 +93,121 @@ def cache_folder() -> Path:
     return (Path(given) if os.path.isabs(given) else base) / "dszog"
 
 
-def _in_folder(folder: Path | None, file: DataFile) -> Path | None:
-    paths = [folder / f"{file.name}{end}" for end in _ENDINGS] if folder else []
-    return next((path for path in paths if path.exists()), None)
+# ------------------------------------------------------------------------ the download
+
+
+def _download(file: DataFile, folder: Path | None) -> Path:
+    """Put a file from its source into the cache, whole and checked, or not at all."""
+    try:
+        import pooch
+        import requests
+    except ImportError as missing:
+        owner = f"A download of {file.name}"
+        raise MissingExtraError.of(owner, missing.name, "paper") from missing
+
+    def download(url: str, output: str, _: Any) -> None:
+        get = pooch.HTTPDownloader(timeout=TIMEOUT, hooks={"response": _only_https})
+        content = _Limited(file)
+        get(url, content, None)
+        Path(output).write_bytes(_prepared(file, content.getvalue()))
+
+    _check_https(file.url)
+    cache = cache_folder()
+    try:
+        _make_private(cache)
+        kept = pooch.retrieve(
+            file.url,
+            f"sha256:{file.sha256}",
+            fname=file.name,
+            path=cache,
+            downloader=download,
+        )
+    except requests.RequestException as error:
+        why = f"and the download failed ({str(error) or type(error).__name__})"
+        raise _not_found(file, folder, why) from None
+    except OSError as error:
+        raise InputError(
+            f"{cache}: cannot write there ({error.strerror or error}). Set "
+            "XDG_CACHE_HOME to a folder that you may write into, or name one with the "
+            "data: --data."
+        ) from None
+    return Path(kept)
+
+
+class _Limited(io.BytesIO):
+    """What was downloaded so far; more than is expected is refused."""
+
+    def __init__(self, file: DataFile) -> None:
+        super().__init__()
+        self._file = file
+
+    def write(self, chunk: Any) -> int:
+        if self.tell() + len(chunk) > self._file.max_bytes:
+            raise InputError(
+                f"{self._file.url}: the file is longer than {self._file.max_bytes} "
+                "bytes, so it is not the one expected. Open the address in a browser "
+                "and look."
+            )
+        return super().write(chunk)
+
+
+def _only_https(response: Any, **_: Any) -> None:
+    """Follow a source that moved, but not to where anybody could alter the answer."""
+    if response.is_redirect:
+        _check_https(urljoin(response.url, response.headers["location"]))
+
+
+def _check_https(url: str) -> None:
+    if not url.startswith("https://"):
+        raise InputError(
+            f"{url}: only https addresses are read, so that nobody can alter the "
+            "answer. Download the file yourself and name its folder with --data."
+        )
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder that only its owner may change, or refuse one that others may."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.name == "posix" and folder.stat().st_mode & stat.S_IWOTH:
+        raise InputError(
+            f"{folder}: anybody may write into this folder, so nothing is kept there. "
+            f"Run: chmod o-w {folder}"
+        )
 
 
 def _prepared(file: DataFile, content: bytes) -> bytes:
     """Return a download as it is kept, after checking it before and after."""
     text = content.replace(b"\r\n", b"\n")
     if file.original:
-        _check_sum(file, (content, text), file.original.sha256, file.url)
+        _check_sum(file, content, file.original.sha256, file.url)
         text = file.original.prepare(text)
-    _verify(file, text, file.url)
+    _check_sum(file, text, file.sha256, file.url)
     return text
 
 
-def _verify(file: DataFile, content: bytes, where: str) -> None:
-    versions = (content, content.replace(b"\r\n", b"\n"))
-    _check_sum(file, versions, file.sha256, where)
-
-
-def _check_sum(
-    file: DataFile, versions: tuple[bytes, ...], expected: str, where: str
-) -> None:
-    sums = [hashlib.sha256(version).hexdigest() for version in versions]
-    if expected not in sums:
+def _check_sum(file: DataFile, content: bytes, expected: str, where: str) -> None:
+    """Refuse other content, whatever its line ends are."""
+    text = content.replace(b"\r\n", b"\n")
+    found = hashlib.sha256(text).hexdigest()
+    if expected not in (found, hashlib.sha256(content).hexdigest()):
         raise InputError(
-            f"{where}: this is not the published {file.name}: it has "
-            f"{len(versions[-1])} bytes and sha256 {sums[-1]}, expected "
-            f"{file.n_bytes} bytes and {expected}. It is cut off, altered or another "
-            f"version: delete it, and get it again from {file.url}"
+            f"{where}: this is not the published {file.name}: it has {len(text)} bytes "
+            f"and sha256 {found}, expected {file.n_bytes} bytes and {expected}. It is "
+            "cut off, altered or another version: delete it, and get it again from "
+            f"{file.url}"
         )
 
 
 def _not_found(file: DataFile, folder: Path | None, why: str) -> InputError:
     looked = " and ".join(str(each) for each in (folder, cache_folder()) if each)
-    advice = (
-        f"Download {file.url}, put it as {file.name} into a folder of yours, and name "
-        f"that folder: --data FOLDER, or {VARIABLE}=FOLDER."
-    )
+    advice = f"Download {file.url}, put it as {file.name} into a folder of yours"
     if file.original:
         advice = (
             f"Where there is a network, run the same command once: it makes "
             f"{file.name} from {file.url} and keeps it in {cache_folder()}. Copy that "
-            f"file to a folder here, and name the folder: --data FOLDER, or "
-            f"{VARIABLE}=FOLDER."
+            "file to a folder here"
         )
-    return InputError(f"{file.name} is not in {looked}, {why}. {advice}")
+    return InputError(
+        f"{file.name} is not in {looked}, {why}. {advice}, and name that folder: "
+        f"--data FOLDER, or {VARIABLE}=FOLDER."
+    )

@@ -1,8 +1,9 @@
-"""From the files of a data set to samples. Nothing here knows where a file lies."""
+"""From the files of the real data sets to samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -10,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dszog._arrays import IntArray
+from dszog._validation import check_choice
 from dszog.errors import InputError
 from dszog.readers import Table, read_csv, read_libsvm
 from dszog.readers.content import FilePath, file_name
-from dszog_paper.data import columns
+from dszog_paper.data.fetch import Folder, fetch
 from dszog_paper.data.samples import Samples
+from dszog_paper.data.sources import COLUMNS, DATA_SETS
 
 _Columns: TypeAlias = dict[str, NDArray[Any]]  # numbers, or whether something holds
 
@@ -44,17 +47,18 @@ def parse_adult(path: FilePath, *, is_test: bool = False) -> Samples:
     the United States (an unknown one is not); ``relationship`` still tells husbands
     from wives.
     """
+    columns = COLUMNS["adult"]
     table = read_csv(
-        path, names=columns.ADULT, skip_lines=1 if is_test else 0, skip_blanks=True
+        path, names=columns["all"], skip_lines=1 if is_test else 0, skip_blanks=True
     )
-    features = _numbers(table, columns.ADULT_NUMBERS)
-    for name, values in columns.ADULT_CHOICES.items():
+    features = _numbers(table, columns["numbers"])
+    for name, values in columns["choices"].items():
         features |= _indicators(name, values, table.choices(name, values, missing="?"))
     ages = table.numbers("age")
-    starts = np.array(columns.ADULT_AGES)
+    starts = np.array(columns["ages"])
     groups = [f"{first}-{past - 1}" for first, past in pairwise(starts)]
     groups.append(f"{starts[-1]} and over")
-    races = columns.ADULT_RACES
+    races = columns["races"]
     country = table.texts("native-country")
     stop = "." if is_test else ""
     return _samples(
@@ -76,14 +80,15 @@ def parse_compas(path: FilePath) -> Samples:
     after. Sensitive are sex, race (those of fewer than 40 people count as other) and
     age group.
     """
+    columns = COLUMNS["compas"]
     table = read_csv(path)
     days = table.numbers("days_b_screening_arrest", missing="")
     kept = np.flatnonzero(np.abs(days) <= 30)  # NaN is not
-    features = _numbers(table, columns.COMPAS_NUMBERS)
+    features = _numbers(table, columns["numbers"])
     features["charge = felony"] = table.choices("c_charge_degree", ["M", "F"])
-    races = columns.COMPAS_RACES
+    races = columns["races"]
     race = np.minimum(table.choices("race", races), races.index("Other"))
-    ages = columns.COMPAS_AGES
+    ages = columns["ages"]
     return _samples(
         "compas",
         features,
@@ -102,15 +107,11 @@ def parse_communities(path: FilePath) -> Samples:
     are 13 columns on origin and language: whether each is above its median. The one
     community without ``OtherPerCap`` is left out.
     """
+    columns = COLUMNS["communities"]
     table = read_csv(path)
-    label, sensitive = columns.COMMUNITIES_LABEL, columns.COMMUNITIES_SENSITIVE
-    unused = {
-        label,
-        *columns.COMMUNITIES_NOT_PREDICTIVE,
-        *columns.COMMUNITIES_MOSTLY_MISSING,
-        *sensitive,
-    }
-    features = _numbers(table, (x for x in columns.COMMUNITIES if x not in unused))
+    label, sensitive = "ViolentCrimesPerPop", columns["sensitive"]
+    unused = {label, *sensitive, *columns["not_predictive"], *columns["mostly_missing"]}
+    features = _numbers(table, (x for x in columns["all"] if x not in unused))
     crime = table.numbers(label)
     groups = {name: table.numbers(name, missing="?") for name in sensitive}
     known = np.flatnonzero(np.isfinite(list(groups.values())).all(axis=0))
@@ -148,3 +149,47 @@ def _samples(
         sensitive=np.column_stack(list(sensitive.values())).astype(np.float64)[kept],
         sensitive_names=tuple(sensitive),
     )
+
+
+# ------------------------------------------------------------------------- by name
+
+PARSERS: dict[tuple[str, str], Callable[[FilePath], Samples]] = {
+    ("a9a", "train"): partial(parse_libsvm, "a9a"),
+    ("a9a", "test"): partial(parse_libsvm, "a9a"),
+    ("w8a", "train"): partial(parse_libsvm, "w8a"),
+    ("w8a", "test"): partial(parse_libsvm, "w8a"),
+    ("svmguide3", "train"): partial(parse_libsvm, "svmguide3"),
+    # All 41 rows are positive.
+    ("svmguide3", "test"): partial(parse_libsvm, "svmguide3", one_class=True),
+    ("adult", "train"): parse_adult,
+    ("adult", "test"): partial(parse_adult, is_test=True),
+    ("compas", "train"): parse_compas,
+    ("communities", "train"): parse_communities,
+}
+"""How each part of each data set is read."""
+
+
+def load(
+    name: str,
+    part: str = "train",
+    *,
+    data: Folder | None = None,
+    allow_download: bool = True,
+) -> Samples:
+    """Read one part of a real data set, wherever its file is.
+
+    Parameters
+    ----------
+    name : str
+        ``"a9a"``, ``"w8a"``, ``"svmguide3"``, ``"adult"``, ``"compas"`` or
+        ``"communities"``.
+    part : str
+        ``"train"``, or ``"test"`` where the source has one.
+    data, allow_download
+        See :func:`~dszog_paper.data.fetch.fetch`.
+    """
+    check_choice("load", "name", name, DATA_SETS)
+    files = DATA_SETS[name].files
+    check_choice("load", "part", part, files)
+    path = fetch(files[part], data=data, allow_download=allow_download)
+    return PARSERS[name, part](path)

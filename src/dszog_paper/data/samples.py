@@ -1,43 +1,25 @@
-"""Labelled rows, checked once when they are made."""
+"""Labelled rows, checked once when they are made, and divided as the paper does."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from dszog._arrays import FloatArray, IntArray, frozen_floats
-from dszog._validation import as_numbers
+from dszog._random import stream
+from dszog._validation import as_numbers, check_count, check_seed
 from dszog.errors import InputError
 
-
-def _no_columns() -> FloatArray:
-    return np.empty((0, 0))
+SPLIT = 3
+"""Purpose of the draws that divide data."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Samples:
     """Rows with a label each, and sensitive columns where there are any.
-
-    Attributes
-    ----------
-    name : str
-        What errors call these data.
-    X : ndarray or scipy.sparse.csr_array
-        What a classifier may look at, shape (n, d).
-    y : ndarray
-        Labels, -1 or +1; both occur.
-    feature_names : tuple of str
-        A name for each column of `X`.
-    sensitive : ndarray
-        What a classifier must not look at: zeros and ones, shape (n, r). No column is
-        constant.
-    sensitive_names : tuple of str
-        A name for each column of `sensitive`.
-    one_class : bool
-        Whether one label alone will do, as in the test part of svmguide3.
 
     Examples
     --------
@@ -46,13 +28,14 @@ class Samples:
     (2, 2, 0.5)
     """
 
-    name: str
-    X: Any = field(repr=False)
-    y: FloatArray = field(repr=False)
+    name: str  # what errors call these data
+    X: Any = field(repr=False)  # (n, d) what a classifier may look at; may be sparse
+    y: FloatArray = field(repr=False)  # (n,) -1 or +1; both occur
     feature_names: tuple[str, ...] = ()
-    sensitive: FloatArray = field(default_factory=_no_columns, repr=False)
+    # (n, r) What a classifier must not look at: zeros and ones, no column constant.
+    sensitive: FloatArray = field(default_factory=lambda: np.empty((0, 0)), repr=False)
     sensitive_names: tuple[str, ...] = ()
-    one_class: bool = False
+    one_class: bool = False  # one label alone will do, as in the test part of svmguide3
 
     def __post_init__(self) -> None:
         X = self.X if issparse(self.X) else as_numbers(self.name, "X", self.X)
@@ -62,21 +45,19 @@ class Samples:
                 f"{X.shape}. Pass at least one row and one column."
             )
         names = self.feature_names or tuple(map(str, range(1, X.shape[1] + 1)))
-        self._set(X=csr_array(X, dtype=np.float64) if issparse(X) else X)
-        self._set(feature_names=tuple(names))
-        self._set(y=as_numbers(self.name, "y", self.y))
         sensitive = as_numbers(self.name, "sensitive", self.sensitive)
-        if not sensitive.size:
-            sensitive = np.empty((X.shape[0], 0))
-        self._set(sensitive=sensitive)
+        checked = {
+            "X": csr_array(X, dtype=np.float64) if issparse(X) else X,
+            "feature_names": tuple(names),
+            "y": as_numbers(self.name, "y", self.y),
+            "sensitive": sensitive if sensitive.size else np.empty((X.shape[0], 0)),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
         self._check_shapes()
         self._check_features()
         self._check_labels()
         self._check_sensitive()
-
-    def _set(self, **values: Any) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
 
     def _check_shapes(self) -> None:
         n, d = self.X.shape
@@ -132,17 +113,14 @@ class Samples:
 
     @property
     def n_rows(self) -> int:
-        """Number of samples."""
         return int(self.X.shape[0])
 
     @property
     def n_features(self) -> int:
-        """Number of columns a classifier may look at."""
         return int(self.X.shape[1])
 
     @property
     def positive_share(self) -> float:
-        """Share of samples with the label +1."""
         return float((self.y > 0).mean())
 
     @property
@@ -152,12 +130,66 @@ class Samples:
 
     def take(self, rows: IntArray, name: str = "") -> Samples:
         """Return some of the rows, in the order of `rows`."""
-        return Samples(
+        return replace(
+            self,
             name=name or self.name,
             X=self.X[rows],
             y=self.y[rows],
-            feature_names=self.feature_names,
             sensitive=self.sensitive[rows],
-            sensitive_names=self.sensitive_names,
-            one_class=self.one_class,
         )
+
+
+# ---------------------------------------------------------------------- the split
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """The three parts of a data set. No row is in two of them."""
+
+    train: Samples
+    validation: Samples
+    test: Samples
+
+
+def paper_split(
+    samples: Samples,
+    *,
+    seed: int,
+    repetition: int = 0,
+    n_samples: int | None = None,
+) -> Split:
+    """Divide data as the paper does: 50 % train, 30 % test, 20 % validation.
+
+    Rows are drawn without replacement and not by class. Both classes must be in each
+    part, and both values of each sensitive column: else the error names what is
+    missing.
+
+    The same `seed` and `repetition` always give the same split, whatever the method.
+    Of many rows `n_samples` are used: the paper draws 1000 of a9a, w8a and svmguide3.
+
+    Examples
+    --------
+    >>> from dszog_paper.data import generate
+    >>> split = paper_split(generate("gen", seed=1), seed=1, n_samples=100)
+    >>> split.train.n_rows, split.test.n_rows, split.validation.n_rows
+    (50, 30, 20)
+    """
+    owner = "paper_split"
+    n = samples.n_rows if n_samples is None else n_samples
+    n = check_count(owner, "n_samples", n, least=10, advice="Pass 10 rows or more.")
+    if n > samples.n_rows:
+        raise InputError(
+            f"{owner}: `n_samples` must be at most {samples.n_rows}, the rows of "
+            f"{samples.name}, got {n}. Pass a smaller number."
+        )
+    seed = check_seed(owner, seed)
+    turn = check_count(owner, "repetition", repetition, least=0)
+    order = stream(seed, turn, purpose=SPLIT).permutation(samples.n_rows)[:n]
+    # Whole numbers: 0.5 * n and 0.3 * n would round differently from n to n.
+    train, test, validation = np.split(order, [n // 2, n // 2 + 3 * n // 10])
+    suffix = f"split (seed {seed}, repetition {turn})"
+    return Split(
+        train=samples.take(train, f"{samples.name}, training {suffix}"),
+        validation=samples.take(validation, f"{samples.name}, validation {suffix}"),
+        test=samples.take(test, f"{samples.name}, test {suffix}"),
+    )

@@ -1,18 +1,33 @@
-"""Where the real data come from, and how to tell that they are what they should be.
-
-None of them is part of this package. A checksum is that of the text with line feeds
-for line ends, not compressed.
-"""
+"""Where the real data come from (``sources.toml``), and what is done to their files."""
 
 from __future__ import annotations
 
+import csv
+import io
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from dszog_paper.data.prepare import keep_compas_columns, name_communities_columns
+from dszog.errors import InputError
 
-_LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary"
-_UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
+_ENTRIES = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
+
+
+def _names(value: Any) -> Any:
+    """Return the names in a text, or in the texts of a table."""
+    if isinstance(value, dict):
+        return {name: _names(part) for name, part in value.items()}
+    return tuple(value.split() if isinstance(value, str) else value)
+
+
+COLUMNS: dict[str, Any] = {
+    name: _names(entry.pop("columns", {})) for name, entry in _ENTRIES.items()
+}
+"""The columns of Adult, COMPAS and Communities, and the values they may take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,121 +62,57 @@ class DataFile:
 class DataSet:
     """A data set: its files by part, how to cite it, and on what terms it is given."""
 
-    name: str
     files: dict[str, DataFile]  # by part: "train", "test"
     citation: str
     licence: str
 
 
-def _libsvm(
-    name: str, train: tuple[str, int], test: tuple[str, int]
-) -> dict[str, DataFile]:
-    files = {"train": (name, *train), "test": (f"{name}.t", *test)}
-    return {
-        part: DataFile(name=file, url=f"{_LIBSVM}/{file}", sha256=sha256, n_bytes=size)
-        for part, (file, sha256, size) in files.items()
-    }
+# --------------------------------------------------- what is done to a published file
 
 
-_A9A = DataSet(
-    name="a9a",
-    files=_libsvm(
-        "a9a",
-        ("f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906", 2_329_875),
-        ("1f448a153f0320399a7e40836eb207655b0bde0f21fc941cc472193daa9f5de9", 1_164_628),
-    ),
-    citation="C.-C. Chang and C.-J. Lin, LIBSVM, ACM TIST 2(3):27, 2011; made from "
-    "Adult by J. Platt, 1998",
-    licence="derived from Adult, CC BY 4.0",
-)
-_W8A = DataSet(
-    name="w8a",
-    files=_libsvm(
-        "w8a",
-        ("6a9fa8fd5f524303240a5db07d4b3d4a51e8b7b4b20a914105d8e3e8c81640f2", 3_478_238),
-        ("618929ecb01bebb841daec4cae4aa07b97832d29b08652452775598929547fde", 1_045_870),
-    ),
-    citation="J. Platt, Fast training of support vector machines using sequential "
-    "minimal optimization, in Advances in Kernel Methods, MIT Press, 1998",
-    licence="none stated",
-)
-_SVMGUIDE3 = DataSet(
-    name="svmguide3",
-    files=_libsvm(
-        "svmguide3",
-        ("ada17021fdf508bcaac7b7adea825886478f915935eccb24470f22c806dc4508", 304_339),
-        ("cee704e709725edbb8d200f5973e3bae83691aea1e15dbba121d6d8629110cd5", 10_241),
-    ),
-    citation="C.-W. Hsu, C.-C. Chang and C.-J. Lin, A practical guide to support "
-    "vector classification, 2003",
-    licence="none stated",
-)
-_ADULT = DataSet(
-    name="adult",
-    files={
-        "train": DataFile(
-            name="adult.data",
-            url=f"{_UCI}/adult/adult.data",
-            sha256="5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-            n_bytes=3_974_305,
-        ),
-        "test": DataFile(
-            name="adult.test",
-            url=f"{_UCI}/adult/adult.test",
-            sha256="a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
-            n_bytes=2_003_153,
-        ),
-    },
-    citation="B. Becker and R. Kohavi, Adult, UCI Machine Learning Repository, 1996, "
-    "https://doi.org/10.24432/C5XW20",
-    licence="CC BY 4.0",
-)
-_COMMUNITIES = DataSet(
-    name="communities",
-    files={
-        "train": DataFile(
-            name="communities.csv",
-            url=f"{_UCI}/communities/communities.data",
-            sha256="748b3de18ff7f09f0e357a3f2510b043a414f5c30916962eda7e3f78bbe21c07",
-            n_bytes=1_102_568,
-            original=Original(
-                sha256=(
-                    "d90d85bd66bad9a00fa0ed6c15ac017b5966d528e55ba2940ad028d071353f95"
-                ),
-                prepare=name_communities_columns,
-                n_bytes=1_100_821,
-            ),
+def name_communities_columns(original: bytes) -> bytes:
+    """Put the names of the columns before ``communities.data``, which has none."""
+    return ",".join(COLUMNS["communities"]["all"]).encode() + b"\n" + original
+
+
+def keep_compas_columns(original: bytes) -> bytes:
+    """Keep 21 of the 53 columns of ``compas-scores-two-years.csv``.
+
+    The others name people, tell dates and cases, or repeat a column.
+    """
+    columns = COLUMNS["compas"]["all"]
+    rows = csv.reader(io.StringIO(original.decode("utf-8"), newline=""), strict=True)
+    header = next(rows, [])
+    absent = [name for name in columns if name not in header]
+    if absent:
+        raise InputError(
+            f"compas: the original file has no column {absent[0]!r}. Its format "
+            "changed: put a file compas-two-years.csv into your data folder by hand."
         )
-    },
-    citation="M. Redmond, Communities and Crime, UCI Machine Learning Repository, "
-    "2002, https://doi.org/10.24432/C53W3X",
-    licence="CC BY 4.0",
-)
-_COMPAS = DataSet(
-    name="compas",
-    files={
-        "train": DataFile(
-            name="compas-two-years.csv",
-            url="https://raw.githubusercontent.com/propublica/compas-analysis/master/"
-            "compas-scores-two-years.csv",
-            sha256="0c78cd80f36d90c5c479bd670ec2f29b85e0256169d307460bcacd880000f1b2",
-            n_bytes=546_776,
-            original=Original(
-                sha256=(
-                    "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d"
-                ),
-                prepare=keep_compas_columns,
-                n_bytes=8_000_000,
-            ),
-        )
-    },
-    citation="J. Larson, S. Mattu, L. Kirchner and J. Angwin, How we analyzed the "
-    "COMPAS recidivism algorithm, ProPublica, 2016, "
-    "https://github.com/propublica/compas-analysis",
-    licence="none stated",
-)
+    places = [header.index(name) for name in columns]  # where a name repeats: the first
+    kept = io.StringIO()
+    writer = csv.writer(kept, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([row[place] for place in places] for row in rows)
+    return kept.getvalue().encode()
+
+
+# ----------------------------------------------------------------------- the data sets
+
+PREPARE = {"compas": keep_compas_columns, "communities": name_communities_columns}
+
+
+def _data_set(name: str, citation: str, licence: str, files: dict[str, Any]) -> DataSet:
+    found = {}
+    for part, entry in files.items():
+        original = entry.pop("original", None)
+        if original is not None:
+            original = Original(prepare=PREPARE[name], **original)
+        found[part] = DataFile(original=original, **entry)
+    return DataSet(files=found, citation=citation, licence=licence)
+
 
 DATA_SETS: dict[str, DataSet] = {
-    each.name: each for each in (_A9A, _W8A, _SVMGUIDE3, _ADULT, _COMPAS, _COMMUNITIES)
+    name: _data_set(name, **entry) for name, entry in _ENTRIES.items()
 }
 """The real data sets by name."""

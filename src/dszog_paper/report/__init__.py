@@ -1,5 +1,136 @@
-"""The report: one page, the same as Markdown, all numbers as JSON, figures beside."""
+"""The report: one page, the same as Markdown, all numbers as JSON, figures beside.
 
-from dszog_paper.report.write import write_report
+What is said is in the folder ``templates``; what is computed for it is in the modules
+here, whose functions the templates call.
+"""
 
-__all__ = ["write_report"]
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from dszog_paper.report import cells, figures, readings, words
+from dszog_paper.report.words import Data
+from dszog_paper.store import write_whole
+
+__all__ = ["as_json", "markdown", "page", "write_report"]
+
+_MARKDOWN = re.compile(r"([\\`*_\[\]|#~])")
+
+
+def write_report(results: Data, folder: Path) -> list[Path]:
+    """Write ``report.html``, ``report.md``, ``results.json`` and ``figures/*.png``.
+
+    The results are what :func:`dszog_paper.results.assemble` returns, or the same read
+    from JSON. Everything is made before anything is written, and each file takes the
+    place of an older one in one step. Returns the files, the page first.
+    """
+    plain = as_json(results)
+    numbers = json.dumps(plain, ensure_ascii=False, allow_nan=False) + "\n"
+    files: dict[str, bytes] = {
+        "report.html": page(plain).encode(),
+        "report.md": markdown(plain).encode(),
+        "results.json": numbers.encode(),
+    }
+    for figure in plain["figures"]:
+        for axis in figures.AXES:
+            name = f"figures/{figures.file_name(figure, axis)}"
+            files[name] = figures.figure_png(figure, axis)
+    for name, content in files.items():
+        write_whole(folder / name, content)
+    return [folder / name for name in files]
+
+
+def as_json(value: Any) -> Any:
+    """Return a value as JSON has it; what is not a finite number becomes None."""
+    if isinstance(value, dict):
+        return {str(key): as_json(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def page(results: Data) -> str:
+    """Return the report as one page that needs nothing but itself."""
+    return _render("report.html", results)
+
+
+def markdown(results: Data) -> str:
+    """Return the report; figures are the files that `write_report` puts beside it."""
+    text = _render("report.md", results, finalize=_escaped_for_markdown)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def _render(template: str, results: Data, **options: Any) -> str:
+    """Fill in a template. Whatever is put into one is escaped, unless it is Markup."""
+    environment = Environment(
+        loader=PackageLoader("dszog_paper.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        **options,
+    )
+    return environment.get_template(template).render(
+        results,
+        results=results,
+        sections=_sections(results),
+        words=words,
+        readings=readings,
+        cells=cells,
+        drawing=figures,
+    )
+
+
+def _escaped_for_markdown(value: object) -> object:
+    """Return text that Markdown shows as it is, on one line."""
+    if isinstance(value, Markup):  # made by a macro
+        return value
+    plain = " ".join(str(value).split())
+    plain = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return Markup(_MARKDOWN.sub(r"\\\1", plain))
+
+
+def _sections(results: Data) -> list[dict[str, Any]]:
+    """Return the sections in their order: kind, address, heading, what it shows."""
+    descriptions = [("description", part) for part in results["descriptions"]]
+    numbered = [*descriptions, *(("table", part) for part in results["tables"])]
+    found = [
+        _section("run", "What was run"),
+        _section("reading", "How to read the tables"),
+    ]
+    for kind, part in sorted(numbered, key=lambda item: _place(item[1]["number"])):
+        found.append(_section(kind, part["title"], f"Table {part['number']}", part))
+    if results["groups"]:
+        found.append(_section("groups", "Error rates by group"))
+    for part in results["figures"]:
+        name = f"Figure {part['number']}"
+        found.append(_section("figure", part["title"], name, part))
+    return found
+
+
+def _section(
+    kind: str, title: str, name: str = "", part: Data | None = None
+) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "name": name,
+        "id": re.sub(r"[^a-z0-9]+", "-", (name or kind).lower()).strip("-"),
+        "heading": f"{name}. {title}" if name else title,
+        "part": part,
+    }
+
+
+def _place(number: object) -> tuple[bool, int, str]:
+    """Sort by number; what has a letter instead comes last."""
+    if isinstance(number, int):
+        return False, number, ""
+    return True, 0, str(number)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
-from dszog_paper.report.readings import NEAR, Entry, entries
+from dszog_paper.report.readings import NEAR, entries, firsts
 from dszog_paper.report.words import (
     NOTHING,
     Data,
@@ -16,61 +16,56 @@ from dszog_paper.report.words import (
     is_number,
     number,
     percent,
-    printed,
     seconds,
     settings,
 )
 
-Column: TypeAlias = tuple[str, Callable[[dict[str, Any]], str]]
-
-DETAILS: tuple[Column, ...] = (
-    ("paper (%)", lambda cell: printed(cell["printed"]) or NOTHING),
-    ("ours (%)", lambda cell: accuracy(cell["mean"], cell["spread"])),
-    ("runs", lambda cell: count(cell["n"])),
-    ("majority share", lambda cell: percent(cell["majority_share"], 2)),
-    ("logistic regression", lambda cell: percent(cell["logistic_accuracy"], 2)),
-    ("violated at |w| = 1", lambda cell: percent(cell["unit_share_violated"])),
-    ("beyond 0.01", lambda cell: percent(cell["unit_share_beyond"])),
-    ("worst at |w| = 1", lambda cell: number(cell["unit_worst_violation"])),
-    ("violated as trained", lambda cell: percent(cell["share_violated"])),
-    ("worst as trained", lambda cell: number(cell["worst_violation"])),
-    ("|w|", lambda cell: number(cell["norm"])),
-    ("mean loss", lambda cell: number(cell["objective"])),
-    ("settings", lambda cell: settings(cell["setting"])),
-    ("time", lambda cell: seconds(cell["seconds"])),
-    ("in subproblems", lambda cell: percent(cell["share_subproblem"])),
-    ("iterations", lambda cell: count(cell["iterations"])),
-    ("loss queries", lambda cell: count(cell["loss_queries"])),
-    ("constraint queries", lambda cell: count(cell["constraint_queries"])),
-    ("rows in subproblems", lambda cell: count(cell["rows_respected"])),
-    ("ended by", lambda cell: ends(cell["ended_by"])),
-    ("events", lambda cell: events(cell["events"])),
-)
+DETAILS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "paper (%)": lambda cell: accuracy(*(cell["printed"] or [None])),
+    "ours (%)": lambda cell: accuracy(cell["mean"], cell["spread"]),
+    "runs": lambda cell: count(cell["n"]),
+    "majority share": lambda cell: percent(cell["majority_share"], 2),
+    "logistic regression": lambda cell: percent(cell["logistic_accuracy"], 2),
+    "violated at |w| = 1": lambda cell: percent(cell["unit_share_violated"]),
+    "beyond 0.01": lambda cell: percent(cell["unit_share_beyond"]),
+    "worst at |w| = 1": lambda cell: number(cell["unit_worst_violation"]),
+    "violated as trained": lambda cell: percent(cell["share_violated"]),
+    "worst as trained": lambda cell: number(cell["worst_violation"]),
+    "|w|": lambda cell: number(cell["norm"]),
+    "mean loss": lambda cell: number(cell["objective"]),
+    "settings": lambda cell: settings(cell["setting"]),
+    "time": lambda cell: seconds(cell["seconds"]),
+    "in subproblems": lambda cell: percent(cell["share_subproblem"]),
+    "iterations": lambda cell: count(cell["iterations"]),
+    "loss queries": lambda cell: count(cell["loss_queries"]),
+    "constraint queries": lambda cell: count(cell["constraint_queries"]),
+    "rows in subproblems": lambda cell: count(cell["rows_respected"]),
+    "ended by": lambda cell: ends(cell["ended_by"]),
+    "events": lambda cell: events(cell["events"]),
+}
 """Headings and texts of the table with all numbers."""
 
-WORDY = frozenset({"settings", "events"})  # columns of words, not of numbers
+WORDY = ("settings", "events")  # columns of words, not of numbers
 
-REFERENCES = (
-    ("Majority share", "majority_share"),
-    ("Logistic regression", "logistic_accuracy"),
-)
+REFERENCES = {
+    "Majority share": "majority_share",
+    "Logistic regression": "logistic_accuracy",
+}
 """Rows that a table of accuracies begins with: they belong to the data."""
 
-GROUP_RATES = (
-    ("accuracy", "accuracy"),
-    ("false positives", "false_positive_rate"),
-    ("false negatives", "false_negative_rate"),
-)
+GROUP_RATES = {
+    "accuracy": "accuracy",
+    "false positives": "false_positive_rate",
+    "false negatives": "false_negative_rate",
+}
 
 
-def table_name(number: object) -> str:
-    """Return how a table is called."""
-    return f"Table {number}"
-
-
-def row_name(row: Data) -> str:
-    """Return the name of a data set, marked if it is a stand-in."""
-    return f"{row['data']} (stand-in)" if row["stand_in"] else str(row["data"])
+def row_names(table: Data) -> list[str]:
+    """Return the names of a table's data sets, stand-ins marked."""
+    return [
+        f"{row['data']} (stand-in)" if row["stand_in"] else str(row["data"])
+        for row in table["rows"]
+    ]
 
 
 def reference(row: Data, field: str) -> str:
@@ -78,44 +73,28 @@ def reference(row: Data, field: str) -> str:
 
     Tables whose cells have different numbers of runs have a range.
     """
-    cells = [cell for cell in row["cells"].values() if cell is not None]
-    known = sorted({percent(cell[field], 2) for cell in cells})
-    if len(known) < 2:
-        return "".join(known) or NOTHING
-    values = sorted(cell[field] for cell in cells if is_number(cell[field]))
-    return f"{percent(values[0], 2)} to {percent(values[-1], 2)}"
+    values = [cell[field] for cell in row["cells"].values() if cell is not None]
+    if len({percent(value, 2) for value in values}) < 2:
+        return percent(values[0], 2) if values else NOTHING
+    known = sorted(filter(is_number, values))
+    return f"{percent(known[0], 2)} to {percent(known[-1], 2)}"
 
 
 def cell_lines(cell: dict[str, Any]) -> list[str]:
     """Return what stands below an accuracy."""
-    known = printed(cell["printed"])
-    lines = [] if known is None else [f"paper {known}"]
-    lines.append(
-        f"violated {percent(cell['unit_share_violated'])}, "
-        f"worst {number(cell['unit_worst_violation'])}"
-    )
+    lines = [f"paper {accuracy(*cell['printed'])}"] if cell["printed"] else []
+    share, worst = cell["unit_share_violated"], cell["unit_worst_violation"]
+    lines.append(f"violated {percent(share)}, worst {number(worst)}")
     lines.append(f"beyond 0.01: {percent(cell['unit_share_beyond'])}")
-    share = cell["majority_share"]
-    if is_number(share) and abs(cell["mean"] - 100 * share) <= NEAR:
+    majority = cell["majority_share"]
+    if is_number(majority) and abs(cell["mean"] - 100 * majority) <= NEAR:
         lines.append("at the majority share")
     return lines
 
 
-def firsts(table: Data) -> set[tuple[str, str]]:
+def best_places(table: Data) -> set[tuple[str, str]]:
     """Return data and column of the highest accuracies of a table."""
-    best: dict[str, float] = {}
-    for entry in entries(table):
-        best[entry.data] = max(entry.mean, best.get(entry.data, entry.mean))
-    return {
-        (entry.data, entry.column)
-        for entry in entries(table)
-        if entry.mean == best[entry.data]
-    }
-
-
-def details(entry: Entry) -> list[str]:
-    """Return all numbers of a cell."""
-    return [text(entry.cell) for _, text in DETAILS]
+    return {(entry.data, entry.column) for entry in firsts(entries(table))}
 
 
 def group_tables(groups: Sequence[Data]) -> dict[str, list[Data]]:
@@ -126,16 +105,24 @@ def group_tables(groups: Sequence[Data]) -> dict[str, list[Data]]:
     return tables
 
 
-def group_rows(entries_: Sequence[Data]) -> list[tuple[str, list[str]]]:
+def group_columns(known: Sequence[Data]) -> list[str]:
+    """Return the headings above what `group_rows` returns."""
+    rates = [f"{entry['method']}: {rate}" for entry in known for rate in GROUP_RATES]
+    return ["group", "rows", *rates]
+
+
+def group_rows(known: Sequence[Data]) -> list[list[str]]:
     """Return name, size and rates of each group, for the methods one after another."""
-    names = {name: None for entry in entries_ for name in entry["groups"]}
+    names = dict.fromkeys(name for entry in known for name in entry["groups"])
     rows = []
     for name in names:
-        known = [entry["groups"].get(name, {}) for entry in entries_]
-        sizes = [rates["n"] for rates in known if "n" in rates]
+        rates = [entry["groups"].get(name, {}) for entry in known]
+        sizes = [each["n"] for each in rates if "n" in each]
         texts = [count(sizes[0]) if sizes else NOTHING]
-        texts += [percent(r.get(field)) for r in known for _, field in GROUP_RATES]
-        rows.append((_group_name(str(name)), texts))
+        texts += [
+            percent(r.get(field)) for r in rates for field in GROUP_RATES.values()
+        ]
+        rows.append([_group_name(str(name)), *texts])
     return rows
 
 
@@ -144,19 +131,3 @@ def _group_name(name: str) -> str:
     group, equals, value = name.rpartition(" = ")
     answer = {"0": "no", "1": "yes"}.get(value)
     return f"{group}: {answer}" if equals and answer else name
-
-
-def ordered(results: Data) -> list[tuple[str, Data]]:
-    """Return descriptions and tables in the order of their numbers.
-
-    Each with its kind, ``"description"`` or ``"table"``.
-    """
-    parts = [("description", part) for part in results["descriptions"]]
-    parts += [("table", part) for part in results["tables"]]
-
-    def place(part: tuple[str, Data]) -> tuple[bool, int, str]:
-        number_ = part[1]["number"]
-        is_int = isinstance(number_, int)
-        return not is_int, number_ if is_int else 0, str(number_)
-
-    return sorted(parts, key=place)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup, escape
+
 from dszog.errors import MissingExtraError
+from dszog_paper.report.readings import last_accuracies
 from dszog_paper.report.words import Data, is_number
 
 if TYPE_CHECKING:
@@ -24,38 +26,26 @@ PANEL_SIZE = (4.6, 2.9)  # inches
 FIGURE_WIDTH = 10.0
 DOTS_PER_INCH = 150
 N_MARKERS = 7  # on a line, the last point always among them
+DASHES = (0, (4, 2))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Axis:
-    """What the horizontal axis shows.
-
-    Parameters
-    ----------
-    field : str
-        Of a curve.
-    name : str
-        For files.
-    label : str
-    least : float
-        Nothing further left is told apart; zeros are drawn at the left edge.
-    """
+    """What the horizontal axis shows: a field of a curve."""
 
     field: str
-    name: str
     label: str
-    least: float
+    least: float  # nothing further left is told apart; zeros stand at the left edge
+
+    @property
+    def name(self) -> str:
+        return "time" if self.field == "seconds" else self.field.replace("_", "-")
 
 
 AXES = (
-    Axis(field="seconds", name="time", label="training time (s)", least=1e-3),
-    Axis(field="loss_queries", name="loss-queries", label="loss queries", least=1.0),
-    Axis(
-        field="constraint_queries",
-        name="constraint-queries",
-        label="constraint queries",
-        least=1.0,
-    ),
+    Axis(field="seconds", label="training time (s)", least=1e-3),
+    Axis(field="loss_queries", label="loss queries", least=1.0),
+    Axis(field="constraint_queries", label="constraint queries", least=1.0),
 )
 
 INK, GRID = "#3b3b3d", "#dcdcde"
@@ -66,21 +56,14 @@ COLOURS = {  # after Okabe and Ito: told apart with any kind of colour vision
     "zopsgd": "#009e73",
     "acczomda": "#d99a00",
     "accszofw": "#b8609a",
+    "other": "#56a0c9",
 }
-OTHER = "#56a0c9"
-MARKERS = {
-    "dszog": "o",
-    "ours": "D",
-    "zoscgd": "s",
-    "zopsgd": "^",
-    "acczomda": "v",
-    "accszofw": "P",
-}
+MARKERS = dict(zip(COLOURS, "oDs^vPX", strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """How a curve is drawn."""
+    """How a curve is drawn: full forms dashed, all else solid."""
 
     label: str
     method: str
@@ -88,25 +71,31 @@ class Line:
 
     @property
     def colour(self) -> str:
-        """The colour, as on white."""
-        return COLOURS.get(self.method, OTHER)
-
-    @property
-    def variable(self) -> str:
-        """The name that the page's style gives the colour."""
-        return f"--line-{self.method if self.method in COLOURS else 'other'}"
+        return COLOURS[self.method]
 
     @property
     def width(self) -> float:
         """The width, in points; DSZOG stands out."""
         return {"dszog": 2.8, "ours": 2.0}.get(self.method, 1.3)
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """What matplotlib draws the line with."""
+        return {
+            "color": self.colour,
+            "linewidth": self.width,
+            "linestyle": DASHES if self.dashed else "-",
+            "marker": MARKERS[self.method],
+            "markerfacecolor": "none" if self.dashed else self.colour,
+        }
+
 
 def line_of(curve: Data) -> Line:
-    """Return how a curve is drawn: full forms dashed, all else solid."""
+    """Return how a curve is drawn."""
+    method = str(curve["method"])
     return Line(
         label=str(curve["label"]),
-        method=str(curve["method"]),
+        method=method if method in COLOURS else "other",
         dashed=curve["form"] == "full",
     )
 
@@ -126,16 +115,16 @@ def file_name(figure: Data, axis: Axis) -> str:
 # --------------------------------------------------------------------- what is drawn
 
 
-def panel_svgs(figure: Data, axis: Axis) -> list[str]:
+def panel_svgs(figure: Data, axis: Axis) -> list[Markup]:
     """Return an SVG element for each panel, to be put into the page."""
     limits = _limits(figure, axis)
+    stem = file_name(figure, axis).removesuffix(".png")
     svgs = []
     for turn, panel in enumerate(figure["panels"]):
         drawing = _drawing(PANEL_SIZE)
         drawing.subplots_adjust(left=0.13, right=0.97, bottom=0.18, top=0.9)
         _draw(drawing.add_subplot(), panel, axis, limits)
-        stem = file_name(figure, axis).removesuffix(".png")
-        svgs.append(_svg(drawing, f"{stem}-{turn}-"))
+        svgs.append(_svg(drawing, f"{stem}-{turn}-", _in_words(panel, axis)))
     return svgs
 
 
@@ -145,14 +134,8 @@ def figure_png(figure: Data, axis: Axis) -> bytes:
     n_rows = max(math.ceil(len(panels) / 2), 1)
     height = PANEL_SIZE[1] * n_rows + 1.3  # the legend and the title around them
     drawing = _drawing((FIGURE_WIDTH, height))
-    drawing.subplots_adjust(
-        left=0.07,
-        right=0.98,
-        bottom=1.15 / height,
-        top=1 - 0.7 / height,
-        hspace=0.45,
-        wspace=0.2,
-    )
+    margins = {"bottom": 1.15 / height, "top": 1 - 0.7 / height}
+    drawing.subplots_adjust(left=0.07, right=0.98, hspace=0.45, wspace=0.2, **margins)
     limits = _limits(figure, axis)
     for turn, panel in enumerate(panels, start=1):
         _draw(drawing.add_subplot(n_rows, 2, turn), panel, axis, limits)
@@ -170,6 +153,16 @@ def _drawing(size: tuple[float, float]) -> Figure:
     except ImportError as missing:
         raise MissingExtraError.of("write_report", "matplotlib", "paper") from missing
     return Figure(figsize=size, facecolor="none")
+
+
+def _in_words(panel: Data, axis: Axis) -> str:
+    """Return a panel for those who cannot see it."""
+    ends = [
+        f"{label} ends at {value:.1f} %"
+        for label, value in last_accuracies(panel).items()
+    ]
+    what = f"{panel['data']}: test accuracy against {axis.label}."
+    return f"{what} {'; '.join(ends) or 'not run'}."
 
 
 def _draw(axes: Axes, panel: Data, axis: Axis, limits: tuple[float, float]) -> None:
@@ -214,16 +207,12 @@ def _plot(axes: Axes, curve: Data, axis: Axis, least: float) -> bool:
     axes.plot(
         [max(x, least) for x, _ in points],
         [100.0 * y for _, y in points],
-        color=line.colour,
-        linewidth=line.width,
-        linestyle=(0, (4, 2)) if line.dashed else "-",
         drawstyle="steps-post",  # what was seen holds until the next look
-        marker=MARKERS.get(line.method, "X"),
         markersize=5.0 if line.method in ("dszog", "ours") else 4.0,
-        markerfacecolor="none" if line.dashed else line.colour,
         markevery=_marked(len(points)),
         zorder={"dszog": 4.0, "ours": 3.5}.get(line.method, 3.0),
         clip_on=False,
+        **line.options,
     )
     return True
 
@@ -237,9 +226,7 @@ def _marked(n: int) -> list[int]:
     """Return which of the points get a marker; a lone point always has one."""
     if n <= N_MARKERS:
         return list(range(n))
-    return sorted(
-        {round(turn * (n - 1) / (N_MARKERS - 1)) for turn in range(N_MARKERS)}
-    )
+    return [round(turn * (n - 1) / (N_MARKERS - 1)) for turn in range(N_MARKERS)]
 
 
 def _limits(figure: Data, axis: Axis) -> tuple[float, float]:
@@ -274,26 +261,13 @@ def tick(value: float) -> str:
     return f"{value:g}"
 
 
-def _legend(drawing: Figure, lines: Sequence[Line]) -> None:
+def _legend(drawing: Figure, lines: list[Line]) -> None:
     from matplotlib.lines import Line2D
 
     if not lines:
         return
-    handles = [
-        Line2D(
-            [],
-            [],
-            color=line.colour,
-            linewidth=line.width,
-            linestyle=(0, (4, 2)) if line.dashed else "-",
-            marker=MARKERS.get(line.method, "X"),
-            markersize=5.0,
-            markerfacecolor="none" if line.dashed else line.colour,
-        )
-        for line in lines
-    ]
     legend = drawing.legend(
-        handles,
+        [Line2D([], [], markersize=5.0, **line.options) for line in lines],
         [line.label for line in lines],
         loc="lower center",
         ncols=min(len(lines), 5),
@@ -307,14 +281,16 @@ def _legend(drawing: Figure, lines: Sequence[Line]) -> None:
 
 # --------------------------------------------------------------------------- the SVG
 
-_PROLOGUE = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
-_STYLE = re.compile(r"<style\b.*?</style>", re.DOTALL)
-_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+_NOT_FOR_A_PAGE = re.compile(
+    r"^.*?(?=<svg\b)"  # what stands before the element
+    r"|<style\b.*?</style>|<metadata>.*?</metadata>"
+    r'|\s+xmlns(?::\w+)?="[^"]*"',
+    re.DOTALL,
+)
 _REFERENCES = re.compile(r'(\bid="|url\(#|href="#)')
-_NAMESPACES = re.compile(r'\s+xmlns(?::\w+)?="[^"]*"')
 
 
-def _svg(drawing: Figure, prefix: str) -> str:
+def _svg(drawing: Figure, prefix: str, label: str) -> Markup:
     """Return the drawing as an element whose names are its own within the page."""
     import matplotlib as mpl
 
@@ -324,19 +300,12 @@ def _svg(drawing: Figure, prefix: str) -> str:
         mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": prefix}),
     ):
         drawing.savefig(file, format="svg", metadata=nothing, facecolor="none")
-        text = file.getvalue()
-    for pattern in (_PROLOGUE, _STYLE, _METADATA, _NAMESPACES):
-        text = pattern.sub("", text)
+        text = _NOT_FOR_A_PAGE.sub("", file.getvalue())
     text = text.replace("xlink:href", "href")
     text = _REFERENCES.sub(lambda found: found.group(1) + prefix, text)
-    for colour, variable in _variables():
+    variables = {INK: "--ink", GRID: "--grid"}
+    variables |= {colour: f"--line-{name}" for name, colour in COLOURS.items()}
+    for colour, variable in variables.items():
         text = text.replace(colour, f"var({variable}, {colour})")
-    return text.strip()
-
-
-def _variables() -> Iterable[tuple[str, str]]:
-    yield INK, "--ink"
-    yield GRID, "--grid"
-    for method, colour in COLOURS.items():
-        yield colour, f"--line-{method}"
-    yield OTHER, "--line-other"
+    head = f'<svg role="img" aria-label="{escape(label)}"'
+    return Markup(text.strip().replace("<svg", head, 1))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from dszog_paper.protocol import FULL
+from dszog_paper.protocol import FULL, OURS
 from dszog_paper.report.words import (
     Data,
     called,
@@ -21,7 +21,6 @@ from dszog_paper.report.words import (
     setting_number,
     some,
 )
-from dszog_paper.units import OURS
 
 NEAR = 1.0  # points from the majority share that count as "at the majority share"
 CLOSE = 2.0  # points from the printed number that count as agreement
@@ -44,14 +43,20 @@ class Entry:
         return f"{called(self.column)} on {self.data}"
 
     @property
+    def method(self) -> str:
+        return str(self.cell["method"])
+
+    @property
     def mean(self) -> float:
-        """The accuracy, in percent."""
         return float(self.cell["mean"])
 
     def value(self, field: str) -> float:
         """Return a number of the cell; NaN, less and greater than none, if unknown."""
         value = self.cell[field]
         return float(value) if is_number(value) else math.nan
+
+
+Rows = dict[str, list[Entry]]  # the cells that were run, by data set
 
 
 def entries(table: Data) -> list[Entry]:
@@ -64,9 +69,12 @@ def entries(table: Data) -> list[Entry]:
     ]
 
 
-def compares_methods(table: Data) -> bool:
-    """Return whether the columns of a table are methods, not settings of one."""
-    return len({entry.cell["method"] for entry in entries(table)}) > 1
+def firsts(found: Sequence[Entry]) -> list[Entry]:
+    """Return the entries with the highest accuracy on their data; more if level."""
+    top: dict[str, float] = {}
+    for entry in found:
+        top[entry.data] = max(entry.mean, top.get(entry.data, entry.mean))
+    return [entry for entry in found if entry.mean == top[entry.data]]
 
 
 def table_reading(table: Data) -> list[str]:
@@ -74,162 +82,140 @@ def table_reading(table: Data) -> list[str]:
     found = entries(table)
     if not found:
         return ["Nothing of this table was run."]
-    if compares_methods(table):
-        sentences = [*_first(found), *_lead(found), *_our_settings(found)]
+    rows: Rows = {}
+    for entry in found:
+        rows.setdefault(entry.data, []).append(entry)
+    if len({entry.method for entry in found}) > 1:  # the columns are methods
+        sentences = [_best(found), *_lead(rows), *_our_settings(rows)]
     else:
-        sentences = list(_range(found))
-    sentences += _against_paper(found)
-    sentences += _majority(found)
-    sentences += _violations(found)
-    sentences += _holes(table, found)
+        sentences = list(_range(rows))
+    sentences += [*_against_paper(found), _majority(found), *_violations(found)]
+    n_empty = len(table["rows"]) * len(table["columns"]) - len(found)
+    if n_empty:
+        were = "was" if n_empty == 1 else "were"
+        sentences.append(f"{some(n_empty, 'cell')} {were} not run.")
     return sentences
 
 
 # ------------------------------------------------------------------- which is first
 
 
-def _by_data(found: Sequence[Entry]) -> dict[str, list[Entry]]:
-    rows: dict[str, list[Entry]] = {}
-    for entry in found:
-        rows.setdefault(entry.data, []).append(entry)
-    return rows
-
-
-def _first(found: Sequence[Entry]) -> Iterator[str]:
-    rows = _by_data(found)
+def _best(found: Sequence[Entry]) -> str:
     won: dict[str, list[str]] = {}
-    for data, row in rows.items():
-        top = max(entry.mean for entry in row)
-        for entry in row:
-            if entry.mean == top:
-                won.setdefault(entry.column, []).append(data)
+    for entry in firsts(found):
+        won.setdefault(entry.column, []).append(entry.data)
     parts = [
         f"{called(column)} on {listed(names)}"
         for column, names in sorted(won.items(), key=lambda item: -len(item[1]))
     ]
-    yield f"Highest accuracy: {'; '.join(parts)}."
+    return f"Highest accuracy: {'; '.join(parts)}."
 
 
-def _lead(found: Sequence[Entry]) -> Iterator[str]:
+def _lead(rows: Rows) -> Iterator[str]:
     """Compare DSZOG as published with the best method that is not DSZOG."""
     parts = []
-    for data, row in _by_data(found).items():
-        own = [entry for entry in row if entry.cell["method"] == "dszog"]
-        others = [e for e in row if e.cell["method"] not in ("dszog", OURS)]
+    for row in rows.values():
+        own = [entry for entry in row if entry.method == "dszog"]
+        others = [entry for entry in row if entry.method not in ("dszog", OURS)]
         if own and others:
             best = max(others, key=lambda entry: entry.mean)
             lead = own[0].mean - best.mean
-            side = "ahead of" if lead > 0 else "behind"
-            where = f"{called(best.column)} on {data}"
-            is_level = abs(lead) < 0.05
-            parts.append(
-                f"level with {where}" if is_level else f"{points(lead)} {side} {where}"
-            )
+            how = f"{points(lead)} {'ahead of' if lead > 0 else 'behind'}"
+            parts.append(f"{'level with' if abs(lead) < 0.05 else how} {best.place}")
     if parts:
         yield f"Beside the best other method, DSZOG as published is {listed(parts)}."
 
 
-def _our_settings(found: Sequence[Entry]) -> Iterator[str]:
+def _our_settings(rows: Rows) -> Iterator[str]:
     gains, lower = [], []
-    for row in _by_data(found).values():
-        of = {entry.cell["method"]: entry for entry in row}
+    for row in rows.values():
+        of = {entry.method: entry for entry in row}
         if "dszog" in of and OURS in of:
-            ours, published = of[OURS], of["dszog"]
-            gains.append(ours.mean - published.mean)
-            lower.append(
-                ours.value("unit_share_violated")
-                < published.value("unit_share_violated")
-            )
+            shares = [of[name].value("unit_share_violated") for name in (OURS, "dszog")]
+            gains.append(of[OURS].mean - of["dszog"].mean)
+            lower.append(shares[0] < shares[1])
     if gains:
+        low, high = f"{min(gains):+.1f}", f"{max(gains):+.1f}"
         yield (
             f"With our settings DSZOG violates a smaller share of the constraints at "
             f"|w| = 1 on {sum(lower)} of {some(len(lower), 'data set')}; its accuracy "
-            f"differs by {_between(gains)}."
+            f"differs by {low if low == high else f'{low} to {high}'} points."
         )
 
 
-def _between(values: Sequence[float]) -> str:
-    low, high = f"{min(values):+.1f}", f"{max(values):+.1f}"
-    return f"{low} points" if low == high else f"{low} to {high} points"
-
-
-def _range(found: Sequence[Entry]) -> Iterator[str]:
+def _range(rows: Rows) -> Iterator[str]:
     """Tell how much the setting matters, here and in the paper."""
-    ours = {
-        data: max(e.mean for e in row) - min(e.mean for e in row)
-        for data, row in _by_data(found).items()
-        if len(row) > 1
-    }
-    if not ours:
-        return
-    data = max(ours, key=lambda name: ours[name])
-    sentence = (
-        f"Between the best and the worst of the settings lie at most "
-        f"{points(ours[data])}, on {data}"
-    )
-    theirs = [
-        max(known) - min(known)
-        for row in _by_data(found).values()
-        if len(known := [e.cell["printed"][0] for e in row if e.cell["printed"]]) > 1
-    ]
-    if theirs:
-        sentence += f" (in the paper at most {points(max(theirs))})"
-    yield sentence + "."
+    ours, theirs = {}, []
+    for data, row in rows.items():
+        means = [entry.mean for entry in row]
+        known = [e.cell["printed"][0] for e in row if e.cell["printed"]]
+        if len(means) > 1:
+            ours[data] = max(means) - min(means)
+        if len(known) > 1:
+            theirs.append(max(known) - min(known))
+    if ours:
+        data = max(ours, key=lambda name: ours[name])
+        paper = f" (in the paper at most {points(max(theirs))})" if theirs else ""
+        yield (
+            f"Between the best and the worst of the settings lie at most "
+            f"{points(ours[data])}, on {data}{paper}."
+        )
 
 
 # ------------------------------------------------------------- beside other numbers
 
 
+def _share(n: int, of: int) -> str:
+    """Return ``1 of 6 accuracies lies``, ``2 of 6 accuracies lie``."""
+    verb = "lies" if n == 1 else "lie"
+    return f"{n} of {some(of, 'accuracy', 'accuracies')} {verb}"
+
+
 def _against_paper(found: Sequence[Entry]) -> Iterator[str]:
-    known = [entry for entry in found if entry.cell["printed"]]
-    if not known:
-        return
-
-    def gap(entry: Entry) -> float:
-        return float(entry.mean - entry.cell["printed"][0])
-
-    near = sum(abs(gap(entry)) <= CLOSE for entry in known)
-    far = max(known, key=lambda entry: abs(gap(entry)))
-    yield (
-        f"{near} of {some(len(known), 'accuracy', 'accuracies')} "
-        f"{'lies' if near == 1 else 'lie'} within {points(CLOSE)} of the printed "
-        f"number; the largest difference is {gap(far):+.1f} points, {far.place}."
-    )
+    gaps = {
+        entry.place: entry.mean - entry.cell["printed"][0]
+        for entry in found
+        if entry.cell["printed"]
+    }
+    if gaps:
+        near = sum(abs(gap) <= CLOSE for gap in gaps.values())
+        far = max(gaps, key=lambda place: abs(gaps[place]))
+        yield (
+            f"{_share(near, len(gaps))} within {points(CLOSE)} of the printed number; "
+            f"the largest difference is {gaps[far]:+.1f} points, {far}."
+        )
 
 
-def _majority(found: Sequence[Entry]) -> Iterator[str]:
+def _majority(found: Sequence[Entry]) -> str:
     gaps = [entry.mean - 100 * entry.value("majority_share") for entry in found]
     near = sum(abs(gap) <= NEAR for gap in gaps)
     below = sum(gap < -NEAR for gap in gaps)
-    yield (
-        f"{near} of {some(len(gaps), 'accuracy', 'accuracies')} "
-        f"{'lies' if near == 1 else 'lie'} within {points(NEAR)} of the majority "
-        f"share, {below} {'lies' if below == 1 else 'lie'} further below it."
+    return (
+        f"{_share(near, len(gaps))} within {points(NEAR)} of the majority share, "
+        f"{below} {'lies' if below == 1 else 'lie'} further below it."
     )
 
 
 def _violations(found: Sequence[Entry]) -> Iterator[str]:
-    large = [e for e in found if e.value("unit_worst_violation") > LARGE]
+    worst = {entry.place: entry.value("unit_worst_violation") for entry in found}
+    large = [entry for entry in found if worst[entry.place] > LARGE]
     if large:
-        top = max(large, key=lambda entry: entry.value("unit_worst_violation"))
-        share = percent(top.cell["unit_share_violated"])
+        top = max(large, key=lambda entry: worst[entry.place])
         yield (
             f"The worst violation at |w| = 1 exceeds {LARGE:g} in {len(large)} of "
-            f"{some(len(found), 'cell')}; it is largest, "
-            f"{number(top.cell['unit_worst_violation'])} with {share} of the "
-            f"constraints violated, for {top.place}."
+            f"{some(len(found), 'cell')}; it is largest, {number(worst[top.place])} "
+            f"with {percent(top.cell['unit_share_violated'])} of the constraints "
+            f"violated, for {top.place}."
         )
     else:
         yield f"No worst violation at |w| = 1 exceeds {LARGE:g}."
-    rounding = [
-        e
-        for e in found
-        if 0.0 < e.value("unit_worst_violation") <= ROUNDING
-        and e.value("unit_share_violated") > 0.0
-    ]
-    if rounding:
+    n_rounding = sum(
+        0.0 < worst[entry.place] <= ROUNDING and entry.value("unit_share_violated") > 0
+        for entry in found
+    )
+    if n_rounding:
         yield (
-            f"In {some(len(rounding), 'cell')} all violations are at most "
+            f"In {some(n_rounding, 'cell')} all violations are at most "
             f"{setting_number(ROUNDING)}, which is rounding, whatever their share."
         )
     gone = [entry.place for entry in found if entry.value("norm") < VANISHED]
@@ -242,14 +228,7 @@ def _violations(found: Sequence[Entry]) -> Iterator[str]:
         )
 
 
-def _holes(table: Data, found: Sequence[Entry]) -> Iterator[str]:
-    n_empty = len(table["rows"]) * len(table["columns"]) - len(found)
-    if n_empty:
-        were = "was" if n_empty == 1 else "were"
-        yield f"{some(n_empty, 'cell')} {were} not run."
-
-
-# ----------------------------------------------------------------- the other parts
+# ------------------------------------------------------------- figures and groups
 
 
 def last_accuracies(panel: Data) -> dict[str, float]:
@@ -263,152 +242,121 @@ def last_accuracies(panel: Data) -> dict[str, float]:
 
 def figure_reading(figure: Data) -> list[str]:
     """Return where the curves of a figure end."""
-    sentences = []
-    for panel in figure["panels"]:
-        last = last_accuracies(panel)
-        if not last:
-            sentences.append(f"On {panel['data']} nothing was run.")
-            continue
-        best = max(last, key=lambda label: last[label])
-        worst = min(last, key=lambda label: last[label])
-        first = f"{called(best)} ends highest, at {last[best]:.1f} %"
-        sentence = f"On {panel['data']} {first}"
-        if worst != best:
-            sentence += f", and {called(worst)} lowest, at {last[worst]:.1f} %"
-        sentences.append(sentence + ".")
-    return sentences
+    return [_panel_reading(panel) for panel in figure["panels"]]
 
 
-def group_reading(entry: Data) -> list[str]:
-    """Return the largest differences of error rates between a group and the rest."""
+def _panel_reading(panel: Data) -> str:
+    last = last_accuracies(panel)
+    if not last:
+        return f"On {panel['data']} nothing was run."
+    best = max(last, key=lambda label: last[label])
+    worst = min(last, key=lambda label: last[label])
+    text = f"On {panel['data']} {called(best)} ends highest, at {last[best]:.1f} %"
+    if worst != best:
+        text += f", and {called(worst)} lowest, at {last[worst]:.1f} %"
+    return text + "."
+
+
+def group_reading(known: Sequence[Data]) -> list[str]:
+    """Return the largest differences of error rates between a group and the rest.
+
+    A sentence for each of the methods, unless there is nothing to compare.
+    """
+    return [sentence for entry in known for sentence in _gaps(entry)]
+
+
+def _gaps(entry: Data) -> Iterator[str]:
     sides: dict[str, list[Data]] = {}
     for name, rates in entry["groups"].items():
         sides.setdefault(str(name).rpartition(" = ")[0], []).append(rates)
     parts = []
-    for field, words in (
-        ("false_positive_rate", "false positive rates"),
-        ("false_negative_rate", "false negative rates"),
-    ):
-        gaps = {
-            group: max(known) - min(known)
-            for group, rates in sides.items()
-            if len(known := [r[field] for r in rates if is_number(r[field])]) > 1
-        }
+    for kind in ("positive", "negative"):
+        gaps = {}
+        for group, rates in sides.items():
+            known = [r for side in rates if is_number(r := side[f"false_{kind}_rate"])]
+            if len(known) > 1:
+                gaps[group] = max(known) - min(known)
         if gaps:
             group = max(gaps, key=lambda name: gaps[name])
             n_rows = min(rates["n"] for rates in sides[group])
             parts.append(
-                f"{words} differ most, by {points(100 * gaps[group])}, for {group} "
-                f"({some(n_rows, 'row')} on the smaller side)"
+                f"false {kind} rates differ most, by {points(100 * gaps[group])}, for "
+                f"{group} ({some(n_rows, 'row')} on the smaller side)"
             )
-    if not parts:
-        return []
-    return [f"{called(str(entry['method']))} on {entry['data']}: {listed(parts)}."]
+    if parts:
+        yield f"{called(str(entry['method']))} on {entry['data']}: {listed(parts)}."
 
 
 # --------------------------------------------------------------------- the protocol
 
 
-def protocol_reading(meta: Data) -> list[str]:
+def protocol_reading(meta: Data) -> str:
     """Return what kind of run it was, with the numbers in which it is smaller."""
-    protocol = meta["protocol"]
-    kind = f"This is a {protocol['name']} run"
+    kind = f"This is a {meta['protocol']['name']} run"
     smaller = [
         f"{words} {ours} instead of {full}"
         for words, ours, full in protocol_numbers(meta)
         if ours != full
     ]
     if smaller:
-        return [f"{kind}, with less than the full protocol: {'; '.join(smaller)}."]
-    return [f"{kind}: the whole protocol, with nothing left out."]
+        return f"{kind}, with less than the full protocol: {'; '.join(smaller)}."
+    return f"{kind}: the whole protocol, with nothing left out."
 
 
 def protocol_numbers(meta: Data) -> list[tuple[str, str, str]]:
     """Return what a protocol counts, here and in the full protocol."""
-    protocol = meta["protocol"]
-    rows = [
-        (words, count(protocol[field]), count(getattr(FULL, field)))
-        for words, field in (
-            ("repetitions", "n_repetitions"),
-            ("repetitions with a kernel", "kernel_repetitions"),
-            ("repetitions to choose settings on", "n_selection"),
-        )
+    here, full = (_counted(each) for each in (meta["protocol"], asdict(FULL)))
+    end = "queries" if meta["protocol"]["limit"] == "queries" else "time"
+    left_out = {"queries", "time"} - {end}
+    names = {end: f"{end} for each run of another method"}
+    return [
+        (names.get(words, words), here[words], full[words])
+        for words in here
+        if words not in left_out
     ]
-    rows += [
-        (
-            "grid points for DSZOG",
-            count(sum(len(stage) for stage in protocol["stages"])),
-            count(sum(len(stage) for stage in FULL.stages)),
-        ),
-        (
-            "choices for DSZOG with our settings",
-            count(len(protocol["ours"])),
-            count(len(FULL.ours)),
-        ),
-        (
-            "step sizes for other methods",
-            count(len(protocol["steps"])),
-            count(len(FULL.steps)),
-        ),
-        (
-            "iterations of DSZOG",
-            count(protocol["iterations"]),
-            count(FULL.iterations),
-        ),
-        (
-            "iterations of DSZOG with a kernel",
-            count(protocol["kernel_iterations"]),
-            count(FULL.kernel_iterations),
-        ),
-    ]
-    if protocol["limit"] == "queries":
-        words, ours, full = "queries", count(protocol["queries"]), count(FULL.queries)
-    else:
-        words, ours, full = "time", seconds(protocol["seconds"]), seconds(FULL.seconds)
-    return [*rows, (f"{words} for each run of another method", ours, full)]
+
+
+def _counted(protocol: Data) -> dict[str, str]:
+    return {
+        "repetitions": count(protocol["n_repetitions"]),
+        "repetitions with a kernel": count(protocol["kernel_repetitions"]),
+        "repetitions to choose settings on": count(protocol["n_selection"]),
+        "grid points for DSZOG": count(sum(map(len, protocol["stages"]))),
+        "choices for DSZOG with our settings": count(len(protocol["ours"])),
+        "step sizes for other methods": count(len(protocol["steps"])),
+        "iterations of DSZOG": count(protocol["iterations"]),
+        "iterations of DSZOG with a kernel": count(protocol["kernel_iterations"]),
+        "queries": count(protocol["queries"]),
+        "time": seconds(protocol["seconds"]),
+    }
 
 
 def grids(meta: Data) -> list[tuple[str, str]]:
     """Return the values that settings were chosen from, by whose they are."""
     protocol = meta["protocol"]
-    found = [
-        (f"DSZOG, stage {turn}", _values(stage))
-        for turn, stage in enumerate(protocol["stages"], start=1)
-    ]
-    found.append(("DSZOG, our settings", _choices(protocol["ours"])))
-    steps = ", ".join(setting_number(step) for step in protocol["steps"])
-    return [*found, ("other methods", f"step_size {steps}")]
-
-
-def _values(stage: Sequence[Any]) -> str:
-    values: dict[str, dict[str, None]] = {}
-    for setting in stage:
-        for name, value in setting:
+    found = []
+    for turn, stage in enumerate(protocol["stages"], start=1):
+        values: dict[str, dict[str, None]] = {}
+        for name, value in (pair for setting in stage for pair in setting):
             values.setdefault(str(name), {})[setting_number(value)] = None
-    return "; ".join(f"{name} {', '.join(known)}" for name, known in values.items())
-
-
-def _choices(stage: Sequence[Any]) -> str:
-    return "; ".join(
+        texts = (f"{name} {', '.join(known)}" for name, known in values.items())
+        found.append((f"DSZOG, stage {turn}", "; ".join(texts)))
+    ours = (
         " with ".join(f"{name} {setting_number(value)}" for name, value in setting)
-        for setting in stage
+        for setting in protocol["ours"]
     )
-
-
-def stand_ins(results: Data) -> list[str]:
-    """Return the names of the data that generated stand-ins took the place of."""
-    names = {
-        row["data"]: None
-        for table in results["tables"]
-        for row in table["rows"]
-        if row["stand_in"]
-    }
-    return list(names)
+    steps = ", ".join(map(setting_number, protocol["steps"]))
+    return [
+        *found,
+        ("DSZOG, our settings", "; ".join(ours)),
+        ("other methods", f"step_size {steps}"),
+    ]
 
 
 def stand_in_reading(results: Data) -> list[str]:
     """Return a sentence about stand-ins, if there are any."""
-    names = stand_ins(results)
+    rows = [row for table in results["tables"] for row in table["rows"]]
+    names = list(dict.fromkeys(row["data"] for row in rows if row["stand_in"]))
     if not names:
         return []
     return [

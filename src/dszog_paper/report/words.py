@@ -4,29 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 Data: TypeAlias = Mapping[str, Any]  # a part of what `results.assemble` returns
 
-NOT_RUN = "not run"
 NOTHING = "–"  # where there is nothing to tell
-PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
-
-SETTING_NAMES = {
-    "step_size": "step",
-    "dual_step_size": "dual step",
-    "averaging": "averaging",
-    "dual_averaging": "dual averaging",
-    "penalty": "penalty",
-}
-END_NAMES = {
-    "MAX_ITERATIONS": "iterations",
-    "MAX_QUERIES": "queries",
-    "MAX_TIME": "time",
-}
+SETTING_NAMES = {"step_size": "step", "dual_step_size": "dual step"}
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Return whether a value is a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
@@ -41,28 +27,22 @@ def number(value: object) -> str:
     >>> number(1234.0), number(0.0012345), number(0.25), number(12.345)
     ('1,234', '1.2e-3', '0.25', '12.3')
     """
-    if not isinstance(value, int | float) or not is_number(value):
+    if not is_number(value):
         return NOTHING
     size = abs(value)
     if size == 0.0:
         return "0"
     if size >= 1e7 or size < 1e-2:
-        return _scientific(value)
+        digits, _, exponent = f"{value:.1e}".partition("e")
+        return f"{digits.removesuffix('.0')}e{int(exponent)}"
     if float(value).is_integer() or size >= 1e2:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
-def _scientific(value: float) -> str:
-    digits, _, exponent = f"{value:.1e}".partition("e")
-    return f"{digits.removesuffix('.0')}e{int(exponent)}"
-
-
 def count(value: object) -> str:
     """Return a (mean of) counts, rounded: ``1,234``."""
-    if not isinstance(value, int | float) or not is_number(value):
-        return NOTHING
-    return f"{value:,.0f}"
+    return f"{value:,.0f}" if is_number(value) else NOTHING
 
 
 def setting_number(value: object) -> str:
@@ -73,22 +53,20 @@ def setting_number(value: object) -> str:
     >>> setting_number(0.001), setting_number(10.0), setting_number(1e-6)
     ('0.001', '10', '1e-6')
     """
-    if not isinstance(value, int | float) or not is_number(value):
+    if not is_number(value):
         return NOTHING
     return f"{value:g}".replace("e-0", "e-").replace("e+0", "e")
 
 
 def percent(share: object, digits: int = 1) -> str:
-    """Return a share in percent.
-
-    A share that is not zero is never shown as zero.
+    """Return a share in percent. One that is not zero is never shown as zero.
 
     Examples
     --------
     >>> percent(0.123), percent(0.0), percent(1e-5), percent(1.0)
     ('12.3 %', '0 %', '<0.1 %', '100 %')
     """
-    if not isinstance(share, int | float) or not is_number(share):
+    if not is_number(share):
         return NOTHING
     if share in (0, 1):
         return f"{100 * share:.0f} %"
@@ -100,16 +78,11 @@ def percent(share: object, digits: int = 1) -> str:
 
 def accuracy(mean: object, spread: object = None) -> str:
     """Return an accuracy, in percent already, with its spread if there is one."""
-    if not isinstance(mean, int | float) or not is_number(mean):
+    if not is_number(mean):
         return NOTHING
-    if not isinstance(spread, int | float) or not is_number(spread):
-        return f"{mean:.2f}"
-    return f"{mean:.2f} {PLUS_MINUS} {spread:.2f}"
-
-
-def printed(entry: Sequence[float | None] | None) -> str | None:
-    """Return what the paper prints; None if it prints nothing."""
-    return None if entry is None else accuracy(*entry)
+    plus_minus = "\N{PLUS-MINUS SIGN}"
+    more = f" {plus_minus} {spread:.2f}" if is_number(spread) else ""
+    return f"{mean:.2f}{more}"
 
 
 def points(difference: float) -> str:
@@ -120,7 +93,7 @@ def points(difference: float) -> str:
 
 def seconds(value: object) -> str:
     """Return a duration: ``3.2 s``, ``12 ms``."""
-    if not isinstance(value, int | float) or not is_number(value):
+    if not is_number(value):
         return NOTHING
     if 0.0 < value < 0.1:
         return f"{1000 * value:.2g} ms"
@@ -129,31 +102,25 @@ def seconds(value: object) -> str:
 
 def settings(values: Mapping[str, float]) -> str:
     """Return settings as ``penalty 1, step 0.01``."""
-    return (
-        ", ".join(
-            f"{SETTING_NAMES.get(name, name)} {setting_number(value)}"
-            for name, value in sorted(values.items())
-        )
-        or NOTHING
+    parts = (
+        f"{SETTING_NAMES.get(name, name.replace('_', ' '))} {setting_number(value)}"
+        for name, value in sorted(values.items())
     )
+    return ", ".join(parts) or NOTHING
 
 
 def events(values: Mapping[str, int]) -> str:
     """Return what happened in the runs as ``name (times)``."""
-    return (
-        ", ".join(
-            f"{name.replace('_', ' ')} ({count(n)})" for name, n in values.items() if n
-        )
-        or NOTHING
+    parts = (
+        f"{name.replace('_', ' ')} ({count(n)})" for name, n in values.items() if n
     )
+    return ", ".join(parts) or NOTHING
 
 
 def ends(names: Iterable[str]) -> str:
-    """Return what ended the runs."""
-    return (
-        ", ".join(END_NAMES.get(name, name.lower().replace("_", " ")) for name in names)
-        or NOTHING
-    )
+    """Return what ended the runs: ``time`` for ``MAX_TIME``."""
+    parts = (name.removeprefix("MAX_").lower().replace("_", " ") for name in names)
+    return ", ".join(parts) or NOTHING
 
 
 def called(label: str) -> str:

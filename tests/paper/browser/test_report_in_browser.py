@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
 from dszog_paper.report import write_report

@@ -1,0 +1,308 @@
+"""The two applications of the paper: pairwise and fairness constraints.
+
+Models are linear, or linear in kernels with the training rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from scipy.spatial.distance import cdist, pdist
+
+import dszog
+from dszog._arrays import FloatArray, IntArray, frozen_floats
+from dszog._validation import check_choice, check_nonnegative
+from dszog.errors import InputError
+from dszog_paper.data import Split
+
+Model: TypeAlias = Literal["linear", "rbf"]
+Variant: TypeAlias = Literal["zafar", "literal"]
+VARIANTS: tuple[Variant, ...] = ("zafar", "literal")
+
+TOLERANCE = 0.01
+"""Violations up to this are not counted in a second share beside the strict one."""
+ZERO_SCORE = 1e-12  # scores below this are 0, and predict the class +1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Features:
+    """What scores are linear in, for each part of a split."""
+
+    train: FloatArray
+    validation: FloatArray
+    test: FloatArray
+
+    @property
+    def dim(self) -> int:
+        """Number of weights."""
+        return int(self.train.shape[1])
+
+
+def features(
+    split: Split, model: Model = "linear", width_factor: float = 1.0
+) -> Features:
+    r"""Return the rows themselves, or their kernels with all training rows.
+
+    The kernel is :math:`\exp(-\gamma \|x - x'\|^2)` with :math:`1/\gamma` the median
+    squared distance of training rows, times `width_factor` (paper.md leaves the width
+    open, as the paper does).
+    """
+    parts = {
+        name: getattr(split, name).dense for name in ("train", "validation", "test")
+    }
+    if model == "linear":
+        return Features(**parts)
+    centres = parts["train"]
+    width = width_factor * float(np.median(pdist(centres, "sqeuclidean")))
+    kernels = {
+        name: frozen_floats(np.exp(-cdist(rows, centres, "sqeuclidean") / width))
+        for name, rows in parts.items()
+    }
+    return Features(**kernels)
+
+
+def predict(scores: FloatArray) -> FloatArray:
+    """Return the class of each score; a score of 0 predicts +1."""
+    classes: FloatArray = np.where(scores >= -ZERO_SCORE, 1.0, -1.0)
+    return classes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Losses, constraints and how a result is judged.
+
+    The losses have gradients and the constraints are a white box, for methods that need
+    them; :meth:`problem` hides this from the others.
+    """
+
+    name: str  # "pairwise" or "fairness"
+    split: Split
+    features: Features
+    losses: Any
+    constraints: Any
+    loosened: Any  # the constraints, each allowed to be off by `TOLERANCE`
+
+    def problem(self, *, white_constraints: bool, gradient: bool = False) -> Any:
+        """Return the problem with as much known as a method is given."""
+        losses = self.losses
+        if not gradient:
+            losses = dszog.Losses(self.losses.values, len(self.losses))
+        constraints = self.constraints
+        if not white_constraints:
+            constraints = constraints.black_box()
+        return dszog.Problem(losses, constraints, self.features.dim)
+
+    def accuracy(self, w: FloatArray, part: str) -> float:
+        """Return the accuracy on ``"train"``, ``"validation"`` or ``"test"``."""
+        right = predict(getattr(self.features, part) @ w) == getattr(self.split, part).y
+        return float(right.mean())
+
+    def objective(self, w: FloatArray) -> float:
+        """Return the mean loss over the training rows."""
+        everything = np.arange(len(self.losses))
+        return float(self.losses.values(w[np.newaxis], everything).mean())
+
+    def violations(self, w: FloatArray) -> dict[str, float]:
+        """Return the share of violated constraints and the worst violation.
+
+        As trained, and at :math:`|w| = 1`: pairwise and covariance constraints are
+        homogeneous (but for a threshold), so that shrinking the weights would look
+        like feasibility.
+        """
+        norm = float(np.sqrt(np.square(w).sum()))
+        unit = w / norm if norm > 0 else w
+        found: dict[str, float] = {"norm": norm}
+        for name, point in (("", w), ("unit_", unit)):
+            share, worst = _judged(self.constraints, point)
+            found[f"{name}share_violated"] = share
+            found[f"{name}worst_violation"] = max(worst, 0.0)
+            found[f"{name}share_beyond"] = _judged(self.loosened, point)[0]
+        return found
+
+    @cached_property
+    def majority_share(self) -> float:
+        """What the trivial classifier scores on the test part."""
+        frequent = 1.0 if self.split.train.positive_share >= 0.5 else -1.0
+        return float((self.split.test.y == frequent).mean())
+
+    @cached_property
+    def logistic_accuracy(self) -> float:
+        """What unconstrained logistic regression scores on the test part."""
+        from sklearn.linear_model import LogisticRegression
+
+        model = LogisticRegression(C=1.0, fit_intercept=False, max_iter=1000)
+        model.fit(self.features.train, self.split.train.y)
+        return float(model.score(self.features.test, self.split.test.y))
+
+
+def _judged(constraints: Any, w: FloatArray) -> tuple[float, float]:
+    """Return the share of violated constraints and the largest value."""
+    summary = constraints.summary(w)
+    if summary is not None:
+        return summary.n_violated / summary.n_constraints, summary.worst_value
+    values = constraints.values(w[np.newaxis], np.arange(len(constraints)))[0]
+    return float((values > 0.0).mean()), float(values.max())
+
+
+# ----------------------------------------------------------------------- pairwise
+
+
+def pairwise_task(
+    split: Split,
+    *,
+    model: Model = "linear",
+    width_factor: float = 1.0,
+    loss_scale: float = 1.0,
+    margin: float = 0.0,
+) -> Task:
+    r"""Return the task of section 7.1: positives are to outscore negatives.
+
+    There is a constraint for each pair of a positive and a negative training row. The
+    loss is :math:`c^2 (1 - \exp(-(y - x \cdot w)^2 / c^2))`.
+
+    The paper does not state :math:`c`, the `loss_scale`; 1 here. Positives are to
+    outscore negatives by a `margin`, 0 in the paper.
+    """
+    known = features(split, model, width_factor)
+    X, y, scale = known.train, split.train.y, loss_scale**2
+
+    def values(points: FloatArray, indices: IntArray) -> Any:
+        gaps = y[indices] - points @ X[indices].T
+        return scale * (1.0 - np.exp(-np.square(gaps) / scale))
+
+    def gradient(point: FloatArray, indices: IntArray) -> Any:
+        gaps = y[indices] - X[indices] @ point
+        slopes = -2.0 * gaps * np.exp(-np.square(gaps) / scale)
+        return slopes[:, np.newaxis] * X[indices]
+
+    return Task(
+        name="pairwise",
+        split=split,
+        features=known,
+        losses=dszog.Losses(values, len(y), gradient=gradient),
+        constraints=dszog.Constraints.pairwise(X[y > 0], X[y < 0], margin),
+        loosened=dszog.Constraints.pairwise(X[y > 0], X[y < 0], margin - TOLERANCE),
+    )
+
+
+# ----------------------------------------------------------------------- fairness
+
+
+class CovarianceConstraints(dszog.Constraints):
+    r"""The :math:`4r` bounds on covariances of section 7.2 as :math:`f_j \le 0`.
+
+    For each sensitive feature :math:`z_j` and each of two functions :math:`g` of label
+    and score: :math:`-c \le \frac1n \sum_i (z_{ij} - \bar z_j) g(y_i, x_i w) \le c`.
+
+    Constraint :math:`j` has the sign :math:`+` for :math:`j < 2r` and :math:`-` beyond;
+    within each, the :math:`r` features with :math:`g_1` come before those with
+    :math:`g_2`.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, dim)
+    y : ndarray of shape (n,)
+        -1 or +1.
+    sensitive : ndarray of shape (n, r)
+    threshold : float
+        :math:`c`.
+    variant : {"zafar", "literal"}
+        :math:`g_1 = \min(0, \frac{1+y}{2} y h)` counts positives that are called
+        negative. :math:`g_2 = \min(0, \frac{1-y}{2} y h)` counts negatives that are
+        called positive (``"zafar"``, after Zafar et al. 2017); as printed in the paper
+        it has no :math:`y` (``"literal"``) and counts those that are called right.
+    """
+
+    def __init__(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        sensitive: FloatArray,
+        threshold: float,
+        variant: Variant,
+    ) -> None:
+        self._X, self._threshold = X, threshold
+        n, n_sensitive = sensitive.shape
+        centred = (sensitive - sensitive.mean(axis=0)) / n
+        # Signed scores: min(0, sign * score) is summed, positives for g_1, negatives
+        # for g_2.
+        negatives = y if variant == "zafar" else np.ones(n)
+        self._signs = frozen_floats(np.where(y > 0, 1.0, negatives))
+        weights = np.concatenate(
+            [centred * (y > 0)[:, np.newaxis], centred * (y < 0)[:, np.newaxis]], axis=1
+        )
+        self._weights = frozen_floats(weights)  # (n, 2 r)
+        self._n_half = 2 * n_sensitive
+        super().__init__(self._values_at, 4 * n_sensitive, jacobian=self._gradients)
+
+    @property
+    def dim(self) -> int:
+        """Number of variables."""
+        return int(self._X.shape[1])
+
+    def covariances(self, points: FloatArray) -> FloatArray:
+        """Return the covariances at each point, shape (k, 2 r)."""
+        scores = np.minimum(0.0, points @ self._X.T * self._signs)
+        found: FloatArray = scores @ self._weights
+        return found
+
+    def _values_at(self, points: FloatArray, indices: IntArray) -> FloatArray:
+        found = self.covariances(points)[:, indices % self._n_half]
+        return found * self._sides(indices) - self._threshold
+
+    def _gradients(self, point: FloatArray, indices: IntArray) -> FloatArray:
+        scores = self._X @ point * self._signs
+        slopes = np.where(scores < 0.0, self._signs, 0.0)[:, np.newaxis] * self._weights
+        columns = slopes[:, indices % self._n_half] * self._sides(indices)
+        gradients: FloatArray = columns.T @ self._X
+        return gradients
+
+    def _sides(self, indices: IntArray) -> FloatArray:
+        sides: FloatArray = np.where(indices < self._n_half, 1.0, -1.0)
+        return sides
+
+
+def fairness_task(
+    split: Split,
+    *,
+    model: Model = "linear",
+    width_factor: float = 1.0,
+    threshold: float = 0.01,
+    variant: Variant = "zafar",
+) -> Task:
+    r"""Return the task with the hinge loss :math:`\max(1 - y \, x \cdot w, 0)`.
+
+    The split has sensitive columns. The paper does not state the `threshold`
+    :math:`c`; 0.01 here. The constraints are :class:`CovarianceConstraints`.
+    """
+    check_choice("fairness_task", "variant", variant, VARIANTS)
+    check_nonnegative("fairness_task", "threshold", threshold)
+    train = split.train
+    if not train.sensitive.shape[1]:
+        raise InputError(
+            f"fairness_task: {train.name} has no sensitive columns, got nothing to be "
+            "fair about. Use data with some, such as D1 to D4 or adult."
+        )
+    known = features(split, model, width_factor)
+    X, y = known.train, train.y
+
+    def values(points: FloatArray, indices: IntArray) -> Any:
+        return np.maximum(1.0 - y[indices] * (points @ X[indices].T), 0.0)
+
+    def gradient(point: FloatArray, indices: IntArray) -> Any:
+        active = y[indices] * (X[indices] @ point) < 1.0
+        return -(active * y[indices])[:, np.newaxis] * X[indices]
+
+    return Task(
+        name="fairness",
+        split=split,
+        features=known,
+        losses=dszog.Losses(values, len(y), gradient=gradient),
+        constraints=CovarianceConstraints(X, y, train.sensitive, threshold, variant),
+        loosened=CovarianceConstraints(
+            X, y, train.sensitive, threshold + TOLERANCE, variant
+        ),
+    )
