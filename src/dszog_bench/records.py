@@ -1,31 +1,71 @@
-"""What was measured: rows with a bar each, kept as JSON and shown as Markdown."""
+"""The one form of all results: rows with a figure each, as JSON and as Markdown."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import dszog
 from dszog_bench.timing import Spread
 
 PACKAGES = (
-    "numpy",
-    "scipy",
-    "numba",
-    "scikit-learn",
-    "cma",
-    "cobyqa",
-    "nevergrad",
-    "optuna",
-    "PyNomadBBO",
+    *("numpy", "scipy", "numba", "scikit-learn", "daqp", "piqp", "dask", "ray"),
+    *("cma", "cobyqa", "nevergrad", "optuna", "PyNomadBBO", "fairlearn"),
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much is done.
+
+    Parameters
+    ----------
+    iterations : int
+        In a block of a timed run.
+    n_blocks : int
+        Of each of two things that are compared.
+    plain_counts, counts : tuple of int
+        Numbers of constraints for plain Algorithm 1, and for iterations.
+    headline_iterations : int
+        Of the run on all of a9a.
+    n_seeds : int
+        Of runs whose answers are looked at.
+    share : float
+        Of the iterations, queries or seconds that such a run has in full.
+    peer_seconds : float
+        That each solver has.
+    data : path, optional
+        Where the data sets are.
+    output : Path
+        Where what is finished of a long measure is kept.
+    """
+
+    iterations: int = 300
+    n_blocks: int = 9
+    plain_counts: tuple[int, ...] = (62_500, 10**7)
+    counts: tuple[int, ...] = (10**4, 10**6, 10**8, 10**10, 10**12)
+    headline_iterations: int = 40_000
+    n_seeds: int = 1
+    share: float = 0.25
+    peer_seconds: float = 20.0
+    data: Path | None = None
+    output: Path = Path("dszog-bench")
+
+    def of(self, n: int) -> int:
+        """Return the share of a number."""
+        return max(round(self.share * n), 1)
+
+
+QUICK = Effort()
+FULL = Effort(iterations=1000, n_blocks=25, n_seeds=3, share=1.0, peer_seconds=60.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +76,10 @@ class Row:
     ----------
     what : str
         What was measured, in words.
-    figure : float
+    figure : float or None
+        None where a run did not get there; the details say why.
     unit : str
-        ``"x"`` for a ratio, ``"s"``, ``"MB"``, ``"%"`` or nothing.
+        ``"x"`` for a ratio, ``"s"``, ``"MB"``, ``"%"`` or what is counted.
     low, high : float, optional
         The quartiles, where it was measured several times.
     bar : float, optional
@@ -46,11 +87,11 @@ class Row:
     direction : {"at most", "at least"}
         How it is held to the bar.
     details : dict
-        What else is worth keeping.
+        What else is worth keeping: numbers and words become columns of the table.
     """
 
     what: str
-    figure: float
+    figure: float | None
     unit: str = ""
     low: float | None = None
     high: float | None = None
@@ -58,11 +99,16 @@ class Row:
     direction: Literal["at most", "at least"] = "at most"
     details: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.figure is not None and not math.isfinite(self.figure):
+            object.__setattr__(self, "figure", None)  # JSON has no such number
+
     @classmethod
-    def of(cls, what: str, spread: Spread, **more: Any) -> Row:
+    def of(cls, what: str, values: Spread | Sequence[float], **more: Any) -> Row:
         """Return the row of a median with quartiles."""
+        found = values if isinstance(values, Spread) else Spread.of(values)
         return cls(
-            what=what, figure=spread.median, low=spread.low, high=spread.high, **more
+            what=what, figure=found.median, low=found.low, high=found.high, **more
         )
 
     @property
@@ -76,26 +122,45 @@ class Row:
         >>> Row(what="a share", figure=3.0, bar=2.0, direction="at least").is_met
         True
         """
-        if self.bar is None:
-            return None
+        if self.bar is None or self.figure is None:
+            return None if self.bar is None else False
         if self.direction == "at most":
             return self.figure <= self.bar
         return self.figure >= self.bar
 
     def cells(self) -> list[str]:
         """Return what, figure, spread, bar and whether it is met, as text."""
-        met = {None: "", True: "yes", False: "no"}[self.is_met]
+        unit = f" {self.unit}" if self.unit else ""
+        figure = "" if self.figure is None else f"{_text(self.figure)}{unit}"
         spread = ""
-        if self.low is not None and self.high is not None:
-            spread = f"{_number(self.low)} to {_number(self.high)}"
-        bar = ""
-        if self.bar is not None:
-            bar = f"{self.direction} {_number(self.bar)}{_unit(self.unit)}"
-        figure = f"{_number(self.figure)}{_unit(self.unit)}"
+        if self.low is not None and self.high is not None and self.low < self.high:
+            spread = f"{_text(self.low)} to {_text(self.high)}"
+        bar = "" if self.bar is None else f"{self.direction} {_text(self.bar)}{unit}"
+        met = {None: "", True: "yes", False: "no"}[self.is_met]
         return [self.what, figure, spread, bar, met]
 
 
 HEADS = ("what", "figure", "quartiles", "bar", "met")
+Measure: TypeAlias = Callable[[Effort], Iterator[Row]]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return rows as Markdown; columns that are empty in all of them are left out."""
+    names = dict.fromkeys(
+        name
+        for row in rows
+        for name, value in row.details.items()
+        if isinstance(value, (int, float, str))
+    )
+    lines = [
+        [*row.cells(), *(_text(row.details.get(name, "")) for name in names)]
+        for row in rows
+    ]
+    heads = [*HEADS, *(name.replace("_", " ") for name in names)]
+    used = [k for k in range(len(heads)) if any(line[k] for line in lines)]
+    return markdown(
+        [heads[k] for k in used], [[line[k] for k in used] for line in lines]
+    )
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -113,19 +178,42 @@ def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def versions() -> dict[str, str]:
-    """Return what was measured, on what, with what."""
-    found = {
-        "dszog": dszog.__version__,
-        "python": platform.python_version(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+def machine() -> dict[str, Any]:
+    """Return what was measured on; the load tells whether others were at work."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    return {
+        "processor": platform.machine(),
+        "system": platform.system(),
+        "cores": os.cpu_count(),
+        "load": load,
     }
+
+
+def versions() -> dict[str, str]:
+    """Return what was measured, and with what."""
+    found = {"dszog": dszog.__version__, "python": platform.python_version()}
     for name in PACKAGES:
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
+
+
+def write_record(path: Path, rows: Sequence[Row], **facts: Any) -> None:
+    """Keep the rows of a measure with the facts about it."""
+    stored = [asdict(row) | {"is_met": row.is_met} for row in rows]
+    write_json(path, facts | {"rows": stored})
+
+
+def read_record(path: Path) -> tuple[dict[str, Any], list[Row]]:
+    """Return the facts and the rows."""
+    facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    rows = [
+        Row(**{key: value for key, value in stored.items() if key != "is_met"})
+        for stored in facts.pop("rows")
+    ]
+    return facts, rows
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -143,16 +231,11 @@ def write_json(path: Path, content: Any) -> None:
         raise
 
 
-def as_json(row: Row) -> dict[str, Any]:
-    """Return a row as it is stored."""
-    return asdict(row) | {"is_met": row.is_met}
-
-
-def _number(value: float) -> str:
+def _text(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and abs(value) < 10**7:
+        return f"{value:,}"
     if value == 0 or 0.01 <= abs(value) < 1e5:
         return f"{value:.4g}"
     return f"{value:.2e}"
-
-
-def _unit(unit: str) -> str:
-    return f" {unit}" if unit else ""
