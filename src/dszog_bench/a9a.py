@@ -76,12 +76,7 @@ def a9a_rows(data: Folder | None = None) -> A9aRows:
 class Features:
     """Columns and products of principal components, rotated to equal variances.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Training rows, from which alone everything is taken; no labels.
-    n_components : int
-    floor : float
+    Everything is taken from the training rows `X` alone, without labels.
     """
 
     def __init__(self, X: FloatArray, n_components: int, floor: float) -> None:

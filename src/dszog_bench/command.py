@@ -39,24 +39,15 @@ def run_bench(
 ) -> int:
     """Measure; return 0 if every bar that was looked at is met, else 3.
 
-    Parameters
-    ----------
-    console : rich.console.Console
-    what : sequence of str
-        Names of measures; if none is given those that take minutes, and with `full` all
-        of them. ``list`` shows the names.
-    output : Path
-        Where JSON and Markdown go. Rows of peers that are there are not made again.
-    full : bool
-        More blocks, more seeds, longer runs.
-    data : path, optional
-        Folder with the data sets.
+    Without a name what takes minutes is measured, and with `full` everything, with more
+    blocks and seeds and longer runs. JSON and Markdown go to `output`, where runs of
+    peers that are there are not made again. ``list`` shows the names.
     """
     names = _wanted(what, full)
     if LIST in names:
         for name, measure in MEASURES.items():
             line = (measure.__doc__ or "").splitlines()[0]
-            console.print(f"{name:16} {line}", markup=False, highlight=False)
+            console.print(f"{name:16} {line}", markup=False, soft_wrap=True)
         return 0
     named_folder(data)  # refused before anything is measured
     effort = replace(FULL if full else QUICK, data=data, output=output)

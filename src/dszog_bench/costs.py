@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +27,10 @@ LARGEST_MEMORY = 300.0  # MB
 PLAIN_BARS = {62_500: 20.0, 10**7: 1000.0}  # by the number of constraints
 
 
+def _ratio(what: str, found: Spread | list[float], bar: Any = None, **more: Any) -> Row:
+    return Row.of(what, found, unit="x", bar=bar, details=more)
+
+
 def as_timed(batch: int = BATCH, **changes: Any) -> dszog.DSZOG:
     """Return the method that is timed: as published, q = 10, batches of 128.
 
@@ -44,8 +47,7 @@ def as_timed(batch: int = BATCH, **changes: Any) -> dszog.DSZOG:
 def a9a_timing(effort: Effort) -> Iterator[Row]:
     """Time an iteration on a9a over a frozen NumPy evaluation of its queries."""
     rows = a9a_rows(effort.data)
-    method = _fitting(as_timed(), rows)
-    n, warm_up = effort.iterations, 20
+    method, n, warm_up = as_timed(), effort.iterations, 20
     data = PairwiseData(rows.train.dense, rows.train.y)
 
     def run(record: Record) -> Record:
@@ -64,26 +66,20 @@ def a9a_timing(effort: Effort) -> Iterator[Row]:
         return seconds(lambda: frozen_evaluation(data, calls)) / n
 
     found = interleaved(iterations, frozen, effort.n_blocks)
-    yield Row.of(
-        f"iteration / frozen NumPy evaluation of the same queries ({rows.name}, d = "
-        f"{data.X.shape[1]}, q = 10, batches of {method.loss_batch})",
+    name = f"{rows.name}, d = {data.X.shape[1]}, q = 10, batches of {BATCH}"
+    yield _ratio(
+        f"iteration / frozen NumPy evaluation of the same queries ({name})",
         found.ratio,
-        unit="x",
-        bar=BARS["iteration"],
-        details={
-            "iteration_seconds": found.first.median,
-            "frozen_seconds": found.second.median,
-            "data": rows.name,
-        },
+        BARS["iteration"],
+        iteration_seconds=found.first.median,
+        frozen_seconds=found.second.median,
     )
-    inside = [
-        run(Record(keeps_calls=False)).overhead(warm_up, warm_up + n)
-        for _ in range(effort.n_blocks)
-    ]
-    yield Row.of(
+    yield _ratio(
         f"iteration / time inside the problem's own values ({rows.name}, the same)",
-        Spread.of(inside),
-        unit="x",
+        [
+            run(Record(keeps_calls=False)).overhead(warm_up, warm_up + n)
+            for _ in range(effort.n_blocks)
+        ],
     )
 
 
@@ -109,24 +105,16 @@ def slow_black_box(effort: Effort) -> Iterator[Row]:
         return record.overhead(warm_up, warm_up + n)
 
     few = as_timed(8, n_directions=2)
-    yield Row.of(
+    yield _ratio(
         f"iteration / time in a black box of 1 ms a value ({rows.name}, batches of 8)",
-        Spread.of([block(few, 20, 0.0, SLOW_CALL) for _ in range(5)]),
-        unit="x",
-        bar=BARS["slow"],
+        [block(few, 20, 0.0, SLOW_CALL) for _ in range(5)],
+        BARS["slow"],
     )
-    method = _fitting(as_timed(), rows)
-    yield Row.of(
+    yield _ratio(
         f"iteration / time in a black box of 1 ms a vectorised call ({rows.name})",
-        Spread.of([block(method, n, SLOW_CALL, 0.0) for _ in range(effort.n_blocks)]),
-        unit="x",
-        bar=BARS["slow"],
+        [block(as_timed(), n, SLOW_CALL, 0.0) for _ in range(effort.n_blocks)],
+        BARS["slow"],
     )
-
-
-def _fitting(method: dszog.DSZOG, rows: A9aRows) -> dszog.DSZOG:
-    """Return the method with batches that stand-ins can fill."""
-    return replace(method, loss_batch=min(BATCH, rows.train.n_rows))
 
 
 def _a9a_problem(
@@ -196,13 +184,11 @@ def over_constraints(effort: Effort) -> Iterator[Row]:
     first = _rotated_block(effort.counts[0], method, n)
     for m in effort.counts[1:]:
         found = interleaved(_rotated_block(m, method, n), first, effort.n_blocks)
-        last = m == effort.counts[-1]
-        yield Row.of(
+        yield _ratio(
             f"iteration at m = {m:.0e} / at m = {effort.counts[0]:.0e}",
             found.ratio,
-            unit="x",
-            bar=BARS["constraints"] if last else None,
-            details={"m": m, "iteration_seconds": found.first.median},
+            BARS["constraints"] if m == effort.counts[-1] else None,
+            iteration_seconds=found.first.median,
         )
 
 
@@ -217,11 +203,10 @@ def over_sizes(effort: Effort) -> Iterator[Row]:
     for what, blocks in sizes.items():
         for (small, first), (large, second) in pairwise(blocks.items()):
             found = interleaved(second, first, effort.n_blocks)
-            yield Row.of(
+            yield _ratio(
                 f"iteration at {what} = {large} / at {what} = {small}",
                 found.ratio,
-                unit="x",
-                details={"iteration_seconds": found.first.median},
+                iteration_seconds=found.first.median,
             )
 
 
@@ -316,21 +301,19 @@ def comforts(effort: Effort) -> Iterator[Row]:
     with_bar = _rotated_block(10**6, method, n, progress=True)
     without = _rotated_block(10**6, method, n)
     found = interleaved(with_bar, without, effort.n_blocks)
-    yield Row.of(
+    yield _ratio(
         "iteration with progress / without",
         found.ratio,
-        unit="x",
-        details={"iteration_seconds": found.second.median},
+        iteration_seconds=found.second.median,
     )
     n = max(n // 3, 20)
     for values, pause in (("cost nothing", 0.0), ("take 10 ms a step", 10 * SLOW_CALL)):
         saved = _rotated_block(10**6, method, n, pause=pause, checkpoint=True)
         without = _rotated_block(10**6, method, n, pause=pause)
         found = interleaved(saved, without, max(effort.n_blocks // 2, 3))
-        yield Row.of(
+        yield _ratio(
             f"iteration saved with checkpoint= / not, where values {values}",
             found.ratio,
-            unit="x",
-            bar=BARS["checkpoint"] if pause else None,
-            details={"iteration_seconds": found.second.median},
+            BARS["checkpoint"] if pause else None,
+            iteration_seconds=found.second.median,
         )

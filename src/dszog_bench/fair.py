@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def _places(samples: Samples, columns: Any) -> list[int]:
 
 
 def _models(n_seeds: int) -> dict[str, Callable[..., Any]]:
-    """Return functions that fit and predict, by name."""
+    """Return functions that fit to rows, labels and groups and predict other rows."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -88,31 +89,23 @@ def _models(n_seeds: int) -> dict[str, Callable[..., Any]]:
         model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         return model.fit(X, y).predict(X_test)
 
-    def ours(seed: int) -> Callable[..., Any]:
-        def fit(X: Any, y: Any, groups: Any, X_test: Any) -> Any:
-            model = FairClassifier(random_state=seed)
-            return model.fit(X, y, sensitive_features=groups).predict(X_test)
+    def ours(seed: int, X: Any, y: Any, groups: Any, X_test: Any) -> Any:
+        model = FairClassifier(random_state=seed)
+        return model.fit(X, y, sensitive_features=groups).predict(X_test)
 
-        return fit
+    def reduced(bound: float, X: Any, y: Any, groups: Any, X_test: Any) -> Any:
+        import pandas as pd
+        from fairlearn.reductions import EqualizedOdds, ExponentiatedGradient
 
-    def fairlearn(bound: float) -> Callable[..., Any]:
-        def fit(X: Any, y: Any, groups: Any, X_test: Any) -> Any:
-            import pandas as pd
-            from fairlearn.reductions import EqualizedOdds, ExponentiatedGradient
-
-            scale = StandardScaler().fit(X)
-            model = ExponentiatedGradient(
-                LogisticRegression(max_iter=1000), EqualizedOdds(difference_bound=bound)
-            )
-            labels = (y > 0).astype(int)
-            frame = pd.DataFrame(groups)
-            model.fit(scale.transform(X), labels, sensitive_features=frame)
-            return model.predict(scale.transform(X_test), random_state=0)
-
-        return fit
+        model = ExponentiatedGradient(
+            LogisticRegression(max_iter=1000), EqualizedOdds(difference_bound=bound)
+        )
+        scale, groups = StandardScaler().fit(X), pd.DataFrame(groups)
+        model.fit(scale.transform(X), (y > 0).astype(int), sensitive_features=groups)
+        return model.predict(scale.transform(X_test), random_state=0)
 
     models: dict[str, Callable[..., Any]] = {"LogisticRegression": plain}
-    models |= {f"FairClassifier, seed {k}": ours(k) for k in range(n_seeds)}
+    models |= {f"FairClassifier, seed {k}": partial(ours, k) for k in range(n_seeds)}
     if importlib.util.find_spec("fairlearn") is not None:
-        models |= {f"Fairlearn, bound {b}": fairlearn(b) for b in (0.02, 0.1)}
+        models |= {f"Fairlearn, bound {b}": partial(reduced, b) for b in (0.02, 0.1)}
     return models

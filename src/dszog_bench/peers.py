@@ -176,16 +176,9 @@ def _exact(budget: Budget) -> Callable[[Any], float]:
 
 
 def _cma_penalty(budget: Budget, seed: int) -> None:
-    import cma
-
     function = _exact(budget)
     while True:  # until the budget stops it
-        es = cma.CMAEvolutionStrategy(
-            budget.case.start, 0.1, {"seed": seed + 1, "verbose": -9}
-        )
-        while not es.stop():
-            points = es.ask()
-            es.tell(points, [function(x) for x in points])
+        _cma(budget, seed, function)
         seed += 1000
 
 
@@ -195,13 +188,19 @@ def _cma_lagrangian(budget: Budget, seed: int) -> None:
     function = cma.ConstrainedFitnessAL(
         budget.objective, lambda x: list(budget.constraints(np.asarray(x)))
     )
-    es = cma.CMAEvolutionStrategy(
-        budget.case.start, 0.1, {"seed": seed + 1, "verbose": -9}
-    )
+    _cma(budget, seed, function, function.update)
+
+
+def _cma(budget: Budget, seed: int, function: Any, update: Any = None) -> None:
+    import cma
+
+    options = {"seed": seed + 1, "verbose": -9}
+    es = cma.CMAEvolutionStrategy(budget.case.start, 0.1, options)
     while not es.stop():
         points = es.ask()
         es.tell(points, [function(x) for x in points])
-        function.update(es)
+        if update is not None:
+            update(es)
 
 
 def _nevergrad(budget: Budget, seed: int) -> None:

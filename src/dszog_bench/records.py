@@ -8,7 +8,7 @@ import math
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -24,40 +24,18 @@ PACKAGES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much is done.
+    """How much is done."""
 
-    Parameters
-    ----------
-    iterations : int
-        In a block of a timed run.
-    n_blocks : int
-        Of each of two things that are compared.
-    plain_counts, counts : tuple of int
-        Numbers of constraints for plain Algorithm 1, and for iterations.
-    headline_iterations : int
-        Of the run on all of a9a.
-    n_seeds : int
-        Of runs whose answers are looked at.
-    share : float
-        Of the iterations, queries or seconds that such a run has in full.
-    peer_seconds : float
-        That each solver has.
-    data : path, optional
-        Where the data sets are.
-    output : Path
-        Where what is finished of a long measure is kept.
-    """
-
-    iterations: int = 300
-    n_blocks: int = 9
-    plain_counts: tuple[int, ...] = (62_500, 10**7)
-    counts: tuple[int, ...] = (10**4, 10**6, 10**8, 10**10, 10**12)
-    headline_iterations: int = 40_000
-    n_seeds: int = 1
-    share: float = 0.25
-    peer_seconds: float = 20.0
-    data: Path | None = None
-    output: Path = Path("dszog-bench")
+    iterations: int = 300  # in a block of a timed run
+    n_blocks: int = 9  # of each of two things that are compared
+    plain_counts: tuple[int, ...] = (62_500, 10**7)  # constraints, for Algorithm 1
+    counts: tuple[int, ...] = (10**4, 10**6, 10**8, 10**10, 10**12)  # for iterations
+    headline_iterations: int = 40_000  # on all of a9a
+    n_seeds: int = 1  # of runs whose answers are looked at
+    share: float = 0.25  # of the iterations, queries or seconds these have in full
+    peer_seconds: float = 20.0  # that each solver has
+    data: Path | None = None  # the folder with data sets
+    output: Path = Path("dszog-bench")  # keeps what is finished of a long measure
 
     def of(self, n: int) -> int:
         """Return the share of a number."""
@@ -70,34 +48,16 @@ FULL = Effort(iterations=1000, n_blocks=25, n_seeds=3, share=1.0, peer_seconds=6
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One figure.
+    """One figure, and the bar that it is held to."""
 
-    Parameters
-    ----------
-    what : str
-        What was measured, in words.
-    figure : float or None
-        None where a run did not get there; the details say why.
-    unit : str
-        ``"x"`` for a ratio, ``"s"``, ``"MB"``, ``"%"`` or what is counted.
-    low, high : float, optional
-        The quartiles, where it was measured several times.
-    bar : float, optional
-        What it is held to.
-    direction : {"at most", "at least"}
-        How it is held to the bar.
-    details : dict
-        What else is worth keeping: numbers and words become columns of the table.
-    """
-
-    what: str
-    figure: float | None
-    unit: str = ""
-    low: float | None = None
+    what: str  # was measured, in words
+    figure: float | None  # None where a run did not get there; the details say why
+    unit: str = ""  # "x" for a ratio
+    low: float | None = None  # the quartiles, where it was measured several times
     high: float | None = None
     bar: float | None = None
     direction: Literal["at most", "at least"] = "at most"
-    details: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)  # columns, where simple
 
     def __post_init__(self) -> None:
         if self.figure is not None and not math.isfinite(self.figure):
@@ -145,37 +105,26 @@ Measure: TypeAlias = Callable[[Effort], Iterator[Row]]
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return rows as Markdown; columns that are empty in all of them are left out."""
-    names = dict.fromkeys(
-        name
-        for row in rows
-        for name, value in row.details.items()
-        if isinstance(value, (int, float, str))
-    )
+    """Return rows as Markdown; columns that are empty in all of them are left out.
+
+    Examples
+    --------
+    >>> print(table([Row(what="a", figure=1.0, details={"n_runs": 2})]), end="")
+    | what | figure | n runs |
+    | --- | --- | --- |
+    | a | 1 | 2 |
+    """
+    simple = (int, float, str)
+    items = [item for row in rows for item in row.details.items()]
+    names = dict.fromkeys(name for name, value in items if isinstance(value, simple))
+    heads = [*HEADS, *(name.replace("_", " ") for name in names)]
     lines = [
         [*row.cells(), *(_text(row.details.get(name, "")) for name in names)]
         for row in rows
     ]
-    heads = [*HEADS, *(name.replace("_", " ") for name in names)]
     used = [k for k in range(len(heads)) if any(line[k] for line in lines)]
-    return markdown(
-        [heads[k] for k in used], [[line[k] for k in used] for line in lines]
-    )
-
-
-def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table.
-
-    Examples
-    --------
-    >>> print(markdown(["a", "b"], [["1", "2"]]), end="")
-    | a | b |
-    |---|---|
-    | 1 | 2 |
-    """
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    lines += [f"| {' | '.join(cells)} |" for cells in rows]
-    return "\n".join(lines) + "\n"
+    cells = [heads, ["---"] * len(heads), *lines]
+    return "".join(f"| {' | '.join(line[k] for k in used)} |\n" for line in cells)
 
 
 def machine() -> dict[str, Any]:

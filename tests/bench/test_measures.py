@@ -14,6 +14,7 @@ pytest.importorskip("sklearn")
 from dszog_bench import answers, workers
 from dszog_bench.fair import fair
 from dszog_bench.records import FULL, Effort
+from dszog_bench.relaxed import RelaxedPairs
 
 TINY = Effort(share=0.002)
 
@@ -44,10 +45,9 @@ def test_every_method_is_given_what_it_needs(monkeypatch: pytest.MonkeyPatch) ->
 def test_all_projections_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("daqp")
     pytest.importorskip("piqp")
-    pairs = answers.RelaxedPairs
 
     def fewer() -> Any:
-        made = pairs()
+        made = RelaxedPairs()
         made.positives, made.negatives = made.positives[:20], made.negatives[:20]
         return made
 

@@ -288,7 +288,7 @@ def test_a_table_shows_details_and_leaves_out_what_is_empty() -> None:
 
     assert table(rows).splitlines() == [
         "| what | figure | n runs | why |",
-        "|---|---|---|---|",
+        "| --- | --- | --- | --- |",
         "| a | 3 | 12,000 |  |",
         "| b |  |  | time |",
     ]

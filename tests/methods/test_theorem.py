@@ -53,7 +53,8 @@ def average_square(n_iterations: int, seed: int) -> float:
         radius=1e-4,
     )
     problem = dszog.Problem(dszog.Losses(losses, 40), dszog.Constraints(discs, 30), 5)
-    answer, squares = Serial(problem), []
+    answer = Serial(problem)
+    squares: list[float] = []
     state = method.init(np.full(5, 2.0), problem.size, seed)
     while len(squares) < n_iterations:
         queries = method.ask(state)
