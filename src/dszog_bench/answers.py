@@ -248,7 +248,6 @@ def tuning(effort: Effort) -> Iterator[Row]:
                     "untuned": _listed(untuned),
                     "tuned": _listed(tuned),
                     "better": sum(ratio < 1 for ratio in ratios),
-                    "seeds": f"{seeds[0]} to {seeds[-1]}",
                 },
             )
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from dszog._validation import did_you_mean
 from dszog.errors import InputError
 from dszog.progress.counting import counting_bar
-from dszog_bench.measures import BY_DEFAULT, MEASURES
+from dszog_bench.measures import BY_DEFAULT, FIRST_SEEDS, MEASURES
 from dszog_bench.records import (
     FULL,
     QUICK,
@@ -80,6 +80,10 @@ def _wanted(what: Sequence[str], full: bool) -> list[str]:
 def _measure(console: Console, name: str, effort: Effort, full: bool) -> bool:
     """Make and keep the rows of a measure; return whether no bar is missed."""
     started, rows = time.perf_counter(), []
+    first, n_seeds = (
+        FIRST_SEEDS.get(name, 0),
+        effort.n_seeds if name in FIRST_SEEDS else 1,
+    )
     for row in MEASURES[name](effort):
         rows.append(row)
         console.print(f"  {_line(row)}", markup=False, highlight=False)
@@ -88,7 +92,7 @@ def _measure(console: Console, name: str, effort: Effort, full: bool) -> bool:
         rows,
         measure=name,
         command=f"dszog bench {name}{' --full' if full else ''}",
-        seeds=list(range(effort.n_seeds)),
+        seeds=[first + k for k in range(n_seeds)],
         seconds=time.perf_counter() - started,
         machine=machine(),
         versions=versions(),
