@@ -130,7 +130,7 @@ constraints: $(TOOLS)/.stamp ## Re-make constraints.txt from pyproject.toml, new
 clean: ## Remove environments, builds and caches
 	rm -rf .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -rf docs/_build docs/api/generated docs/gallery
-	find src tests benchmarks docs examples -name __pycache__ -type d -prune \
+	find src tests docs examples -name __pycache__ -type d -prune \
 	  -exec rm -rf {} + 2>/dev/null || true
 
 # --- environments: made once, brought up to date when pyproject.toml or

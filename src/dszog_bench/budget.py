@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -24,31 +24,21 @@ class Budget:
     A query is one value at one point for one index: a look at all constraints costs as
     many as there are. Watching whether the target is reached is neither counted nor
     timed. Values at the point that was asked for last are remembered and cost nothing.
-
-    Parameters
-    ----------
-    case : Case
-    seconds : float
-        Of real time.
-    queries : int
-        In all.
-    leave : callable, optional
-        For a solver that swallows exceptions.
     """
 
     case: Case
-    seconds: float
-    queries: int
+    seconds: float  # of real time
+    queries: int  # in all
     n_losses: int = 0
     n_constraints: int = 0
     is_reached: bool = False
     best_gap: float = np.inf  # the least objective over the optimum that was feasible
     least_violation: float = np.inf
     ended: float | None = None  # own seconds when the solver was stopped
-    leave: Callable[[], None] | None = None  # ends the process, where one may
+    leave: Callable[[], None] | None = None  # for a solver that swallows exceptions
     _began: float = field(default_factory=time.perf_counter)
     _watching: float = 0.0
-    _known: dict[str, tuple[bytes, object]] = field(default_factory=dict)
+    _known: dict[str, tuple[bytes, Any]] = field(default_factory=dict)
 
     @property
     def own_seconds(self) -> float:
@@ -58,50 +48,38 @@ class Budget:
         return time.perf_counter() - self._began - self._watching
 
     @property
-    def n_queries(self) -> int:
-        """Of losses and constraints."""
-        return self.n_losses + self.n_constraints
+    def is_over(self) -> bool:
+        """Whether the target is reached or the time is up."""
+        return self.is_reached or self.own_seconds > self.seconds
 
     def objective(self, x: FloatArray) -> float:
         """Return the mean of all losses."""
-        x = np.asarray(x, dtype=float)
-        known = self._remembered("objective", x)
-        if known is None:
-            self._spend()
-            self.n_losses += self.case.n_losses
-            known = self.case.objective(x)
-            self._known["objective"] = (x.tobytes(), known)
-            self.watch(x)
-        return float(known)  # type: ignore[arg-type]
+        return float(self._looked("losses", self.case.objective, x))
 
     def constraints(self, x: FloatArray) -> FloatArray:
         """Return all constraints; they hold where they are at most 0."""
-        x = np.asarray(x, dtype=float)
-        known = self._remembered("constraints", x)
-        if known is None:
-            self._spend()
-            self.n_constraints += self.case.n_constraints
-            known = self.case.constraints(x)
-            self._known["constraints"] = (x.tobytes(), known)
-            self.watch(x)
-        return known  # type: ignore[return-value]
+        values: FloatArray = self._looked("constraints", self.case.all_constraints, x)
+        return values
 
     def worst(self, x: FloatArray) -> float:
         """Return the worst violation, from a look at all constraints."""
         return max(float(self.constraints(x).max()), 0.0)
 
-    def _remembered(self, what: str, x: FloatArray) -> object:
-        point, value = self._known.get(what, (b"", None))
-        return value if point == x.tobytes() else None
-
-    def _spend(self) -> None:
-        if self.is_over or self.n_queries > self.queries:
+    def _looked(self, what: str, values: Callable[[FloatArray], Any], x: Any) -> Any:
+        x = np.asarray(x, dtype=float)
+        point, known = self._known.get(what, (b"", None))
+        if point == x.tobytes():
+            return known
+        if self.is_over or self.n_losses + self.n_constraints > self.queries:
             self.stop()
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the target is reached or the time is up."""
-        return self.is_reached or self.own_seconds > self.seconds
+        if what == "losses":
+            self.n_losses += self.case.n_losses
+        else:
+            self.n_constraints += self.case.n_constraints
+        known = values(x)
+        self._known[what] = (x.tobytes(), known)
+        self.watch(x)
+        return known
 
     def stop(self) -> NoReturn:
         """Stop the clock and the solver."""
@@ -115,7 +93,7 @@ class Budget:
         self.least_violation = min(self.least_violation, violation)
         if violation <= self.case.target_violation:
             value = self.case.objective(x)
-            self.best_gap = min(self.best_gap, value - self.case.optimum)
+            self.best_gap = min(self.best_gap, value - self.case.known.value)
             self.is_reached = value <= self.case.target_objective
         self._watching += time.perf_counter() - before
         if self.is_reached:

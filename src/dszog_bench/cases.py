@@ -1,67 +1,91 @@
-"""A problem with a known answer, and what counts as having solved it."""
+"""Problems with a known optimum, and what counts as having solved them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import dszog
-from dszog._arrays import FloatArray
+from dszog._arrays import FloatArray, IntArray
+
+OPTIMA = Path(__file__).parent / "optima.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
-    """A problem, its exact measures, and a target that every solver is held to.
+class Optimum:
+    """The best point that is known, with the evidence for it.
 
-    Parameters
-    ----------
-    name : str
-    problem : dszog.Problem
-        With the objective and the constraints as black boxes.
-    objective : callable
-        The mean of all losses at a point: as many queries as there are losses.
-    constraints : callable
-        The values of all `m` constraints at a point: `m` queries.
-    worst : callable
-        The largest of them, found in the cheapest way; for watching, not counted.
-    optimum : float
-        The best value that is known with all constraints kept.
-    target_objective, target_violation : float
-        A point with at most this objective and worst violation solves the case.
-    planned_queries : int
-        What DSZOG is told to make do with, which sets how its steps shrink.
-    exact_weight : float
-        More than the sum of the multipliers at the optimum: a penalty of this weight on
-        the worst violation has the same minimum.
+    From SLSQP with exact gradients, on a growing set of constraints, from many starts.
     """
 
-    name: str
-    problem: dszog.Problem
-    objective: Callable[[FloatArray], float]
-    constraints: Callable[[FloatArray], FloatArray]
-    worst: Callable[[FloatArray], float]
-    optimum: float
-    target_objective: float
-    target_violation: float
-    exact_weight: float
-    planned_queries: int = 3_000_000
+    w: list[float]
+    value: float
+    worst_violation: float
+    kkt_residual: float
+    multiplier_sum: float
+    start_values: list[float]  # where each start ended
+    seconds: float
+    old: list[float] = field(default_factory=list)  # a model that the problem is about
 
-    @property
-    def start(self) -> FloatArray:
-        """Where every solver begins."""
-        return self.problem.x0
 
-    @property
-    def n_losses(self) -> int:
-        """Queries of one look at the objective."""
-        return self.problem.size.n_losses
+def load_optimum(name: str) -> Optimum:
+    """Return an optimum that is kept in this package.
 
-    @property
-    def n_constraints(self) -> int:
-        """Queries of one look at all constraints."""
-        return self.problem.size.n_constraints
+    Examples
+    --------
+    >>> round(load_optimum("relaxed-0").value, 4)
+    0.5812
+    """
+    return Optimum(**json.loads(OPTIMA.read_text(encoding="utf-8"))[name])
+
+
+class Case(ABC):
+    """A mean of losses under constraints that hold where they are at most 0."""
+
+    n_losses: int
+    n_constraints: int
+    start: FloatArray  # where every solver begins; feasible
+    target_objective: float  # a point with at most this objective ...
+    target_violation: float  # ... and this worst violation solves the case
+    planned_queries = 3_000_000  # DSZOG is told so: it sets how its steps shrink
+    known: Optimum
+
+    @abstractmethod
+    def losses(self, points: FloatArray, indices: IntArray) -> Any:
+        """Return values of losses, a row per point."""
+
+    @abstractmethod
+    def constraints(self, points: FloatArray, indices: IntArray) -> Any:
+        """Return values of constraints, a row per point."""
+
+    @cached_property
+    def problem(self) -> dszog.Problem:
+        """The problem with the objective and the constraints as black boxes."""
+        return dszog.Problem(
+            dszog.Losses(self.losses, self.n_losses),
+            dszog.Constraints(self.constraints, self.n_constraints),
+            len(self.start),
+            x0=self.start,
+        )
+
+    def objective(self, w: FloatArray) -> float:
+        """Return the mean of all losses."""
+        return float(self.losses(w[np.newaxis], np.arange(self.n_losses)).mean())
+
+    def all_constraints(self, w: FloatArray) -> Any:
+        """Return the values of all constraints."""
+        indices = np.arange(self.n_constraints)
+        return self.constraints(w[np.newaxis], indices)[0]
+
+    def worst(self, w: FloatArray) -> float:
+        """Return the largest of them."""
+        return float(self.all_constraints(w).max())
 
     def is_reached(self, x: FloatArray) -> bool:
         """Whether a point meets the target."""

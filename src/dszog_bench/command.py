@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from dszog._validation import did_you_mean
 from dszog.errors import InputError
 from dszog.progress.counting import counting_bar
-from dszog_bench.measures import FULL, MEASURES, QUICK, Effort
-from dszog_bench.peer_table import PEER_TABLES, peer_table
-from dszog_bench.records import HEADS, Row, as_json, markdown, versions, write_json
-from dszog_paper.data.fetch import Folder, named_folder
+from dszog_bench.measures import BY_DEFAULT, FIRST_SEEDS, MEASURES
+from dszog_bench.records import (
+    FULL,
+    QUICK,
+    Effort,
+    Row,
+    machine,
+    read_record,
+    table,
+    versions,
+    write_record,
+)
+from dszog_paper.data.fetch import named_folder
+
+LIST = "list"  # the word that shows what there is
 
 
 def run_bench(
@@ -26,110 +35,90 @@ def run_bench(
     what: Sequence[str] = (),
     output: Path,
     full: bool = False,
-    data: Folder | None = None,
+    data: Path | None = None,
 ) -> int:
     """Measure; return 0 if every bar that was looked at is met, else 3.
 
-    Parameters
-    ----------
-    console : rich.console.Console
-    what : sequence of str
-        Names of measures and of tables of peers; all measures if none is given, and
-        with `full` all tables as well.
-    output : Path
-        Where JSON and Markdown go. Rows of peers that are there are not made again.
-    full : bool
-        More blocks, larger tables.
-    data : path, optional
-        Folder with a9a and a9a.t.
+    Without a name what takes minutes is measured, and with `full` everything, with more
+    blocks and seeds and longer runs. JSON and Markdown go to `output`, where runs of
+    peers that are there are not made again. ``list`` shows the names.
     """
     names = _wanted(what, full)
+    if LIST in names:
+        for name, measure in MEASURES.items():
+            line = (measure.__doc__ or "").splitlines()[0]
+            console.print(f"{name:16} {line}", markup=False, soft_wrap=True)
+        return 0
     named_folder(data)  # refused before anything is measured
-    effort = replace(FULL if full else QUICK, data=data)
+    effort = replace(FULL if full else QUICK, data=data, output=output)
     for name, version in versions().items():
         console.print(f"{name} {version}", style="dim", markup=False)
     is_met = True
     with counting_bar(console, "bench") as bar:
-        line = bar.add_task("", total=len(names))
+        task = bar.add_task("", total=len(names))
         for name in names:
-            bar.update(line, description=name)
+            bar.update(task, description=name)
             if not console.is_terminal:
                 console.print(f"{name} ...", markup=False)
-            started = time.perf_counter()
-            if name in PEER_TABLES:
-                peer_table(console, name, output, full=full)
-            else:
-                rows = _measure(console, name, effort)
-                is_met &= all(row.is_met is not False for row in rows)
-                _keep(output, name, rows, full, time.perf_counter() - started)
-            bar.advance(line)
-    for path in _write(output):
-        console.print(f"Wrote {path}", markup=False)
+            is_met &= _measure(console, name, effort, full)
+            bar.advance(task)
+    console.print(f"Wrote {_write(output)}", markup=False)
     return 0 if is_met else 3
 
 
 def _wanted(what: Sequence[str], full: bool) -> list[str]:
-    known = [*MEASURES, *PEER_TABLES]
+    known = [*MEASURES, LIST]
     for name in what:
         if name not in known:
             raise InputError(
                 f"dszog bench: there is nothing called {name!r} to measure."
                 f"{did_you_mean(name, known)} Choose from {', '.join(known)}."
             )
-    if what:
-        return list(dict.fromkeys(what))
-    return known if full else list(MEASURES)
+    return list(dict.fromkeys(what)) or (list(MEASURES) if full else list(BY_DEFAULT))
 
 
-def _measure(console: Console, name: str, effort: Effort) -> list[Row]:
-    rows = []
+def _measure(console: Console, name: str, effort: Effort, full: bool) -> bool:
+    """Make and keep the rows of a measure; return whether no bar is missed."""
+    started, rows = time.perf_counter(), []
+    first, n_seeds = (
+        FIRST_SEEDS.get(name, 0),
+        effort.n_seeds if name in FIRST_SEEDS else 1,
+    )
     for row in MEASURES[name](effort):
         rows.append(row)
-        figure = " ".join(row.cells()[1:2])
-        console.print(f"  {row.what}: {figure}{_verdict(row)}", markup=False)
-    return rows
-
-
-def _verdict(row: Row) -> str:
-    _, _, spread, bar, met = row.cells()
-    spread = f" ({spread})" if spread else ""
-    return (
-        f"{spread}, bar {bar}: {'met' if met == 'yes' else 'missed'}" if bar else spread
+        console.print(f"  {_line(row)}", markup=False, highlight=False)
+    write_record(
+        effort.output / f"{name}.json",
+        rows,
+        measure=name,
+        command=f"dszog bench {name}{' --full' if full else ''}",
+        seeds=[first + k for k in range(n_seeds)],
+        seconds=time.perf_counter() - started,
+        machine=machine(),
+        versions=versions(),
     )
+    return all(row.is_met is not False for row in rows)
 
 
-def _keep(
-    output: Path, name: str, rows: Sequence[Row], full: bool, seconds: float
-) -> None:
-    content = {
-        "measure": name,
-        "effort": "full" if full else "quick",
-        "seconds": seconds,
-        "versions": versions(),
-        "rows": [as_json(row) for row in rows],
-    }
-    write_json(output / f"{name}.json", content)
+def _line(row: Row) -> str:
+    what, figure, spread, bar, met = row.cells()
+    words = [f"{what}: {figure or row.details.get('outcome', '')}"]
+    words += [f"({spread})"] if spread else []
+    verdict = f", bar {bar}: {'met' if met == 'yes' else 'missed'}" if bar else ""
+    return " ".join(words) + verdict
 
 
-def _write(output: Path) -> list[Path]:
-    """Write one table of all measures in the folder, those of earlier calls too."""
-    cells: list[list[str]] = []
-    texts = []
+def _write(output: Path) -> Path:
+    """Write a table for each measure in the folder, those of earlier calls too."""
+    parts = []
     for name in MEASURES:
         path = output / f"{name}.json"
         if not path.exists():
             continue
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        for stored in content["rows"]:
-            row = Row(**{key: stored[key] for key in stored if key != "is_met"})
-            cells.append(row.cells())
-        texts.append(
-            f"{name}: {content['effort']}, {content['seconds']:.0f} s, "
-            + ", ".join(f"{key} {value}" for key, value in content["versions"].items())
-        )
-    if not cells:
-        return []
+        facts, rows = read_record(path)
+        used = facts["machine"] | facts["versions"]
+        words = ", ".join(f"{key} {value}" for key, value in used.items() if value)
+        parts.append(f"## {name}\n\n{table(rows)}\n`{facts['command']}`: {words}\n")
     path = output / "bench.md"
-    notes = "\n".join(f"- {text}" for text in texts)
-    path.write_text(f"{markdown(HEADS, cells)}\n{notes}\n", encoding="utf-8")
-    return [path]
+    path.write_text("\n".join(parts), encoding="utf-8")
+    return path

@@ -15,9 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-import dszog
 from dszog._arrays import FloatArray, IntArray
-from dszog.constraints import PairwiseConstraints
 
 Values: TypeAlias = Callable[[FloatArray, IntArray], Any]
 
@@ -95,17 +93,6 @@ class Record:
         """Return the calls from the loss call `first` up to the loss call `last`."""
         starts = [i for i, call in enumerate(self.calls) if call.kind == "loss"]
         return self.calls[starts[first] : starts[last]]
-
-
-def recorded_problem(
-    losses: Values, n: int, pairs: PairwiseConstraints, record: Record
-) -> dszog.Problem:
-    """Return the black-box problem whose calls are recorded."""
-    return dszog.Problem(
-        dszog.Losses(record.losses(losses), n),
-        dszog.Constraints(record.pairs(pairs.values), len(pairs)),
-        pairs.dim,
-    )
 
 
 # ----------------------------------------------------------- frozen: do not make faster

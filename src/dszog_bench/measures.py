@@ -1,451 +1,24 @@
-"""What `dszog bench` measures of the library itself, by name."""
+"""All measures, by the name that the command takes."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Any, TypeAlias
-
-import numpy as np
-
-import dszog
-from dszog._arrays import FloatArray, IntArray
-from dszog_bench.a9a import (
-    LARGEST_SHARE,
-    LEAST_ACCURACY,
-    LONGEST,
-    A9aRows,
-    HeadlineSettings,
-    a9a_rows,
-    headline,
+from dszog_bench.a9a import whole_a9a
+from dszog_bench.answers import FIRST_SEED, methods, projections, tuning, variables
+from dszog_bench.costs import (
+    a9a_timing,
+    against_plain,
+    comforts,
+    memory,
+    over_constraints,
+    over_sizes,
+    slow_black_box,
 )
-from dszog_bench.frozen import (
-    PairwiseData,
-    Record,
-    frozen_evaluation,
-)
-from dszog_bench.memory import memory_above_data
-from dszog_bench.plain import Plain
-from dszog_bench.records import Row
-from dszog_bench.rotated import N_ROWS, rotated_losses, rotated_rows, rotated_values
-from dszog_bench.timing import (
-    Block,
-    Spread,
-    interleaved,
-    iteration_seconds,
-    seconds,
-)
-from dszog_paper.data.fetch import Folder
-
-BATCH = 128
-SLOW_CALL = 1e-3  # seconds
-BARS: dict[str, float | None] = {
-    # None: no bar has been set.
-    "iteration": 1.5,
-    "slow-black-box": 1.02,
-    "constraints": 1.2,
-    "memory": 300.0,  # MB
-    "comforts": None,
-    "checkpoint": 1.02,
-}
-PLAIN_BARS = {62_500: 20.0, 10**7: 1000.0}  # by the number of constraints
-COUNTS = tuple(10**power for power in (4, 6, 8, 10, 12))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Effort:
-    """How much is done.
-
-    Parameters
-    ----------
-    iterations : int
-        In a block of a timed run.
-    n_blocks : int
-        Of each of two things that are compared.
-    plain_counts : tuple of int
-        Numbers of constraints at which plain Algorithm 1 is run.
-    counts : tuple of int
-        Numbers of constraints at which iterations are timed.
-    headline : HeadlineSettings
-    data : path, optional
-        Where a9a is.
-    """
-
-    iterations: int = 300
-    n_blocks: int = 9
-    plain_counts: tuple[int, ...] = (62_500, 10**7)
-    counts: tuple[int, ...] = COUNTS
-    headline: HeadlineSettings = field(default_factory=HeadlineSettings)
-    data: Folder | None = None
-
-
-QUICK = Effort()
-FULL = Effort(iterations=1000, n_blocks=25)
-
-Measure: TypeAlias = Callable[[Effort], Iterator[Row]]
-
-
-def as_timed(**changes: Any) -> dszog.DSZOG:
-    """Return the method that is timed: as published, q = 10, batches of 128.
-
-    Its first weights come from a draw, as a look at all of 10^12 constraints would
-    never end; that look is no part of an iteration.
-    """
-    sizes = {"loss_batch": BATCH, "constraint_batch": BATCH, "dual_batch": BATCH}
-    return dszog.DSZOG.as_published(**(sizes | {"start": "sampled"} | changes))
-
-
-# ------------------------------------------------------- an iteration over its queries
-
-
-def a9a_timing(effort: Effort) -> Iterator[Row]:
-    """Time an iteration on a9a over the plain evaluation of the same queries."""
-    rows = a9a_rows(effort.data)
-    method = _fitting(as_timed(), rows)
-    n, warm_up = effort.iterations, 20
-    data = PairwiseData(rows.train.dense, rows.train.y)
-
-    def run(record: Record) -> Record:
-        problem = _a9a_problem(rows, record)
-        dszog.minimize(problem, method=method, max_iterations=n + warm_up + 1, seed=0)
-        return record
-
-    # The same seed asks the same queries: what keeps them is not what is timed.
-    calls = run(Record()).of_iterations(warm_up, warm_up + n)
-
-    def iterations() -> float:
-        record = run(Record(keeps_calls=False, times_calls=False))
-        return record.seconds_each(warm_up, warm_up + n)
-
-    def frozen() -> float:
-        return seconds(lambda: frozen_evaluation(data, calls)) / n
-
-    found = interleaved(iterations, frozen, effort.n_blocks)
-    yield Row.of(
-        f"iteration / frozen NumPy evaluation of the same queries ({rows.name}, d = "
-        f"{data.X.shape[1]}, q = 10, batches of {method.loss_batch})",
-        found.ratio,
-        unit="x",
-        bar=BARS["iteration"],
-        details={
-            "iteration_seconds": found.first.median,
-            "frozen_seconds": found.second.median,
-            "data": rows.name,
-        },
-    )
-    inside = [
-        run(Record(keeps_calls=False)).overhead(warm_up, warm_up + n)
-        for _ in range(effort.n_blocks)
-    ]
-    yield Row.of(
-        f"iteration / time inside the problem's own values ({rows.name}, the same)",
-        Spread.of(inside),
-        unit="x",
-    )
-
-
-def slow_black_box(effort: Effort) -> Iterator[Row]:
-    """Time an iteration over its black box, which takes a millisecond.
-
-    For a value, as a simulator would; and for a whole vectorised call, of which an
-    iteration makes three.
-    """
-    rows = a9a_rows(effort.data)
-    n, warm_up = max(effort.iterations // 5, 20), 5
-
-    def block(method: dszog.DSZOG, n: int, pause: float, per_value: float) -> float:
-        record = Record(keeps_calls=False)
-        problem = _a9a_problem(rows, record, pause=pause, per_value=per_value)
-        dszog.minimize(
-            problem,
-            method=method,
-            weights=(np.array([0]), np.array([0.5])),  # no look at them beforehand
-            max_iterations=n + warm_up + 1,
-            seed=0,
-        )
-        return record.overhead(warm_up, warm_up + n)
-
-    few = as_timed(loss_batch=8, constraint_batch=8, dual_batch=8, n_directions=2)
-    yield Row.of(
-        f"iteration / time in a black box of 1 ms a value ({rows.name}, batches of 8)",
-        Spread.of([block(few, 20, 0.0, SLOW_CALL) for _ in range(5)]),
-        unit="x",
-        bar=BARS["slow-black-box"],
-    )
-    method = _fitting(as_timed(), rows)
-    yield Row.of(
-        f"iteration / time in a black box of 1 ms a vectorised call ({rows.name})",
-        Spread.of([block(method, n, SLOW_CALL, 0.0) for _ in range(effort.n_blocks)]),
-        unit="x",
-        bar=BARS["slow-black-box"],
-    )
-
-
-def _fitting(method: dszog.DSZOG, rows: A9aRows) -> dszog.DSZOG:
-    """Return the method with batches that stand-ins can fill."""
-    return replace(method, loss_batch=min(BATCH, rows.train.n_rows))
-
-
-def _a9a_problem(
-    rows: A9aRows, record: Record, pause: float = 0.0, per_value: float = 0.0
-) -> dszog.Problem:
-    X, y = rows.train.dense, rows.train.y
-    losses = dszog.Losses.linear(X, y, _loss)
-    pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0])
-    own, others = losses.values_at, pairs.values_at
-    if pause or per_value:
-        own = _lasting(own, pause, per_value)
-        others = _lasting(others, pause, per_value)
-    return dszog.Problem(
-        dszog.Losses(record.losses(own), len(y)),
-        dszog.Constraints(record.pairs(others), len(pairs)),
-        X.shape[1],
-    )
-
-
-def _loss(scores: FloatArray, y: FloatArray) -> FloatArray:
-    return 1.0 - np.exp(-np.square(y - scores))
-
-
-def _lasting(values: Any, pause: float, per_value: float) -> Any:
-    """Return a black box of which a call lasts so long, and so long for each value."""
-
-    def slow(points: FloatArray, indices: IntArray) -> Any:
-        n_values = len(points) * len(indices)
-        until = time.perf_counter() + pause + per_value * n_values
-        answer = values(points, indices)
-        while time.perf_counter() < until:
-            pass
-        return answer
-
-    return slow
-
-
-# ------------------------------------------------ an iteration over m, d, q and batches
-
-
-def _rotated_block(
-    m: int,
-    method: dszog.DSZOG,
-    iterations: int,
-    dim: int = 50,
-    pause: float = 0.0,
-    **more: Any,
-) -> Block:
-    X, y = rotated_rows(dim)
-    losses, constraints = rotated_losses(X, y), rotated_values(X)
-    if pause:
-        losses = _lasting(losses, pause, 0.0)
-
-    def make(record: Record) -> dszog.Problem:
-        return dszog.Problem(
-            dszog.Losses(record.losses(losses), N_ROWS),
-            dszog.Constraints(constraints, m),
-            dim,
-        )
-
-    return lambda: iteration_seconds(make, method, iterations, **more)
-
-
-def over_constraints(effort: Effort) -> Iterator[Row]:
-    """Time an iteration at growing `m`, over the same rows."""
-    method, n = as_timed(), effort.iterations
-    first = _rotated_block(effort.counts[0], method, n)
-    for m in effort.counts[1:]:
-        found = interleaved(_rotated_block(m, method, n), first, effort.n_blocks)
-        last = m == effort.counts[-1]
-        yield Row.of(
-            f"iteration at m = {m:.0e} / at m = {effort.counts[0]:.0e}",
-            found.ratio,
-            unit="x",
-            bar=BARS["constraints"] if last else None,
-            details={"m": m, "iteration_seconds": found.first.median},
-        )
-
-
-def over_sizes(effort: Effort) -> Iterator[Row]:
-    """Time an iteration at growing d, q and batches: each doubled four times."""
-    n, m = effort.iterations, 10**6
-    for what, blocks in (
-        ("d", {d: _rotated_block(m, as_timed(), n, d) for d in (25, 100, 400)}),
-        (
-            "q",
-            {q: _rotated_block(m, as_timed(n_directions=q), n) for q in (5, 20, 80)},
-        ),
-        (
-            "batches",
-            {
-                b: _rotated_block(
-                    m, as_timed(loss_batch=b, constraint_batch=b, dual_batch=b), n
-                )
-                for b in (32, 128, 512)
-            },
-        ),
-    ):
-        for (small, first), (large, second) in pairwise(blocks.items()):
-            found = interleaved(second, first, effort.n_blocks)
-            yield Row.of(
-                f"iteration at {what} = {large} / at {what} = {small}",
-                found.ratio,
-                unit="x",
-                details={"iteration_seconds": found.first.median},
-            )
-
-
-# --------------------------------------------------------------- against plain NumPy
-
-
-def against_plain(effort: Effort) -> Iterator[Row]:
-    """Time Algorithm 1 as printed, dense, over an iteration of the library.
-
-    On pairs of generated rows: their values cost little, so that what is compared is
-    the algorithm.
-    """
-    dim = 50
-    for m in effort.plain_counts:
-        problem = _pairs_of(m, dim)
-        plain = Plain(
-            losses=problem.losses.values,
-            constraints=_constraints_of(problem).values,
-            n_losses=problem.size.n_losses,
-            m=m,
-            loss_batch=min(BATCH, problem.size.n_losses),
-        )
-        n_plain = 20 if m <= 10**5 else 2
-        n_blocks = effort.n_blocks if m <= 10**5 else min(effort.n_blocks, 5)
-        # Equal weights stand for the look at all constraints, which is not timed.
-        rng = np.random.Generator(np.random.Philox(key=0))
-
-        def printed(plain: Plain = plain, n: int = n_plain, rng: Any = rng) -> float:
-            state = plain.uniform_start(np.zeros(dim))
-            state = plain.step(state, plain.draw(state, rng))
-
-            def run() -> None:
-                nonlocal state
-                for _ in range(n):
-                    state = plain.step(state, plain.draw(state, rng))
-
-            return seconds(run) / n
-
-        def make(record: Record, problem: dszog.Problem = problem) -> dszog.Problem:
-            losses = record.losses(problem.losses.values_at)
-            return dszog.Problem(
-                dszog.Losses(losses, len(problem.losses)), problem.constraints, dim
-            )
-
-        def ours(make: Any = make, plain: Plain = plain) -> float:
-            method = as_timed(loss_batch=plain.loss_batch)
-            return iteration_seconds(make, method, effort.iterations)
-
-        found = interleaved(printed, ours, n_blocks)
-        yield Row.of(
-            f"plain dense Algorithm 1 / iteration, m = {m:,}",
-            found.ratio,
-            unit="x",
-            bar=PLAIN_BARS.get(m),
-            direction="at least",
-            details={
-                "plain_seconds": found.first.median,
-                "iteration_seconds": found.second.median,
-            },
-        )
-
-
-def _pairs_of(m: int, dim: int) -> dszog.Problem:
-    """Return a black-box problem with `m` pairs, of about as many rows of each kind."""
-    n_positive = next(n for n in range(math.isqrt(m), 0, -1) if m % n == 0)
-    n_negative = m // n_positive
-    rng = np.random.Generator(np.random.Philox(key=0))
-    X = rng.standard_normal((n_positive + n_negative, dim)) / np.sqrt(dim)
-    y = np.repeat([1.0, -1.0], [n_positive, n_negative])
-    X += 0.2 * y[:, np.newaxis]
-    pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0])
-    return dszog.Problem(dszog.Losses.linear(X, y, _loss), pairs.black_box(), dim)
-
-
-def _constraints_of(problem: dszog.Problem) -> dszog.Constraints:
-    if problem.constraints is None:
-        raise AssertionError("the problem has pairs")
-    return problem.constraints
-
-
-# ----------------------------------------------------------------- memory and comforts
-
-
-def memory(effort: Effort) -> Iterator[Row]:
-    """Measure the peak of memory above the data at the largest `m`."""
-    m = effort.counts[-1]
-    yield Row(
-        what=f"peak memory above the data, m = {m:.0e}",
-        figure=memory_above_data(m, effort.iterations),
-        unit="MB",
-        bar=BARS["memory"],
-    )
-
-
-def comforts(effort: Effort) -> Iterator[Row]:
-    """Measure what showing progress and saving a run cost."""
-    n, method = effort.iterations, as_timed()
-    with_bar = _rotated_block(10**6, method, n, progress=True)
-    without = _rotated_block(10**6, method, n)
-    found = interleaved(with_bar, without, effort.n_blocks)
-    yield Row.of(
-        "iteration with progress / without",
-        found.ratio,
-        unit="x",
-        bar=BARS["comforts"],
-        details={"iteration_seconds": found.second.median},
-    )
-    n = max(n // 3, 20)
-    for values, pause in (("cost nothing", 0.0), ("take 10 ms a step", 10 * SLOW_CALL)):
-        saved = _rotated_block(10**6, method, n, pause=pause, checkpoint=True)
-        without = _rotated_block(10**6, method, n, pause=pause)
-        found = interleaved(saved, without, max(effort.n_blocks // 2, 3))
-        yield Row.of(
-            f"iteration saved with checkpoint= / not, where values {values}",
-            found.ratio,
-            unit="x",
-            bar=BARS["checkpoint"] if pause else None,
-            details={"iteration_seconds": found.second.median},
-        )
-
-
-# ------------------------------------------------------------------------ the headline
-
-
-def whole_a9a(effort: Effort) -> Iterator[Row]:
-    """Fit all of a9a from a cold start, by evaluations alone."""
-    rows = a9a_rows(effort.data)
-    found = headline(rows, effort.headline, progress=False)
-    name = f"{rows.name}, {found['pairs']:,} pairs"
-    is_real = rows.is_real  # bars are for the real data
-    yield Row(
-        what=f"{name}: accuracy on the test file",
-        figure=100 * found["test_accuracy"],
-        unit="%",
-        bar=100 * LEAST_ACCURACY if is_real else None,
-        direction="at least",
-        details=found,
-    )
-    yield Row(
-        what=f"{name}: violated",
-        figure=100 * found["share_violated"],
-        unit="%",
-        bar=100 * LARGEST_SHARE if is_real else None,
-    )
-    yield Row(what=f"{name}: worst violation", figure=found["worst_violation"])
-    yield Row(
-        what=f"{name}: time from a cold start",
-        figure=found["seconds"],
-        unit="s",
-        bar=LONGEST if is_real else None,
-    )
-
-
-MEASURES: dict[str, Measure] = {
+from dszog_bench.fair import fair
+from dszog_bench.peer_runs import peers, peers_customers
+from dszog_bench.records import Measure
+from dszog_bench.workers import workers
+
+BY_DEFAULT: dict[str, Measure] = {
     "a9a": whole_a9a,
     "iteration": a9a_timing,
     "slow-black-box": slow_black_box,
@@ -455,4 +28,25 @@ MEASURES: dict[str, Measure] = {
     "memory": memory,
     "comforts": comforts,
 }
-"""What can be measured of the library alone, by the name that the command takes."""
+"""Those that are made if none is named: what the library costs, in minutes."""
+
+MEASURES: dict[str, Measure] = {
+    **BY_DEFAULT,
+    "peers": peers,
+    "peers-customers": peers_customers,
+    "methods": methods,
+    "projections": projections,
+    "variables": variables,
+    "tuning": tuning,
+    "fair": fair,
+    "workers": workers,
+}
+
+FIRST_SEEDS = {
+    "peers": 0,
+    "peers-customers": 0,
+    "variables": 0,
+    "tuning": FIRST_SEED,
+    "fair": 0,
+}
+"""Of measures that are made with several seeds; all others have the seed 0."""

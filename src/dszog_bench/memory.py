@@ -7,37 +7,24 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import dszog
 from dszog_bench.rotated import rotated_problem
 
 UNIT = 1024 if sys.platform != "darwin" else 1  # bytes in a unit of ru_maxrss
-MEGABYTE = 2**20
 
 
-def peak_megabytes() -> float:
-    """Return the largest resident set of this process so far.
+def megabytes(field: Literal["VmHWM", "VmRSS"]) -> float:
+    """Return the largest resident set of this process so far, or that of now.
 
     On Linux from the kernel's status of the process: ``ru_maxrss`` there begins at what
-    the parent held when it started this one.
+    the parent held when it started this one. Elsewhere the largest one stands for both.
     """
-    told = _told_by_linux("VmHWM")
-    if told is not None:
-        return told
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT / MEGABYTE
-
-
-def resident_megabytes() -> float:
-    """Return the resident set of this process now; its peak where that is not told."""
-    told = _told_by_linux("VmRSS")
-    return peak_megabytes() if told is None else told
-
-
-def _told_by_linux(field: str) -> float | None:
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:
-        return None
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT / 2**20
     return int(status.split(f"{field}:")[1].split()[0]) / 1024  # from kB
 
 
@@ -53,9 +40,9 @@ def memory_above_data(m: int, n_iterations: int) -> float:
 
 def _main(m: int, n_iterations: int) -> None:
     problem = rotated_problem(m)
-    before = resident_megabytes()
+    before = megabytes("VmRSS")
     dszog.minimize(problem, max_iterations=n_iterations, seed=0)
-    sys.stdout.write(json.dumps(peak_megabytes() - before))
+    sys.stdout.write(json.dumps(megabytes("VmHWM") - before))
 
 
 if __name__ == "__main__":

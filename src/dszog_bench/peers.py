@@ -14,6 +14,7 @@ import signal
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,7 +24,7 @@ import dszog
 from dszog._arrays import FloatArray, IntArray
 from dszog_bench.budget import Budget, OverError
 
-Solve: TypeAlias = Callable[[Budget, int], None]
+Solve: TypeAlias = Callable[[Budget, int], Any]
 
 PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)  # on the sum of squared violations
 REACH = 2.0  # half the width of the box around the start, for solvers that need one
@@ -35,26 +36,22 @@ MANY_VARIABLES = (  # NOMAD's models take minutes there between two values
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Peer:
-    """A solver.
+    """A solver: ``solve(budget, seed)`` runs until the budget stops it or it gives up.
 
-    Parameters
-    ----------
-    solve : callable
-        ``solve(budget, seed)`` runs until the budget stops it or it gives up.
-    package : str
-        What has to be installed.
-    install : str
-        How.
-    is_random : bool
-        Whether seeds make a difference.
+    Seeds make a difference where it is random.
     """
 
     solve: Solve
     package: str = "scipy"
-    install: str = "pip install scipy"
     is_random: bool = False
+
+    @property
+    def install(self) -> str:
+        """How to get the package."""
+        own = self.package == "PyNomad"  # its licence is the LGPL
+        return "pip install PyNomadBBO" if own else 'pip install "dszog[bench]"'
 
 
 # --------------------------------------------------------------------------- our own
@@ -79,23 +76,25 @@ class CountedConstraints(dszog.Constraints):
 
 def counted_problem(budget: Budget) -> dszog.Problem:
     """Return the problem of a case with every value charged to the budget."""
-    problem = budget.case.problem
+    problem: Any = budget.case.problem
 
     def losses(points: FloatArray, indices: IntArray) -> Any:
         budget.n_losses += len(points) * len(indices)
         return problem.losses.values(points, indices)
 
-    known: Any = problem.constraints
     return dszog.Problem(
         dszog.Losses(losses, len(problem.losses)),
-        CountedConstraints(known, budget),
+        CountedConstraints(problem.constraints, budget),
         problem.dim,
         x0=problem.x0,
     )
 
 
-def _dszog(budget: Budget, seed: int, tolerance: float = 1e-2, **options: Any) -> None:
-    """Run the library with its defaults; every twentieth iterate is watched."""
+def _dszog(budget: Budget, seed: int, is_told: bool = False, **options: Any) -> None:
+    """Run the library with its defaults; every twentieth iterate is watched.
+
+    It may be told how large a violation may remain, as a user could.
+    """
 
     def watch(progress: dszog.Progress) -> None:
         if budget.is_over:
@@ -107,46 +106,38 @@ def _dszog(budget: Budget, seed: int, tolerance: float = 1e-2, **options: Any) -
         counted_problem(budget),
         options=options,
         max_queries=budget.case.planned_queries,
-        constraint_tol=tolerance,
+        constraint_tol=budget.case.target_violation if is_told else 1e-2,
         seed=seed,
         callback=watch,
     )
     budget.watch(result.x)
 
 
-def _told(budget: Budget, seed: int) -> None:
-    """Tell the library how large a violation may remain, as a user could."""
-    _dszog(budget, seed, tolerance=budget.case.target_violation)
-
-
 def _more_losses(budget: Budget, seed: int) -> None:
-    """Look at more losses a step, as for constraints that are the dearer ones."""
+    """Look at more losses a step, as for constraints that are more expensive."""
     _dszog(budget, seed, loss_batch=min(128, budget.case.n_losses))
-
-
-def _uniform(budget: Budget, seed: int) -> None:
-    _dszog(budget, seed, distribution="uniform")
 
 
 # ----------------------------------------------------------------------------- SciPy
 
 
-def _cobyla(budget: Budget, seed: int) -> None:
-    _scipy(budget, "COBYLA", constraints=_as_dictionary(budget), options=_many())
+def _scipy(method: str, form: Any, **options: Any) -> Solve:
+    """Return a method of SciPy with all constraints, in a form that it takes."""
+    return lambda budget, seed: minimize(
+        budget.objective,
+        budget.case.start,
+        method=method,
+        constraints=form(budget.constraints),
+        options=options,
+    )
 
 
-def _slsqp(budget: Budget, seed: int) -> None:
-    _scipy(budget, "SLSQP", constraints=_as_dictionary(budget), options=_many())
+def _as_dictionary(constraints: Any) -> dict[str, Any]:
+    return {"type": "ineq", "fun": lambda x: -constraints(x)}
 
 
-def _cobyqa(budget: Budget, seed: int) -> None:
-    rows = NonlinearConstraint(budget.constraints, -np.inf, 0.0)
-    _scipy(budget, "COBYQA", constraints=rows)
-
-
-def _trust_constr(budget: Budget, seed: int) -> None:
-    rows = NonlinearConstraint(budget.constraints, -np.inf, 0.0)
-    _scipy(budget, "trust-constr", constraints=rows, options=_many())
+def _as_object(constraints: Any) -> NonlinearConstraint:
+    return NonlinearConstraint(constraints, -np.inf, 0.0)
 
 
 def _lbfgsb(budget: Budget, seed: int) -> None:
@@ -163,27 +154,19 @@ def _lbfgsb(budget: Budget, seed: int) -> None:
 
 def _cobyqa_penalty(budget: Budget, seed: int) -> None:
     """Minimise an exact penalty by models of it, as BOBYQA would."""
-    _scipy(budget, "COBYQA", function=_exact(budget))
-
-
-def _scipy(budget: Budget, method: str, function: Any = None, **more: Any) -> None:
-    minimize(function or budget.objective, budget.case.start, method=method, **more)
-
-
-def _as_dictionary(budget: Budget) -> dict[str, Any]:
-    return {"type": "ineq", "fun": lambda x: -budget.constraints(x)}
-
-
-def _many() -> dict[str, int]:
-    return {"maxiter": 10**6}
+    minimize(_exact(budget), budget.case.start, method="COBYQA")
 
 
 def _exact(budget: Budget) -> Callable[[Any], float]:
-    """Return the objective with a penalty that is exact: see `Case.exact_weight`."""
+    """Return the objective with a penalty on the worst violation.
+
+    Its weight is more than the sum of the multipliers at the optimum: the minimum is
+    that of the problem.
+    """
+    weight = 2.0 * budget.case.known.multiplier_sum
 
     def total(x: Any) -> float:
         point = np.asarray(x, dtype=float)
-        weight = budget.case.exact_weight
         return budget.objective(point) + weight * budget.worst(point)
 
     return total
@@ -193,16 +176,9 @@ def _exact(budget: Budget) -> Callable[[Any], float]:
 
 
 def _cma_penalty(budget: Budget, seed: int) -> None:
-    import cma
-
     function = _exact(budget)
     while True:  # until the budget stops it
-        es = cma.CMAEvolutionStrategy(
-            budget.case.start, 0.1, {"seed": seed + 1, "verbose": -9}
-        )
-        while not es.stop():
-            points = es.ask()
-            es.tell(points, [function(x) for x in points])
+        _cma(budget, seed, function)
         seed += 1000
 
 
@@ -212,13 +188,19 @@ def _cma_lagrangian(budget: Budget, seed: int) -> None:
     function = cma.ConstrainedFitnessAL(
         budget.objective, lambda x: list(budget.constraints(np.asarray(x)))
     )
-    es = cma.CMAEvolutionStrategy(
-        budget.case.start, 0.1, {"seed": seed + 1, "verbose": -9}
-    )
+    _cma(budget, seed, function, function.update)
+
+
+def _cma(budget: Budget, seed: int, function: Any, update: Any = None) -> None:
+    import cma
+
+    options = {"seed": seed + 1, "verbose": -9}
+    es = cma.CMAEvolutionStrategy(budget.case.start, 0.1, options)
     while not es.stop():
         points = es.ask()
         es.tell(points, [function(x) for x in points])
-        function.update(es)
+        if update is not None:
+            update(es)
 
 
 def _nevergrad(budget: Budget, seed: int) -> None:
@@ -290,42 +272,24 @@ def _optuna(budget: Budget, seed: int) -> None:
     study.optimize(objective, n_trials=None)
 
 
-EXTRA = 'pip install "dszog[bench]"'
 PEERS: dict[str, Peer] = {
-    "dszog": Peer(solve=_dszog, package="dszog", install=EXTRA, is_random=True),
-    "dszog, told the tolerance": Peer(
-        solve=_told, package="dszog", install=EXTRA, is_random=True
-    ),
-    "dszog, loss_batch=128": Peer(
-        solve=_more_losses, package="dszog", install=EXTRA, is_random=True
-    ),
+    "dszog": Peer(_dszog, "dszog", True),
+    "dszog, told the tolerance": Peer(partial(_dszog, is_told=True), "dszog", True),
+    "dszog, loss_batch=128": Peer(_more_losses, "dszog", True),
     "dszog, uniform weights": Peer(
-        solve=_uniform, package="dszog", install=EXTRA, is_random=True
+        partial(_dszog, distribution="uniform"), "dszog", True
     ),
-    "scipy COBYLA": Peer(solve=_cobyla),
-    "scipy COBYQA": Peer(solve=_cobyqa),
-    "scipy SLSQP": Peer(solve=_slsqp),
-    "scipy trust-constr": Peer(solve=_trust_constr),
-    "scipy L-BFGS-B, penalty": Peer(solve=_lbfgsb),
-    "scipy COBYQA, penalty": Peer(solve=_cobyqa_penalty),
-    "cma, penalty": Peer(
-        solve=_cma_penalty, package="cma", install=EXTRA, is_random=True
-    ),
-    "cma, augmented Lagrangian": Peer(
-        solve=_cma_lagrangian, package="cma", install=EXTRA, is_random=True
-    ),
-    "nevergrad NGOpt, penalty": Peer(
-        solve=_nevergrad, package="nevergrad", install=EXTRA, is_random=True
-    ),
-    "NOMAD, worst constraint": Peer(
-        solve=_nomad,
-        package="PyNomad",
-        install="pip install PyNomadBBO",
-        is_random=True,
-    ),
-    "optuna TPE, penalty": Peer(
-        solve=_optuna, package="optuna", install=EXTRA, is_random=True
-    ),
+    "scipy COBYLA": Peer(_scipy("COBYLA", _as_dictionary, maxiter=10**6)),
+    "scipy COBYQA": Peer(_scipy("COBYQA", _as_object)),
+    "scipy SLSQP": Peer(_scipy("SLSQP", _as_dictionary, maxiter=10**6)),
+    "scipy trust-constr": Peer(_scipy("trust-constr", _as_object, maxiter=10**6)),
+    "scipy L-BFGS-B, penalty": Peer(_lbfgsb),
+    "scipy COBYQA, penalty": Peer(_cobyqa_penalty),
+    "cma, penalty": Peer(_cma_penalty, "cma", True),
+    "cma, augmented Lagrangian": Peer(_cma_lagrangian, "cma", True),
+    "nevergrad NGOpt, penalty": Peer(_nevergrad, "nevergrad", True),
+    "NOMAD, worst constraint": Peer(_nomad, "PyNomad", True),
+    "optuna TPE, penalty": Peer(_optuna, "optuna", True),
 }
 
 

@@ -37,15 +37,9 @@ class PlainState:
 
 @dataclass(frozen=True, kw_only=True)
 class Plain:
-    """The parameters, in the paper's letters.
+    """The parameters, in the paper's letters."""
 
-    Parameters
-    ----------
-    losses, constraints : callable
-        ``values(points, indices)`` as everywhere in the library.
-    """
-
-    losses: Callable[[FloatArray, IntArray], Any]
+    losses: Callable[[FloatArray, IntArray], Any]  # values(points, indices)
     constraints: Callable[[FloatArray, IntArray], Any]
     n_losses: int
     m: int

@@ -1,68 +1,74 @@
-"""What was measured: rows with a bar each, kept as JSON and shown as Markdown."""
+"""The one form of all results: rows with a figure each, as JSON and as Markdown."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import dszog
 from dszog_bench.timing import Spread
 
 PACKAGES = (
-    "numpy",
-    "scipy",
-    "numba",
-    "scikit-learn",
-    "cma",
-    "cobyqa",
-    "nevergrad",
-    "optuna",
-    "PyNomadBBO",
+    *("numpy", "scipy", "numba", "scikit-learn", "daqp", "piqp", "dask", "ray"),
+    *("cma", "cobyqa", "nevergrad", "optuna", "PyNomadBBO", "fairlearn"),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much is done."""
+
+    iterations: int = 300  # in a block of a timed run
+    n_blocks: int = 9  # of each of two things that are compared
+    plain_counts: tuple[int, ...] = (62_500, 10**7)  # constraints, for Algorithm 1
+    counts: tuple[int, ...] = (10**4, 10**6, 10**8, 10**10, 10**12)  # for iterations
+    headline_iterations: int = 40_000  # on all of a9a
+    n_seeds: int = 1  # of runs whose answers are looked at
+    share: float = 0.25  # of the iterations, queries or seconds these have in full
+    peer_seconds: float = 20.0  # that each solver has
+    data: Path | None = None  # the folder with data sets
+    output: Path = Path("dszog-bench")  # keeps what is finished of a long measure
+
+    def of(self, n: int) -> int:
+        """Return the share of a number."""
+        return max(round(self.share * n), 1)
+
+
+QUICK = Effort()
+FULL = Effort(iterations=1000, n_blocks=25, n_seeds=3, share=1.0, peer_seconds=60.0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Row:
-    """One figure.
+    """One figure, and the bar that it is held to."""
 
-    Parameters
-    ----------
-    what : str
-        What was measured, in words.
-    figure : float
-    unit : str
-        ``"x"`` for a ratio, ``"s"``, ``"MB"``, ``"%"`` or nothing.
-    low, high : float, optional
-        The quartiles, where it was measured several times.
-    bar : float, optional
-        What it is held to.
-    direction : {"at most", "at least"}
-        How it is held to the bar.
-    details : dict
-        What else is worth keeping.
-    """
-
-    what: str
-    figure: float
-    unit: str = ""
-    low: float | None = None
+    what: str  # was measured, in words
+    figure: float | None  # None where a run did not get there; the details say why
+    unit: str = ""  # "x" for a ratio
+    low: float | None = None  # the quartiles, where it was measured several times
     high: float | None = None
     bar: float | None = None
     direction: Literal["at most", "at least"] = "at most"
-    details: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)  # columns, where simple
+
+    def __post_init__(self) -> None:
+        if self.figure is not None and not math.isfinite(self.figure):
+            object.__setattr__(self, "figure", None)  # JSON has no such number
 
     @classmethod
-    def of(cls, what: str, spread: Spread, **more: Any) -> Row:
+    def of(cls, what: str, values: Spread | Sequence[float], **more: Any) -> Row:
         """Return the row of a median with quartiles."""
+        found = values if isinstance(values, Spread) else Spread.of(values)
         return cls(
-            what=what, figure=spread.median, low=spread.low, high=spread.high, **more
+            what=what, figure=found.median, low=found.low, high=found.high, **more
         )
 
     @property
@@ -76,56 +82,87 @@ class Row:
         >>> Row(what="a share", figure=3.0, bar=2.0, direction="at least").is_met
         True
         """
-        if self.bar is None:
-            return None
+        if self.bar is None or self.figure is None:
+            return None if self.bar is None else False
         if self.direction == "at most":
             return self.figure <= self.bar
         return self.figure >= self.bar
 
     def cells(self) -> list[str]:
         """Return what, figure, spread, bar and whether it is met, as text."""
-        met = {None: "", True: "yes", False: "no"}[self.is_met]
+        unit = f" {self.unit}" if self.unit else ""
+        figure = "" if self.figure is None else f"{_text(self.figure)}{unit}"
         spread = ""
-        if self.low is not None and self.high is not None:
-            spread = f"{_number(self.low)} to {_number(self.high)}"
-        bar = ""
-        if self.bar is not None:
-            bar = f"{self.direction} {_number(self.bar)}{_unit(self.unit)}"
-        figure = f"{_number(self.figure)}{_unit(self.unit)}"
+        if self.low is not None and self.high is not None and self.low < self.high:
+            spread = f"{_text(self.low)} to {_text(self.high)}"
+        bar = "" if self.bar is None else f"{self.direction} {_text(self.bar)}{unit}"
+        met = {None: "", True: "yes", False: "no"}[self.is_met]
         return [self.what, figure, spread, bar, met]
 
 
 HEADS = ("what", "figure", "quartiles", "bar", "met")
+Measure: TypeAlias = Callable[[Effort], Iterator[Row]]
 
 
-def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table.
+def table(rows: Sequence[Row]) -> str:
+    """Return rows as Markdown; columns that are empty in all of them are left out.
 
     Examples
     --------
-    >>> print(markdown(["a", "b"], [["1", "2"]]), end="")
-    | a | b |
-    |---|---|
-    | 1 | 2 |
+    >>> print(table([Row(what="a", figure=1.0, details={"n_runs": 2})]), end="")
+    | what | figure | n runs |
+    | --- | --- | --- |
+    | a | 1 | 2 |
     """
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    lines += [f"| {' | '.join(cells)} |" for cells in rows]
-    return "\n".join(lines) + "\n"
+    simple = (int, float, str)
+    items = [item for row in rows for item in row.details.items()]
+    names = dict.fromkeys(name for name, value in items if isinstance(value, simple))
+    heads = [*HEADS, *(name.replace("_", " ") for name in names)]
+    lines = [
+        [*row.cells(), *(_text(row.details.get(name, "")) for name in names)]
+        for row in rows
+    ]
+    used = [k for k in range(len(heads)) if any(line[k] for line in lines)]
+    cells = [heads, ["---"] * len(heads), *lines]
+    return "".join(f"| {' | '.join(line[k] for k in used)} |\n" for line in cells)
+
+
+def machine() -> dict[str, Any]:
+    """Return what was measured on; the load tells whether others were at work."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    return {
+        "processor": platform.machine(),
+        "system": platform.system(),
+        "cores": os.cpu_count(),
+        "load": load,
+    }
 
 
 def versions() -> dict[str, str]:
-    """Return what was measured, on what, with what."""
-    found = {
-        "dszog": dszog.__version__,
-        "python": platform.python_version(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-    }
+    """Return what was measured, and with what."""
+    found = {"dszog": dszog.__version__, "python": platform.python_version()}
     for name in PACKAGES:
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
+
+
+def write_record(path: Path, rows: Sequence[Row], **facts: Any) -> None:
+    """Keep the rows of a measure with the facts about it."""
+    stored = [asdict(row) | {"is_met": row.is_met} for row in rows]
+    write_json(path, facts | {"rows": stored})
+
+
+def read_record(path: Path) -> tuple[dict[str, Any], list[Row]]:
+    """Return the facts and the rows."""
+    facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    rows = [
+        Row(**{key: value for key, value in stored.items() if key != "is_met"})
+        for stored in facts.pop("rows")
+    ]
+    return facts, rows
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -143,16 +180,11 @@ def write_json(path: Path, content: Any) -> None:
         raise
 
 
-def as_json(row: Row) -> dict[str, Any]:
-    """Return a row as it is stored."""
-    return asdict(row) | {"is_met": row.is_met}
-
-
-def _number(value: float) -> str:
+def _text(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and abs(value) < 10**7:
+        return f"{value:,}"
     if value == 0 or 0.01 <= abs(value) < 1e5:
         return f"{value:.4g}"
     return f"{value:.2e}"
-
-
-def _unit(unit: str) -> str:
-    return f" {unit}" if unit else ""

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import json
 import time
 from dataclasses import asdict, replace
@@ -11,54 +10,54 @@ import numpy as np
 import pytest
 
 import dszog
-from dszog_bench import peer_worker
+from dszog_bench import peer_runs
 from dszog_bench.budget import Budget, OverError
-from dszog_bench.cases import Case
-from dszog_bench.peer_worker import Request, answer
+from dszog_bench.cases import Case, Optimum
+from dszog_bench.peer_runs import Request, answer, made_run, peers, row_of
 from dszog_bench.peers import PEERS, counted_problem, quietly
+from dszog_bench.records import Effort, Row
 
 REQUEST = Request(
     case="tiny", peer="dszog", seed=0, seconds=300.0, queries=10**9, gigabytes=64.0
 )
 
 
-def tiny_case() -> Case:
-    """Return the search for the point nearest to (1, 1) in a disc of 60 half-planes."""
+class TinyCase(Case):
+    """The search for the point nearest to (1, 1) in a disc of 60 half-planes."""
+
+    n_losses, n_constraints = 3, 60
+    start = np.zeros(2)
+    target_violation = 0.01
+    planned_queries = 200_000
+    data = np.array([[1.0, 1.0], [1.2, 0.8], [0.8, 1.2]])
     angles = 2 * np.pi * np.arange(60) / 60
     normals = np.column_stack([np.cos(angles), np.sin(angles)])
-    data = np.array([[1.0, 1.0], [1.2, 0.8], [0.8, 1.2]])
 
-    def losses(points: Any, indices: Any) -> Any:
-        return np.square(points[:, np.newaxis] - data[indices]).sum(axis=2)
+    def __init__(self) -> None:
+        best = np.sqrt(0.5) * np.ones(2)
+        self.known = Optimum(
+            w=best.tolist(),
+            value=self.objective(best),
+            worst_violation=0.0,
+            kkt_residual=0.0,
+            multiplier_sum=1.0,
+            start_values=[],
+            seconds=0.0,
+        )
+        self.target_objective = 1.05 * self.known.value
 
-    def constraints(points: Any, indices: Any) -> Any:
-        return points @ normals[indices].T - 1.0
+    def losses(self, points: Any, indices: Any) -> Any:
+        return np.square(points[:, np.newaxis] - self.data[indices]).sum(axis=2)
 
-    def objective(x: Any) -> float:
-        return float(losses(x[np.newaxis], np.arange(3)).mean())
-
-    best = np.sqrt(0.5) * np.ones(2)
-    return Case(
-        name="tiny",
-        problem=dszog.Problem(
-            dszog.Losses(losses, 3), dszog.Constraints(constraints, 60), 2
-        ),
-        objective=objective,
-        constraints=lambda x: normals @ x - 1.0,
-        worst=lambda x: float((normals @ x - 1.0).max()),
-        optimum=objective(best),
-        target_objective=1.05 * objective(best),
-        target_violation=0.01,
-        exact_weight=2.0,
-        planned_queries=200_000,
-    )
+    def constraints(self, points: Any, indices: Any) -> Any:
+        return points @ self.normals[indices].T - 1.0
 
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Case:
-    case = tiny_case()
-    monkeypatch.setitem(peer_worker.CASES, "tiny", lambda: case)
-    monkeypatch.setattr(peer_worker, "limit_memory", lambda _: None)
+    case = TinyCase()
+    monkeypatch.setitem(peer_runs.CASES, "tiny", lambda: case)
+    monkeypatch.setattr(peer_runs, "limit_memory", lambda _: None)
     return case
 
 
@@ -66,7 +65,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Case:
 
 
 def test_a_look_at_everything_costs_as_many_queries_as_there_are_values() -> None:
-    budget = Budget(tiny_case(), 60.0, 10**6)
+    budget = Budget(TinyCase(), 60.0, 10**6)
 
     budget.objective(np.zeros(2))
     assert (budget.n_losses, budget.n_constraints) == (3, 0)
@@ -74,24 +73,24 @@ def test_a_look_at_everything_costs_as_many_queries_as_there_are_values() -> Non
     assert (budget.n_losses, budget.n_constraints) == (3, 60)
     budget.objective(np.zeros(2))  # remembered
     budget.worst(np.zeros(2))
-    assert (budget.n_losses, budget.n_constraints, budget.n_queries) == (3, 60, 63)
+    assert (budget.n_losses, budget.n_constraints) == (3, 60)
     budget.constraints(np.full(2, 0.1))
     assert budget.n_constraints == 120
 
 
 def test_the_values_are_those_of_the_case() -> None:
-    case = tiny_case()
+    case = TinyCase()
     budget = Budget(case, 60.0, 10**6)
     x = np.array([2.0, 0.5])
 
     assert budget.objective(x) == case.objective(x)
-    np.testing.assert_array_equal(budget.constraints(x), case.constraints(x))
+    np.testing.assert_array_equal(budget.constraints(x), case.all_constraints(x))
     assert budget.worst(x) == case.worst(x) > 0
     assert budget.worst(np.zeros(2)) == 0.0
 
 
 def test_the_target_stops_a_solver_and_the_clock() -> None:
-    budget = Budget(tiny_case(), 60.0, 10**6)
+    budget = Budget(TinyCase(), 60.0, 10**6)
 
     with pytest.raises(OverError):
         budget.objective(np.full(2, 0.7))
@@ -104,7 +103,7 @@ def test_the_target_stops_a_solver_and_the_clock() -> None:
 
 
 def test_a_point_that_violates_does_not_count_as_reached() -> None:
-    budget = Budget(tiny_case(), 60.0, 10**6)
+    budget = Budget(TinyCase(), 60.0, 10**6)
 
     budget.objective(np.ones(2))  # the best objective, outside of the disc
 
@@ -115,7 +114,7 @@ def test_a_point_that_violates_does_not_count_as_reached() -> None:
 
 @pytest.mark.parametrize("limits", [(0.0, 10**6), (60.0, 2)])
 def test_a_budget_ends(limits: tuple[float, int]) -> None:
-    budget = Budget(tiny_case(), *limits)
+    budget = Budget(TinyCase(), *limits)
 
     def spend() -> None:
         for shift in range(3):
@@ -131,26 +130,26 @@ def test_a_budget_ends(limits: tuple[float, int]) -> None:
 def test_watching_is_neither_counted_nor_timed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    case = tiny_case()
     now = [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
 
-    def worst(x: Any) -> float:
-        now[0] += 5.0
-        return case.worst(x)
+    class Slow(TinyCase):
+        def worst(self, w: Any) -> float:
+            now[0] += 5.0
+            return super().worst(w)
 
-    budget = Budget(replace(case, worst=worst), 60.0, 10**6, _began=0.0)
+    budget = Budget(Slow(), 60.0, 10**6, _began=0.0)
     for shift in range(4):
         now[0] += 1.0
         budget.watch(np.full(2, -1.0 - shift))
 
     assert now[0] == 24.0
-    assert budget.n_queries == 0
+    assert budget.n_losses == budget.n_constraints == 0
     assert budget.own_seconds == 4.0
 
 
 def test_every_value_of_dszog_is_charged() -> None:
-    budget = Budget(tiny_case(), 60.0, 10**9)
+    budget = Budget(TinyCase(), 60.0, 10**9)
 
     result = dszog.minimize(counted_problem(budget), max_queries=20_000, seed=1)
 
@@ -174,7 +173,7 @@ def test_a_solver_reaches_an_easy_target_or_says_why_not(tiny: Case, name: str) 
     else:
         assert row["outcome"] == "reached", row
     if row["outcome"] == "reached":
-        assert row["best_gap"] <= tiny.target_objective - tiny.optimum
+        assert row["best_gap"] <= tiny.target_objective - tiny.known.value
         assert row["why"] == ""
     assert 0 < row["loss_queries"] + row["constraint_queries"] <= 400_100
     assert json.loads(json.dumps(row)) == row
@@ -246,31 +245,22 @@ def test_an_unknown_name_is_refused_with_the_nearest(field: str, near: str) -> N
         answer(Request(**(asdict(REQUEST) | {"case": "relaxed", field: near[:-1]})))
 
 
-# ------------------------------------------------------------------------------ tables
+# -------------------------------------------------------------------------------- rows
 
 
-def table_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: dict[str, dict[str, Any]]
-) -> tuple[str, list[str]]:
-    """Make a table of given rows; return its text, and which rows were made."""
-    pytest.importorskip("rich")
-    from rich.console import Console
-
-    from dszog_bench import peer_table as module
-
+def rows_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: dict[str, dict[str, Any]]
+) -> tuple[list[Row], list[str]]:
+    """Make the rows of given runs; return them, and which runs were made."""
     made: list[str] = []
 
-    def made_row(request: Request) -> dict[str, Any]:
+    def made_run(request: Request) -> dict[str, Any]:
         made.append(request.peer)
-        return asdict(request) | rows[request.peer]
+        return asdict(request) | runs[request.peer]
 
-    monkeypatch.setattr(module, "made_row", made_row)
-    monkeypatch.setattr(module, "PEERS", {name: PEERS[name] for name in rows})
-    monkeypatch.setitem(module.PEER_TABLES, "peers", ("tiny",))
-    console = Console(file=io.StringIO())
-    allowance = module.Allowance(seconds=1.0, seeds=(0,))
-    path = module.peer_table(console, "peers", tmp_path, full=True, allowance=allowance)
-    return path.read_text(), made
+    monkeypatch.setattr(peer_runs, "made_run", made_run)
+    monkeypatch.setattr(peer_runs, "PEERS", {name: PEERS[name] for name in runs})
+    return list(peers(Effort(output=tmp_path, peer_seconds=1.0))), made
 
 
 REACHED: dict[str, Any] = {
@@ -279,8 +269,6 @@ REACHED: dict[str, Any] = {
     "own_seconds": 2.0,
     "loss_queries": 100,
     "constraint_queries": 10_000,
-    "n_constraints": 60,
-    "dim": 2,
 }
 MISSING: dict[str, Any] = {"outcome": "missing", "why": "pip install it"}
 FAR = REACHED | {
@@ -291,63 +279,77 @@ FAR = REACHED | {
 }
 
 
-def test_a_table_adds_the_cost_of_each_constraint_to_the_measured_time(
+def test_a_row_adds_the_cost_of_each_constraint_to_the_measured_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = {"dszog": REACHED, "scipy COBYLA": FAR, "cma, penalty": MISSING}
+    runs = {"dszog": REACHED, "scipy COBYLA": FAR, "cma, penalty": MISSING}
 
-    text, _ = table_of(tmp_path, monkeypatch, rows)
+    (ours, far, missing), _ = rows_of(tmp_path, monkeypatch, runs)
 
-    assert "2 variables, 60 constraints" in text
-    assert "| dszog | 1 of 1 | 1.0e+02 | 1.0e+04 | 2 s | 2.1 s | 12 s |" in text
-    assert "not reached (time); 10.0 % above the optimum at best" in text
-    assert "not installed: pip install it" in text
+    assert ours.what == "relaxed: dszog"
+    assert ours.figure == 10_000
+    assert ours.details["outcome"] == "reached by 1 of 1"
+    times = [ours.details[f"seconds_at_{cost}"] for cost in ("0", "10_us", "1_ms")]
+    assert times == pytest.approx([2.0, 2.1, 12.0])
+    assert far.figure is None
+    assert far.details["outcome"] == (
+        "not reached (time); 10.0 % above the optimum at best"
+    )
+    assert missing.details["outcome"] == "missing (pip install it)"
 
 
-def test_rows_that_are_there_are_not_made_again(
+def test_a_row_is_of_the_seeds_that_reached_the_target() -> None:
+    runs = [
+        {"case": "relaxed", "peer": "dszog"} | run
+        for run in (REACHED, FAR, REACHED | {"constraint_queries": 30_000})
+    ]
+
+    row = row_of(runs)
+
+    assert row.figure == 20_000
+    assert row.details["outcome"] == "reached by 2 of 3"
+    assert row.details["runs"] == runs
+
+
+def test_runs_that_are_there_are_not_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = {"dszog": REACHED, "cma, penalty": MISSING}
+    runs = {"dszog": REACHED, "cma, penalty": MISSING}
 
-    before, made = table_of(tmp_path, monkeypatch, rows)
-    after, again = table_of(tmp_path, monkeypatch, rows)
+    before, made = rows_of(tmp_path, monkeypatch, runs)
+    after, again = rows_of(tmp_path, monkeypatch, runs)
 
     assert made == ["dszog", "cma, penalty"]
     assert again == ["cma, penalty"]  # it may have been installed since
-    assert after == before
+    assert [row.cells() for row in after] == [row.cells() for row in before]
 
 
-def test_a_row_of_other_limits_is_made_anew(
+def test_a_run_of_other_limits_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table_of(tmp_path, monkeypatch, {"dszog": REACHED})
+    rows_of(tmp_path, monkeypatch, {"dszog": REACHED})
     for path in (tmp_path / "peers").glob("*.json"):
-        row = json.loads(path.read_text())
-        path.write_text(json.dumps(row | {"gigabytes": 1.0}))
+        run = json.loads(path.read_text())
+        path.write_text(json.dumps(run | {"gigabytes": 1.0}))
 
-    _, made = table_of(tmp_path, monkeypatch, {"dszog": REACHED})
+    _, made = rows_of(tmp_path, monkeypatch, {"dszog": REACHED})
 
     assert made == ["dszog"]
 
 
-def test_a_process_of_its_own_returns_its_row() -> None:
-    pytest.importorskip("rich")
+def test_a_process_of_its_own_returns_its_run() -> None:
     pytest.importorskip("sklearn")
-    from dszog_bench.peer_table import made_row
 
-    row = made_row(replace(REQUEST, case="relaxed", queries=1, peer="scipy SLSQP"))
+    run = made_run(replace(REQUEST, case="relaxed", queries=1, peer="scipy SLSQP"))
 
-    assert row["outcome"] == "not reached"
-    assert row["why"] == "queries"
-    assert row["n_constraints"] > 60_000
+    assert run["outcome"] == "not reached"
+    assert run["why"] == "queries"
+    assert run["constraint_queries"] > 60_000
 
 
 def test_a_process_that_fails_says_how() -> None:
-    pytest.importorskip("rich")
-    from dszog_bench.peer_table import made_row
+    run = made_run(replace(REQUEST, case="nothing"))
 
-    row = made_row(replace(REQUEST, case="nothing"))
-
-    assert row["outcome"] == "not reached"
-    assert "failed" in row["why"]
-    assert "'nothing'" in row["why"]
+    assert run["outcome"] == "not reached"
+    assert "failed" in run["why"]
+    assert "'nothing'" in run["why"]

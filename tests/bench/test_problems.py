@@ -8,24 +8,11 @@ import pytest
 
 import dszog
 from dszog.errors import InputError
-from dszog_bench.a9a import (
-    Features,
-    HeadlineSettings,
-    a9a_rows,
-    best_threshold,
-    headline,
-    linear_problem,
-    paper_size,
-)
-from dszog_bench.customers import (
-    MODELS,
-    SLACK,
-    TARGET_VIOLATION,
-    Customers,
-    customers_case,
-    load_reference,
-)
+from dszog_bench.a9a import FLOOR, Features, a9a_rows, best_threshold, headline
+from dszog_bench.customers import CUSTOMERS, SLACK, customers_case
+from dszog_bench.relaxed import RelaxedPairs
 from dszog_bench.rotated import GOLDEN, N_ROWS, rotated_problem, rotated_rows
+from tests.bench.white_box import first_order_conditions, solve
 
 RNG = np.random.Generator(np.random.Philox(key=11))
 
@@ -66,103 +53,86 @@ def test_a_trillion_rotated_constraints_are_run_on() -> None:
 # ------------------------------------------------------------------- nobody gets worse
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_the_old_model_leaves_every_customer_with_the_slack(model: Any) -> None:
-    customers = Customers(model, 300)
+@pytest.mark.parametrize("name", ["customers-linear-1e4", "customers-neural-1e4"])
+def test_the_black_box_of_the_customers_is_their_loss_and_its_rise(name: str) -> None:
+    customers = customers_case(name)
+    old, rows = customers.start, np.array([5, 200])
+    w = old + 0.1 * RNG.standard_normal(len(old))
 
-    np.testing.assert_allclose(customers.all_constraints(customers.old), -SLACK)
+    at = customers.problem.constraints.values(np.array([old, w]), rows)  # type: ignore[union-attr]
 
-
-@pytest.mark.parametrize("model", MODELS)
-def test_the_black_box_of_the_customers_is_their_loss_and_its_rise(model: Any) -> None:
-    customers = Customers(model, 300)
-    w = customers.old + 0.1 * RNG.standard_normal(len(customers.old))
-    problem = customers.problem()
-    rows = np.array([5, 200])
-
-    assert problem.constraints is not None
-    at = problem.constraints.values(np.array([customers.old, w]), rows)
-
+    np.testing.assert_allclose(customers.all_constraints(old), -SLACK)
+    np.testing.assert_allclose(at[0], -SLACK)
     np.testing.assert_allclose(at[1], customers.all_constraints(w)[rows])
-    scores = customers.model.scores(w[np.newaxis], customers.X[rows])[0]
+    scores = customers.scores(w[np.newaxis], customers.X[rows])[0]
     rise = np.log1p(np.exp(-customers.y[rows] * scores)) - customers.allowed[rows]
     np.testing.assert_allclose(at[1], rise)
-    everything = problem.losses.values(w[np.newaxis], np.arange(2000))
-    assert customers.objective(w) == pytest.approx(everything.mean())
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_the_gradients_of_the_reference_are_right(model: Any) -> None:
-    customers = Customers(model, 50)
-    w = customers.old + 0.1 * RNG.standard_normal(len(customers.old))
-    steps = 1e-6 * np.eye(len(w))
-    rows = np.arange(50)
+def test_values_of_many_customers_are_made_in_blocks() -> None:
+    customers = customers_case("customers-linear-1e5")  # four blocks
+    w = customers.start + 0.1 * RNG.standard_normal(len(customers.start))
+    rows = RNG.integers(10**5, size=50)
 
-    def slopes(values: Any) -> Any:
-        return np.array([(values(w + s) - values(w - s)) / 2e-6 for s in steps]).T
+    values = customers.all_constraints(w)
 
-    found = customers._jacobian(w, rows)
-    np.testing.assert_allclose(found, slopes(customers.all_constraints), atol=1e-8)
+    assert len(values) == 10**5
     np.testing.assert_allclose(
-        customers._gradient(w), slopes(customers.objective), atol=1e-8
+        values[rows], customers.constraints(w[np.newaxis], rows)[0]
     )
 
 
-def test_the_reference_of_a_small_problem_is_feasible_and_stationary() -> None:
-    customers = Customers("linear", 400)
-
-    found = customers.reference(n_starts=2)
-
-    w = np.array(found.w)
-    assert found.worst_violation == customers.worst(w) <= 0.0
-    assert found.value == customers.objective(w) < found.value_at_start
-    assert found.value > found.unconstrained_value
-    assert found.kkt_residual < 1e-5
-    assert found.n_active >= 1
-    # The linear problem is convex: the starts agree.
-    np.testing.assert_allclose(found.start_values, found.value, atol=1e-7)
+# ------------------------------------------------------------------------- the optima
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_the_stored_reference_is_of_this_problem(model: Any) -> None:
-    stored = load_reference(model, 10**4)
-    case = customers_case(model, 10**4)
+def case_of(name: str) -> Any:
+    if name.startswith("customers"):
+        return customers_case(name)
+    pytest.importorskip("sklearn")
+    return RelaxedPairs(int(name[-1]))
 
-    w = np.array(stored.w)
-    assert case.objective(w) == pytest.approx(stored.value, abs=1e-6)
+
+@pytest.mark.parametrize(
+    "name", [*(f"relaxed-{seed}" for seed in range(5)), *CUSTOMERS]
+)
+def test_the_kept_optimum_is_feasible_stationary_and_meets_the_target(
+    name: str,
+) -> None:
+    case = case_of(name)
+    w = np.array(case.known.w)
+
+    residual, multiplier_sum = first_order_conditions(case, w)
+
+    assert case.objective(w) == pytest.approx(case.known.value, abs=1e-6)
     assert case.worst(w) < 1e-5
+    assert residual < 1e-5
+    assert multiplier_sum == pytest.approx(case.known.multiplier_sum, rel=1e-3)
     assert case.is_reached(w)
     assert not case.is_reached(case.start)
-    assert stored.kkt_residual < 1e-6
-    assert stored.value < case.target_objective < stored.value_at_start
-    assert case.target_violation == TARGET_VIOLATION < SLACK
+    assert not case.is_reached(np.full(len(w), np.nan))
 
 
-def test_a_reference_that_is_not_there_says_how_to_make_it() -> None:
-    with pytest.raises(
-        InputError, match=r"benchmarks/customers.py --model linear --m 77"
-    ):
-        load_reference("linear", 77)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["relaxed-1", "customers-linear-1e4"])
+def test_no_other_start_ends_at_a_better_point(name: str) -> None:
+    case = case_of(name)
+    rng = np.random.Generator(np.random.Philox(key=1))
+    starts = [case.start, case.start + 0.3 * rng.standard_normal(len(case.start))]
 
+    ends = [solve(case, start) for start in starts]
 
-def test_a_model_that_there_is_not_is_refused() -> None:
-    with pytest.raises(InputError, match="Did you mean 'linear'"):
-        Customers("liner", 10)  # type: ignore[arg-type]
-
-
-# -------------------------------------------------------------------- relaxed pairwise
+    values = [case.objective(x) for x in ends]
+    assert max(case.worst(x) for x in ends) <= 0.0
+    assert min(values) == pytest.approx(case.known.value, rel=1e-6)
 
 
 def test_the_relaxed_case_has_the_constraints_of_its_problem() -> None:
-    pytest.importorskip("sklearn")
-    from dszog_bench.relaxed import load_optimum, relaxed_case
-
-    case = relaxed_case(0)
+    case = case_of("relaxed-0")
     w = RNG.standard_normal(case.problem.dim)
     indices = RNG.integers(case.n_constraints, size=100)
 
-    known: Any = case.problem.constraints
-    values = case.constraints(w)
+    known = case.problem.constraints
+    values = case.all_constraints(w)
     np.testing.assert_allclose(
         values[indices], known.values(w[np.newaxis], indices)[0], atol=1e-12
     )
@@ -170,9 +140,6 @@ def test_the_relaxed_case_has_the_constraints_of_its_problem() -> None:
     assert len(values) == case.n_constraints == len(known)
     everything = case.problem.losses.values(w[np.newaxis], np.arange(case.n_losses))
     assert case.objective(w) == pytest.approx(everything.mean())
-    assert case.is_reached(np.array(load_optimum(0).w))
-    assert not case.is_reached(case.start)
-    assert not case.is_reached(np.full(case.problem.dim, np.nan))
 
 
 # --------------------------------------------------------------------------------- a9a
@@ -189,18 +156,6 @@ def test_without_data_a_named_stand_in_is_used(no_data: None) -> None:
 def test_a_folder_without_the_files_is_refused(no_data: None, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a9a is not in .*--data FOLDER"):
         a9a_rows(tmp_path)
-
-
-def test_the_linear_problem_has_a_constraint_for_each_pair(no_data: None) -> None:
-    rows = paper_size(a9a_rows().train, n_rows=100)
-
-    problem = linear_problem(rows)
-
-    n_positive = int((rows.y > 0).sum())
-    assert rows.n_rows == 100
-    assert problem.size.n_constraints == n_positive * (100 - n_positive)
-    assert not problem.size.has_gradient
-    assert not problem.size.has_jacobian
 
 
 def test_the_threshold_makes_the_most_predictions_right() -> None:
@@ -228,9 +183,6 @@ def test_features_have_equal_variances_and_a_constant(no_data: None) -> None:
 
 def test_the_headline_figures_are_exact(no_data: None, monkeypatch: Any) -> None:
     rows = a9a_rows()
-    settings = HeadlineSettings(
-        n_components=2, iterations=60, loss_batch=32, constraint_batch=32
-    )
     points: list[Any] = []
     minimize = dszog.minimize
 
@@ -242,9 +194,9 @@ def test_the_headline_figures_are_exact(no_data: None, monkeypatch: Any) -> None
         return minimize(*arguments, callback=both, **more)
 
     monkeypatch.setattr(dszog, "minimize", watched)
-    found = headline(rows, settings)
+    found = headline(rows, iterations=60, n_components=2, batch=32)
 
-    features = Features(rows.train.dense, 2, settings.floor)
+    features = Features(rows.train.dense, 2, FLOOR)
     scores = features(rows.train.dense) @ points[-1]
     positive, negative = (scores[rows.train.y * sign > 0] for sign in (1, -1))
     gaps = np.subtract.outer(negative, positive)

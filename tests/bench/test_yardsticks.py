@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,15 @@ from dszog_bench.frozen import (
     Record,
     frozen_evaluation,
     frozen_values,
-    recorded_problem,
 )
 from dszog_bench.memory import memory_above_data
 from dszog_bench.plain import Draws, Plain, PlainState, project_simplex
-from dszog_bench.records import Row, markdown
+from dszog_bench.records import Row, read_record, table, write_record
 from dszog_bench.rotated import rotated_losses, rotated_rows, rotated_values
 from dszog_bench.timing import Spread, interleaved, iteration_seconds
 from dszog_paper.data import stand_in
 
+KEPT = Path(__file__).parents[2] / "benchmarks"
 METHOD = dszog.DSZOG.as_published(loss_batch=16, constraint_batch=16, dual_batch=16)
 
 
@@ -37,6 +38,15 @@ def pairwise() -> tuple[PairwiseData, Any, Any]:
 
     pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0], margin=0.2)
     return PairwiseData(X, y, margin=0.2), losses, pairs
+
+
+def recorded_problem(losses: Any, n: int, pairs: Any, record: Record) -> dszog.Problem:
+    """Return the black-box problem whose calls are recorded."""
+    return dszog.Problem(
+        dszog.Losses(record.losses(losses), n),
+        dszog.Constraints(record.pairs(pairs.values), len(pairs)),
+        pairs.dim,
+    )
 
 
 # ------------------------------------------------------------------ frozen evaluation
@@ -260,4 +270,47 @@ def test_a_row_without_a_bar_is_neither_met_nor_missed() -> None:
 
     assert row.is_met is None
     assert row.cells() == ["a", "3", "1.00e-09 to 1.00e+09", "", ""]
-    assert "| a | 3 |" in markdown(["what", "figure"], [row.cells()[:2]])
+
+
+def test_a_figure_that_is_not_there_misses_its_bar() -> None:
+    row = Row(what="a", figure=float("nan"), bar=2.0)
+
+    assert row.figure is None  # JSON has no NaN
+    assert row.is_met is False
+    assert row.cells() == ["a", "", "", "at most 2", "no"]
+
+
+def test_a_table_shows_details_and_leaves_out_what_is_empty() -> None:
+    rows = [
+        Row(what="a", figure=3.0, details={"n_runs": 12_000, "all": [1, 2]}),
+        Row(what="b", figure=None, details={"why": "time"}),
+    ]
+
+    assert table(rows).splitlines() == [
+        "| what | figure | n runs | why |",
+        "| --- | --- | --- | --- |",
+        "| a | 3 | 12,000 |  |",
+        "| b |  |  | time |",
+    ]
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    rows = [Row(what="a", figure=3.0, low=1.0, high=4.0, bar=2.0, details={"n": 1})]
+
+    write_record(tmp_path / "a.json", rows, measure="a", seeds=[0])
+
+    assert read_record(tmp_path / "a.json") == ({"measure": "a", "seeds": [0]}, rows)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(KEPT.glob("*.json")), ids=lambda path: path.stem
+)
+def test_kept_results_have_the_one_form(path: Path) -> None:
+    facts, rows = read_record(path)
+
+    assert set(facts) == {
+        *("measure", "command", "seeds", "seconds", "machine", "versions")
+    }
+    assert facts["measure"] == path.stem
+    assert set(facts["machine"]) == {"processor", "system", "cores", "load"}
+    assert rows

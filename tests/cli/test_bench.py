@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,15 @@ pytest.importorskip("rich")
 
 from dszog.cli.app import app
 from dszog_bench import command
-from dszog_bench.a9a import HeadlineSettings
-from dszog_bench.measures import MEASURES, Effort
+from dszog_bench.measures import BY_DEFAULT, MEASURES
+from dszog_bench.records import Effort, Row
 
 TINY = Effort(
     iterations=5,
     n_blocks=2,
     plain_counts=(200,),
     counts=(10**4, 10**6),
-    headline=HeadlineSettings(iterations=20, n_components=1, loss_batch=16),
+    headline_iterations=20,
 )
 
 
@@ -38,16 +39,18 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("COLUMNS", "300")
 
 
-def test_every_measure_writes_its_rows(
+def test_what_is_measured_by_default_writes_its_rows(
     tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = run("-o", tmp_path)
 
     text = (tmp_path / "bench.md").read_text()
     assert code in (0, 3)  # times so short tell nothing
-    for name in MEASURES:
+    for name in BY_DEFAULT:
         stored = json.loads((tmp_path / f"{name}.json").read_text())
         assert stored["rows"], name
+        assert stored["command"] == f"dszog bench {name}"
+        assert stored["machine"]["cores"]
         assert stored["versions"]["numpy"]
         for row in stored["rows"]:
             assert row["figure"] >= 0
@@ -69,15 +72,13 @@ def test_stand_ins_are_not_held_to_the_bars(tiny: None, tmp_path: Path) -> None:
 def test_a_missed_bar_is_told_by_the_exit_code(
     tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dszog_bench.records import Row
-
     def missed(effort: Effort) -> Any:
         yield Row(what="a ratio", figure=3.0, bar=2.0)
 
     monkeypatch.setitem(MEASURES, "memory", missed)
 
     assert run("memory", "-o", tmp_path) == 3
-    assert "| a ratio | 3 |  | at most 2 | no |" in (tmp_path / "bench.md").read_text()
+    assert "| a ratio | 3 | at most 2 | no |" in (tmp_path / "bench.md").read_text()
 
 
 def test_the_table_keeps_the_measures_of_earlier_calls(
@@ -89,6 +90,25 @@ def test_the_table_keeps_the_measures_of_earlier_calls(
     text = (tmp_path / "bench.md").read_text()
     assert "m = 1e+06" in text
     assert "stand-in" in text
+
+
+def test_the_list_has_a_line_for_each_measure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+
+    assert run("list", "-o", tmp_path / "out") == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(MEASURES)
+    assert all(len(line.split()) > 3 for line in lines)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_page_on_benchmarks_has_every_measure() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
+
+    assert re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.MULTILINE) == list(MEASURES)
 
 
 @pytest.mark.parametrize(

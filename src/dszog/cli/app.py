@@ -489,12 +489,13 @@ def bench(
 ) -> None:
     """Measure the library: what an iteration costs, and what it reaches.
 
-    Without --full a quick version of all measures, in a few minutes. With --full more
-    repetitions and the tables of other libraries on the same problems, which take
-    hours; rows of these are kept as they finish: interrupt, and call again with the
-    same --output to go on.
+    Without a name and --full: what the library costs, in a few minutes. With --full all
+    measures with more repetitions, which take hours; runs of other libraries are kept
+    as they finish: interrupt, and call again with the same --output to go on.
 
     For example:
+
+        dszog bench list                     the measures, a line each
 
         dszog bench a9a --data FOLDER        193.8 million pairs from a cold start
 
@@ -505,16 +506,15 @@ def bench(
     Parameters
     ----------
     what
-        Names of measures: a9a, iteration, slow-black-box, constraints, sizes, plain,
-        memory, comforts; or of tables: peers, peers-customers.
+        Names of measures; `dszog bench list` shows them.
     output
         Folder for JSON and Markdown.
     quick
         The quick version, as without --full.
     full
-        More repetitions, and the long tables.
+        More repetitions, and without a name all measures.
     data
-        Folder with a9a and a9a.t; else DSZOG_DATA names one. Generated stand-ins, named
+        Folder with a9a and Adult; else DSZOG_DATA names one. Generated stand-ins, named
         as such, take their place where neither is given.
     """
     from dszog.cli.bench import bench_command
@@ -528,7 +528,7 @@ def bench(
         code = complain("bench", error, flags_of(["data"]))
     except KeyboardInterrupt:
         console.print(
-            "Interrupted. Rows of peers that were finished are kept: call again with "
+            "Interrupted. Runs of peers that were finished are kept: call again with "
             "the same --output to go on.",
             markup=False,
         )

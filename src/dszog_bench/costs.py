@@ -1,0 +1,319 @@
+"""What an iteration of the library costs, in time and memory."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+import dszog
+from dszog._arrays import FloatArray, IntArray
+from dszog_bench.a9a import A9aRows, a9a_rows
+from dszog_bench.frozen import PairwiseData, Record, frozen_evaluation
+from dszog_bench.memory import memory_above_data
+from dszog_bench.plain import Plain
+from dszog_bench.records import Effort, Row
+from dszog_bench.rotated import N_ROWS, rotated_losses, rotated_rows, rotated_values
+from dszog_bench.timing import Block, Spread, interleaved, iteration_seconds, seconds
+
+BATCH = 128
+SLOW_CALL = 1e-3  # seconds
+BARS = {"iteration": 1.5, "slow": 1.02, "constraints": 1.2, "checkpoint": 1.02}
+LARGEST_MEMORY = 300.0  # MB
+PLAIN_BARS = {62_500: 20.0, 10**7: 1000.0}  # by the number of constraints
+
+
+def _ratio(what: str, found: Spread | list[float], bar: Any = None, **more: Any) -> Row:
+    return Row.of(what, found, unit="x", bar=bar, details=more)
+
+
+def as_timed(batch: int = BATCH, **changes: Any) -> dszog.DSZOG:
+    """Return the method that is timed: as published, q = 10, batches of 128.
+
+    Its first weights come from a draw, as a look at all of 10^12 constraints would
+    never end; that look is no part of an iteration.
+    """
+    sizes = {"loss_batch": batch, "constraint_batch": batch, "dual_batch": batch}
+    return dszog.DSZOG.as_published(**(sizes | {"start": "sampled"} | changes))
+
+
+# ------------------------------------------------------- an iteration over its queries
+
+
+def a9a_timing(effort: Effort) -> Iterator[Row]:
+    """Time an iteration on a9a over a frozen NumPy evaluation of its queries."""
+    rows = a9a_rows(effort.data)
+    method, n, warm_up = as_timed(), effort.iterations, 20
+    data = PairwiseData(rows.train.dense, rows.train.y)
+
+    def run(record: Record) -> Record:
+        problem = _a9a_problem(rows, record)
+        dszog.minimize(problem, method=method, max_iterations=n + warm_up + 1, seed=0)
+        return record
+
+    # The same seed asks the same queries: what keeps them is not what is timed.
+    calls = run(Record()).of_iterations(warm_up, warm_up + n)
+
+    def iterations() -> float:
+        record = run(Record(keeps_calls=False, times_calls=False))
+        return record.seconds_each(warm_up, warm_up + n)
+
+    def frozen() -> float:
+        return seconds(lambda: frozen_evaluation(data, calls)) / n
+
+    found = interleaved(iterations, frozen, effort.n_blocks)
+    name = f"{rows.name}, d = {data.X.shape[1]}, q = 10, batches of {BATCH}"
+    yield _ratio(
+        f"iteration / frozen NumPy evaluation of the same queries ({name})",
+        found.ratio,
+        BARS["iteration"],
+        iteration_seconds=found.first.median,
+        frozen_seconds=found.second.median,
+    )
+    yield _ratio(
+        f"iteration / time inside the problem's own values ({rows.name}, the same)",
+        [
+            run(Record(keeps_calls=False)).overhead(warm_up, warm_up + n)
+            for _ in range(effort.n_blocks)
+        ],
+    )
+
+
+def slow_black_box(effort: Effort) -> Iterator[Row]:
+    """Time an iteration over its black box, which takes a millisecond.
+
+    For a value, as a simulator would; and for a whole vectorised call, of which an
+    iteration makes three.
+    """
+    rows = a9a_rows(effort.data)
+    n, warm_up = max(effort.iterations // 5, 20), 5
+
+    def block(method: dszog.DSZOG, n: int, pause: float, per_value: float) -> float:
+        record = Record(keeps_calls=False)
+        problem = _a9a_problem(rows, record, pause=pause, per_value=per_value)
+        dszog.minimize(
+            problem,
+            method=method,
+            weights=(np.array([0]), np.array([0.5])),  # no look at them beforehand
+            max_iterations=n + warm_up + 1,
+            seed=0,
+        )
+        return record.overhead(warm_up, warm_up + n)
+
+    few = as_timed(8, n_directions=2)
+    yield _ratio(
+        f"iteration / time in a black box of 1 ms a value ({rows.name}, batches of 8)",
+        [block(few, 20, 0.0, SLOW_CALL) for _ in range(5)],
+        BARS["slow"],
+    )
+    yield _ratio(
+        f"iteration / time in a black box of 1 ms a vectorised call ({rows.name})",
+        [block(as_timed(), n, SLOW_CALL, 0.0) for _ in range(effort.n_blocks)],
+        BARS["slow"],
+    )
+
+
+def _a9a_problem(
+    rows: A9aRows, record: Record, pause: float = 0.0, per_value: float = 0.0
+) -> dszog.Problem:
+    X, y = rows.train.dense, rows.train.y
+    losses = dszog.Losses.linear(X, y, _loss)
+    pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0])
+    own, others = losses.values_at, pairs.values_at
+    if pause or per_value:
+        own = _lasting(own, pause, per_value)
+        others = _lasting(others, pause, per_value)
+    return dszog.Problem(
+        dszog.Losses(record.losses(own), len(y)),
+        dszog.Constraints(record.pairs(others), len(pairs)),
+        X.shape[1],
+    )
+
+
+def _loss(scores: FloatArray, y: FloatArray) -> FloatArray:
+    return 1.0 - np.exp(-np.square(y - scores))
+
+
+def _lasting(values: Any, pause: float, per_value: float) -> Any:
+    """Return a black box of which a call lasts so long, and so long for each value."""
+
+    def slow(points: FloatArray, indices: IntArray) -> Any:
+        n_values = len(points) * len(indices)
+        until = time.perf_counter() + pause + per_value * n_values
+        answer = values(points, indices)
+        while time.perf_counter() < until:
+            pass
+        return answer
+
+    return slow
+
+
+# ------------------------------------------------ an iteration over m, d, q and batches
+
+
+def _rotated_block(
+    m: int,
+    method: dszog.DSZOG,
+    iterations: int,
+    dim: int = 50,
+    pause: float = 0.0,
+    **more: Any,
+) -> Block:
+    X, y = rotated_rows(dim)
+    losses, constraints = rotated_losses(X, y), rotated_values(X)
+    if pause:
+        losses = _lasting(losses, pause, 0.0)
+
+    def make(record: Record) -> dszog.Problem:
+        return dszog.Problem(
+            dszog.Losses(record.losses(losses), N_ROWS),
+            dszog.Constraints(constraints, m),
+            dim,
+        )
+
+    return lambda: iteration_seconds(make, method, iterations, **more)
+
+
+def over_constraints(effort: Effort) -> Iterator[Row]:
+    """Time an iteration at m = 10^6 to 10^12 over one at 10^4, on the same rows."""
+    method, n = as_timed(), effort.iterations
+    first = _rotated_block(effort.counts[0], method, n)
+    for m in effort.counts[1:]:
+        found = interleaved(_rotated_block(m, method, n), first, effort.n_blocks)
+        yield _ratio(
+            f"iteration at m = {m:.0e} / at m = {effort.counts[0]:.0e}",
+            found.ratio,
+            BARS["constraints"] if m == effort.counts[-1] else None,
+            iteration_seconds=found.first.median,
+        )
+
+
+def over_sizes(effort: Effort) -> Iterator[Row]:
+    """Time an iteration at more variables, directions and larger batches."""
+    n, m = effort.iterations, 10**6
+    sizes: dict[str, dict[int, Block]] = {
+        "d": {d: _rotated_block(m, as_timed(), n, d) for d in (25, 100, 400)},
+        "q": {q: _rotated_block(m, as_timed(n_directions=q), n) for q in (5, 20, 80)},
+        "batches": {b: _rotated_block(m, as_timed(b), n) for b in (32, 128, 512)},
+    }
+    for what, blocks in sizes.items():
+        for (small, first), (large, second) in pairwise(blocks.items()):
+            found = interleaved(second, first, effort.n_blocks)
+            yield _ratio(
+                f"iteration at {what} = {large} / at {what} = {small}",
+                found.ratio,
+                iteration_seconds=found.first.median,
+            )
+
+
+# --------------------------------------------------------------- against plain NumPy
+
+
+def against_plain(effort: Effort) -> Iterator[Row]:
+    """Time Algorithm 1 as printed, dense, over an iteration of the library.
+
+    On pairs of generated rows: their values cost little, so that what is compared is
+    the algorithm.
+    """
+    dim = 50
+    for m in effort.plain_counts:
+        problem, pairs = _pairs_of(m, dim)
+        plain = Plain(
+            losses=problem.losses.values,
+            constraints=pairs.values,
+            n_losses=problem.size.n_losses,
+            m=m,
+            loss_batch=min(BATCH, problem.size.n_losses),
+        )
+        n_plain = 20 if m <= 10**5 else 2
+        n_blocks = effort.n_blocks if m <= 10**5 else min(effort.n_blocks, 5)
+        # Equal weights stand for the look at all constraints, which is not timed.
+        rng = np.random.Generator(np.random.Philox(key=0))
+
+        def printed(plain: Plain = plain, n: int = n_plain, rng: Any = rng) -> float:
+            state = plain.uniform_start(np.zeros(dim))
+            state = plain.step(state, plain.draw(state, rng))
+
+            def run() -> None:
+                nonlocal state
+                for _ in range(n):
+                    state = plain.step(state, plain.draw(state, rng))
+
+            return seconds(run) / n
+
+        def make(record: Record, problem: dszog.Problem = problem) -> dszog.Problem:
+            losses = record.losses(problem.losses.values_at)
+            return dszog.Problem(
+                dszog.Losses(losses, len(problem.losses)), problem.constraints, dim
+            )
+
+        def ours(make: Any = make, plain: Plain = plain) -> float:
+            method = as_timed(loss_batch=plain.loss_batch)
+            return iteration_seconds(make, method, effort.iterations)
+
+        found = interleaved(printed, ours, n_blocks)
+        yield Row.of(
+            f"plain dense Algorithm 1 / iteration, m = {m:,}",
+            found.ratio,
+            unit="x",
+            bar=PLAIN_BARS.get(m),
+            direction="at least",
+            details={
+                "plain_seconds": found.first.median,
+                "iteration_seconds": found.second.median,
+            },
+        )
+
+
+def _pairs_of(m: int, dim: int) -> tuple[dszog.Problem, dszog.Constraints]:
+    """Return a problem with `m` black-box pairs, of about as many rows of each kind."""
+    n_positive = next(n for n in range(math.isqrt(m), 0, -1) if m % n == 0)
+    n_negative = m // n_positive
+    rng = np.random.Generator(np.random.Philox(key=0))
+    X = rng.standard_normal((n_positive + n_negative, dim)) / np.sqrt(dim)
+    y = np.repeat([1.0, -1.0], [n_positive, n_negative])
+    X += 0.2 * y[:, np.newaxis]
+    pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0]).black_box()
+    return dszog.Problem(dszog.Losses.linear(X, y, _loss), pairs, dim), pairs
+
+
+# ----------------------------------------------------------------- memory and comforts
+
+
+def memory(effort: Effort) -> Iterator[Row]:
+    """Measure the peak of memory above the data at m = 10^12."""
+    m = effort.counts[-1]
+    yield Row(
+        what=f"peak memory above the data, m = {m:.0e}",
+        figure=memory_above_data(m, effort.iterations),
+        unit="MB",
+        bar=LARGEST_MEMORY,
+    )
+
+
+def comforts(effort: Effort) -> Iterator[Row]:
+    """Time an iteration with a progress bar, or saved, over one without."""
+    n, method = effort.iterations, as_timed()
+    with_bar = _rotated_block(10**6, method, n, progress=True)
+    without = _rotated_block(10**6, method, n)
+    found = interleaved(with_bar, without, effort.n_blocks)
+    yield _ratio(
+        "iteration with progress / without",
+        found.ratio,
+        iteration_seconds=found.second.median,
+    )
+    n = max(n // 3, 20)
+    for values, pause in (("cost nothing", 0.0), ("take 10 ms a step", 10 * SLOW_CALL)):
+        saved = _rotated_block(10**6, method, n, pause=pause, checkpoint=True)
+        without = _rotated_block(10**6, method, n, pause=pause)
+        found = interleaved(saved, without, max(effort.n_blocks // 2, 3))
+        yield _ratio(
+            f"iteration saved with checkpoint= / not, where values {values}",
+            found.ratio,
+            BARS["checkpoint"] if pause else None,
+            iteration_seconds=found.second.median,
+        )
