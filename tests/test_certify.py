@@ -18,6 +18,7 @@ from dszog import DSZOG, Constraints, Losses, Problem, certify
 from dszog._arrays import FloatArray, IntArray
 from dszog.distribution import project_onto_simplex
 from dszog.methods.theory import TheoremConstants, theorem_parameters
+from tests.subproblems.misjudged import A_ROUNDED, A_WHOLE, B_ROUNDED, B_WHOLE
 
 # ------------------------------------------------------------ minima that are known
 
@@ -278,6 +279,50 @@ def test_a_bound_takes_what_pushes_against_it_and_nothing_else() -> None:
     found = certify(lower, [0.0]).stationarity
     assert found is not None
     assert found.best_lagrangian == pytest.approx(1.0)
+
+
+# (gradients of active constraints as columns, minus that of the objective, the least
+# residual) for which nnls of SciPy 1.16 to 1.17.1 claims another residual, the first
+# under some BLAS kernels and the second under others.
+MISJUDGED = {
+    "rounded": (A_ROUNDED, B_ROUNDED, 1.0),
+    "whole numbers": (A_WHOLE, B_WHOLE, math.sqrt(2.0)),
+}
+
+
+@pytest.mark.parametrize("name", MISJUDGED)
+def test_the_residual_is_that_of_the_multipliers_whatever_a_solver_claims(
+    name: str,
+) -> None:
+    columns, down, least = MISJUDGED[name]
+    known = Known(
+        lambda x: float(-(down @ x)),
+        lambda x: -down,
+        lambda x: columns.T @ x,
+        lambda x: columns.T,
+        np.zeros(len(down)),
+        {},
+    )
+    found = certify(known.problem(white=True), known.x).stationarity
+    assert found is not None
+    indices, alpha = found.multipliers
+
+    assert found.best_lagrangian == pytest.approx(least, abs=1e-9)
+    assert np.linalg.norm(columns[:, indices] @ alpha - down) == pytest.approx(least)
+
+
+def test_without_multipliers_the_residual_is_too_large_and_never_too_small(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*_: object) -> None:
+        raise dszog.SubproblemError("not solved")
+
+    monkeypatch.setattr("dszog.stationarity.least_squares", fails)
+    known = KNOWN["a corner"]
+    found = certify(known.problem(white=True), known.x).stationarity
+    assert found is not None
+
+    assert found.best_lagrangian == pytest.approx(found.gradient_norm)
 
 
 def test_differences_at_a_bound_stay_within_it() -> None:

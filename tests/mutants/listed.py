@@ -901,6 +901,49 @@ MUTANTS: list[Mutant] = [
             "test_an_unknown_argument_is_refused_with_the_nearest_one",
         ),
     ),
+    # ------------------------------------------------------ what other solvers answer
+    *_group(
+        "subproblems/nearest.py",
+        "subproblems/test_polyhedron.py",
+        (
+            "if found is not None and is_least(matrix, target, found):",
+            "if found is not None:",
+            "test_a_wrong_answer_of_nnls_is_replaced_and_counted",
+        ),
+        (
+            *never("not is_least(matrix, target, instead)"),
+            "test_least_squares_that_nothing_solves_are_an_error_that_says_so",
+        ),
+        (
+            "return bool(off <= allowed and claim <= allowed)",
+            "return bool(off <= allowed)",
+            "test_a_wrong_answer_of_nnls_is_replaced_and_counted",
+        ),
+        (
+            "pull * REACH <= contradiction",
+            "True",
+            "test_a_set_is_empty_only_if_its_rows_contradict_each_other",
+        ),
+    ),
+    *_group(
+        "subproblems/polyhedron.py",
+        "subproblems/test_polyhedron.py",
+        (
+            "if answer.status == 0 and is_lowest(cost, system, sides, answer):",
+            "if answer.status == 0:",
+            "test_a_wrong_answer_of_highs_is_replaced_and_counted",
+        ),
+        (
+            "if is_settled and self._is_held(down, found):",
+            "if is_settled:",
+            "test_the_lowest_point_may_lie_beyond_a_corner_that_is_nearest_for_long",
+        ),
+        (
+            "if answer.status == 2 and is_empty(self._all_families, self._signs):",
+            "if answer.status == 2:",
+            "test_a_wrong_answer_of_highs_is_replaced_and_counted",
+        ),
+    ),
     *_group(
         "cli/talk.py",
         "cli/test_solve.py",
