@@ -508,12 +508,17 @@ def hidden(x: FloatArray, j: IntArray, share: float) -> FloatArray:
     return np.where(scattered < round(share * M), 1.0, -1.0)
 
 
-@pytest.mark.parametrize("share", [0.0135, 0.0225, 0.05])
-def test_the_bound_holds_for_the_best_of_three_points_on_one_draw(share: float) -> None:
-    # Each point has violations of its own and the one with the luckiest draw is chosen.
-    # A bound that holds in 95 of 100 falls short of the limit once in 44 tests at the
-    # most; here the draws are fixed by their seeds.
-    n_repeats = 2000
+@pytest.mark.parametrize("share", [0.0135, 0.0205, 0.0305])
+@pytest.mark.parametrize("n_repeats", [300, pytest.param(2000, marks=pytest.mark.slow)])
+def test_the_bound_holds_for_the_best_of_three_points_on_one_draw(
+    share: float,
+    n_repeats: int,
+    record_property: Callable[[str, object], None],
+) -> None:
+    # Each point has violations of its own, and that with the luckiest draw is chosen.
+    # The shares are just above the bounds that a draw of 225, as it is, and one of 150,
+    # as it was, give if none or one of it is violated. A bound that holds in just 95 of
+    # 100 misses the limit below in 1 of 44 tests; the seeds say once for all which.
     problem = Problem(
         lambda x: 0.0,
         Constraints(lambda points, j: [hidden(x, j, share) for x in points], M),
@@ -535,10 +540,47 @@ def test_the_bound_holds_for_the_best_of_three_points_on_one_draw(share: float) 
         status, found = check.best(outcome, Weightless(), start, 0.0)
         assert status == Status.MAX_QUERIES
         assert found.feasibility.kind == "sampled"
+        assert found.feasibility.n_checked == 225
         assert meter.n_queries <= check.reserved(6000)
         n_held += found.feasibility.share_bound >= share
-    least = 0.95 - 2.0 * math.sqrt(0.95 * 0.05 / n_repeats)
-    assert n_held / n_repeats >= least
+    if n_repeats == 2000:
+        record_property("checks", n_repeats)
+        record_property("least coverage", n_held / n_repeats)
+    assert n_held / n_repeats >= 0.95 - 2.0 * math.sqrt(0.95 * 0.05 / n_repeats)
+
+
+def test_without_a_fresh_look_each_of_three_points_has_a_third_of_the_error() -> None:
+    problem = Problem(lambda x: 0.0, Constraints(rows, 10**9), 1)
+    checker = Checker(problem, Meter(Serial(problem), problem.size), 0, 200, n_points=3)
+    found = checker.check(np.zeros(1))
+    assert found is not None
+    assert (found.feasibility.n_checked, found.feasibility.n_violated) == (75, 0)
+    bound = 1.0 - (0.05 / 3) ** (
+        1 / 75
+    )  # the share of which 75 draws hit none so often
+    assert found.feasibility.share_bound == pytest.approx(bound, rel=1e-9)
+
+
+def test_what_the_run_last_saw_violated_is_looked_at_before_it_says_success() -> None:
+    guilty = 123_456_789
+    problem = Problem(
+        lambda x: 0.0,
+        Constraints(lambda points, j: np.where([j == guilty], 0.5, -1.0), 10**12),
+        1,
+    )
+    meter = Meter(Serial(problem), problem.size, 6000)
+    check = FinalCheck(problem, meter, Limits(queries=6000), 0, 1e-2)
+    outcome = Outcome(
+        state=State(iteration=9, seed=0, size=problem.size, x=np.zeros(1)),
+        status=Status.MAX_QUERIES,
+        average=np.ones(1),
+        last_good=None,
+        weighted_violation=0.0,
+        worst_seen=(np.array([5, guilty]), np.array([0.1, 0.5])),
+    )
+    status, found = check.best(outcome, Weightless(), np.ones(1), 0.0)
+    assert found.feasibility.worst_index == guilty
+    assert not is_success(status, found, 1e-2)
 
 
 class Weightless:
@@ -656,6 +698,17 @@ def test_a_sampled_check_uses_all_values_of_its_calls_and_bounds_their_share() -
     assert found.n_suspects == width * counts.n_suspects
     assert found.share_bound == violated_share_bound(counts.n_violated, 300)
     assert (found.worst_value, found.worst_index % 200) == (0.5, 199)
+
+
+@pytest.mark.parametrize(("width", "per_block"), [(2, BLOCK), (647, 101), (10**5, 1)])
+def test_calls_are_asked_for_in_blocks_of_so_many_values_that_memory_bears(
+    width: int, per_block: int
+) -> None:
+    blocks = size(m=10**4 * width, calls=Calls.of_width(width, 10**4 * width))
+    answers = Answers()
+    check_constraints(X, blocks, plan(m=3 * per_block), 0, answers)
+    n_values = [len(query.constraints) for query in answers.queries]
+    assert n_values == [per_block * width] * 3
 
 
 def test_a_call_with_a_value_that_is_not_known_counts_as_violated() -> None:

@@ -17,7 +17,7 @@ from dszog.history import History
 from dszog.meter import Limits, Meter
 from dszog.methods import Info, State
 from dszog.query import NO_INDICES, ProblemSize, Query, Reply, cost
-from dszog.run import Outcome, run
+from dszog.run import N_SEEN, Outcome, run
 
 SIZE = ProblemSize(
     dim=1,
@@ -365,6 +365,57 @@ def test_the_average_weighs_iterate_t_by_t_to_the_eighth() -> None:
     # What is left of the violation is wanted of the last iterates: to the fiftieth.
     expected = weights(50) @ np.cos(t)
     assert outcome.weighted_violation == pytest.approx(expected, rel=1e-12)
+
+
+@dataclass
+class Ramp(Box):
+    """Answers that of a batch at `x` constraint ``j`` is ``j - x`` and a bit."""
+
+    def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
+        return tuple(
+            Reply(
+                losses=np.ones((1, len(query.losses))),
+                constraints=np.array([query.constraints - query.x[0] + 0.5]),
+            )
+            for query in queries
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roaming(Scripted):
+    """Asks for the three constraints from one that moves on by one each time."""
+
+    info: Callable[[int], Info] = lambda t: Info(sampled_violation=1.0)
+
+    def ask(self, state: State) -> tuple[Query, ...]:
+        first = max(state.iteration - 1, 0)
+        constraints = np.arange(first, first + 3)
+        return (Query.at(state.x, iteration=state.iteration, constraints=constraints),)
+
+
+@pytest.mark.parametrize("iterations", [1, 5, N_SEEN, N_SEEN + 7])
+def test_the_worst_of_each_of_the_last_batches_is_remembered(iterations: int) -> None:
+    outcome, _ = go(Ramp(), end=Limits(iterations=iterations), method=Roaming())
+    indices, values = outcome.worst_seen
+    batches = range(iterations)
+    worst = {max(t - 1, 0) + 2: max(t - 1, 0) + 2 - t + 0.5 for t in batches}
+    assert indices.tolist() == list(worst)[-N_SEEN:]
+    assert values.tolist() == list(worst.values())[-N_SEEN:]
+
+
+def test_a_constraint_that_is_seen_again_has_its_latest_value() -> None:
+    outcome, _ = go(
+        Ramp(),
+        end=Limits(iterations=2),
+        method=Scripted(info=lambda t: Info(sampled_violation=1.0)),
+    )
+    assert [one.tolist() for one in outcome.worst_seen] == [[2], [1.5]]
+
+
+def test_what_holds_is_not_remembered() -> None:
+    method = Roaming(point=lambda t: 1e6)
+    outcome, _ = go(Ramp(), end=Limits(iterations=9), method=method)
+    assert outcome.worst_seen[0].tolist() == [2]  # at the start, of the first batch
 
 
 def test_without_an_iteration_the_average_is_the_start() -> None:

@@ -273,7 +273,7 @@ def _as_position(found: Any) -> Position:
         raise CheckpointError("its average does not fit the problem")
     position.average = frozen_floats(position.average)
     position.first = {name: float(value) for name, value in position.first.items()}
-    if "seen" in found:  # not in checkpoints of version 0.1
+    if "seen" in found:  # older checkpoints have none
         position.seen = _as_seen(found["seen"], position.state.size.n_constraints)
     return position
 
@@ -284,7 +284,9 @@ def _as_seen(found: Any, n_constraints: int) -> dict[int, float]:
     if (
         indices.dtype != np.int64
         or values.dtype != np.float64
-        or not indices.shape == values.shape == (min(len(indices), N_SEEN),)
+        or indices.ndim != 1
+        or indices.shape != values.shape
+        or len(indices) > N_SEEN
         or not ((indices >= 0) & (indices < n_constraints)).all()
         or not np.isfinite(values).all()
     ):

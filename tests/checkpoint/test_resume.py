@@ -37,8 +37,11 @@ from dszog import (
 from dszog._arrays import frozen_floats
 from dszog.checkpoint import Recorder
 from dszog.checkpoint.container import pack, unpack
+from dszog.final_check import FinalCheck
 from dszog.fingerprint import rounding
 from dszog.query import Cost, cost
+from dszog.run import N_SEEN
+from dszog.snapshot import _as_seen
 from tests.checkpoint.cells import CELLS, Cell, Killed
 
 DSZOG_CELL = CELLS[0]
@@ -1154,6 +1157,68 @@ def test_other_kernels_of_blas_are_other_surroundings() -> None:
     assert each == [found(OPENBLAS_CORETYPE=name) for name in names]
     if "openblas" in np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]:
         assert len(set(each)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("indices", "values"),
+    [
+        (np.array([-1]), np.array([0.5])),
+        (np.array([10**9]), np.array([0.5])),
+        (np.array([1.0]), np.array([0.5])),
+        (np.array([1]), np.array([np.nan])),
+        (np.array([1, 2]), np.array([0.5])),
+        (np.array([[1]]), np.array([[0.5]])),
+        (np.array(1), np.array(0.5)),
+        (np.arange(N_SEEN + 1), np.ones(N_SEEN + 1)),
+        ([1], [0.5]),
+    ],
+    ids=str,
+)
+def test_remembered_constraints_that_make_no_sense_are_refused(
+    indices: Any, values: Any
+) -> None:
+    assert _as_seen((np.array([7, 3]), np.array([0.5, 0.1])), 9) == {7: 0.5, 3: 0.1}
+    with pytest.raises(CheckpointError):
+        _as_seen((indices, values), 9 * N_SEEN)
+
+
+def test_a_run_that_is_resumed_remembers_the_constraints_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[list[int], list[float]]] = []
+    look = FinalCheck.best
+
+    def best(check: FinalCheck, outcome: Any, *more: Any) -> Any:
+        indices, values = outcome.worst_seen
+        seen.append((indices.tolist(), values.tolist()))
+        return look(check, outcome, *more)
+
+    def run(folder: Path | None = None, until: int = 99) -> None:
+        def die(progress: dszog.Progress) -> None:
+            if progress.iteration == until:
+                raise Killed
+
+        problem = dszog.Problem(
+            lambda x: float(x @ x),
+            dszog.Constraints.from_function(lambda x, j: 0.01 * j - x[0], 10**6),
+            2,
+        )
+        dszog.minimize(
+            problem,
+            max_iterations=12,
+            seed=1,
+            checkpoint=folder,
+            resume=folder is not None,
+            callback=die,
+        )
+
+    monkeypatch.setattr(FinalCheck, "best", best)
+    run()
+    with pytest.raises(Killed):
+        run(tmp_path / "run", until=9)
+    run(tmp_path / "run")
+    assert len(seen[0][0]) > 3
+    assert seen[1] == seen[0]
 
 
 # ------------------------------------------------------------------------------ golden

@@ -1032,4 +1032,50 @@ MUTANTS: list[Mutant] = [
             "callback[1.0]",
         ),
     ),
+    *_group(
+        "final_check.py",
+        "test_certificate.py",
+        (
+            "best = checker.confirm(best, chosen, suspects)",
+            "pass",
+            "test_the_bound_holds_for_the_best_of_three_points_on_one_draw[300-0.0135]",
+        ),
+        (
+            "suspects_of(weights, outcome.worst_seen)",
+            "suspects_of(weights, weights)",
+            "test_what_the_run_last_saw_violated_is_looked_at_before_it_says_success",
+        ),
+    ),
+    *_group(
+        "checker.py",
+        "test_certificate.py",
+        (
+            "confidence=1.0 - (1.0 - CONFIDENCE) / n_points",
+            "confidence=CONFIDENCE",
+            "test_without_a_fresh_look_each_of_three_points_has_a_third_of_the_error",
+        ),
+    ),
+    *_group(
+        "certificate.py",
+        "test_certificate.py",
+        (
+            "bad = indices[~(values <= 0.0)]",
+            "bad = indices[values > 0.0]",
+            "test_a_call_with_a_value_that_is_not_known_counts_as_violated",
+        ),
+        (
+            "    before.keep_worst(first.worst_indices, first.worst_values)\n",
+            "",
+            "test_a_fresh_look_bounds_by_its_own_draw_and_forgets_no_violation",
+        ),
+    ),
+    *_group(
+        "snapshot.py",
+        "checkpoint/test_resume.py",
+        (
+            "or not ((indices >= 0) & (indices < n_constraints)).all()\n",
+            "",
+            "test_remembered_constraints_that_make_no_sense_are_refused",
+        ),
+    ),
 ]
