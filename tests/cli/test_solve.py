@@ -447,7 +447,7 @@ def test_a_signal_while_a_result_is_told_and_written_loses_nothing_of_it(
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
-@pytest.mark.parametrize("loaded", ["numpy", "cyclopts"])
+@pytest.mark.parametrize("loaded", ["numpy", "cyclopts", "dszog.cli.solve"])
 def test_a_signal_while_the_command_is_loaded_is_one_line_with_its_code(
     model: Path, name: str, code: int, loaded: str
 ) -> None:

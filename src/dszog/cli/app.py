@@ -77,6 +77,7 @@ app = App(
         "look at."
     ),
     version=dszog.__version__,
+    suppress_keyboard_interrupt=False,  # which would end without a word
 )
 
 
