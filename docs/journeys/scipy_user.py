@@ -101,8 +101,8 @@ with journey.step("a callback that stops; it gets more than a vector"):
     assert seen[-1].x.shape == (2,)
 
 with journey.step("a wrong sign, as happens: the message asks about it"):
-    turned = {"type": "ineq", "fun": lambda x: 100.0 - x[0] ** 2}
-    result = dszog.minimize(fun, (2, 0), turned, max_iterations=300, seed=0)
+    turned = {"type": "ineq", "fun": lambda x: x @ x - 1.0}  # meant: within the circle
+    result = dszog.minimize(lambda x: x.sum(), (2, 0), turned, seed=0)
     print(f"    {result.message}")
     assert "look at their signs" in result.message
 

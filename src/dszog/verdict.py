@@ -118,7 +118,7 @@ def advice(
         pass  # unfinished: nothing to be learnt from what is left
     elif feasibility.maxcv > constraint_tol:
         sentences.append(_against_violation(feasibility.maxcv, way, constraint_tol))
-    elif knows_set:
+    elif knows_set and status.is_planned:
         sentences += _on_optimality(certificate, way)
     return sentences
 

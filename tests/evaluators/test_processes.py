@@ -45,7 +45,7 @@ from tests.evaluators.helpers import (
     leave_politely,
     limit,
     limit_of_model,
-    load_for_ever,
+    load_for_too_long,
     load_slowly,
     never_come_back,
     objective,
@@ -344,7 +344,7 @@ def test_a_worker_that_is_never_ready_is_an_error(
 ) -> None:
     monkeypatch.setattr(processes, "START_PATIENCE", 0.5)
     with pytest.raises(EvaluationError, match=r"not ready after 0\.5 seconds.*import"):
-        solve(with_limit(limit), Processes(2, initializer=load_for_ever))
+        solve(with_limit(limit), Processes(2, initializer=load_for_too_long))
 
 
 def test_an_initializer_that_cannot_be_called_is_refused() -> None:
