@@ -20,7 +20,6 @@ from dszog.errors import (
 )
 from dszog.failures import RejectedPointError
 from dszog.history import Callback, History, Progress
-from dszog.kernels import batches
 from dszog.meter import Limits, Meter
 from dszog.methods import Info, Method, State
 from dszog.query import Cost, Query, Reply
@@ -250,8 +249,8 @@ def _accept(position: Position, moved: State, info: Info) -> bool:
     # Polynomial-decay averaging: no horizon needed, early iterates forgotten.
     n_done = position.n_done + 1
     share = (AVERAGE_POWER + 1) / (n_done + AVERAGE_POWER)
-    average, is_finite = _averaged(position.average, moved.x, share)
-    if not is_finite:
+    average = freeze(position.average + share * (moved.x - position.average))
+    if not all_finite(moved.x):
         return False
     position.last_good, position.n_rejected = position.state, 0
     position.state, position.n_done, position.average = moved, n_done, average
@@ -260,18 +259,6 @@ def _accept(position: Position, moved: State, info: Info) -> bool:
         info.weighted_violation - position.weighted_violation
     )
     return True
-
-
-def _averaged(
-    before: FloatArray, x: FloatArray, share: float
-) -> tuple[FloatArray, bool]:
-    """Return an average moved by this share towards a point, and if that is finite."""
-    kernels = batches()
-    if kernels is None:
-        return freeze(before + share * (x - before)), all_finite(x)
-    after = np.empty(len(x))
-    is_finite = kernels.average(before, x, share, after)
-    return freeze(after), is_finite
 
 
 def _step_back(last_good: State | None, state: State, error: Exception) -> State:

@@ -20,9 +20,8 @@ from dszog._arrays import (
 from dszog._validation import shown
 from dszog.calls import SESSION, Session
 from dszog.errors import EvaluationError, PrecisionWarning
-from dszog.kernels import loaded_batches
 from dszog.problem import Problem
-from dszog.query import NO_GRADIENTS, NO_INDICES, Failure, Query, Reply
+from dszog.query import NO_GRADIENTS, Failure, Query, Reply
 
 CALL_IT = "Call your function at this x to see why"
 BY_INDEX = "one row per point and one column per index."
@@ -111,7 +110,6 @@ class _Asker:
         self._points = points
         self._x_scale = x_scale
         self._calls = calls
-        self._kernels = loaded_batches()
         self.failures: list[Failure] = []
 
     def values(
@@ -128,16 +126,8 @@ class _Asker:
             table = returned
             if not _is_table(returned, shape):
                 table = self._checked(what, returned, indices, shape, BY_INDEX)
-        if self._kernels is None or not table.flags.c_contiguous:
-            copied = spread(freeze(np.array(table, order="C")), places, axis=1)
-            is_known = all_finite(table)
-        else:
-            where = NO_INDICES if places is None else places
-            copied = np.empty((len(table), len(where) or shape[1]))
-            is_known = self._kernels.spread(table, where, copied)
-            freeze(copied)
-        if is_known:
-            return copied
+        if all_finite(table):
+            return spread(freeze(np.array(table, order="C")), places, axis=1)
         row, column = np.argwhere(~np.isfinite(table))[0]
         self._note_value(what, indices[column], row, table[row, column])
         return spread(_known(table), places, axis=1)

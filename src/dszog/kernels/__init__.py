@@ -3,16 +3,15 @@
 Each kernel does in one pass what plain NumPy does in many small calls, and has its
 plain form as the reference, which the kernel's file names: ``_philox`` are the random
 numbers of an iteration, ``_draws`` is what it asks, ``_steps`` what it learns from the
-answers, ``_rows`` the scores of data, ``_batches`` what lies between. Numbers and draws
-are the same to the bit, results agree to rounding. Kernels are compiled at their first
-call and kept on disk. ``DSZOG_KERNELS=numpy`` in the environment does without them.
+answers, ``_rows`` the scores of data. Numbers and draws are the same to the bit,
+results agree to rounding. Kernels are compiled at their first call and kept on disk.
+``DSZOG_KERNELS=numpy`` in the environment does without them.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,25 +65,6 @@ def rows() -> ModuleType | None:
     from dszog.kernels import _rows
 
     return _explained(_rows)
-
-
-@cache
-def batches() -> ModuleType | None:
-    """Return the kernels of batches; None where plain NumPy has to do."""
-    if not is_on():
-        return None
-    from dszog.kernels import _batches
-
-    return _explained(_batches)
-
-
-def loaded_batches() -> ModuleType | None:
-    """Return the same if this process has loaded them already.
-
-    Workers answer queries and do nothing else: to load Numba for that takes longer than
-    it will ever save, and would count against a time limit.
-    """
-    return sys.modules.get("dszog.kernels._batches")
 
 
 @cache

@@ -10,7 +10,6 @@ import numpy as np
 
 from dszog._arrays import FloatArray, IntArray, freeze, frozen_floats, frozen_ints
 from dszog.errors import DszogError
-from dszog.kernels import batches, loaded_batches
 from dszog.query.sizes import ProblemSize
 
 Want: TypeAlias = Literal["values", "gradients"]
@@ -127,12 +126,8 @@ class Query:
         if not len(self.steps):
             return frozen_floats(size.clip(self.x[np.newaxis]))
         points = np.empty((len(self.steps) + 1, len(self.x)))
-        kernels = loaded_batches()
-        if kernels is not None:
-            kernels.place(self.x, self.steps, points)
-        else:
-            points[0] = self.x
-            np.add(self.x, self.steps, out=points[1:])
+        points[0] = self.x
+        np.add(self.x, self.steps, out=points[1:])
         return freeze(size.clip(points))
 
     @property
@@ -182,20 +177,6 @@ def _distinct(indices: IntArray) -> tuple[IntArray, IntArray | None]:
     """Return the distinct indices, ascending, and the place of each; None if as is."""
     if len(indices) < 2:
         return indices, None
-    kernels = batches()
-    if kernels is not None:
-        kept = np.empty(len(indices), dtype=np.int64)
-        places = np.empty(len(indices), dtype=np.int64)
-        n_distinct = kernels.distinct(indices, kept, places)
-        if n_distinct == len(indices):
-            return indices, None
-        if n_distinct > 0:
-            return freeze(kept[:n_distinct]), freeze(places)
-    return _distinct_plainly(indices)
-
-
-def _distinct_plainly(indices: IntArray) -> tuple[IntArray, IntArray | None]:
-    """Do the same in plain NumPy; also where indices do not ascend."""
     rises = indices[1:] > indices[:-1]
     if np.logical_and.reduce(rises):
         return indices, None
