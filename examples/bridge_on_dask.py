@@ -25,7 +25,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 import dszog
-from dszog.evaluators import Dask
+from dszog.workers import Dask
 
 # %%
 # The bridge

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import dszog
 from dszog import DSZOG, Constraints, Losses, Problem, certify
-from dszog._arrays import FloatArray, IntArray
-from dszog.distribution import project_onto_simplex
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.maths.distribution import project_onto_simplex
 from dszog.methods.theory import TheoremConstants, theorem_parameters
-from tests.subproblems.misjudged import A_ROUNDED, A_WHOLE, B_ROUNDED, B_WHOLE
+from tests.maths.subproblems.misjudged import A_ROUNDED, A_WHOLE, B_ROUNDED, B_WHOLE
 
 # ------------------------------------------------------------ minima that are known
 
@@ -317,7 +317,7 @@ def test_without_multipliers_the_residual_is_too_large_and_never_too_small(
     def fails(*_: object) -> None:
         raise dszog.SubproblemError("not solved")
 
-    monkeypatch.setattr("dszog.stationarity.least_squares", fails)
+    monkeypatch.setattr("dszog.evidence.stationarity.least_squares", fails)
     known = KNOWN["a corner"]
     found = certify(known.problem(white=True), known.x).stationarity
     assert found is not None

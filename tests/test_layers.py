@@ -112,8 +112,8 @@ PURE = PARTS | {"query", "methods", "certificate", "_arrays", "_validation", "_r
 CLOCKS = {"time", "datetime"}
 UNSAFE = {"pickle", "marshal", "shelve", "joblib", "dill", "cloudpickle", "random"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
-SENDS_FUNCTIONS = "dszog.evaluators._parcel"  # to workers the user asked for
-FORKS = "dszog.evaluators._nursery"  # workers that must not share one random state
+SENDS_FUNCTIONS = "dszog.workers._parcel"  # to workers the user asked for
+FORKS = "dszog.workers._nursery"  # workers that must not share one random state
 READING = {
     "readers",
     "checkpoint",
@@ -137,9 +137,9 @@ HARMLESS = {"__name__", "__version__", "__lt__"}
 UNSAFE_IN_READING_CALLS = {"getattr", "setattr", "globals", "vars", "open", "input"}
 ALLOWED_IN_READING = {  # calls of these by module; what they are for
     "dszog.readers.content": {"open", "getattr"},  # the named file; an error's reason
-    "dszog.checkpoint.encoding": {"getattr"},  # fields of listed types, by our names
-    "dszog.checkpoint.numbers": {"getattr"},  # likewise
-    "dszog.snapshot": {"getattr"},  # likewise
+    "dszog.save.encoding": {"getattr"},  # fields of listed types, by our names
+    "dszog.save.numbers": {"getattr"},  # likewise
+    "dszog.save.snapshot": {"getattr"},  # likewise
 }
 RANDOM_TYPES = {"Generator", "Philox", "SeedSequence", "BitGenerator"}
 
@@ -152,7 +152,7 @@ class Import:
     """One import statement of one name."""
 
     importer: str  # "dszog.methods.base"
-    imported: str  # "dszog.query", "numpy"
+    imported: str  # "dszog.contract", "numpy"
     line: int
     at_import: bool  # neither inside a function nor under TYPE_CHECKING
 
@@ -340,7 +340,7 @@ def test_every_module_is_read() -> None:
     names = {module.name for module in modules_under(SOURCE)}
 
     assert len(names) == len(list(SOURCE.rglob("*.py"))) > 25
-    assert {"dszog", "dszog.query", "dszog.methods.dszog", "dszog.run"} <= names
+    assert {"dszog", "dszog.contract", "dszog.methods.dszog", "dszog.run.loop"} <= names
 
 
 def test_methods_reach_no_problem_and_no_evaluator_even_by_detours() -> None:
@@ -374,7 +374,7 @@ sys.meta_path.insert(0, Refuse())
 sys.path.insert(0, {str(SOURCE.parent)!r})
 import numpy.linalg, scipy.optimize, scipy.sparse, scipy.spatial, scipy.stats
 before = set(sys.modules)  # what the system, NumPy and SciPy load is their affair
-import dszog, dszog.cli, dszog.progress
+import dszog, dszog.cli, dszog.show.progress
 ours = {{"dszog", "numpy", "scipy"}} | set(sys.stdlib_module_names)
 loaded = {{n for n, m in sys.modules.items() if hasattr(m, "__file__")}} - before
 names = {{n.split(".")[0] for n in loaded}}
@@ -393,21 +393,21 @@ CLEAN = {
     "__init__.py": "from dszog.minimize import minimize\n",
     "_arrays.py": "import numpy as np\n",
     "errors.py": "class DszogError(Exception): ...\n",
-    "query.py": "from dszog._arrays import np\nfrom dszog.errors import DszogError\n",
+    "query.py": "from dszog.contract.arrays import np\nfrom dszog.errors import DszogError\n",
     "methods/__init__.py": "from dszog.methods.one import One\n",
     "methods/one.py": "from ..query import np\nfrom .base import State\n",
     "methods/base.py": "from __future__ import annotations\nimport math\n",
     "constraints/__init__.py": "",
     "constraints/base.py": (
         "from typing import TYPE_CHECKING\n"
-        "if TYPE_CHECKING:\n    from dszog.constraints.linear import Linear\n"
-        "def linear():\n    from dszog.constraints.linear import Linear\n"
+        "if TYPE_CHECKING:\n    from dszog.problem.constraints.linear import Linear\n"
+        "def linear():\n    from dszog.problem.constraints.linear import Linear\n"
     ),
-    "constraints/linear.py": "from dszog.constraints import base\nimport scipy\n",
+    "constraints/linear.py": "from dszog.problem.constraints import base\nimport scipy\n",
     "problem.py": "from dszog import constraints\n",
     "run.py": "import time\nfrom dszog.methods import One\n",
     "progress.py": "def show():\n    import rich\n",
-    "minimize.py": "from dszog.run import One\nfrom dszog.problem import constraints\n",
+    "minimize.py": "from dszog.run.loop import One\nfrom dszog.problem import constraints\n",
     "cli/__init__.py": "import cyclopts\nimport dszog\nprint('hello')\n",
 }
 
@@ -433,7 +433,7 @@ VIOLATIONS = [
     ("methods/one.py", "import dszog", "methods must not import __init__"),
     (
         "methods/one.py",
-        "def f():\n    from dszog.constraints.base import x",
+        "def f():\n    from dszog.problem.constraints.base import x",
         "methods must not import constraints",
     ),
     (
@@ -442,7 +442,7 @@ VIOLATIONS = [
         "methods must not import problem",
     ),
     ("query.py", "from dszog.methods import One", "query must not import methods"),
-    ("query.py", "import dszog._random", "query must not import _random"),
+    ("query.py", "import dszog.maths.random_stream", "query must not import _random"),
     ("constraints/base.py", "import dszog.problem", "constraints must not import prob"),
     ("problem.py", "import dszog.evaluators", "problem must not import evaluators"),
     ("run.py", "import dszog.problem", "run must not import problem"),

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import dszog
-from dszog import run as run_module
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.run import loop as run_module
 
 
 def run(**changes: Any) -> dszog.Result:

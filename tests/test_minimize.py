@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, OptimizeResult
 
-import dszog.meter as meter_module
+import dszog.run.meter as meter_module
 from dszog import (
     DSZOG,
     Constraints,
@@ -30,8 +30,8 @@ from dszog import (
     Status,
     minimize,
 )
-from dszog._arrays import FloatArray, IntArray
-from dszog.history import Callback
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.run.history import Callback
 from tests.contracts.helpers import (
     FEASIBLE_METHODS,
     PROBLEMS,

@@ -10,7 +10,7 @@ import pytest
 
 import dszog
 from dszog import Constraints, Problem, PurityWarning, Simulator
-from dszog._arrays import FloatArray
+from dszog.contract.arrays import FloatArray
 
 TOLD = "A function gave another value when it was asked the same again"
 ROWS = np.cos(np.arange(160.0)).reshape(40, 4)
@@ -102,7 +102,7 @@ def test_values_that_fail_are_not_compared() -> None:
 def test_to_notice_it_costs_no_query(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = PROBLEMS["limits"](WarmStart(0.0))
     watched = run(problem)
-    monkeypatch.setattr("dszog.meter.Meter._look_for_repeats", lambda *_: None)
+    monkeypatch.setattr("dszog.run.meter.Meter._look_for_repeats", lambda *_: None)
     plain = run(problem)
     assert (watched.digest, watched.nfev, watched.ncev, watched.message) == (
         plain.digest,

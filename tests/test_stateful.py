@@ -17,10 +17,10 @@ from hypothesis.stateful import (
 )
 
 import dszog
-from dszog.evaluators import Serial
+from dszog.contract import Query, Reply, cost
+from dszog.maths.subproblems import Polyhedron
 from dszog.methods import DSZOGState
-from dszog.query import Query, Reply, cost
-from dszog.subproblems import Polyhedron
+from dszog.workers import Serial
 from tests.contracts.helpers import FEASIBLE_METHODS
 from tests.contracts.helpers import digest as digest_of
 

@@ -12,8 +12,8 @@ from scipy.optimize import NonlinearConstraint
 
 import dszog
 from dszog import Constraints, Losses, Problem, Simulator, certify, minimize
-from dszog._arrays import FloatArray, IntArray
-from dszog.subproblems import Box
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.maths.subproblems import Box
 
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -42,7 +42,7 @@ def as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def test_what_compiled_code_writes_gets_past_a_read_only_array() -> None:
-    kept = dszog._arrays.frozen_floats([1.0, 2.0])
+    kept = dszog.contract.arrays.frozen_floats([1.0, 2.0])
     overwrite(kept)
     assert kept.tolist() == [7.0, 7.0]
 
@@ -215,13 +215,15 @@ class WritingBox(Box):
     """A feasible set whose compiled code works in place."""
 
     def project(
-        self, point: FloatArray, hint: IntArray = dszog.query.NO_INDICES
+        self, point: FloatArray, hint: IntArray = dszog.contract.NO_INDICES
     ) -> Any:
         solution = super().project(point, hint)
         overwrite(point)
         return solution
 
-    def lmo(self, gradient: FloatArray, hint: IntArray = dszog.query.NO_INDICES) -> Any:
+    def lmo(
+        self, gradient: FloatArray, hint: IntArray = dszog.contract.NO_INDICES
+    ) -> Any:
         solution = super().lmo(gradient, hint)
         overwrite(gradient)
         return solution

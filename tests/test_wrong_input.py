@@ -27,11 +27,11 @@ from scipy.optimize import (
 
 import dszog
 from dszog import DSZOG, Constraints, EvaluationError, InputError, InputTypeError
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import DszogError
+from dszog.maths.subproblems import Box, L1Ball, L2Ball, Polyhedron, Simplex
+from dszog.maths.subproblems.rows import BoxRows
 from dszog.methods.theory import TheoremConstants
-from dszog.subproblems import Box, L1Ball, L2Ball, Polyhedron, Simplex
-from dszog.subproblems.rows import BoxRows
 from tests.contracts.helpers import FEASIBLE_METHODS
 
 NAN, INF = np.nan, np.inf

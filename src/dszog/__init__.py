@@ -1,11 +1,8 @@
 """Minimise what can only be evaluated, under more constraints than one can look at."""
 
-from dszog import callbacks, plot
 from dszog._version import VERSION
-from dszog.accounting import Costs
-from dszog.certificate import Certificate
 from dszog.certify import certify
-from dszog.constraints import Constraints, Simulator
+from dszog.contract import ProblemSize, Query, Reply
 from dszog.errors import (
     CallbackWarning,
     CheckpointError,
@@ -22,9 +19,7 @@ from dszog.errors import (
     StartWarning,
     SubproblemError,
 )
-from dszog.evaluators import EVALUATORS
-from dszog.history import Progress
-from dszog.io import load_state, save_state
+from dszog.evidence.certificate import Certificate
 from dszog.methods import (
     DSZOG,
     FCGS,
@@ -40,11 +35,16 @@ from dszog.methods import (
 from dszog.methods.theory import TheoremConstants
 from dszog.minimize import minimize
 from dszog.problem import Losses, Problem
-from dszog.query import ProblemSize, Query, Reply
-from dszog.result import Result
+from dszog.problem.constraints import Constraints, Simulator
+from dszog.run.accounting import Costs
+from dszog.run.history import Progress
+from dszog.run.result import Result
+from dszog.save.state_file import load_state, save_state
+from dszog.show import callbacks, plot
 from dszog.status import Status
 from dszog.tune import tune
 from dszog.tuning import Trial, Tuning, TuningReport
+from dszog.workers import EVALUATORS
 
 __version__ = VERSION
 

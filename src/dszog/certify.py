@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray
-from dszog._validation import (
+from dszog.contract import NO_INDICES
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.validation import (
     check_count,
     check_nonnegative,
     check_positive_number,
@@ -17,14 +18,13 @@ from dszog._validation import (
     check_weights,
     shown,
 )
-from dszog.certificate import Certificate
-from dszog.checker import Checker, heaviest_first
 from dszog.errors import DszogError, InputError, InputTypeError
-from dszog.evaluators import check_evaluator, open_evaluator
-from dszog.failures import FailureHandler
-from dszog.meter import Meter
+from dszog.evidence.certificate import Certificate
+from dszog.evidence.checker import Checker, heaviest_first
 from dszog.problem import Problem
-from dszog.query import NO_INDICES
+from dszog.run.failures import FailureHandler
+from dszog.run.meter import Meter
+from dszog.workers import check_evaluator, open_evaluator
 
 ALL_UP_TO = 10**7  # constraints that are all looked at if no number of queries is given
 SAMPLE = 10**6

@@ -15,11 +15,12 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray, handed_out
-from dszog._interrupts import Interrupts
 from dszog._log import LOGGER
-from dszog._random import fresh_seed
-from dszog._validation import (
+from dszog._version import VERSION
+from dszog.contract.arrays import FloatArray, IntArray, handed_out
+from dszog.contract.hints import about_argument, about_method, about_option
+from dszog.contract.interrupts import Interrupts
+from dszog.contract.validation import (
     check_callable,
     check_choice,
     check_count,
@@ -33,9 +34,6 @@ from dszog._validation import (
     printable,
     shown,
 )
-from dszog._version import VERSION
-from dszog.checkpoint import Store
-from dszog.constraints import Simulator
 from dszog.errors import (
     CallbackWarning,
     CheckpointWriteError,
@@ -43,22 +41,24 @@ from dszog.errors import (
     InputError,
     InputTypeError,
 )
-from dszog.evaluators import check_evaluator, open_evaluator
-from dszog.failures import POLICIES, Policy
-from dszog.feasible_set import check_policy, with_feasible_set
-from dszog.fingerprint import fingerprint, surroundings
-from dszog.hints import about_argument, about_method, about_option
-from dszog.history import Callback, Progress
-from dszog.meter import Limits
+from dszog.maths.random_stream import fresh_seed
 from dszog.methods import METHODS, Method
 from dszog.problem import Asking, Losses, Problem
-from dszog.progress import line, show_progress
-from dszog.result import Result
-from dszog.sizing import Sizing
-from dszog.snapshot import Contract, saved_seed
-from dszog.solver import OnInterrupt, Solver
+from dszog.problem.constraints import Simulator
+from dszog.run.failures import POLICIES, Policy
+from dszog.run.feasible_set import check_policy, with_feasible_set
+from dszog.run.history import Callback, Progress
+from dszog.run.meter import Limits
+from dszog.run.result import Result
+from dszog.run.solver import OnInterrupt, Solver
+from dszog.save import Store
+from dszog.save.fingerprint import fingerprint, surroundings
+from dszog.save.sizing import Sizing
+from dszog.save.snapshot import Contract, saved_seed
+from dszog.show.progress import line, show_progress
 from dszog.status import Status
 from dszog.tuning import Tuner, Tuning, check_tuning
+from dszog.workers import check_evaluator, open_evaluator
 
 INTERRUPTS: tuple[str, ...] = get_args(OnInterrupt)
 OnSaveFailure: TypeAlias = Literal["raise", "warn"]

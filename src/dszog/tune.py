@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dszog._validation import shown
+from dszog.contract.validation import shown
 from dszog.errors import InputTypeError
 from dszog.minimize import minimize
 from dszog.tuning import Sampler, Tuning, TuningReport

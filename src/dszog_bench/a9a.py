@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import dszog
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import InputError
 from dszog_bench.records import Effort, Row
 from dszog_paper.data import Samples, load, stand_in

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import dszog
-from dszog._arrays import FloatArray, IntArray
-from dszog.subproblems import Polyhedron
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.maths.subproblems import Polyhedron
 from dszog_bench.cases import Case
 from dszog_bench.records import Effort, Row
 from dszog_bench.relaxed import MARGIN, Pairs, RelaxedPairs

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from dszog._arrays import FloatArray
+from dszog.contract.arrays import FloatArray
 from dszog_bench.cases import Case
 
 

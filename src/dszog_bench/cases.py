@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import dszog
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray
 
 OPTIMA = Path(__file__).parent / "optima.json"
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import dszog
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog_bench.a9a import A9aRows, a9a_rows
 from dszog_bench.frozen import PairwiseData, Record, frozen_evaluation
 from dszog_bench.memory import memory_above_data

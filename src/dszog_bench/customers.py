@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog_bench.cases import Case, Optimum, load_optimum
 
 N_FEATURES, N_HIDDEN, N_NEW = 10, 8, 2000

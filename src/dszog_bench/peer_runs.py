@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dszog._validation import check_choice
+from dszog.contract.validation import check_choice
 from dszog_bench.budget import Budget, OverError
 from dszog_bench.cases import Case
 from dszog_bench.customers import CUSTOMERS, customers_case

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import NonlinearConstraint, minimize
 
 import dszog
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog_bench.budget import Budget, OverError
 
 Solve: TypeAlias = Callable[[Budget, int], Any]

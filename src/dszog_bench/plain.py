@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray
 
 
 class Draws(NamedTuple):

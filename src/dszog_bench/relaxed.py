@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import dszog
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import MissingExtraError
 from dszog_bench.cases import Case, load_optimum
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import dszog
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray
 
 N_ROWS = 2000
 GOLDEN = 0.6180339887498949  # spreads the bounds evenly over (0.3, 0.6)

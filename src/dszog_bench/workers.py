@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import dszog
-from dszog.evaluators import Dask, Processes, Ray, Threads
+from dszog.workers import Dask, Processes, Ray, Threads
 from dszog_bench.records import Effort, Row
 
 DIM, N_POINTS = 40, 20

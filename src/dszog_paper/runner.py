@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 import dszog
-from dszog._arrays import FloatArray
-from dszog.accounting import Ledger
-from dszog.evaluators import EVALUATORS
-from dszog.feasible_set import with_feasible_set
-from dszog.history import Progress
-from dszog.meter import Limits, Meter
-from dszog.run import run
+from dszog.contract.arrays import FloatArray
+from dszog.run.accounting import Ledger
+from dszog.run.feasible_set import with_feasible_set
+from dszog.run.history import Progress
+from dszog.run.loop import run
+from dszog.run.meter import Limits, Meter
+from dszog.workers import EVALUATORS
 from dszog_paper.data import (
     GENERATED,
     Samples,

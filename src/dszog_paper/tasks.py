@@ -13,8 +13,8 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
 import dszog
-from dszog._arrays import FloatArray, IntArray, frozen_floats
-from dszog._validation import check_choice, check_nonnegative
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
+from dszog.contract.validation import check_choice, check_nonnegative
 from dszog.errors import InputError
 from dszog_paper.data import Split
 

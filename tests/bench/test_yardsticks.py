@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dszog
-from dszog.evaluators import EVALUATORS
+from dszog.workers import EVALUATORS
 from dszog_bench.frozen import (
     Call,
     PairwiseData,
@@ -193,7 +193,7 @@ def test_plain_draws_follow_the_weights_and_do_not_repeat_the_uniform_ones() -> 
 
 
 def test_the_plain_projection_is_the_librarys() -> None:
-    from dszog.distribution.projection import project_onto_simplex
+    from dszog.maths.distribution.projection import project_onto_simplex
 
     rng = np.random.Generator(np.random.Philox(key=2))
     for scale in (1e-3, 1.0, 1e6):

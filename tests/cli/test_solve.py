@@ -550,7 +550,7 @@ def test_calls_that_a_file_makes_to_learn_sizes_are_charged_each_time(
 
 
 def test_a_folder_in_use_exits_with_1(solve: Callable[..., tuple[int, str]]) -> None:
-    from dszog.checkpoint import Store
+    from dszog.save import Store
 
     store = Store(Path("run"), resume=False, library="0")
     try:

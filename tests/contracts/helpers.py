@@ -10,16 +10,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dszog import DSZOG, EVALUATORS, METHODS, Constraints, Losses, Problem
-from dszog._arrays import FloatArray, IntArray
-from dszog.distribution import DISTRIBUTIONS
-from dszog.gradients import DIRECTIONS
+from dszog.contract import Query, Reply
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.maths.distribution import DISTRIBUTIONS
+from dszog.maths.gradients import DIRECTIONS
+from dszog.maths.subproblems import Box, Domain, Polyhedron
+from dszog.maths.subproblems.linearised import LinearisedSet
+from dszog.maths.subproblems.rows import BoxRows
 from dszog.methods import FeasibleMethod, Method
 from dszog.methods.linearised import LinearisedMethod
 from dszog.methods.spider import SpiderMethod
-from dszog.query import Query, Reply
-from dszog.subproblems import Box, Domain, Polyhedron
-from dszog.subproblems.linearised import LinearisedSet
-from dszog.subproblems.rows import BoxRows
 
 Values: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
 

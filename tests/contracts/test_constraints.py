@@ -17,10 +17,10 @@ from scipy.optimize import LinearConstraint, NonlinearConstraint
 
 import dszog
 from dszog import Constraints, InputError, InputTypeError
-from dszog import constraints as kinds_of_constraints
-from dszog._arrays import FloatArray, IntArray
-from dszog.constraints import PairwiseConstraints, Summary
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import DszogError
+from dszog.problem import constraints as kinds_of_constraints
+from dszog.problem.constraints import PairwiseConstraints, Summary
 
 DIM = 3
 LARGE_COUNTS = [2**31 - 1, 2**31, 2**31 + 1, 10**12, 2**63 - 1]

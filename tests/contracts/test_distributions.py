@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dszog._arrays import FloatArray, IntArray
-from dszog._random import distinct_indices, stream
-from dszog.distribution import DISTRIBUTIONS, Distribution, DualStep
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import DszogError
+from dszog.maths.distribution import DISTRIBUTIONS, Distribution, DualStep
+from dszog.maths.random_stream import distinct_indices, stream
 
 FALSE_ALARM = 1e-6  # how often a chi-square test may be red by chance, were seeds fresh
 NONE = np.empty(0, dtype=np.int64)

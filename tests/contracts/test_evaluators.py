@@ -18,9 +18,9 @@ from dszog import (
     Query,
     Reply,
 )
-from dszog._arrays import FloatArray, IntArray
-from dszog.evaluators import Evaluator
-from dszog.failures import FailureHandler
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.run.failures import FailureHandler
+from dszog.workers import Evaluator
 from tests.contracts.helpers import PROBLEMS, Kind, digest, make_problem
 
 X = np.array([0.1, -0.2, 0.3])
@@ -29,7 +29,7 @@ PARTS = ("losses", "constraints", "gradient", "jacobian")
 
 
 # Functions that note in a list how they are called must be called in this process. What
-# evaluators elsewhere promise is in tests/evaluators.
+# evaluators elsewhere promise is in tests/workers.
 WATCHED = ("serial", "threads")
 
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from dszog import DSZOG, METHODS, DszogError, InputError, InputTypeError
-from dszog._arrays import FloatArray
+from dszog.contract import NO_INDICES, ProblemSize, Query, Reply, cost
+from dszog.contract.arrays import FloatArray
+from dszog.maths.subproblems import Box
 from dszog.methods import FeasibleMethod
 from dszog.methods.linearised import LinearisedMethod, LinearisedState
-from dszog.query import NO_INDICES, ProblemSize, Query, Reply, cost
-from dszog.subproblems import Box
 from tests.contracts.helpers import (
     CELLS,
     FEASIBLE_METHODS,

@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 
 import dszog
-import dszog.checkpoint.store
+import dszog.save.store
 from dszog._version import VERSION
-from dszog.checkpoint import Recorder, SizeNote, Store
-from dszog.checkpoint.sizes import NAME, read_note, write_note
 from dszog.errors import CheckpointError, InputError
-from dszog.feasible_set import with_feasible_set
-from dszog.fingerprint import fingerprint, surroundings
 from dszog.methods import METHODS
 from dszog.readers import read_csv, read_libsvm
-from dszog.snapshot import Contract, load_run, saved_calls, saved_seed
-from tests.checkpoint.cells import CELLS, Cell, Killed
+from dszog.run.feasible_set import with_feasible_set
+from dszog.save import Recorder, SizeNote, Store
+from dszog.save.fingerprint import fingerprint, surroundings
+from dszog.save.sizes import NAME, read_note, write_note
+from dszog.save.snapshot import Contract, load_run, saved_calls, saved_seed
 from tests.fuzz import mutate
 from tests.fuzz.mutate import Rng, pick
+from tests.save.cells import CELLS, Cell, Killed
 
 SOURCE = Path(dszog.__file__).parent
 
@@ -269,8 +269,8 @@ def _read_sizes(folder: Path, case: tuple[bytes, int]) -> bool:
 
 def targets(folder: Path) -> list[Target]:
     """Return the readers; what they need is made in the folder."""
-    dszog.checkpoint.store.SAVE_EVERY = 0.0
-    dszog.checkpoint.store.SAVE_SHARE = 1.0
+    dszog.save.store.SAVE_EVERY = 0.0
+    dszog.save.store.SAVE_SHARE = 1.0
     saved = Saved(folder)
     text = ("readers/content.py", "readers/lines.py")
     checkpoint = (

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dszog.checkpoint.store
+import dszog.save.store
 from tests.fuzz import mutate
 from tests.fuzz.campaign import campaign
 from tests.fuzz.targets import LIBSVM, Target, targets
@@ -27,7 +27,7 @@ Record = Callable[[str, object], None]
 
 @pytest.fixture(scope="module")
 def readers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Target]]:
-    store = dszog.checkpoint.store
+    store = dszog.save.store
     before = store.SAVE_EVERY, store.SAVE_SHARE
     yield {one.name: one for one in targets(tmp_path_factory.mktemp("saved"))}
     store.SAVE_EVERY, store.SAVE_SHARE = before

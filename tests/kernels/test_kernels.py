@@ -18,8 +18,15 @@ from scipy import sparse
 
 import dszog
 from dszog import kernels
-from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
-from dszog._random import (
+from dszog.contract import Calls, ProblemSize, Query, Reply
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog.errors import DszogError
+from dszog.maths.distribution import DualStep, SparseDistribution
+from dszog.maths.distribution.base import _places
+from dszog.maths.distribution.projection import project_with_background
+from dszog.maths.gradients import DIRECTIONS, _orthogonal_plainly
+from dszog.maths.penalties import violations
+from dszog.maths.random_stream import (
     CHECK,
     EXACT,
     _draw_plainly,
@@ -29,15 +36,8 @@ from dszog._random import (
     numbers_needed,
     stream,
 )
-from dszog.distribution import DualStep, SparseDistribution
-from dszog.distribution.base import _places
-from dszog.distribution.projection import project_with_background
-from dszog.errors import DszogError
-from dszog.gradients import DIRECTIONS, _orthogonal_plainly
 from dszog.methods import dszog_compiled
-from dszog.penalties import violations
-from dszog.query import Calls, ProblemSize, Query, Reply
-from dszog.rows import Rows
+from dszog.problem.rows import Rows
 
 pytest.importorskip("numba")
 
@@ -461,7 +461,7 @@ def test_too_few_words_for_uniform_numbers_alone_are_noticed() -> None:
 def test_numbers_whose_words_run_out_are_drawn_plainly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dszog._random.SPARE_WORDS", -40)
+    monkeypatch.setattr("dszog.maths.random_stream.SPARE_WORDS", -40)
     normals, uniforms = normals_and_uniforms(1, 2, (10, 123), 7)
     rng = stream(1, 2)
     np.testing.assert_array_equal(normals, rng.standard_normal((10, 123)))

@@ -14,8 +14,8 @@ from scipy import sparse
 pytest.importorskip("sklearn")
 
 import dszog
-from dszog.checkpoint.container import dump_json, load_json, pack, unpack
 from dszog.learn import FairClassifier, PairwiseClassifier, load
+from dszog.save.container import dump_json, load_json, pack, unpack
 from tests.fuzz import mutate
 from tests.fuzz.campaign import campaign
 from tests.fuzz.targets import Target

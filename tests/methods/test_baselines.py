@@ -25,10 +25,9 @@ from dszog import (
     Losses,
     Problem,
 )
-from dszog._arrays import FloatArray, IntArray
-from dszog.methods import FeasibleMethod
-from dszog.query import ProblemSize, cost
-from dszog.subproblems import (
+from dszog.contract import ProblemSize, cost
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.maths.subproblems import (
     Box,
     Domain,
     L1Ball,
@@ -37,6 +36,7 @@ from dszog.subproblems import (
     Simplex,
     slide,
 )
+from dszog.methods import FeasibleMethod
 from tests.contracts.helpers import evaluate
 
 BASELINES: dict[str, type[FeasibleMethod]] = {

@@ -26,10 +26,10 @@ from dszog import (
     certify,
     minimize,
 )
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract import Calls, ProblemSize, Query, Reply
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import DszogError
 from dszog.methods import DSZOGState
-from dszog.query import Calls, ProblemSize, Query, Reply
 from tests.contracts.helpers import Kind, advance, evaluate, make_problem, walk
 
 # ------------------------------------------------- Algorithm 1, as the paper prints it

@@ -28,7 +28,9 @@ from dszog import (
     Problem,
     minimize,
 )
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.maths.subproblems import L2Ball
 from dszog.methods import FeasibleMethod
 from dszog.methods.estimates import (
     Estimator,
@@ -37,8 +39,6 @@ from dszog.methods.estimates import (
     estimate,
     in_common,
 )
-from dszog.query import ProblemSize, Query, Reply
-from dszog.subproblems import L2Ball
 from tests.contracts.helpers import evaluate
 
 DIM = 4

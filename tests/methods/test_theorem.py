@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import dszog
-from dszog._arrays import FloatArray
-from dszog.distribution import project_onto_simplex
-from dszog.evaluators import Serial
+from dszog.contract.arrays import FloatArray
+from dszog.maths.distribution import project_onto_simplex
+from dszog.workers import Serial
 
 PENALTY, RIDGE = 2.0, 1.0
 

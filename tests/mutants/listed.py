@@ -45,7 +45,7 @@ def never(condition: str) -> tuple[str, str]:
 MUTANTS: list[Mutant] = [
     # ------------------------------------------------------ what the black box returns
     *_group(
-        "evaluators/base.py",
+        "workers/base.py",
         "contracts/test_evaluators.py",
         (
             "if is_known:",
@@ -72,7 +72,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "evaluators/base.py",
+        "workers/base.py",
         "test_failures.py",
         (
             "(self._points, indices)\n        except (Exception, SystemExit) as error:",
@@ -87,7 +87,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "failures.py",
+        "run/failures.py",
         "test_failures.py",
         (
             "unknown: BoolArray = np.isnan(values)",
@@ -130,7 +130,7 @@ MUTANTS: list[Mutant] = [
     ),
     # ----------------------------------------------------------------- ask and tell
     *_group(
-        "query/replies.py",
+        "contract/reply.py",
         "contracts/test_methods.py",
         (
             *never("not all_finite(array)"),
@@ -155,7 +155,7 @@ MUTANTS: list[Mutant] = [
     ),
     # ------------------------------------------------------------ budgets and the loop
     *_group(
-        "meter.py",
+        "run/meter.py",
         "test_run.py",
         (
             *never("not self.affords(charged.total)"),
@@ -163,7 +163,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "run.py",
+        "run/loop.py",
         "test_run.py",
         (
             "meter.n_charged + charged.total > end.queries",
@@ -187,8 +187,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "meter.py",
-        "checkpoint/test_resume.py",
+        "run/meter.py",
+        "save/test_resume.py",
         (
             "self.n_charged + self.n_lost + n_queries <=",
             "self.n_charged + n_queries <=",
@@ -206,7 +206,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "run.py",
+        "run/loop.py",
         "test_failures.py",
         (
             "MAX_REJECTED = 5 ",
@@ -215,7 +215,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "final_check.py",
+        "run/final_check.py",
         "test_minimize.py",
         (
             "for x in (outcome.state.x, outcome.average, start):",
@@ -231,7 +231,7 @@ MUTANTS: list[Mutant] = [
     ),
     # --------------------------------------------------------------- honest results
     *_group(
-        "verdict.py",
+        "run/verdict.py",
         "test_certificate.py",
         (
             "status.is_planned\n        and",
@@ -256,7 +256,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "verdict.py",
+        "run/verdict.py",
         "test_certificate.py",
         (
             *never("not way.responds"),
@@ -273,7 +273,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "solver.py",
+        "run/solver.py",
         "tune/test_tune.py",
         (
             "factor = min(factor, self._highest_penalty / self._method.penalty)",
@@ -288,7 +288,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "remarks.py",
+        "run/remarks.py",
         "test_scipy_forms.py",
         (
             *never("found.n_opposing"),
@@ -296,7 +296,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "repeats.py",
+        "run/repeats.py",
         "test_repeats.py",
         (
             "return np.full(len(indices), self._each_loss)",
@@ -310,8 +310,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "evaluators/processes.py",
-        "evaluators/test_processes.py",
+        "workers/processes.py",
+        "workers/test_processes.py",
         (
             "self._check_starts()\n",
             "\n",
@@ -319,7 +319,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "certificate.py",
+        "evidence/certificate.py",
         "test_certificate.py",
         (
             "bound = violated_share_bound(n_bad, drawn.n_values)",
@@ -358,7 +358,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "checker.py",
+        "evidence/checker.py",
         "test_certificate.py",
         (
             *never("not certificate.is_known"),
@@ -367,8 +367,8 @@ MUTANTS: list[Mutant] = [
     ),
     # ------------------------------------------------------------------- the weights
     *_group(
-        "distribution/projection.py",
-        "distribution/test_projection.py",
+        "maths/distribution/projection.py",
+        "maths/distribution/test_projection.py",
         (
             "np.maximum(values / 2 - largest / 2, -1.0) * 2",
             "values + 0.0",
@@ -391,8 +391,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "distribution/sparse.py",
-        "distribution/test_sparse.py",
+        "maths/distribution/sparse.py",
+        "maths/distribution/test_sparse.py",
         (
             "MERGE_WEIGHT = 1e-18",
             "MERGE_WEIGHT = 1e-3",
@@ -421,8 +421,8 @@ MUTANTS: list[Mutant] = [
     ),
     # -------------------------------------------------------------------- checkpoints
     *_group(
-        "checkpoint/container.py",
-        "checkpoint/test_container.py",
+        "save/container.py",
+        "save/test_container.py",
         (
             *never("hashlib.sha256(body).digest() != content[-_HASH:]"),
             "test_no_single_bit_flips_unnoticed",
@@ -453,8 +453,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "checkpoint/files.py",
-        "checkpoint/test_store.py",
+        "save/files.py",
+        "save/test_store.py",
         (
             "write_all(handle, piece)\n            os.fsync(handle)",
             "write_all(handle, piece)",
@@ -499,8 +499,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "checkpoint/journal.py",
-        "checkpoint/test_journal.py",
+        "save/journal.py",
+        "save/test_journal.py",
         (
             "or _crc(content, end) != crc:",
             "or False:",
@@ -528,8 +528,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "sizing.py",
-        "checkpoint/test_sizing.py",
+        "save/sizing.py",
+        "save/test_sizing.py",
         (
             "        self._write(noted)\n",
             "",
@@ -561,8 +561,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "solver.py",
-        "checkpoint/test_sizing.py",
+        "run/solver.py",
+        "save/test_sizing.py",
         (
             "self._meter.lose(contract.n_noted - problem.n_calls_made)",
             "pass",
@@ -575,8 +575,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "checkpoint/store.py",
-        "checkpoint/test_store.py",
+        "save/store.py",
+        "save/test_store.py",
         ("KEPT = 2 ", "KEPT = 1 ", "test_two_generations_are_kept_with_their_journals"),
         (
             "            self.chain[-1].sync()\n        write_whole(",
@@ -600,8 +600,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "checkpoint/lock.py",
-        "checkpoint/test_store.py",
+        "save/lock.py",
+        "save/test_store.py",
         (
             "fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)",
             "pass",
@@ -628,7 +628,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "checkpoint/files.py",
+        "save/files.py",
         "security/test_files.py",
         (
             *never("mode & stat.S_IWGRP"),
@@ -641,7 +641,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "checkpoint/journal.py",
+        "save/journal.py",
         "security/test_files.py",
         (
             *never("os.fstat(handle).st_nlink > 1"),
@@ -649,7 +649,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "checkpoint/container.py",
+        "save/container.py",
         "security/test_files.py",
         (
             *never("2 * size > _memory()"),
@@ -683,8 +683,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "evaluators/processes.py",
-        "evaluators/test_processes.py",
+        "workers/processes.py",
+        "workers/test_processes.py",
         (
             "except wire.GarbledError:",
             "except ZeroDivisionError:",
@@ -697,8 +697,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "evaluators/_nursery.py",
-        "evaluators/test_processes.py",
+        "workers/_nursery.py",
+        "workers/test_processes.py",
         (
             "os.register_at_fork(after_in_child=channel.close)",
             "pass",
@@ -710,8 +710,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "checkpoint/recorder.py",
-        "checkpoint/test_resume.py",
+        "save/recorder.py",
+        "save/test_resume.py",
         (
             "fits = there.question == asked and",
             "fits = True and",
@@ -740,8 +740,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "_interrupts.py",
-        "checkpoint/test_resume.py",
+        "contract/interrupts.py",
+        "save/test_resume.py",
         (
             "signal.signal(number, self._wait)",
             "pass",
@@ -754,8 +754,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "checkpoint/encoding.py",
-        "checkpoint/test_encoding.py",
+        "save/encoding.py",
+        "save/test_encoding.py",
         (
             *never("not _FITS[str(item.type)](made[item.name])"),
             "test_a_field_of_a_wrong_type_is_refused",
@@ -766,8 +766,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "snapshot.py",
-        "checkpoint/test_resume.py",
+        "save/snapshot.py",
+        "save/test_resume.py",
         (
             "    if other:\n",
             "    if False:\n",
@@ -863,7 +863,7 @@ MUTANTS: list[Mutant] = [
     ),
     # ------------------------------------------------------------------------- doors
     *_group(
-        "_validation.py",
+        "contract/validation.py",
         "test_validation.py",
         (
             "int(value) if value.is_integer() else None",
@@ -872,7 +872,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "checkpoint/numbers.py",
+        "save/numbers.py",
         "test_io.py",
         (
             *never("not np.isfinite(number).all()"),
@@ -884,7 +884,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "_validation.py",
+        "contract/validation.py",
         "security/test_terminal.py",
         (
             "c if c.isprintable() or c in keep else repr(c)[1:-1]",
@@ -903,8 +903,8 @@ MUTANTS: list[Mutant] = [
     ),
     # ------------------------------------------------------ what other solvers answer
     *_group(
-        "subproblems/nearest.py",
-        "subproblems/test_polyhedron.py",
+        "maths/subproblems/nearest.py",
+        "maths/subproblems/test_polyhedron.py",
         (
             "if found is not None and is_least(matrix, target, found):",
             "if found is not None:",
@@ -926,8 +926,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "subproblems/polyhedron.py",
-        "subproblems/test_polyhedron.py",
+        "maths/subproblems/polyhedron.py",
+        "maths/subproblems/test_polyhedron.py",
         (
             "if answer.status == 0 and is_lowest(cost, system, sides, answer):",
             "if answer.status == 0:",
@@ -977,7 +977,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "calls.py",
+        "problem/calls.py",
         "test_written_arguments.py",
         (
             "SESSION.get(), handed_out(x)",
@@ -987,7 +987,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "evaluators/base.py",
+        "workers/base.py",
         "test_written_arguments.py",
         (
             "function(handed_out(self._points), handed_out(indices))",
@@ -1003,7 +1003,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "constraints/concat.py",
+        "problem/constraints/concat.py",
         "test_written_arguments.py",
         (
             "part.values_at(handed_out(points), own)",
@@ -1013,7 +1013,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "constraints/scipy_forms.py",
+        "problem/constraints/scipy_forms.py",
         "test_written_arguments.py",
         (
             "function(handed_out(x0))",
@@ -1023,7 +1023,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "run.py",
+        "run/loop.py",
         "test_written_arguments.py",
         (
             "x=handed_out(state.x)",
@@ -1033,7 +1033,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "final_check.py",
+        "run/final_check.py",
         "test_certificate.py",
         (
             "best = checker.confirm(best, chosen, suspects)",
@@ -1047,7 +1047,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "checker.py",
+        "evidence/checker.py",
         "test_certificate.py",
         (
             "confidence=1.0 - (1.0 - CONFIDENCE) / n_points",
@@ -1056,7 +1056,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "certificate.py",
+        "evidence/certificate.py",
         "test_certificate.py",
         (
             "bad = indices[~(values <= 0.0)]",
@@ -1070,8 +1070,8 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "snapshot.py",
-        "checkpoint/test_resume.py",
+        "save/snapshot.py",
+        "save/test_resume.py",
         (
             "or not ((indices >= 0) & (indices < n_constraints)).all()\n",
             "",

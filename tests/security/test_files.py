@@ -15,11 +15,11 @@ import pytest
 
 import dszog
 from dszog import CheckpointError, InputError
-from dszog.checkpoint import container
-from dszog.checkpoint.container import SMALL, pack, read
-from dszog.checkpoint.sizes import NAME
 from dszog.readers import read_csv, read_libsvm
-from tests.checkpoint.cells import CELLS, Killed
+from dszog.save import container
+from dszog.save.container import SMALL, pack, read
+from dszog.save.sizes import NAME
+from tests.save.cells import CELLS, Killed
 
 CELL = CELLS[0]
 

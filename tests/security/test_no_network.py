@@ -21,7 +21,7 @@ def hook(event, arguments):
 
 sys.addaudithook(hook)
 import dszog
-from tests.checkpoint.cells import CELLS
+from tests.save.cells import CELLS
 
 with tempfile.TemporaryDirectory() as name:
     for cell in CELLS[::3]:
@@ -40,7 +40,7 @@ with tempfile.TemporaryDirectory() as name:
     else:
         model = pathlib.Path(name, "model.py")
         model.write_text(
-            "from tests.checkpoint.cells import CELLS\\nproblem = CELLS[0].problem()\\n"
+            "from tests.save.cells import CELLS\\nproblem = CELLS[0].problem()\\n"
         )
         try:
             app(["solve", f"{model}:problem", "--max-iterations", "3",

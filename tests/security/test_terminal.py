@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dszog import CheckpointError, CheckpointWarning, InputError
-from dszog._validation import printable
-from dszog.checkpoint import Store
-from dszog.checkpoint.container import pack, unpack
+from dszog.contract.validation import printable
 from dszog.readers import read_csv, read_libsvm
-from tests.checkpoint.cells import CELLS
+from dszog.save import Store
+from dszog.save.container import pack, unpack
+from tests.save.cells import CELLS
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\u202egnp\x9b31m"
 BAD_FILES: dict[str, tuple[Callable[[Path], Any], str]] = {

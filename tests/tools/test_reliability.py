@@ -149,10 +149,10 @@ def test_a_figure_lasts_as_long_as_what_it_depends_on(
 def test_an_item_depends_on_what_its_tests_import_and_on_nothing_else() -> None:
     (checkpoints,) = (item for item in ITEMS if item.id == "A4")
     files = {str(path.relative_to(ROOT)) for path in reliability.sources(checkpoints)}
-    assert "tests/checkpoint/test_journal.py" in files
-    assert "tests/checkpoint/kill_loop.py" in files  # beside it; may be run by it
-    assert "src/dszog/checkpoint/journal.py" in files
-    assert "src/dszog/run.py" in files  # by way of dszog itself
+    assert "tests/save/test_journal.py" in files
+    assert "tests/save/kill_loop.py" in files  # beside it; may be run by it
+    assert "src/dszog/save/journal.py" in files
+    assert "src/dszog/run/loop.py" in files  # by way of dszog itself
     assert not any(name.startswith("src/dszog_paper") for name in files)
     assert "tests/test_readme.py" not in files
 

@@ -26,7 +26,7 @@ from dszog import (
     Status,
     Tuning,
 )
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.tuning import FACTORS, Trial
 
 

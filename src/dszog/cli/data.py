@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dszog._arrays import FloatArray
-from dszog._validation import did_you_mean, printable, shown
+from dszog.contract.arrays import FloatArray
+from dszog.contract.validation import did_you_mean, printable, shown
 from dszog.errors import InputError
 from dszog.readers import Table, read_csv, read_libsvm
 from dszog.readers.lines import is_number

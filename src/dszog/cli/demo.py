@@ -13,10 +13,10 @@ from rich.table import Table
 from scipy.optimize import OptimizeResult
 
 import dszog
-from dszog._arrays import FloatArray, IntArray
-from dszog._random import stream
-from dszog.constraints import PairwiseConstraints
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import InputError
+from dszog.maths.random_stream import stream
+from dszog.problem.constraints import PairwiseConstraints
 
 N_ROWS, N_FEATURES, N_INFORMATIVE, N_REDUNDANT = 500, 50, 15, 15
 MARGIN = -0.3

@@ -14,8 +14,6 @@ import numpy as np
 from rich.console import Console
 
 import dszog
-from dszog._random import stream
-from dszog._validation import check_choice, printable, shown
 from dszog.cli.complaints import as_typed, complain, flags_of
 from dszog.cli.data import (
     FORMATS,
@@ -38,7 +36,9 @@ from dszog.cli.talk import (
     sigterm_as_interrupt,
     tell_new_words,
 )
+from dszog.contract.validation import check_choice, printable, shown
 from dszog.errors import DszogError, InputError
+from dszog.maths.random_stream import stream
 
 TASKS = ("pairwise", "fair")
 ONLY_PAIRWISE = ("margin",)

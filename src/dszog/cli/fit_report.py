@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dszog._arrays import FloatArray
-from dszog._validation import printable
 from dszog.cli.data import Rows
 from dszog.cli.writing import known, versions, write_text
+from dszog.contract.arrays import FloatArray
+from dszog.contract.validation import printable
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dszog._validation import shown
+from dszog.contract.validation import shown
 from dszog.errors import InputError
 
 

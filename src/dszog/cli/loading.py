@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dszog._validation import did_you_mean, printable, shown
+from dszog.contract.validation import did_you_mean, printable, shown
 from dszog.errors import DszogError, InputError
 from dszog.problem import Problem
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from rich.console import Console
 
-from dszog._validation import check_choice, printable, shown
 from dszog.cli.complaints import complain
 from dszog.cli.data import FORMATS, Columns, Source, widened
 from dszog.cli.folders import check_output_file
 from dszog.cli.talk import DONE, FAILED, INTERRUPTED, USAGE, say, tell_new_words
 from dszog.cli.writing import write_text
+from dszog.contract.validation import check_choice, printable, shown
 from dszog.errors import CheckpointError, DszogError, InputError
 from dszog.readers import read_libsvm
 from dszog.readers.lines import is_number

@@ -7,9 +7,9 @@ from dataclasses import fields
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from dszog._validation import check_choice, shown
+from dszog.contract.hints import about_method, about_option
+from dszog.contract.validation import check_choice, shown
 from dszog.errors import InputError
-from dszog.hints import about_method, about_option
 from dszog.methods import METHODS
 
 _TRUE, _FALSE, _NONE = ("true", "yes"), ("false", "no"), ("none", "auto")

@@ -14,7 +14,6 @@ from rich.console import Console
 from scipy.optimize import OptimizeResult
 
 import dszog
-from dszog._interrupts import Interrupts
 from dszog.cli.complaints import complain, flags_of
 from dszog.cli.folders import check_output_file
 from dszog.cli.loading import load_problem
@@ -28,6 +27,7 @@ from dszog.cli.talk import (
     sigterm_as_interrupt,
 )
 from dszog.cli.writing import known, versions, write_text
+from dszog.contract.interrupts import Interrupts
 from dszog.errors import (
     CheckpointWriteError,
     DszogError,

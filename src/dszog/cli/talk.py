@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from dszog._validation import printable, shown
+from dszog.contract.validation import printable, shown
 
 DONE, FAILED, USAGE, NO_SUCCESS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 

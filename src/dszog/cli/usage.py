@@ -7,7 +7,7 @@ from typing import Literal, get_args, get_origin
 
 from cyclopts import CoercionError, CycloptsError, MissingArgumentError
 
-from dszog._validation import did_you_mean, printable, shown
+from dszog.contract.validation import did_you_mean, printable, shown
 
 
 def told(error: CycloptsError, typed: Sequence[str], commands: Iterable[str]) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dszog._validation import shown
 from dszog._version import VERSION
+from dszog.contract.validation import shown
 from dszog.errors import DszogError
 
 

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dszog._interrupts import held_interrupts
+from dszog.contract.interrupts import held_interrupts
 
 if TYPE_CHECKING:
     from types import ModuleType

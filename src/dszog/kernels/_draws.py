@@ -1,8 +1,8 @@
 """What is drawn in an iteration: losses, constraints, and points to look at.
 
-The plain forms are ``DSZOG._ask_plainly``, :func:`dszog._random.distinct_indices`,
-:func:`dszog.distribution.base.inverse_draws` and
-``dszog.gradients._orthogonal_plainly``. What calls each other is in one file:
+The plain forms are ``DSZOG._ask_plainly``, :func:`dszog.maths.random_stream.distinct_indices`,
+:func:`dszog.maths.distribution.base.inverse_draws` and
+``dszog.maths.gradients._orthogonal_plainly``. What calls each other is in one file:
 kernels kept on disk are made anew when their own file changes, and only then.
 """
 
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.kernels._compile import compiled
 
 AnyArray: TypeAlias = FloatArray | IntArray

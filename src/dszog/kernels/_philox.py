@@ -1,6 +1,6 @@
 """The random numbers of NumPy's Philox generator, those of an iteration in one call.
 
-The plain form is :func:`dszog._random.stream`: the numbers are the same to the bit.
+The plain form is :func:`dszog.maths.random_stream.stream`: the numbers are the same to the bit.
 NumPy goes word by word through pointers to functions; here blocks of words are made
 first, several at a time [1]_, and turned into numbers by NumPy's own tables [2]_, which
 Numba keeps.
@@ -31,7 +31,7 @@ from numba.np.random._constants import (
 )
 from numpy.typing import NDArray
 
-from dszog._arrays import FloatArray
+from dszog.contract.arrays import FloatArray
 from dszog.kernels._compile import compiled
 
 Words: TypeAlias = NDArray[np.uint64]

@@ -1,6 +1,6 @@
 """Scores of rows, and of pairs of them, in one compiled pass.
 
-The plain forms are :meth:`dszog.rows.Rows.scores` and ``PairwiseConstraints._pairs_at``
+The plain forms are :meth:`dszog.problem.rows.Rows.scores` and ``PairwiseConstraints._pairs_at``
 without kernels. Of rows that are mostly zeros all points are scored at once; every sum
 runs over one row at one point: no bit depends on which other rows and points are asked
 for. No values at all stand for ones, as in data of yes and no: half of the memory is
@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from dszog._arrays import ColumnArray, FloatArray, IntArray
+from dszog.contract.arrays import ColumnArray, FloatArray, IntArray
 from dszog.kernels._compile import compiled
 
 LANES = 4  # numbers that are added at once

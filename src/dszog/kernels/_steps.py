@@ -1,7 +1,7 @@
 r"""What values are turned into: a step in the variables and one in the weights.
 
 The plain forms are ``DSZOG._step_plainly``, ``SparseDistribution._learn_plainly``,
-:func:`dszog.distribution.combined` and :func:`dszog.penalties.violations`. Results go
+:func:`dszog.maths.distribution.combined` and :func:`dszog.maths.penalties.violations`. Results go
 into arrays that the caller hands in: to return one, Numba runs Python code that Ctrl-C
 must not hit. What calls each other is in one file: kernels kept on disk are made anew
 when their own file changes, and only then.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.kernels._compile import compiled
 
 

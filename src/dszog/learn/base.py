@@ -23,16 +23,16 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from dszog._arrays import FloatArray, IntArray
-from dszog._validation import did_you_mean, shown
-from dszog.constraints import Constraints
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.validation import did_you_mean, shown
 from dszog.errors import InputTypeError
 from dszog.learn.features import Kernel, Scaling, dot, least_squares, with_ones
 from dszog.learn.losses import LOSSES, Loss
 from dszog.learn.samples import TrainingSet, training_set
 from dszog.minimize import minimize
 from dszog.problem import Losses, Problem
-from dszog.rows import Rows
+from dszog.problem.constraints import Constraints
+from dszog.problem.rows import Rows
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")

@@ -11,9 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
-from dszog._arrays import FloatArray
-from dszog._validation import shown
-from dszog.constraints import Constraints
+from dszog.contract.arrays import FloatArray
+from dszog.contract.validation import shown
 from dszog.errors import InputError
 from dszog.learn.base import (
     COUNT,
@@ -28,6 +27,7 @@ from dszog.learn.losses import Loss
 from dszog.learn.report import FairnessReport, fairness_report
 from dszog.learn.samples import TrainingSet
 from dszog.learn.sensitive import SensitiveColumn, encoded, sensitive_columns
+from dszog.problem.constraints import Constraints
 
 
 class FairClassifier(ConstrainedClassifier):

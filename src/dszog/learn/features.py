@@ -12,9 +12,9 @@ from scipy.sparse.linalg import lsqr
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.utils.extmath import safe_sparse_dot
 
-from dszog._arrays import FloatArray
-from dszog._random import distinct_indices, stream
+from dszog.contract.arrays import FloatArray
 from dszog.learn.samples import TrainingSet
+from dszog.maths.random_stream import distinct_indices, stream
 
 CENTRES = 5
 """Purpose of the draw of the rows that a kernel model keeps."""

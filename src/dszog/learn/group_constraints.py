@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from dszog._arrays import FloatArray, IntArray, frozen_floats
-from dszog.constraints import Constraints
-from dszog.constraints.base import Summary, summarise
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
 from dszog.learn.samples import TrainingSet
 from dszog.learn.sensitive import SensitiveColumn
+from dszog.problem.constraints import Constraints
+from dszog.problem.constraints.base import Summary, summarise
 
 RATES = {  # which labels each kind of constraint looks at; None is all of them
     "demographic_parity": (None,),

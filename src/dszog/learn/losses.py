@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.special import expit
 
-from dszog._arrays import FloatArray
+from dszog.contract.arrays import FloatArray
 
 Loss: TypeAlias = Callable[[FloatArray, FloatArray], Any]
 

@@ -1,6 +1,6 @@
 """Models on disk: numbers and names in a checked file, nothing that could run.
 
-The file is a container of :mod:`dszog.checkpoint.container`: its first array is a
+The file is a container of :mod:`dszog.save.container`: its first array is a
 document of strict JSON (UTF-8 escaped to ASCII), in which floats are hexadecimal text;
 the others are the arrays of the model in the order the document names them.
 """
@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dszog._validation import shown
 from dszog._version import VERSION
-from dszog.checkpoint.container import dump_json, load_json, pack, read
-from dszog.checkpoint.files import write_whole
+from dszog.contract.validation import shown
 from dszog.errors import CheckpointError, CheckpointWriteError, InputError
 from dszog.learn.base import ConstrainedClassifier
 from dszog.learn.fair import FairClassifier
 from dszog.learn.pairwise import PairwiseClassifier
 from dszog.learn.sensitive import SensitiveColumn
+from dszog.save.container import dump_json, load_json, pack, read
+from dszog.save.files import write_whole
 
 KIND = "model"
 FORMAT = 1

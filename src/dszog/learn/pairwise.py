@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Self
 
 from sklearn.utils._param_validation import Interval
 
-from dszog.constraints import Constraints
 from dszog.learn.base import ConstrainedClassifier
 from dszog.learn.features import with_ones
 from dszog.learn.losses import Loss
 from dszog.learn.samples import TrainingSet
+from dszog.problem.constraints import Constraints
 
 
 class PairwiseClassifier(ConstrainedClassifier):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dszog._arrays import FloatArray
-from dszog._validation import check_choice
+from dszog.contract.arrays import FloatArray
+from dszog.contract.validation import check_choice
 
 GAPS = {
     "demographic_parity": ("selection_rate",),

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 
-from dszog._arrays import FloatArray
-from dszog._validation import shown
+from dszog.contract.arrays import FloatArray
+from dszog.contract.validation import shown
 from dszog.errors import InputError, InputTypeError
 
 MOST_GROUPS = (

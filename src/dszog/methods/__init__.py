@@ -1,6 +1,6 @@
 """The methods: frozen dataclasses of hyper-parameters that ask and are told."""
 
-from dszog._random import stream
+from dszog.maths.random_stream import stream
 from dszog.methods.accszofw import AccSZOFW
 from dszog.methods.accszofw_storm import AccSZOFWStorm
 from dszog.methods.acczomda import AccZOM

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
-from dszog._arrays import FloatArray, frozen_floats
+from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract.arrays import FloatArray, frozen_floats
 from dszog.methods.base import Info
 from dszog.methods.feasible import FeasibleMethod, FeasibleState, check_shares
 from dszog.methods.spider import SpiderMethod
-from dszog.query import ProblemSize, Query, Reply
 
 MOST_LOSSES = 10_000  # that a refresh looks at, as in the experiments of the authors
 

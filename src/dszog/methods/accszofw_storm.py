@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from dszog._validation import check_positive
+from dszog.contract import Query, Reply
+from dszog.contract.validation import check_positive
 from dszog.methods.accszofw import AcceleratedMethod, AcceleratedState
 from dszog.methods.base import Info
 from dszog.methods.feasible import check_shares
 from dszog.methods.storm import StormMethod
-from dszog.query import Query, Reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from dszog._validation import check_count, check_positive, check_positive_number
+from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract.validation import check_count, check_positive, check_positive_number
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
 from dszog.methods.feasible import FeasibleState
 from dszog.methods.storm import StormMethod
-from dszog.query import ProblemSize, Query, Reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

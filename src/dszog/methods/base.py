@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray, frozen_floats
-from dszog._validation import check_seed, check_vector, shown
+from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
+from dszog.contract.validation import check_seed, check_vector, shown
 from dszog.errors import InputError, InputTypeError
-from dszog.query import ProblemSize, Query, Reply
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -25,35 +25,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray, freeze, frozen_floats
-from dszog._random import distinct_indices, lent_stream
-from dszog._validation import (
-    check_choice,
-    check_count_fields,
-    check_flag,
-    check_positive,
-    check_share,
-    check_weights,
-    shown,
-)
-from dszog.distribution import DISTRIBUTIONS, Distribution, DualStep, combined
-from dszog.errors import DszogError, InputError, InputTypeError
-from dszog.gradients import (
-    DIRECTIONS,
-    Directions,
-    central_difference,
-    draw_directions,
-    forward_difference,
-    row_means,
-)
-from dszog.methods import dszog_compiled
-from dszog.methods.base import Info, State, check_first
-from dszog.methods.dszog_compiled import Step
-from dszog.methods.settings import Settings
-from dszog.methods.start import StartPass
-from dszog.methods.theory import TheoremConstants, theorem_parameters
-from dszog.penalties import cut, squared_violation, violations
-from dszog.query import (
+from dszog.contract import (
     NO_INDICES,
     ProblemSize,
     Query,
@@ -62,7 +34,35 @@ from dszog.query import (
     cost,
     no_steps,
 )
-from dszog.sampling import constraints_per_draw, uniform_constraints
+from dszog.contract.arrays import FloatArray, IntArray, freeze, frozen_floats
+from dszog.contract.validation import (
+    check_choice,
+    check_count_fields,
+    check_flag,
+    check_positive,
+    check_share,
+    check_weights,
+    shown,
+)
+from dszog.errors import DszogError, InputError, InputTypeError
+from dszog.maths.distribution import DISTRIBUTIONS, Distribution, DualStep, combined
+from dszog.maths.gradients import (
+    DIRECTIONS,
+    Directions,
+    central_difference,
+    draw_directions,
+    forward_difference,
+    row_means,
+)
+from dszog.maths.penalties import cut, squared_violation, violations
+from dszog.maths.random_stream import distinct_indices, lent_stream
+from dszog.maths.sampling import constraints_per_draw, uniform_constraints
+from dszog.methods import dszog_compiled
+from dszog.methods.base import Info, State, check_first
+from dszog.methods.dszog_compiled import Step
+from dszog.methods.settings import Settings
+from dszog.methods.start import StartPass
+from dszog.methods.theory import TheoremConstants, theorem_parameters
 
 StepDecay: TypeAlias = Literal["constant", "linear", "sqrt"]
 Start: TypeAlias = Literal["auto", "exact", "sampled"]
@@ -159,7 +159,7 @@ class DSZOG(Settings):
         How the step in the variables shrinks: not (the paper), to 0 over the horizon,
         or as :math:`1/\sqrt{1 + t/100}`.
     directions : {"gaussian", "sphere", "orthogonal", "coordinate"}
-        See :func:`dszog.gradients.draw_directions`; ``"gaussian"`` is the paper.
+        See :func:`dszog.maths.gradients.draw_directions`; ``"gaussian"`` is the paper.
     antithetic : bool
         Compare opposite points instead of each point with the iterate.
     adaptive : bool

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dszog import kernels
-from dszog._arrays import FloatArray, freeze, frozen_floats
-from dszog._random import (
+from dszog.contract import NO_INDICES, Distinct, Query, Reply
+from dszog.contract.arrays import FloatArray, freeze, frozen_floats
+from dszog.maths.distribution import Distribution, SparseDistribution
+from dszog.maths.distribution.sparse import MERGE_GRADIENT, MERGE_WEIGHT
+from dszog.maths.gradients import draw_directions, from_normals
+from dszog.maths.random_stream import (
     EXACT,
     lent_stream,
     normals_and_uniforms,
     numbers_needed,
 )
-from dszog.distribution import Distribution, SparseDistribution
-from dszog.distribution.sparse import MERGE_GRADIENT, MERGE_WEIGHT
-from dszog.gradients import draw_directions, from_normals
+from dszog.maths.sampling import constraints_per_draw
 from dszog.methods.base import Info
-from dszog.query import NO_INDICES, Distinct, Query, Reply
-from dszog.sampling import constraints_per_draw
 
 if TYPE_CHECKING:
     from dszog.methods.dszog import DSZOG, DSZOGState

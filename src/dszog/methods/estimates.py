@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray
-from dszog.gradients import draw_directions, forward_difference
-from dszog.query import ProblemSize, Query, Reply
+from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.maths.gradients import draw_directions, forward_difference
 
 Estimator: TypeAlias = Literal["gaussian", "sphere", "coordinate"]
 ESTIMATORS: tuple[str, ...] = get_args(Estimator)

@@ -17,11 +17,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray
+from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import InputError
 from dszog.methods.feasible import FeasibleState
 from dszog.methods.fzcgs import FZCGS
-from dszog.query import ProblemSize, Query, Reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
-from dszog._random import distinct_indices
-from dszog._validation import (
+from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog.contract.validation import (
     check_choice,
     check_count_fields,
     check_flag,
@@ -19,6 +19,9 @@ from dszog._validation import (
     shown,
 )
 from dszog.errors import InputError, InputTypeError
+from dszog.maths.random_stream import distinct_indices
+from dszog.maths.subproblems import Domain, Solution
+from dszog.maths.subproblems.polyhedron import SOLVERS, Form
 from dszog.methods.base import Info, State, check_first
 from dszog.methods.estimates import (
     ESTIMATORS,
@@ -29,9 +32,6 @@ from dszog.methods.estimates import (
     estimate,
 )
 from dszog.methods.settings import Settings
-from dszog.query import NO_INDICES, ProblemSize, Query, Reply
-from dszog.subproblems import Domain, Solution
-from dszog.subproblems.polyhedron import SOLVERS, Form
 
 DEFAULT_HORIZON = 1000  # iterations, where a formula asks for their number
 COMPARED_BATCH = 128  # losses per estimate in the comparison of the DSZOG paper

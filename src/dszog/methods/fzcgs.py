@@ -13,13 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from dszog._validation import check_count_fields, check_flag, check_positive_number
+from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract.validation import (
+    check_count_fields,
+    check_flag,
+    check_positive_number,
+)
+from dszog.maths.subproblems import Solution, slide
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
 from dszog.methods.feasible import FeasibleState
 from dszog.methods.spider import SpiderMethod
-from dszog.query import ProblemSize, Query, Reply
-from dszog.subproblems import Solution, slide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

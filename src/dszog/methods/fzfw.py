@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+from dszog.contract import ProblemSize, Query, Reply
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
 from dszog.methods.feasible import FeasibleState, check_shares
 from dszog.methods.spider import SpiderMethod
-from dszog.query import ProblemSize, Query, Reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

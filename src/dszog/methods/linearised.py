@@ -13,11 +13,11 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from dszog._arrays import BoolArray, FloatArray, IntArray, frozen_floats
+from dszog.contract import NO_INDICES, ProblemSize, Query, Reply, check_replies
+from dszog.contract.arrays import BoolArray, FloatArray, IntArray, frozen_floats
+from dszog.maths.subproblems.linearised import LinearisedSet, retraction
 from dszog.methods.base import Info, State, check_first
 from dszog.methods.feasible import FeasibleMethod, FeasibleState
-from dszog.query import NO_INDICES, ProblemSize, Query, Reply, check_replies
-from dszog.subproblems.linearised import LinearisedSet, retraction
 
 Phase: TypeAlias = Literal["origin", "look", "estimate"]
 

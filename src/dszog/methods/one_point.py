@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dszog._arrays import FloatArray
-from dszog._random import stream
+from dszog.contract import Query, Reply, check_replies
+from dszog.contract.arrays import FloatArray
+from dszog.maths.random_stream import stream
 from dszog.methods.feasible import FeasibleMethod, FeasibleState
-from dszog.query import Query, Reply, check_replies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import Any, Self
 
-from dszog._validation import shown
+from dszog.contract.hints import RENAMED, about_option
+from dszog.contract.validation import shown
 from dszog.errors import InputTypeError
-from dszog.hints import RENAMED, about_option
 
 
 class _OfInit:

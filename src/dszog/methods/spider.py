@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from dszog._arrays import FloatArray
-from dszog._random import stream
-from dszog._validation import check_count, check_count_fields
+from dszog.contract import ProblemSize, Query, Reply, check_replies
+from dszog.contract.arrays import FloatArray
+from dszog.contract.validation import check_count, check_count_fields
+from dszog.maths.random_stream import stream
 from dszog.methods.estimates import in_common
 from dszog.methods.feasible import (
     COMPARED_BATCH,
     FeasibleMethod,
     FeasibleState,
 )
-from dszog.query import ProblemSize, Query, Reply, check_replies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

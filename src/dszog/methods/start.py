@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
-from dszog._random import stream
+from dszog.contract import NO_INDICES, ProblemSize, Query
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog.maths.penalties import cut, squared_violation
+from dszog.maths.random_stream import stream
+from dszog.maths.sampling import constraint_block, uniform_constraints
 from dszog.methods.base import State
-from dszog.penalties import cut, squared_violation
-from dszog.query import NO_INDICES, ProblemSize, Query
-from dszog.sampling import constraint_block, uniform_constraints
 
 BLOCK = 2**17  # constraints asked for at a time, if all are looked at, at most
 FIRST_BLOCK = 2**8  # and at first

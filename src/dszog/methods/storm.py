@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dszog._arrays import FloatArray
-from dszog._random import stream
+from dszog.contract import ProblemSize, Query, Reply, check_replies
+from dszog.contract.arrays import FloatArray
+from dszog.maths.random_stream import stream
 from dszog.methods.estimates import in_common
 from dszog.methods.feasible import FeasibleMethod, FeasibleState
-from dszog.query import ProblemSize, Query, Reply, check_replies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dszog._validation import check_count_fields, check_positive, check_share
+from dszog.contract.validation import check_count_fields, check_positive, check_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
-from dszog._validation import check_choice, check_count, check_positive_number
+from dszog.contract import Query, Reply
+from dszog.contract.validation import check_choice, check_count, check_positive_number
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
 from dszog.methods.feasible import FeasibleState
 from dszog.methods.one_point import OnePointMethod
-from dszog.query import Query, Reply
 
 Decay: TypeAlias = Literal["constant", "sqrt"]
 

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, get_args
 
-from dszog._validation import (
+from dszog.contract import Query, Reply
+from dszog.contract.validation import (
     check_choice,
     check_count,
     check_flag,
@@ -24,7 +25,6 @@ from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
 from dszog.methods.feasible import FeasibleState, check_shares
 from dszog.methods.one_point import OnePointMethod
-from dszog.query import Query, Reply
 
 StepRule: TypeAlias = Literal["constant", "open_loop"]
 

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from dszog._validation import check_count, printable, shown
+from dszog.contract.validation import check_count, printable, shown
 from dszog.errors import InputError, InputTypeError
 
 FilePath: TypeAlias = str | os.PathLike[str]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dszog._arrays import FloatArray, IntArray, frozen_floats
-from dszog._validation import check_count, check_flag, did_you_mean, shown
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
+from dszog.contract.validation import check_count, check_flag, did_you_mean, shown
 from dszog.errors import InputError, InputTypeError
 from dszog.readers.content import MAX_BYTES, FilePath, file_label, file_name
 from dszog.readers.lines import is_number, place_error, quoted, read_lines

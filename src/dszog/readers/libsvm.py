@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from dszog._arrays import FloatArray, IntArray
-from dszog._validation import check_count, check_flag
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.validation import check_count, check_flag
 from dszog.errors import InputError
 from dszog.readers.content import MAX_BYTES, FilePath, file_label
 from dszog.readers.lines import NUMBER, is_number, place_error, quoted, read_lines

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dszog._arrays import FloatArray
-from dszog.history import Callback, Progress
-from dszog.meter import Limits, Meter
+from dszog.contract.arrays import FloatArray
+from dszog.run.history import Callback, Progress
+from dszog.run.meter import Limits, Meter
 
 LEAST_TIME = 1e-3  # seconds: a trial that begins late still gets that
 

@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dszog.accounting import Costs
-from dszog.failures import FailureReport
-from dszog.result import Result
+from dszog.run.accounting import Costs
+from dszog.run.failures import FailureReport
+from dszog.run.result import Result
 from dszog.tuning.budget import Spent
 from dszog.tuning.report import TuningReport
 from dszog.tuning.trials import Outcome

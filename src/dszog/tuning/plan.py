@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dszog.errors import InputError
-from dszog.meter import Limits
+from dszog.run.meter import Limits
 from dszog.tuning.settings import Tuning
 
 # Factors of the step size and the penalty, the likeliest to help first: any number of

@@ -7,7 +7,12 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dszog._validation import check_choice, check_count_fields, check_share, shown
+from dszog.contract.validation import (
+    check_choice,
+    check_count_fields,
+    check_share,
+    shown,
+)
 from dszog.errors import InputError
 from dszog.tuning.tpe import import_optuna
 

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dszog.failures import FailureReport
-from dszog.meter import Meter
-from dszog.penalties import merit
-from dszog.result import Result
+from dszog.maths.penalties import merit
+from dszog.run.failures import FailureReport
+from dszog.run.meter import Meter
+from dszog.run.result import Result
 from dszog.status import Status
 from dszog.tuning.budget import Spent
 

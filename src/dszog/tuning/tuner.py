@@ -10,15 +10,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dszog._arrays import FloatArray, IntArray
-from dszog._random import stream
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import EvaluationError
-from dszog.final_check import MERIT_PENALTY
-from dszog.history import Callback
-from dszog.meter import Limits
+from dszog.maths.random_stream import stream
 from dszog.problem import Problem
-from dszog.result import Result
-from dszog.solver import Solver
+from dszog.run.final_check import MERIT_PENALTY
+from dszog.run.history import Callback
+from dszog.run.meter import Limits
+from dszog.run.result import Result
+from dszog.run.solver import Solver
 from dszog.status import Status
 from dszog.tuning import tpe
 from dszog.tuning.budget import Spent

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from dszog._random import stream
-from dszog._validation import check_choice, check_count, check_seed
+from dszog.contract.validation import check_choice, check_count, check_seed
 from dszog.errors import MissingExtraError
+from dszog.maths.random_stream import stream
 from dszog_paper.data.samples import Samples
 
 GENERATE = 2

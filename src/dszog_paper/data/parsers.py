@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dszog._arrays import IntArray
-from dszog._validation import check_choice
+from dszog.contract.arrays import IntArray
+from dszog.contract.validation import check_choice
 from dszog.errors import InputError
 from dszog.readers import Table, read_csv, read_libsvm
 from dszog.readers.content import FilePath, file_name

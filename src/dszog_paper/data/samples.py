@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from dszog._arrays import FloatArray, IntArray, frozen_floats
-from dszog._random import stream
-from dszog._validation import as_numbers, check_count, check_seed
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
+from dszog.contract.validation import as_numbers, check_count, check_seed
 from dszog.errors import InputError
+from dszog.maths.random_stream import stream
 
 SPLIT = 3
 """Purpose of the draws that divide data."""

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dszog._random import stream
-from dszog._validation import check_choice, check_seed
+from dszog.contract.validation import check_choice, check_seed
+from dszog.maths.random_stream import stream
 from dszog_paper.data.parsers import PARSERS
 from dszog_paper.data.samples import Samples
 from dszog_paper.data.sources import COLUMNS, DATA_SETS

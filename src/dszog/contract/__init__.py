@@ -1,0 +1,29 @@
+"""The contract between methods, which ask, and evaluators, which answer.
+
+A method describes what it wants to know as a :class:`Query` of plain arrays; an
+evaluator, which alone holds the user's functions, returns a :class:`Reply`. Neither
+half of the library knows anything else about the other.
+"""
+
+from __future__ import annotations
+
+from dszog.contract.cost import Cost, cost
+from dszog.contract.query import NO_INDICES, Distinct, Query, Want, no_steps
+from dszog.contract.reply import NO_GRADIENTS, Failure, Reply, check_replies
+from dszog.contract.size import Calls, ProblemSize
+
+__all__ = [
+    "NO_GRADIENTS",
+    "NO_INDICES",
+    "Calls",
+    "Cost",
+    "Distinct",
+    "Failure",
+    "ProblemSize",
+    "Query",
+    "Reply",
+    "Want",
+    "check_replies",
+    "cost",
+    "no_steps",
+]

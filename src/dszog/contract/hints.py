@@ -1,0 +1,99 @@
+"""What to say to somebody who uses the words of SciPy, scikit-learn or the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dszog.contract.validation import did_you_mean
+
+RENAMED = {  # what some arguments are called elsewhere
+    "maxiter": "max_iterations",
+    "max_iter": "max_iterations",
+    "n_iter": "max_iterations",
+    "maxfev": "max_queries",
+    "maxfun": "max_queries",
+    "maxtime": "max_time",
+    "disp": "progress",
+    "verbose": "progress",
+    "tol": "constraint_tol",
+    "random_state": "seed",
+    "rng": "seed",
+}
+ELSEWHERE = {  # what takes the place of others
+    "jac": "Gradients go with what they are of: dszog.Losses(values, n, gradient=...) "
+    "and dszog.Constraints(values, m, jacobian=...).",
+    "hess": "Second derivatives are not used: leave it out.",
+    "hessp": "Second derivatives are not used: leave it out.",
+    "args": "Bind them: minimize(lambda x: fun(x, *args), ...).",
+    "workers": "Say who evaluates: evaluator=dszog.evaluators.Processes(4).",
+    "n_jobs": "Say who evaluates: evaluator=dszog.evaluators.Processes(4).",
+}
+LETTERS = {  # of the paper
+    "eta": "step_size",
+    "eta_w": "step_size",
+    "eta_p": "dual_step_size",
+    "beta": "penalty",
+    "mu": "radius",
+    "q": "n_directions",
+    "lam": "dual_ridge",
+    "lambda": "dual_ridge",
+    "lambda_": "dual_ridge",
+    "b": "averaging",
+    "a": "dual_averaging",
+    "c": "step_eps",
+    "M1": "loss_batch",
+    "M2": "constraint_batch",
+    "M3": "dual_batch",
+    "T": "horizon",
+}
+OF_SCIPY = {
+    *("nelder-mead", "powell", "cg", "bfgs", "newton-cg", "l-bfgs-b", "tnc", "cobyla"),
+    *("cobyqa", "slsqp", "trust-constr", "dogleg", "trust-ncg", "trust-exact"),
+    *("trust-krylov",),
+}
+
+
+def about_argument(name: str, arguments: Iterable[str]) -> str:
+    """Return a sentence on an argument that there is not; empty if none helps.
+
+    Examples
+    --------
+    >>> about_argument("maxiter", ["max_iterations"])
+    " Did you mean 'max_iterations'?"
+    """
+    if name in ELSEWHERE:
+        return f" {ELSEWHERE[name]}"
+    return did_you_mean(RENAMED.get(name, name), arguments)
+
+
+def about_option(name: str, options: Iterable[str], arguments: Iterable[str]) -> str:
+    """Return a sentence on an option that a method does not have; empty if none helps.
+
+    Examples
+    --------
+    >>> about_option("beta", ["penalty"], [])
+    " It is the paper's letter for 'penalty'."
+    """
+    if LETTERS.get(name) in set(options):
+        return f" It is the paper's letter for {LETTERS[name]!r}."
+    if name in ELSEWHERE:
+        return f" {ELSEWHERE[name]}"
+    if RENAMED.get(name, name) in set(arguments):
+        return f" Give it to minimize itself: {RENAMED.get(name, name)}=..."
+    return did_you_mean(name, options)
+
+
+def about_method(name: str) -> str:
+    """Return a sentence on a method of another library; empty if it is none.
+
+    Examples
+    --------
+    >>> about_method("SLSQP")[:25]
+    ' It is one of SciPy: call'
+    """
+    if name.lower() not in OF_SCIPY:
+        return ""
+    return (
+        " It is one of SciPy: call scipy.optimize.minimize, which is the better choice "
+        "for few, cheap constraints; or leave `method` out for 'dszog'."
+    )

@@ -1,0 +1,184 @@
+"""What a method may know of a problem: sizes, and what a call of it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dszog.contract.arrays import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Calls:
+    """Which constraints one call of the user's function serves.
+
+    The constraints are cut into segments; within a segment each call serves `width`
+    consecutive ones. Calls are numbered through.
+
+    Parameters
+    ----------
+    starts : ndarray of int64
+        The first constraint of each segment.
+    widths : ndarray of int64
+        How many constraints a call serves there.
+    first_calls : ndarray of int64
+        The number of the first call of each segment.
+    remembered : ndarray of bool
+        Whether a call is made only once at a point, whatever asks for it.
+    n_calls : int
+        How many calls serve all constraints.
+    n_shared : int
+        Call ``i < n_shared`` serves loss ``i`` as well.
+    """
+
+    starts: IntArray
+    widths: IntArray
+    first_calls: IntArray
+    remembered: BoolArray
+    n_calls: int
+    n_shared: int = 0
+
+    @classmethod
+    def of_width(cls, width: int, n_constraints: int) -> Calls:
+        """Return remembered calls that serve `width` consecutive constraints each."""
+        return cls(
+            starts=np.zeros(1, np.int64),
+            widths=np.array([width]),
+            first_calls=np.zeros(1, np.int64),
+            remembered=np.array([True]),
+            n_calls=n_constraints // width,
+        )
+
+    @classmethod
+    def of_each(cls, n_constraints: int) -> Calls:
+        """Return a call for each constraint, made whenever it is asked for."""
+        return cls(
+            starts=np.zeros(1, np.int64),
+            widths=np.ones(1, np.int64),
+            first_calls=np.zeros(1, np.int64),
+            remembered=np.array([False]),
+            n_calls=n_constraints,
+        )
+
+    @classmethod
+    def concat(cls, parts: Sequence[tuple[Calls | None, int]]) -> Calls:
+        """Return the calls of several families of constraints, one after the other.
+
+        Parameters
+        ----------
+        parts : sequence of (calls, number of constraints)
+            `None` where each constraint has a call of its own.
+        """
+        all_calls = [cls.of_each(n) if calls is None else calls for calls, n in parts]
+        sizes = [n for _, n in parts]
+        n_before = np.cumsum([0, *sizes])[:-1]
+        calls_before = np.cumsum([0, *(calls.n_calls for calls in all_calls)])
+        return cls(
+            starts=np.concatenate(
+                [n + c.starts for n, c in zip(n_before, all_calls, strict=True)]
+            ),
+            widths=np.concatenate([calls.widths for calls in all_calls]),
+            first_calls=np.concatenate(
+                [
+                    n + calls.first_calls
+                    for n, calls in zip(calls_before[:-1], all_calls, strict=True)
+                ]
+            ),
+            remembered=np.concatenate([calls.remembered for calls in all_calls]),
+            n_calls=int(calls_before[-1]),
+        )
+
+    def are_remembered(self, constraints: IntArray) -> BoolArray:
+        """Return which constraints are served by a call that is not made twice."""
+        segment = np.searchsorted(self.starts, constraints, side="right") - 1
+        found: BoolArray = self.remembered[segment]
+        return found
+
+    def of(self, constraints: IntArray) -> IntArray:
+        """Return the number of the call that serves each constraint."""
+        segment = np.searchsorted(self.starts, constraints, side="right") - 1
+        within = (constraints - self.starts[segment]) // self.widths[segment]
+        numbers: IntArray = self.first_calls[segment] + within
+        return numbers
+
+    def served_by(self, calls: IntArray) -> IntArray:
+        """Return all constraints that these calls serve, in ascending order."""
+        segment = np.searchsorted(self.first_calls, calls, side="right") - 1
+        widths = self.widths[segment]
+        firsts = self.starts[segment] + (calls - self.first_calls[segment]) * widths
+        served = np.repeat(firsts - np.cumsum(widths) + widths, widths)
+        served += np.arange(len(served))
+        return np.sort(served)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProblemSize:
+    """What a method may know about a problem: its sizes, never its functions.
+
+    Parameters
+    ----------
+    dim : int
+        Number of variables, the paper's :math:`d`.
+    n_losses : int
+        Number of terms of the objective, :math:`n`.
+    n_constraints : int
+        Number of constraints, :math:`m`; may be :math:`10^{12}`.
+    lower, upper : ndarray of shape (dim,)
+        Bounds on the variables, infinite where there is none.
+    has_gradient, has_jacobian : bool
+        Whether gradients of the losses and of the constraints may be asked for.
+    calls : Calls, optional
+        Which constraints share a call of the user's function; None if each has its own.
+    """
+
+    dim: int
+    n_losses: int
+    n_constraints: int
+    lower: FloatArray
+    upper: FloatArray
+    has_gradient: bool = False
+    has_jacobian: bool = False
+    calls: Calls | None = None
+
+    @property
+    def n_constraint_calls(self) -> int:
+        """How many calls of user functions a look at all constraints takes."""
+        return self.n_constraints if self.calls is None else self.calls.n_calls
+
+    def clip(self, points: FloatArray) -> FloatArray:
+        """Return the points, each moved to the nearest point within the bounds."""
+        if not self.has_bounds:
+            return points
+        clipped: FloatArray = np.clip(points, self.lower, self.upper)
+        return clipped
+
+    def inside(self, x: FloatArray, reach: FloatArray) -> FloatArray:
+        """Return the point moved so that `reach` on either side is within the bounds.
+
+        To the middle, where the bounds leave less room than that.
+        """
+        if not self.has_bounds:
+            return x
+        lower, upper = self.lower + reach, self.upper - reach
+        with np.errstate(invalid="ignore"):
+            middle = (self.lower + self.upper) / 2
+        moved: FloatArray = np.clip(x, lower, np.maximum(lower, upper))
+        return np.where(lower <= upper, moved, middle)
+
+    @cached_property
+    def is_black_box(self) -> bool:
+        """Whether there are values only, and no gradients."""
+        return not (self.has_gradient or self.has_jacobian)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether there are values only, a call for each, and no bounds."""
+        return self.is_black_box and self.calls is None and not self.has_bounds
+
+    @cached_property
+    def has_bounds(self) -> bool:
+        """Whether any variable is bounded."""
+        return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())

@@ -1,0 +1,1 @@
+"""What an answer rests on: fresh values, bounds, residuals."""

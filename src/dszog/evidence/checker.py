@@ -1,0 +1,313 @@
+"""Looking at points afresh: which values to ask for, and what they amount to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
+from dszog.contract.arrays import FloatArray, IntArray, handed_out
+from dszog.errors import OutOfTimeError
+from dszog.evidence.certificate import (
+    BLOCK,
+    CONFIDENCE,
+    Certificate,
+    CheckPlan,
+    Feasibility,
+    check_constraints,
+    check_objective,
+    check_together,
+    confirm_constraints,
+    known_feasibility,
+    mean_and_error,
+    unchecked,
+)
+from dszog.evidence.stationarity import stationarity, stationarity_cost
+from dszog.maths.penalties import merit
+from dszog.problem import Problem
+from dszog.run.meter import Meter
+
+N_SUSPECTS = 1000  # calls in a sampled check for what the run found violated
+N_SHARED = 32  # calls that give losses and constraints, at the least, to use both
+BETWEEN_LOOKS = 0.1  # seconds between looks at the clock
+N_EXAMINED = 200  # constraints whose gradients are looked at
+
+
+class Checker:
+    """Checks points of a problem within an allowance of queries.
+
+    Parameters
+    ----------
+    problem : Problem
+    meter : Meter
+        Answers and counts.
+    seed : int
+        Of the draws, if not all is looked at.
+    allowance : int
+        Queries for one point.
+    until : float, optional
+        Seconds on the meter's clock after which nothing more is asked.
+    n_points : int
+        How many points are checked, of which one is chosen and then confirmed.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        meter: Meter,
+        seed: int,
+        allowance: int,
+        until: float | None = None,
+        n_points: int = 1,
+    ) -> None:
+        self._problem = problem
+        self._size = problem.size
+        self._meter = meter
+        self._seed = seed
+        self._until = until
+        self.plan = plan_check(problem, allowance, n_points)
+        if until is not None:
+            in_time = int(BETWEEN_LOOKS / max(meter.time_for(1), 1e-9))
+            self.plan = replace(self.plan, block=min(max(in_time, 1), BLOCK))
+
+    def check(
+        self,
+        x: FloatArray,
+        suspects: IntArray = NO_INDICES,
+        *,
+        penalty: float = 1.0,
+        better_than: float = math.inf,
+    ) -> Certificate | None:
+        """Return the evidence for `x`, or None if its merit is not below a bar.
+
+        Parameters
+        ----------
+        x : ndarray of shape (dim,)
+            In scaled variables.
+        suspects : ndarray of int64
+            Constraints to look at in any case, the most suspicious first.
+        penalty, better_than : float
+            Of the merit and the bar; a point whose objective alone is not below it
+            does not have its constraints looked at.
+        """
+        plan = self._with_suspects(suspects)
+        any_will_do = math.isinf(better_than)
+        feasibility: Feasibility | None = None
+        n_losses = plan.n_losses
+        if uses_both(self._size, plan):
+            losses, feasibility = check_together(
+                x, self._size, plan, self._seed, self._ask
+            )
+            n_losses = len(losses)
+            objective, error = mean_and_error(losses, self._size.n_losses)
+        else:
+            objective, error = check_objective(
+                x, self._size, plan, self._seed, self._ask
+            )
+        if not objective < better_than and not any_will_do:
+            return None
+        certificate = Certificate(
+            x=handed_out(self._problem.unscaled(x)),
+            objective=objective,
+            objective_error=error,
+            n_losses_checked=n_losses,
+            feasibility=feasibility or self._feasibility(x, plan),
+        )
+        if any_will_do or certificate_merit(certificate, penalty) < better_than:
+            return certificate
+        return None
+
+    def confirm(
+        self, certificate: Certificate, x: FloatArray, suspects: IntArray
+    ) -> Certificate:
+        """Return the evidence for the point that was chosen, from a draw of its own.
+
+        `x` and `suspects` are those of its check.
+        """
+        first = certificate.feasibility
+        if first.kind != "sampled" or not (certificate.is_known and self.plan.n_fresh):
+            return certificate
+        found = confirm_constraints(
+            x,
+            self._size,
+            self._with_suspects(suspects),
+            self._seed,
+            self._ask,
+            first,
+        )
+        return replace(certificate, feasibility=found)
+
+    def _with_suspects(self, suspects: IntArray) -> CheckPlan:
+        """Return the plan with the calls for the first of these constraints."""
+        calls = self._size.calls
+        if calls is not None:
+            numbers = calls.of(suspects)
+            suspects = numbers[np.sort(np.unique(numbers, return_index=True)[1])]
+        chosen = np.sort(suspects[: len(self.plan.suspects)])
+        return replace(self.plan, suspects=chosen)
+
+    def blank(self, x: FloatArray) -> Certificate:
+        """Return what can be said of a point that was not looked at."""
+        return Certificate(
+            x=handed_out(self._problem.unscaled(x)),
+            objective=math.nan,
+            objective_error=math.nan,
+            n_losses_checked=0,
+            feasibility=unchecked(self._size.n_constraints),
+        )
+
+    def with_stationarity(
+        self,
+        certificate: Certificate,
+        weights: tuple[IntArray, FloatArray],
+        *,
+        penalty: float,
+        ridge: float,
+        active_tol: float,
+    ) -> Certificate:
+        """Return the evidence completed by the residuals of the paper's definitions."""
+        heaviest = heaviest_first(weights)[: N_EXAMINED // 2]
+        worst = certificate.feasibility.worst_indices[: N_EXAMINED // 2]
+        n = self._size.n_losses
+        try:
+            found = stationarity(
+                self._problem.scaled(certificate.x),
+                self._size,
+                losses=np.arange(n),
+                examined=np.union1d(worst, heaviest),
+                weights=weights,
+                sum_squares=certificate.feasibility.sum_squares,
+                penalty=penalty,
+                ridge=ridge,
+                active_tol=active_tol,
+                x_scale=self._problem.x_scale,
+                answer=self._ask,
+            )
+        except FloatingPointError:
+            return replace(certificate, note="not known: values are too large")
+        if found is None:
+            return replace(certificate, note="not known: a gradient gave no value")
+        return replace(certificate, stationarity=found)
+
+    def stationarity_cost(self) -> int:
+        """Return what :meth:`with_stationarity` costs at most."""
+        return stationarity_cost(self._size, self._size.n_losses, N_EXAMINED)
+
+    def _feasibility(self, x: FloatArray, plan: CheckPlan) -> Feasibility:
+        constraints = self._problem.constraints
+        if constraints is not None:
+            summary = constraints.summary(handed_out(self._problem.unscaled(x)))
+            if summary is not None:
+                return known_feasibility(summary)
+        return check_constraints(x, self._size, plan, self._seed, self._ask)
+
+    def _ask(self, queries: Sequence[Query]) -> Sequence[Reply]:
+        if self._until is not None and self._meter.elapsed > self._until:
+            raise OutOfTimeError("the time for looking at the result is over")
+        meter = self._meter
+        if meter.n_lost and not meter.affords(meter.cost(queries).total):
+            raise OutOfTimeError("queries set aside for this were lost with a process")
+        return meter(queries)
+
+
+def certificate_merit(certificate: Certificate, penalty: float) -> float:
+    """Return the merit of a point, infinite if something about it is not known."""
+    if not certificate.is_known:
+        return math.inf
+    return merit(certificate.objective, certificate.feasibility.maxcv, penalty)
+
+
+def heaviest_first(weights: tuple[IntArray, FloatArray]) -> IntArray:
+    """Return the constraints that have weights, those of largest weight first."""
+    indices, values = weights
+    heaviest: IntArray = indices[np.argsort(-values, kind="stable")]
+    return heaviest
+
+
+def suspects_of(
+    weights: tuple[IntArray, FloatArray], seen: tuple[IntArray, FloatArray]
+) -> IntArray:
+    """Return the constraints to look at in any case, by turns from two lists.
+
+    The ones of largest weight, and those that were worst when last seen in the run.
+    """
+    heaviest, worst = heaviest_first(weights), heaviest_first(seen)
+    n = min(len(heaviest), len(worst))
+    turns = np.stack([worst[:n], heaviest[:n]], axis=1).ravel()
+    listed = np.concatenate([turns, worst[n:], heaviest[n:]])
+    suspects: IntArray = listed[np.sort(np.unique(listed, return_index=True)[1])]
+    return suspects
+
+
+def uses_both(size: ProblemSize, plan: CheckPlan) -> bool:
+    """Whether the calls for the constraints give the losses that are wanted as well."""
+    if size.calls is None or size.calls.n_shared != size.n_losses:
+        return False
+    n_calls, n_losses = size.n_constraint_calls, size.n_losses
+    if plan.n_calls == n_calls:
+        return plan.n_losses == n_losses
+    # Of a draw from all calls a fair part has to be such that give a loss.
+    return n_calls == n_losses or (n_calls <= 2 * n_losses and plan.n_calls >= N_SHARED)
+
+
+def plan_check(problem: Problem, allowance: int, n_points: int = 1) -> CheckPlan:
+    """Return how to spend an allowance of queries for each of some points.
+
+    All losses and all constraints where that fits; otherwise neither may take more than
+    half, as both halves of the answer matter. Of several points one is chosen: half of
+    the draws are then kept for looking at that one afresh.
+    """
+    size = problem.size
+    n, n_calls = size.n_losses, size.n_constraint_calls
+    allowance = max(allowance, 2)
+    if _knows_all(problem):
+        n_calls = 0
+    shares_calls = size.calls is not None and size.calls.n_shared == n
+    if shares_calls and n_calls <= allowance:  # one look gives losses and constraints
+        return CheckPlan(
+            n_losses=n, n_calls=n_calls, suspects=NO_INDICES, n_queries=n_calls
+        )
+    shared = _sampled_plan(0, allowance, n_points)
+    if uses_both(size, shared):
+        return shared
+    least = 2 if allowance > 2 else 1  # from two on there is a standard error
+    n_losses = min(n, max(allowance // 2, allowance - n_calls, least))
+    left = max(allowance - n_losses, 1)
+    if n_calls <= left:
+        return CheckPlan(
+            n_losses=n_losses,
+            n_calls=n_calls,
+            suspects=NO_INDICES,
+            n_queries=n_losses + n_calls,
+        )
+    return _sampled_plan(n_losses, left, n_points)
+
+
+def _sampled_plan(n_losses: int, n_queries: int, n_points: int) -> CheckPlan:
+    """Return how to spend queries on the constraints, beside those for losses.
+
+    The bound holds for the best of the points without a fresh look, too: each point has
+    a part of the chance to be wrong.
+    """
+    n_suspects = min(N_SUSPECTS, n_queries // 4)
+    n_drawn = n_queries - n_suspects
+    n_calls = n_drawn if n_points == 1 else max(n_drawn // 2, 1)
+    return CheckPlan(
+        n_losses=n_losses,
+        n_calls=n_calls,
+        suspects=np.zeros(n_suspects, dtype=np.int64),  # their number; which, later
+        n_queries=n_losses + n_queries,
+        n_fresh=n_points * (n_drawn - n_calls),
+        confidence=1.0 - (1.0 - CONFIDENCE) / n_points,
+    )
+
+
+def _knows_all(problem: Problem) -> bool:
+    """Whether the structure of the constraints tells all about a point."""
+    constraints = problem.constraints
+    return (
+        constraints is None or constraints.summary(handed_out(problem.x0)) is not None
+    )

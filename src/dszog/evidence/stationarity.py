@@ -1,0 +1,310 @@
+r"""How near a point is to satisfying the conditions of a minimum.
+
+The paper's Definitions 2, 3 and 4, computed directly from gradients at the point: true
+ones where the problem gives them, central differences otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract.arrays import BoolArray, FloatArray, IntArray
+from dszog.errors import SubproblemError
+from dszog.maths.distribution import project_onto_simplex
+from dszog.maths.penalties import squared_violation
+from dszog.maths.subproblems.nearest import least_squares
+
+Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
+
+RADIUS = 1e-5  # of the central differences, times the size of each variable
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Stationarity:
+    r"""The residuals of the paper's definitions at a point.
+
+    All norms are Euclidean. The examined constraints are the worst ones found and the
+    ones of largest weight; others enter `violation` alone.
+
+    Parameters
+    ----------
+    gradient_norm : float
+        :math:`\|\nabla f_0\|`, to compare the residuals with.
+    lagrangian : float
+        Definition 2: :math:`\|\nabla f_0 + \sum_j \alpha_j \nabla f_j\|` with the
+        multipliers :math:`\alpha_j = 2 \beta p_j \max(f_j, 0)` of the given weights.
+    violation : float
+        Definition 2: :math:`\sqrt{\sum_j \max(f_j, 0)^2}`.
+    complementarity : float
+        Definition 2: :math:`\sqrt{\sum_j (\alpha_j f_j)^2}`.
+    dual_gradient, projected_dual_gradient : float
+        Definition 3: :math:`\|\nabla_p L\|`, and the distance :math:`p` moves in a
+        projected gradient step of length one, which vanishes at the maximiser. The
+        other half of the definition, :math:`\|\nabla_w L\|`, equals `lagrangian`.
+    outer_gradient : float
+        Definition 4: :math:`\|\nabla g\|`, with all weight on the worst constraints.
+    best_lagrangian : float
+        The least :math:`\|\nabla f_0 + \sum_j \alpha_j \nabla f_j\|` over all
+        :math:`\alpha \ge 0` on the examined constraints with values above
+        ``-active_tol``: no noise of the weights is in it.
+    multipliers : (indices, values)
+        The positive multipliers that attain `best_lagrangian`.
+    penalty, ridge, active_tol : float
+        The :math:`\beta`, :math:`\lambda` and tolerance used.
+    n_examined : int
+        Constraints whose gradients were looked at.
+    gradients : str
+        Where the gradients come from.
+    n_opposing : int
+        Examined constraints whose values rise where the objective falls: those that a
+        further descent comes nearer to.
+    """
+
+    gradient_norm: float
+    lagrangian: float
+    violation: float
+    complementarity: float
+    dual_gradient: float
+    projected_dual_gradient: float
+    outer_gradient: float
+    best_lagrangian: float
+    multipliers: tuple[IntArray, FloatArray]
+    penalty: float
+    ridge: float
+    active_tol: float
+    n_examined: int
+    gradients: str
+    n_opposing: int = 0
+
+    def __str__(self) -> str:
+        indices, values = self.multipliers
+        return (
+            f"of a gradient of length {self.gradient_norm:.3g} the best multipliers "
+            f"({len(indices)} positive, sum {values.sum():.3g}) leave "
+            f"{self.best_lagrangian:.2g}; from {self.gradients}\n"
+            f"Definition 2  gradient {self.lagrangian:.2g}, violation "
+            f"{self.violation:.2g}, complementarity {self.complementarity:.2g}\n"
+            f"Definition 3  gradient in w {self.lagrangian:.2g}, in p "
+            f"{self.dual_gradient:.2g} (projected {self.projected_dual_gradient:.2g})\n"
+            f"Definition 4  gradient of the outer function {self.outer_gradient:.2g}"
+        )
+
+
+def stationarity_cost(size: ProblemSize, n_losses: int, n_examined: int) -> int:
+    """Return what :func:`stationarity` costs at most, in queries."""
+    at_loss = 2 if size.has_gradient else 2 * size.dim + 1
+    at_constraint = 2 if size.has_jacobian else 2 * size.dim + 1
+    n_calls = min(n_examined, size.n_constraints, size.n_constraint_calls)
+    return n_losses * at_loss + n_calls * at_constraint
+
+
+def stationarity(
+    x: FloatArray,
+    size: ProblemSize,
+    *,
+    losses: IntArray,
+    examined: IntArray,
+    weights: tuple[IntArray, FloatArray],
+    sum_squares: float,
+    penalty: float,
+    ridge: float,
+    active_tol: float,
+    x_scale: FloatArray,
+    answer: Answer,
+) -> Stationarity | None:
+    """Compute the residuals at `x`; None if a value or a gradient is not known.
+
+    Raises FloatingPointError if values are too large to be squared.
+
+    Parameters
+    ----------
+    x : ndarray of shape (dim,)
+        In scaled variables; the residuals are in the user's.
+    size : ProblemSize
+    losses : ndarray of int64
+        The losses whose mean is the objective.
+    examined : ndarray of int64
+        The constraints that are looked at, in ascending order.
+    weights : (indices, weights)
+        Of some constraints, in ascending order; all others count as 0.
+    sum_squares : float
+        Of the violations of all constraints that were checked.
+    penalty, ridge, active_tol : float
+    x_scale : ndarray of shape (dim,)
+    answer : callable
+    """
+    steps = _central_steps(x, size, x_scale)
+    _, objective_gradients = _gradients(
+        x, size, steps, "losses", losses, size.has_gradient, answer
+    )
+    objective_gradient = objective_gradients.mean(axis=0) / x_scale
+    values, gradients = _gradients(
+        x, size, steps, "constraints", examined, size.has_jacobian, answer
+    )
+    gradients = gradients / x_scale
+    if not all(np.isfinite(a).all() for a in (objective_gradient, values, gradients)):
+        return None
+    with np.errstate(over="raise"):  # what is known would be infinite, or no number
+        return _residuals(
+            objective_gradient,
+            values,
+            gradients,
+            _Free(x, size),
+            examined=examined,
+            p=_weights_of(examined, weights),
+            sum_squares=sum_squares,
+            penalty=penalty,
+            ridge=ridge,
+            active_tol=active_tol,
+            source=_source(size),
+        )
+
+
+def _residuals(
+    objective_gradient: FloatArray,
+    values: FloatArray,
+    gradients: FloatArray,
+    free: _Free,
+    *,
+    examined: IntArray,
+    p: FloatArray,
+    sum_squares: float,
+    penalty: float,
+    ridge: float,
+    active_tol: float,
+    source: str,
+) -> Stationarity:
+    violations = np.maximum(values, 0.0)
+    penalties = squared_violation(values)
+    alpha = 2.0 * penalty * p * violations
+    worst_p = project_onto_simplex(penalty * penalties / ridge) if len(examined) else p
+    worst_alpha = 2.0 * penalty * worst_p * violations
+    dual_gradient = penalty * penalties - ridge * p
+    moved = project_onto_simplex(p + dual_gradient) - p if len(examined) else p
+    best_lagrangian, best_alpha = _best_multipliers(
+        objective_gradient, gradients, values >= -active_tol, free
+    )
+    positive = best_alpha > 0.0
+    return Stationarity(
+        gradient_norm=_norm(objective_gradient),
+        lagrangian=_norm(free.part(objective_gradient + alpha @ gradients)),
+        violation=float(np.sqrt(sum_squares)),
+        complementarity=_norm(alpha * values),
+        dual_gradient=_norm(dual_gradient),
+        projected_dual_gradient=_norm(moved),
+        outer_gradient=_norm(free.part(objective_gradient + worst_alpha @ gradients)),
+        best_lagrangian=best_lagrangian,
+        multipliers=(examined[positive], best_alpha[positive]),
+        penalty=penalty,
+        ridge=ridge,
+        active_tol=active_tol,
+        n_examined=len(examined),
+        gradients=source,
+        n_opposing=int(np.count_nonzero(gradients @ objective_gradient < 0.0)),
+    )
+
+
+class _Free:
+    """Which components of a gradient the bounds leave free at a point."""
+
+    def __init__(self, x: FloatArray, size: ProblemSize) -> None:
+        room = 1e-9 * np.maximum(np.abs(x), 1.0)
+        self.at_lower = x <= size.lower + room
+        self.at_upper = x >= size.upper - room
+
+    def part(self, gradient: FloatArray) -> FloatArray:
+        """Return the gradient without what only pushes against a bound."""
+        held = (self.at_lower & (gradient > 0)) | (self.at_upper & (gradient < 0))
+        return np.where(held, 0.0, gradient)
+
+    def normals(self) -> FloatArray:
+        """Return the gradients of the bounds that are reached, as rows."""
+        unit = np.eye(len(self.at_lower))
+        return np.concatenate([-unit[self.at_lower], unit[self.at_upper]])
+
+
+def _best_multipliers(
+    objective_gradient: FloatArray,
+    gradients: FloatArray,
+    active: BoolArray,
+    free: _Free,
+) -> tuple[float, FloatArray]:
+    rows = np.concatenate([gradients[active], free.normals()])
+    alpha = np.zeros(len(gradients))
+    if not len(rows):
+        return _norm(objective_gradient), alpha
+    try:
+        found = least_squares(rows.T, -objective_gradient)
+    except (
+        SubproblemError
+    ):  # no multipliers: the residual is too large, never too small
+        return _norm(objective_gradient), alpha
+    alpha[active] = found.weights[: np.count_nonzero(active)]
+    return found.residual, alpha
+
+
+def _central_steps(x: FloatArray, size: ProblemSize, x_scale: FloatArray) -> FloatArray:
+    """Return steps along each coordinate, forward ones first, kept in the bounds."""
+    lengths = RADIUS * np.maximum(np.abs(x), 1.0)
+    points = np.concatenate([x + np.diag(lengths), x - np.diag(lengths)])
+    steps: FloatArray = size.clip(points) - x
+    return steps
+
+
+def _gradients(
+    x: FloatArray,
+    size: ProblemSize,
+    steps: FloatArray,
+    kind: str,
+    indices: IntArray,
+    is_given: bool,
+    answer: Answer,
+) -> tuple[FloatArray, FloatArray]:
+    """Return values and gradients of losses or constraints at `x`, in blocks."""
+    dim = len(x)
+    values, gradients = [np.empty(0)], [np.empty((0, dim))]
+    for first in range(0, len(indices), 256):
+        block = {kind: indices[first : first + 256]}
+        if is_given:
+            query = Query.at(x, iteration=-1, want="gradients", **block)
+            reply = answer((query,))[0]
+            values.append(getattr(reply, kind)[0])
+            given = reply.loss_gradients if kind == "losses" else reply.jacobian
+            gradients.append(given)
+            continue
+        query = Query(iteration=-1, x=x, steps=steps, **block)  # type: ignore[arg-type]
+        table = getattr(answer((query,))[0], kind)
+        lengths = np.diag(steps[:dim]) - np.diag(steps[dim:])
+        lengths = np.where(lengths > 0.0, lengths, np.inf)  # a fixed variable: slope 0
+        with np.errstate(over="ignore"):  # then it is not known
+            slopes = (table[1 : dim + 1] - table[dim + 1 :]) / lengths[:, np.newaxis]
+        values.append(table[0])
+        gradients.append(slopes.T)
+    return np.concatenate(values), np.concatenate(gradients)
+
+
+def _weights_of(examined: IntArray, weights: tuple[IntArray, FloatArray]) -> FloatArray:
+    indices, known = weights
+    p = np.zeros(len(examined))
+    _, places, sources = np.intersect1d(
+        examined, indices, assume_unique=True, return_indices=True
+    )
+    p[places] = known[sources]
+    return p
+
+
+def _source(size: ProblemSize) -> str:
+    if size.has_gradient and (size.has_jacobian or not size.n_constraints):
+        return "given gradients"
+    if size.has_gradient or size.has_jacobian:
+        return "given gradients and central differences"
+    return "central differences"
+
+
+def _norm(vector: FloatArray) -> float:
+    return float(np.sqrt(np.square(vector).sum()))

@@ -1,0 +1,1 @@
+"""The mathematics: estimates, penalties, draws, weights, and small subproblems."""

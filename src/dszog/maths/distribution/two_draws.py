@@ -1,0 +1,65 @@
+r"""One estimate for the weights from two draws: the uniform one and that from them.
+
+The constraints that are drawn from the weights are evaluated at the iterate as well, so
+their penalties are known for nothing. A penalty that either draw may bring to light is
+divided by the chance that at least one of them does [1]_,
+
+.. math:: \pi_j = 1 - (1 - p_j)^{|M_2|} \, (1 - |M_3| / m),
+
+which leaves the estimate unbiased. In the paper a constraint is heard of once in
+:math:`m / |M_3|` iterations, however large its weight, and then with this factor; here
+one of weight is heard of in nearly every iteration, with a factor of nearly 1.
+
+References
+----------
+.. [1] D. G. Horvitz and D. J. Thompson, "A generalization of sampling without
+   replacement from a finite universe", Journal of the American Statistical Association
+   47(260), 1952.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.maths.distribution.base import Distribution
+
+
+def combined(
+    distribution: Distribution,
+    drawn: IntArray,
+    drawn_penalties: FloatArray,
+    duals: IntArray,
+    dual_penalties: FloatArray,
+    spread: float,
+) -> tuple[IntArray, FloatArray]:
+    """Return all that was drawn, and penalties for :meth:`Distribution.learn`.
+
+    Parameters
+    ----------
+    distribution : Distribution
+        From which `drawn` was drawn.
+    drawn, drawn_penalties : ndarray
+        With repeats, ascending.
+    duals, dual_penalties : ndarray
+        The uniform draw, without repeats, ascending.
+    spread : float
+        How many constraints each of the uniform draw stands for.
+
+    Returns
+    -------
+    indices : ndarray of int64
+        Without repeats, ascending.
+    penalties : ndarray
+        Scaled such that each stands for `spread` constraints.
+    """
+    others, places = np.unique(drawn, return_index=True)
+    indices = np.union1d(others, duals)
+    penalties = np.empty(len(indices))
+    penalties[np.searchsorted(indices, others)] = drawn_penalties[places]
+    penalties[np.searchsorted(indices, duals)] = dual_penalties
+    weights = np.minimum(distribution.weights_of(indices), 1.0)
+    uniform = 1.0 / spread
+    with np.errstate(divide="ignore"):  # the logarithm of 0, for what is always drawn
+        missed = len(drawn) * np.log1p(-weights) + np.log1p(-uniform)
+    return indices, penalties * (uniform / -np.expm1(missed))

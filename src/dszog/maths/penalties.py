@@ -1,0 +1,86 @@
+r"""The penalty of a violated constraint, and what the method minimises with it."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dszog.contract.arrays import FloatArray, all_finite, freeze, frozen_floats
+from dszog.kernels import steps
+
+LARGEST_PENALTY = 1e120  # what is made of it has to stay a number, squared as well
+
+
+def cut(penalties: FloatArray) -> FloatArray:
+    """Return penalties that weights can be made of: none above the largest.
+
+    Examples
+    --------
+    >>> cut(np.array([9.0, np.inf]))
+    array([9.e+000, 1.e+120])
+    """
+    return np.minimum(penalties, LARGEST_PENALTY)
+
+
+def squared_violation(values: FloatArray) -> FloatArray:
+    r"""Return the paper's penalty :math:`\phi_j = \max(f_j, 0)^2` of each value.
+
+    Examples
+    --------
+    >>> squared_violation(np.array([-1.0, 0.0, 3.0]))
+    array([0., 0., 9.])
+    """
+    violation = np.maximum(values, 0.0)
+    return violation * violation
+
+
+class Violations(NamedTuple):
+    """What a batch of constraints says about a point."""
+
+    worst: float  # the largest max(f_j, 0); nan if there is none
+    share: float  # of those with f_j > 0, likewise
+    mean: float  # of max(f_j, 0); 0 if there is none
+    penalties: FloatArray  # of each, squared
+    finite: bool  # whether every value is
+
+
+def violations(values: FloatArray) -> Violations:
+    """Return the penalties of a batch, and how bad they are in all.
+
+    Examples
+    --------
+    >>> violations(np.array([-1.0, 2.0, 0.5, -3.0]))[:3]
+    (2.0, 0.5, 0.625)
+    """
+    n = len(values)
+    kernels = steps()
+    if kernels is not None:
+        penalties = np.empty(n)
+        finite, worst, n_violated, total = kernels.violations(
+            frozen_floats(values), penalties
+        )
+    else:
+        over = np.maximum(values, 0.0)
+        penalties, finite = over * over, all_finite(values)
+        worst = float(np.maximum.reduce(over, initial=0.0))
+        n_violated, total = int(np.count_nonzero(over)), float(np.add.reduce(over))
+    if not n:
+        return Violations(math.nan, math.nan, 0.0, freeze(penalties), True)
+    return Violations(worst, n_violated / n, total / n, freeze(penalties), finite)
+
+
+def merit(objective: float, worst: float, penalty: float) -> float:
+    r"""Return :math:`f_0 + \beta \max_j \phi_j`, by which points are compared.
+
+    This is the paper's outer function :math:`g(w) = \max_p L(w, p)` in the limit of a
+    vanishing ridge: all weight on the worst constraint.
+
+    Examples
+    --------
+    >>> merit(1.0, worst=0.5, penalty=10.0)
+    3.5
+    """
+    violation = max(worst, 0.0)
+    return objective + penalty * (violation * violation)  # ** 2 would raise, not be inf

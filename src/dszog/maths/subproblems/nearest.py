@@ -1,0 +1,503 @@
+r"""The nearest point of a polyhedron, by constraint generation or a quadratic program.
+
+Constraint generation needs NumPy and SciPy alone: a few rows at a time are handed to
+the least-distance problem of Lawson and Hanson [1]_, which is one problem of least
+squares with weights of at least 0, until no row of the whole family is violated.
+
+References
+----------
+.. [1] C. L. Lawson and R. J. Hanson, *Solving Least Squares Problems*, SIAM 1995,
+   chapter 23.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linprog, nnls
+
+from dszog.contract import NO_INDICES
+from dszog.contract.arrays import BoolArray, FloatArray, IntArray
+from dszog.errors import EmptySetError, MissingExtraError, SubproblemError
+from dszog.maths.subproblems.base import Solution
+from dszog.maths.subproblems.rows import Rows, SignRows, System, joined, normalised
+
+ROWS_PER_ROUND = 20  # of each family
+MAX_ROUNDS = 500
+PRECISION = 1e-10  # of a projection, relative to its size
+ROUNDING = 1e-14  # likewise, relative to the point that is projected
+ACCEPTED = 1e-7  # likewise, of what a solver returns
+GAP = 1e-11  # likewise, between its value and that of the dual
+EMPTY = 1e-13  # a least-distance residual below this is 0
+REACH = 1e6  # a set without points nearer to the origin than this is empty
+OPTIMAL = 1e-12  # how far weights may be from optimal, relative to the target
+
+EMPTY_MESSAGE = (
+    "The feasible set is empty: no point satisfies all constraints, bounds and the "
+    "ball together. Relax them, for example by a negative margin or a larger ball."
+)
+
+
+# ------------------------------------------------------------- constraint generation
+
+
+def by_generation(
+    point: FloatArray,
+    families: Sequence[Rows],
+    signs: SignRows | None = None,
+    hint: IntArray = NO_INDICES,
+) -> Solution:
+    """Project on all rows by solving for few of them.
+
+    Parameters
+    ----------
+    point : ndarray of shape (dim,)
+    families : sequence of Rows
+    signs : SignRows, optional
+        An l1 ball beside them.
+    hint : ndarray of int64
+        Rows to begin with, numbered through the families.
+    """
+    working = _Working(families, signs, hint)
+    rounding = ROUNDING * float(np.abs(point).max())
+    w, off, tolerance = point, 0.0, 0.0
+    n_rounds, events = 0, tuple[str, ...]()
+    while n_rounds < MAX_ROUNDS:
+        n_rounds += 1
+        normals, limits = working.rows()
+        if len(limits):
+            w, multipliers, more = least_distance(point, normals, limits)
+            events += more
+            working.keep(multipliers > 0.0)
+        tolerance = PRECISION * (1.0 + float(np.abs(w).max())) + rounding
+        off, is_new = working.add_worst(w, tolerance)
+        if off <= tolerance or not is_new:
+            break
+    # Beyond the tolerance it is rounding: all rows that are violated are known already.
+    if off <= ACCEPTED / PRECISION * tolerance:
+        return Solution(
+            point=w, active=working.indices, n_rounds=n_rounds, events=events
+        )
+    if is_empty(families, signs):
+        raise EmptySetError(EMPTY_MESSAGE)
+    raise SubproblemError(
+        f"A projection stopped with a violation of {off:.2g} after {n_rounds} rounds. "
+        "Scale the variables and constraints to order one, or choose another solver."
+    )
+
+
+class _Working:
+    """The rows that are taken into account at present."""
+
+    def __init__(
+        self, families: Sequence[Rows], signs: SignRows | None, hint: IntArray
+    ) -> None:
+        self._families = families
+        self._signs = signs
+        sizes = [family.n_rows for family in families]
+        self._firsts = np.cumsum([0, *sizes])
+        known = (hint >= 0) & (hint < self._firsts[-1])
+        self.indices: IntArray = np.unique(hint[known])
+        dim = families[0].dim if families else (signs.dim if signs else 0)
+        self._cuts = np.empty((0, dim))  # rows of the l1 ball
+
+    def rows(self) -> tuple[FloatArray, FloatArray]:
+        """Return the vectors and limits of all of them, those of the l1 ball last."""
+        normals, limits = [], []
+        for family, first in zip(self._families, self._firsts, strict=False):
+            own = self._own(family, first)
+            normals.append(family.normals(own))
+            limits.append(family.limits(own))
+        radius = 0.0 if self._signs is None else self._signs.radius
+        return (
+            np.concatenate([*normals, self._cuts]),
+            np.concatenate([*limits, np.full(len(self._cuts), radius)]),
+        )
+
+    def _own(self, family: Rows, first: int) -> IntArray:
+        inside = (self.indices >= first) & (self.indices < first + family.n_rows)
+        return self.indices[inside] - first
+
+    def keep(self, kept: BoolArray) -> None:
+        """Leave out the others."""
+        n_numbered = len(self.indices)
+        self.indices = self.indices[kept[:n_numbered]]
+        self._cuts = self._cuts[kept[n_numbered:]]
+
+    def add_worst(self, w: FloatArray, tolerance: float) -> tuple[float, bool]:
+        """Take in rows that `w` violates; return the worst distance, and if any is new.
+
+        Distances are violations divided by the length of the row.
+        """
+        worst, n_before = 0.0, len(self.indices) + len(self._cuts)
+        for family, first in zip(self._families, self._firsts, strict=False):
+            own, off = family.worst(w, ROWS_PER_ROUND)
+            normals = family.normals(own)
+            lengths = np.sqrt(np.square(normals).sum(axis=1))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                distances = np.where(off > 0.0, off / lengths, 0.0)
+            if np.isinf(distances).any():  # 0 <= a negative number
+                raise EmptySetError(EMPTY_MESSAGE)
+            worst = max(worst, float(distances.max(initial=0.0)))
+            new = own[distances > tolerance] + first
+            self.indices = np.union1d(self.indices, new)
+        if self._signs is not None:
+            row = self._signs.row(w)
+            distance = float((row * w).sum() - self._signs.radius) / np.sqrt(len(w))
+            worst = max(worst, distance)
+            if distance > tolerance and not (self._cuts == row).all(axis=1).any():
+                self._cuts = np.vstack([self._cuts, row])
+        return worst, len(self.indices) + len(self._cuts) > n_before
+
+
+class Nearest(NamedTuple):
+    """The answer to a least-distance problem."""
+
+    point: FloatArray  # (dim,)
+    multipliers: FloatArray  # (n_rows,)
+    events: tuple[str, ...] = ()
+
+
+def least_distance(
+    point: FloatArray, normals: FloatArray, limits: FloatArray
+) -> Nearest:
+    r"""Return the point nearest to `point` with ``normals @ w <= limits``.
+
+    And the multipliers :math:`\lambda \ge 0` with
+    :math:`w = \text{point} - \sum_j \lambda_j a_j / \|a_j\|`.
+
+    Examples
+    --------
+    >>> nearest = least_distance(
+    ...     np.array([3.0, 1.0]), np.array([[2.0, 0.0]]), np.array([2.0])
+    ... )
+    >>> nearest.point, nearest.multipliers
+    (array([1., 1.]), array([2.]))
+    """
+    lengths = np.sqrt(np.square(normals).sum(axis=1))
+    is_row = lengths > 0.0
+    if not is_row.all():  # 0 <= limit: true, or no point satisfies it
+        if (limits[~is_row] < 0.0).any():
+            raise EmptySetError(EMPTY_MESSAGE)
+        multipliers = np.zeros(len(limits))
+        found = least_distance(point, normals[is_row], limits[is_row])
+        multipliers[is_row] = found.multipliers
+        return found._replace(multipliers=multipliers)
+    units = normals / lengths[:, np.newaxis]
+    off = np.einsum("nd,d->n", units, point) - limits / lengths
+    scale = float(np.abs(off).max(initial=0.0))
+    # What a projection on a cone leaves, handed in again, is in it but for rounding.
+    is_cone = not limits.any()
+    rounding = ROUNDING * float(np.abs(point).max()) if is_cone else 0.0
+    if off.max(initial=0.0) <= rounding:
+        return Nearest(point, np.zeros(len(off)))
+    if is_cone:  # a cone: what is left of the point is in its polar (Moreau)
+        weights, _, events = least_squares(units.T, point)
+        return Nearest(point - np.einsum("nd,n->d", units, weights), weights, events)
+    system = np.concatenate([-units.T, off[np.newaxis] / scale])
+    target = np.zeros(len(system))
+    target[-1] = 1.0
+    weights, _, events = least_squares(system, target)
+    residual = np.einsum("nk,k->n", system, weights) - target
+    if -residual[-1] <= EMPTY:
+        raise EmptySetError(EMPTY_MESSAGE)
+    move = residual[:-1] / residual[-1]
+    return Nearest(point - scale * move, scale / -residual[-1] * weights, events)
+
+
+# ------------------------------------------------------ least squares, weights >= 0
+
+
+class Weights(NamedTuple):
+    """The answer to a problem of least squares with weights of at least 0."""
+
+    weights: FloatArray  # (n_columns,)
+    residual: float
+    events: tuple[str, ...] = ()
+
+
+def least_squares(matrix: FloatArray, target: FloatArray) -> Weights:
+    r"""Minimise :math:`\|\text{matrix} \cdot w - \text{target}\|` over :math:`w \ge 0`.
+
+    By :func:`scipy.optimize.nnls`, whose answers are checked: those of SciPy 1.12 to
+    1.17 can be wrong, without a word. Where one is, :func:`by_active_set` gives it.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n_columns)
+    target : ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> least_squares(np.eye(2), np.array([3.0, -4.0]))
+    Weights(weights=array([3., 0.]), residual=4.0, events=())
+    """
+    try:
+        weights, residual = nnls(matrix, target, maxiter=_most_steps(matrix))
+        found = Weights(weights, float(residual))
+        says = "a wrong answer"
+    except RuntimeError as error:
+        found, says = None, str(error)
+    if found is not None and is_least(matrix, target, found):
+        return found
+    event = f"nnls failed ({says}); an active-set method was used instead"
+    instead = by_active_set(matrix, target)._replace(events=(event,))
+    if not is_least(matrix, target, instead):
+        raise SubproblemError(
+            f"Least squares with {matrix.shape[1]} weights of at least 0 were not "
+            f"solved: nnls failed ({says}), and so did an active-set method. Scale the "
+            "variables and constraints to order one, or choose another solver."
+        )
+    return instead
+
+
+def is_least(matrix: FloatArray, target: FloatArray, found: Weights) -> bool:
+    r"""Whether the conditions of optimality hold, whatever the solver says.
+
+    With :math:`r = \text{target} - \text{matrix} \cdot w` these are :math:`w_j \ge 0`,
+    :math:`-a_j \cdot r \ge 0`, and that one of the two is 0: the smaller one is 0.
+    """
+    if not np.isfinite([*found.weights, found.residual]).all():
+        return False
+    columns, tops, goal, top = _scaled(matrix, target)
+    parts = found.weights * (tops / top)
+    left = goal - np.einsum("nk,k->n", columns, parts)
+    slopes = np.einsum("nk,n->k", columns, left)
+    allowed = OPTIMAL * len(goal) + ROUNDING * float(parts.sum())
+    off = np.abs(np.minimum(parts, -slopes)).max(initial=0.0)
+    claim = abs(found.residual / top - float(np.sqrt(np.square(left).sum())))
+    return bool(off <= allowed and claim <= allowed)
+
+
+def by_active_set(matrix: FloatArray, target: FloatArray) -> Weights:
+    r"""Solve least squares with weights of at least 0 slowly and surely.
+
+    The method of Lawson and Hanson [1]_: weights are let go from 0 one by one, that
+    with the steepest slope first, and the free ones are fitted anew by the singular
+    value decomposition. Two things make it safe against rounding: a step is kept only
+    if it lowers the residual, so nothing repeats; and a weight whose step did not is
+    left alone until another one's did.
+
+    References
+    ----------
+    .. [1] C. L. Lawson and R. J. Hanson, *Solving Least Squares Problems*, SIAM 1995,
+       chapter 23.
+
+    Examples
+    --------
+    >>> by_active_set(np.eye(2), np.array([3.0, -4.0])).weights
+    array([3., 0.])
+    """
+    columns, tops, goal, top = _scaled(matrix, target)
+    weights, left = np.zeros(len(tops)), goal
+    is_refused = np.zeros(len(tops), dtype=bool)
+    for _ in range(_most_steps(matrix)):
+        slopes = np.einsum("nk,n->k", columns, left)
+        slopes[is_refused | (weights > 0.0)] = 0.0
+        entering = int(np.argmax(slopes))
+        if not slopes[entering] > 0.0:
+            break
+        trial = _fitted(columns, goal, weights, entering)
+        left_then = goal - np.einsum("nk,k->n", columns, trial)
+        # |left|^2 - |left_then|^2, which the difference of the squares would round away
+        gain = np.einsum("nk,k->n", columns, trial - weights) * (left + left_then)
+        if gain.sum() > 0.0:
+            weights, left = trial, left_then
+            is_refused[:] = False
+        else:
+            is_refused[entering] = True
+    return Weights(weights * (top / tops), top * float(np.sqrt(np.square(left).sum())))
+
+
+def _scaled(
+    matrix: FloatArray, target: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Return columns and target with largest entries of 1, and what these were."""
+    tops = np.abs(matrix).max(axis=0, initial=0.0)
+    tops = np.where(tops > 0.0, tops, 1.0)
+    top = float(np.abs(target).max(initial=0.0)) or 1.0
+    return matrix / tops, tops, target / top, top
+
+
+def _fitted(
+    columns: FloatArray, goal: FloatArray, weights: FloatArray, entering: int
+) -> FloatArray:
+    """Fit the positive weights and one more, without letting any become negative."""
+    free = weights > 0.0
+    free[entering] = True
+    for _ in range(len(weights)):
+        fit = np.zeros(len(weights))
+        fit[free] = np.linalg.lstsq(columns[:, free], goal, rcond=None)[0]
+        stops = np.flatnonzero(free & (fit <= 0.0))
+        if not len(stops):
+            return fit
+        if entering in stops and weights[entering] == 0.0:
+            break  # its slope was rounding
+        # As far towards the fit as no weight falls below 0; the first one there stays.
+        steps = weights[stops] / (weights[stops] - fit[stops])
+        first = int(np.argmin(steps))
+        weights = np.maximum(weights + steps[first] * (fit - weights), 0.0)
+        weights[stops[first]] = 0.0
+        free = weights > 0.0
+    return weights
+
+
+def _most_steps(matrix: FloatArray) -> int:
+    return 30 * int(matrix.shape[1]) + 300
+
+
+def is_empty(families: Sequence[Rows], signs: SignRows | None = None) -> bool:
+    r"""Whether HiGHS finds rows that contradict each other, and they do.
+
+    With rows of length 1 it minimises the :math:`t \ge 0` for which some point has
+    :math:`a_j \cdot w \le h_j + t`. The multipliers :math:`y \ge 0` prove the answer:
+    where :math:`\sum_j y_j a_j = 0` and :math:`\sum_j y_j h_j < 0` there is no point.
+    """
+    systems = [family.system() for family in families]
+    systems += [] if signs is None else [signs.system()]
+    dim = families[0].dim if families else (signs.dim if signs else 0)
+    matrix, limits = normalised(joined(systems, dim))
+    n_rows, n_all = matrix.shape
+    answer = linprog(
+        np.append(np.zeros(n_all), 1.0),
+        A_ub=np.column_stack([matrix, -np.ones(n_rows)]),
+        b_ub=limits,
+        bounds=[*[(None, None)] * n_all, (0.0, None)],
+    )
+    if answer.status != 0:
+        return False
+    multipliers = np.maximum(-answer.ineqlin.marginals, 0.0)
+    contradiction = -float((multipliers * limits).sum())
+    pull = float(np.abs(matrix.T @ multipliers).sum())
+    size = 1.0 + float(np.abs(limits).max(initial=0.0))
+    return contradiction > ROUNDING * size and pull * REACH <= contradiction
+
+
+# -------------------------------------------------------------- quadratic programs
+
+
+def check_installed(solver: str) -> None:
+    """Refuse a solver that is not installed, before anything is evaluated."""
+    try:
+        if solver == "daqp":
+            import daqp  # noqa: F401
+        if solver == "piqp":
+            import piqp  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError.of(
+            f'solver="{solver}" (unlike solver="generation")', solver, "qp"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class QPResult:
+    """What a solver of quadratic programs returned."""
+
+    variables: FloatArray
+    multipliers: FloatArray
+    is_solved: bool
+    says: str
+
+
+QPSolver = Callable[[FloatArray, System], QPResult]
+
+
+def by_daqp(point: FloatArray, system: System) -> QPResult:
+    """Project with DAQP, a dual active-set solver."""
+    check_installed("daqp")
+    import daqp
+
+    dim, n_all = len(point), system.matrix.shape[1]
+    hessian = np.eye(n_all)
+    hessian[range(dim, n_all), range(dim, n_all)] = 1e-8  # it has to be definite
+    linear = np.concatenate([-point, np.zeros(n_all - dim)])
+    variables, _, flag, more = daqp.solve(
+        hessian, linear, np.ascontiguousarray(system.matrix), np.array(system.limits)
+    )
+    return QPResult(
+        np.asarray(variables), np.asarray(more["lam"]), flag == 1, f"exit flag {flag}"
+    )
+
+
+def by_piqp(point: FloatArray, system: System) -> QPResult:
+    """Project with PIQP, an interior-point solver."""
+    check_installed("piqp")
+    import piqp
+
+    dim, n_all = len(point), system.matrix.shape[1]
+    hessian = np.zeros((n_all, n_all), order="F")
+    hessian[range(dim), range(dim)] = 1.0
+    linear = np.concatenate([-point, np.zeros(n_all - dim)])
+    solver = piqp.DenseSolver()
+    solver.settings.eps_abs = solver.settings.eps_rel = 1e-10
+    solver.settings.check_duality_gap = True
+    solver.settings.eps_duality_gap_abs = 1e-13
+    solver.settings.eps_duality_gap_rel = 1e-13
+    solver.setup(
+        hessian,
+        linear,
+        G=np.asfortranarray(system.matrix),
+        h_u=np.array(system.limits),
+    )
+    status = solver.solve()
+    found = solver.result
+    is_solved = status.name == "PIQP_SOLVED"
+    return QPResult(np.array(found.x), np.array(found.z_u), is_solved, str(status))
+
+
+QP_SOLVERS: dict[str, QPSolver] = {"daqp": by_daqp, "piqp": by_piqp}
+"""Solvers of quadratic programs by name; each is an extra."""
+
+
+def by_program(
+    name: str,
+    point: FloatArray,
+    system: System,
+    otherwise: Callable[[], Solution],
+) -> Solution:
+    """Project with a named solver; check its answer, and do without it if it is wrong.
+
+    Parameters
+    ----------
+    name : str
+        One of `QP_SOLVERS`.
+    point : ndarray of shape (dim,)
+    system : System
+        All rows.
+    otherwise : callable
+        Gives the answer where the solver does not.
+    """
+    found = QP_SOLVERS[name](point, system)
+    if found.is_solved and is_nearest(point, found, system):
+        return Solution(point=found.variables[: len(point)])
+    says = found.says if not found.is_solved else "a wrong answer"
+    instead = otherwise()
+    event = f"{name} failed ({says}); constraint generation was used instead"
+    return Solution(
+        point=instead.point,
+        active=instead.active,
+        n_rounds=instead.n_rounds,
+        events=(*instead.events, event),
+    )
+
+
+def is_nearest(point: FloatArray, found: QPResult, system: System) -> bool:
+    """Whether the conditions of optimality hold, whatever the solver says."""
+    if not np.isfinite([*found.variables, *found.multipliers]).all():
+        return False
+    size = 1.0 + float(np.sqrt(np.square(point).sum()))
+    dim = len(point)
+    lengths = np.maximum(np.sqrt(np.square(system.matrix).sum(axis=1)), 1e-300)
+    off = (system.matrix @ found.variables - system.limits) / lengths
+    pull = system.matrix.T @ found.multipliers
+    pull[:dim] += found.variables[:dim] - point
+    gap = float(np.abs(found.multipliers * lengths * off).sum())
+    return bool(
+        off.max(initial=0.0) <= ACCEPTED * size
+        and np.abs(pull).max(initial=0.0) <= 10 * ACCEPTED * size
+        and found.multipliers.min(initial=0.0) >= -ACCEPTED * size
+        and gap <= GAP * size**2
+    )

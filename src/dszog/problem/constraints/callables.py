@@ -1,0 +1,66 @@
+"""Constraints given as functions of one point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.validation import check_callable, shown
+from dszog.errors import InputError, InputTypeError
+from dszog.problem.calls import Grain, call_number
+from dszog.problem.constraints.base import Constraints
+
+
+class FunctionConstraints(Constraints):
+    """``function(x, j) -> float`` for ``j = 0 .. m - 1``; holds where it is <= 0."""
+
+    def __init__(
+        self, function: Callable[[FloatArray, int], float], m: int | float
+    ) -> None:
+        check_callable(
+            "Constraints.from_function",
+            "function",
+            function,
+            "function(x, j) -> float",
+            n_arguments=2,
+        )
+        self._function = function
+        super().__init__(self._each, m)
+        self._grain = Grain(each=True)
+
+    def _each(self, points: FloatArray, indices: IntArray) -> FloatArray:
+        js = indices.tolist()  # plain ints: what a user's function expects
+        function = self._function
+        table = [[call_number(function, x, j) for j in js] for x in points]
+        return np.array(table).reshape(len(points), len(js))
+
+
+class CallableConstraints(Constraints):
+    """One ``function(x) -> float`` for each constraint; holds where it is <= 0."""
+
+    def __init__(self, functions: Sequence[Callable[[FloatArray], float]]) -> None:
+        name = "Constraints.from_callables"
+        if callable(functions) or not isinstance(functions, Sequence):
+            raise InputTypeError(
+                f"{name}: `functions` must be a list of functions, got "
+                f"{shown(functions)}. Pass [f1, f2, ...], each f(x) -> float."
+            )
+        if not functions:
+            raise InputError(
+                f"{name}: `functions` must hold at least one function, got an empty "
+                "list. Leave the constraints out if there are none."
+            )
+        for i, function in enumerate(functions):
+            check_callable(
+                name, f"functions[{i}]", function, "f(x) -> float", n_arguments=1
+            )
+        self._functions = tuple(functions)
+        super().__init__(self._each, len(self._functions))
+        self._grain = Grain(each=True)
+
+    def _each(self, points: FloatArray, indices: IntArray) -> FloatArray:
+        chosen = [self._functions[j] for j in indices]
+        table = [[call_number(f, x) for f in chosen] for x in points]
+        return np.array(table).reshape(len(points), len(chosen))

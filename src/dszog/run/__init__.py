@@ -1,0 +1,1 @@
+"""One run: the loop, what it counts and keeps, and what it reports."""

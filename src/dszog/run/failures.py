@@ -1,0 +1,306 @@
+"""What to do about values that are not known: raise, leave out, or penalise.
+
+A value that a user's function did not give is never used as a number. The policy says
+what happens instead:
+
+``raise``
+    The run ends with an error that names the function, the index and the point.
+``resample``
+    What the value belongs to is left out of the estimate: the direction (with its
+    opposite), or, where the base point itself is concerned, the loss or constraint. The
+    estimate then is conditional on success; the rate is reported.
+``penalise``
+    A perturbed point gets a bad value instead, no worse than the spread of the others;
+    the base point is treated as with ``resample``.
+
+Where most of what was asked at the base point is unknown, the step that led there is
+taken back by half.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from dszog._log import LOGGER, is_turn
+from dszog.contract import Failure, Query, Reply
+from dszog.contract.arrays import BoolArray, FloatArray
+from dszog.contract.validation import printable
+from dszog.errors import EvaluationError
+
+Policy: TypeAlias = Literal["raise", "resample", "penalise"]
+POLICIES: tuple[str, ...] = get_args(Policy)
+
+N_SHOWN = 3  # failures kept with their messages
+WINDOW = 200  # points over which the rate of failures is watched
+MAX_RATE = 0.1  # of these may fail
+MAX_IN_A_ROW = 20
+
+
+class RejectedPointError(EvaluationError):
+    """Most of what was asked for at a base point is not known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureReport:
+    """How many points failed in a run, of how many, and why.
+
+    A point counts as failed if any value asked for there is not known.
+    """
+
+    policy: str
+    n_failed: int
+    n_points: int
+    n_rejected: int  # steps taken back because their end could not be evaluated
+    kinds: dict[str, int]
+    first: tuple[Failure, ...]
+
+    @classmethod
+    def total(cls, reports: Sequence[FailureReport]) -> FailureReport:
+        """Return what happened in several runs of one policy together."""
+        kinds: Counter[str] = Counter()
+        for report in reports:
+            kinds.update(report.kinds)
+        first = [one for report in reports for one in report.first]
+        return cls(
+            policy=reports[0].policy,
+            n_failed=sum(report.n_failed for report in reports),
+            n_points=sum(report.n_points for report in reports),
+            n_rejected=sum(report.n_rejected for report in reports),
+            kinds=dict(kinds),
+            first=tuple(first[:N_SHOWN]),
+        )
+
+    @property
+    def rate(self) -> float:
+        """The share of points that failed."""
+        return self.n_failed / max(self.n_points, 1)
+
+
+class FailureHandler:
+    """Applies the policy to replies, counts, and knows when it is enough."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.n_rejected = 0
+        self.n_failed = 0  # points
+        self._n_points = 0
+        self._n_good = 0  # of these, since the last failure; not in `_recent` yet
+        self._in_a_row = 0
+        self._recent: deque[bool] = deque(maxlen=WINDOW)
+        self._kinds: Counter[str] = Counter()
+        self._first: list[Failure] = []
+
+    @property
+    def report(self) -> FailureReport:
+        """What happened so far."""
+        return FailureReport(
+            policy=self.policy,
+            n_failed=self.n_failed,
+            n_points=self._n_points,
+            n_rejected=self.n_rejected,
+            kinds=dict(self._kinds),
+            first=tuple(self._first),
+        )
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether so much failed that going on makes no sense."""
+        if not self.n_failed:
+            return False
+        self._settle()
+        full = len(self._recent) == WINDOW
+        return self._in_a_row >= MAX_IN_A_ROW or (
+            full and sum(self._recent) > MAX_RATE * WINDOW
+        )
+
+    def would_raise(self, replies: Sequence[Reply]) -> bool:
+        """Whether these replies end the run."""
+        return self.policy == "raise" and any(reply.failures for reply in replies)
+
+    def saved(self) -> dict[str, Any]:
+        """Return all counts, for a checkpoint; the failures shown lose their error."""
+        self._settle()
+        return {
+            "n_rejected": self.n_rejected,
+            "n_failed": self.n_failed,
+            "n_points": self._n_points,
+            "in_a_row": self._in_a_row,
+            "recent": "".join("01"[failed] for failed in self._recent),
+            "kinds": dict(self._kinds),
+        }
+
+    def restore(self, saved: dict[str, Any], first: Sequence[Failure]) -> None:
+        """Go on from counts that were saved, and the first failures."""
+        self.n_rejected = int(saved["n_rejected"])
+        self.n_failed = int(saved["n_failed"])
+        self._n_points = int(saved["n_points"])
+        self._in_a_row = int(saved["in_a_row"])
+        self._recent.extend(character == "1" for character in saved["recent"])
+        self._kinds = Counter({str(k): int(n) for k, n in saved["kinds"].items()})
+        self._first = list(first)
+
+    def count(self, replies: Sequence[Reply]) -> None:
+        """Take note of all points; raise for a failure if that is the policy."""
+        for reply in replies:
+            if not reply.failures:  # then every value is known
+                if reply.losses.size or reply.constraints.size:
+                    self._n_points += len(reply.losses)
+                    self._n_good += len(reply.losses)
+                continue
+            self._count_points(reply)
+            for failure in reply.failures:
+                self._kinds[failure.kind] += 1
+                self._warn(failure)
+                if len(self._first) < N_SHOWN:
+                    self._first.append(failure)
+                if self.policy == "raise":
+                    raise EvaluationError(_with_way_out(failure)) from failure.error
+
+    def _warn(self, failure: Failure) -> None:
+        n_failures = self._kinds.total()
+        if is_turn(n_failures):
+            LOGGER.warning(
+                "Failure %d (%s): %s",
+                n_failures,
+                self.policy,
+                printable(failure.message),
+            )
+
+    def _count_points(self, reply: Reply) -> None:
+        self._settle()
+        failed = _in_each_row(_unknown(reply))
+        self._n_points += len(failed)
+        self.n_failed += int(failed.sum())
+        for one in failed.tolist():
+            self._in_a_row = self._in_a_row + 1 if one else 0
+            self._recent.append(one)
+
+    def _settle(self) -> None:
+        """Take the good points into the window: nobody looks there while all are."""
+        if self._n_good:
+            self._in_a_row = 0
+            self._recent.extend([False] * min(self._n_good, WINDOW))
+            self._n_good = 0
+
+    def repair(
+        self, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> tuple[tuple[Query, ...], tuple[Reply, ...]]:
+        """Return queries and replies without unknown values.
+
+        Raises
+        ------
+        RejectedPointError
+            If what is left says nothing about the base point.
+        """
+        for reply in replies:
+            if reply.failures:
+                break
+        else:
+            return tuple(queries), tuple(replies)
+        repaired = [
+            self._repair(query, reply)
+            for query, reply in zip(queries, replies, strict=True)
+        ]
+        return tuple(query for query, _ in repaired), tuple(r for _, r in repaired)
+
+    def _repair(self, query: Query, reply: Reply) -> tuple[Query, Reply]:
+        if not reply.failures:
+            return query, reply
+        query, reply = _without_columns(query, reply)
+        if self.policy == "penalise":
+            losses = penalised(reply.losses)
+            constraints = penalised(reply.constraints)
+            return query, replace(reply, losses=losses, constraints=constraints)
+        return _without_rows(query, reply)
+
+
+def penalised(table: FloatArray) -> FloatArray:
+    """Return the table with each unknown value replaced by a bad one of its column.
+
+    It lies above the largest known value of the column by the spread of the known ones:
+    bad enough to be avoided, too small to drown what the other points say.
+
+    Examples
+    --------
+    >>> penalised(np.array([[1.0], [2.0], [np.nan]])).ravel()
+    array([1., 2., 3.])
+    """
+    if not np.isnan(table).any():
+        return table
+    largest, least = np.nanmax(table, axis=0), np.nanmin(table, axis=0)
+    filled: FloatArray = np.where(np.isnan(table), 2 * largest - least, table)
+    return filled
+
+
+def _unknown(reply: Reply) -> BoolArray:
+    values = np.concatenate([reply.losses, reply.constraints], axis=1)
+    unknown: BoolArray = np.isnan(values)
+    for gradients, first in (
+        (reply.loss_gradients, 0),
+        (reply.jacobian, reply.losses.shape[1]),
+    ):
+        if gradients.size:
+            lost = _in_each_row(np.isnan(gradients))
+            unknown[0, first : first + len(lost)] |= lost
+    return unknown
+
+
+def _with_way_out(failure: Failure) -> str:
+    """Return the message, and what to set where failures are to be expected."""
+    if failure.kind == "wrong shape":  # a mistake, which no setting mends
+        return failure.message
+    return (
+        f"{failure.message} If failures are to be expected: on_failure='resample' "
+        "leaves them out."
+    )
+
+
+def _in_each_row(table: BoolArray) -> BoolArray:
+    """Return whether any entry of each row is true."""
+    found: BoolArray = np.logical_or.reduce(table, axis=1)
+    return found
+
+
+def _without_columns(query: Query, reply: Reply) -> tuple[Query, Reply]:
+    """Leave out the losses and constraints that are not known at the base point."""
+    lost = _unknown(reply)[0]
+    n_losses = reply.losses.shape[1]
+    losses, constraints = ~lost[:n_losses], ~lost[n_losses:]
+    for kept in (losses, constraints):
+        if len(kept) and 2 * np.count_nonzero(kept) < len(kept) + 1:
+            raise RejectedPointError(reply.failures[0].message)
+    reply = replace(
+        reply,
+        losses=reply.losses[:, losses],
+        constraints=reply.constraints[:, constraints],
+    )
+    if reply.loss_gradients.size:
+        reply = replace(reply, loss_gradients=reply.loss_gradients[losses])
+    if reply.jacobian.size:
+        reply = replace(reply, jacobian=reply.jacobian[constraints])
+    query = replace(
+        query,
+        losses=query.losses[losses],
+        constraints=query.constraints[constraints],
+    )
+    return query, reply
+
+
+def _without_rows(query: Query, reply: Reply) -> tuple[Query, Reply]:
+    """Leave out the directions at whose points something is not known."""
+    known = ~_in_each_row(_unknown(reply))[1:]
+    if query.paired:
+        half = len(known) // 2
+        known = np.tile(known[:half] & known[half:], 2)
+    if len(known) and not known.any():
+        raise RejectedPointError(reply.failures[0].message)
+    rows = np.concatenate([[True], known])
+    reply = replace(
+        reply, losses=reply.losses[rows], constraints=reply.constraints[rows]
+    )
+    return replace(query, steps=query.steps[known]), reply

@@ -1,0 +1,141 @@
+"""The look at candidates when a run is over: what it may cost, and which is best."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.errors import OutOfTimeError
+from dszog.evidence.certificate import Certificate
+from dszog.evidence.checker import Checker, certificate_merit, suspects_of
+from dszog.problem import Problem
+from dszog.run.loop import Outcome
+from dszog.run.meter import Limits, Meter
+from dszog.status import Status
+
+CHECK_SHARE = 0.1  # of the budget may go into looking at the result
+CHECK_LEAST = 3000  # queries for that, where no number is given
+STATIONARITY_SHARE = 0.05  # of the queries may go into gradients at the result
+N_CANDIDATES = 3  # last iterate, average, start
+GRACE = 1.0  # seconds for looking at the result after an interrupt
+MERIT_PENALTY = 30.0  # compares points for methods that have no penalty
+
+
+class FinalCheck:
+    """Looks at the last iterate, the average and the start, within its allowance."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        meter: Meter,
+        limits: Limits,
+        seed: int,
+        constraint_tol: float,
+    ) -> None:
+        self._problem = problem
+        self._meter = meter
+        self._limits = limits
+        self._seed = seed
+        self._constraint_tol = constraint_tol
+
+    def reserved(self, max_queries: int) -> int:
+        """Return how many of so many queries are set aside for the check."""
+        checker = self._checker(int(CHECK_SHARE * max_queries))
+        reserve = N_CANDIDATES * checker.plan.n_queries
+        if checker.stationarity_cost() <= STATIONARITY_SHARE * max_queries:
+            reserve += checker.stationarity_cost()
+        return reserve
+
+    def set_aside(self, limits: Limits) -> Limits:
+        """Return the limits less what the check may take."""
+        if limits.queries is not None:
+            n_left = max(limits.queries - self._meter.kept, 0)
+            limits = replace(limits, queries=n_left)
+        if limits.time is not None:
+            limits = replace(limits, time=(1.0 - CHECK_SHARE) * limits.time)
+        return limits
+
+    def blank(self, x: FloatArray) -> Certificate:
+        """Return what is known of a point that nobody looked at."""
+        return self._checker(N_CANDIDATES).blank(x)
+
+    def best(
+        self, outcome: Outcome, method: Any, start: FloatArray, in_subproblems: float
+    ) -> tuple[Status, Certificate]:
+        """Check the candidates; return the evidence for the one of least merit.
+
+        With the status, as Ctrl-C may come now. A run that spent seconds in
+        subproblems, which are not cut short, may be late: the check gets its time.
+        """
+        status, until = outcome.status, self._limits.time
+        if status == Status.INTERRUPTED:
+            until = self._meter.elapsed + GRACE
+        elif until is not None and in_subproblems:
+            until = max(until, self._meter.elapsed + CHECK_SHARE * until)
+        checker = self._checker(self._allowance(), until)
+        penalty = float(getattr(method, "penalty", MERIT_PENALTY))
+        weights = method.weights(outcome.state)
+        suspects = suspects_of(weights, outcome.worst_seen)
+        best: Certificate | None = None
+        chosen = outcome.state.x
+        try:
+            for x in (outcome.state.x, outcome.average, start):
+                if not np.isfinite(x).all():
+                    continue
+                bar = math.inf
+                if best is not None:
+                    bar = certificate_merit(best, penalty)
+                found = checker.check(x, suspects, penalty=penalty, better_than=bar)
+                if found is not None:
+                    best, chosen = found, x
+            if best is not None:
+                best = checker.confirm(best, chosen, suspects)
+            if best is not None and best.is_known and status != Status.INTERRUPTED:
+                best = self._with_stationarity(checker, best, weights, method, penalty)
+        except OutOfTimeError:
+            pass
+        except KeyboardInterrupt:
+            if status == Status.INTERRUPTED:  # the second one: leave at once
+                raise
+            status = Status.INTERRUPTED
+        return status, checker.blank(outcome.state.x) if best is None else best
+
+    def _with_stationarity(
+        self,
+        checker: Checker,
+        best: Certificate,
+        weights: tuple[IntArray, FloatArray],
+        method: Any,
+        penalty: float,
+    ) -> Certificate:
+        total, n = self._limits.queries, checker.stationarity_cost()
+        if n > STATIONARITY_SHARE * (total or self._meter.n_queries):
+            note = f"not computed; dszog.certify(problem, x) does it for {n:,} queries"
+            return replace(best, note=note)
+        return checker.with_stationarity(
+            best,
+            weights,
+            penalty=penalty,
+            ridge=float(getattr(method, "dual_ridge", 1e-6)),
+            active_tol=self._constraint_tol,
+        )
+
+    def _allowance(self) -> int:
+        """Return the queries that may go into the check of the result."""
+        if self._limits.queries is not None:
+            return int(CHECK_SHARE * self._limits.queries)
+        allowance = max(CHECK_LEAST, int(CHECK_SHARE * self._meter.n_queries))
+        if self._limits.time is None:
+            return allowance
+        left = max(self._limits.time - self._meter.elapsed, 0.0)
+        return min(allowance, int(left / max(self._meter.time_for(1), 1e-9)))
+
+    def _checker(self, allowance: int, until: float | None = None) -> Checker:
+        each = max(allowance // N_CANDIDATES, 3)
+        return Checker(
+            self._problem, self._meter, self._seed, each, until, N_CANDIDATES
+        )

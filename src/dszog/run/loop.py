@@ -1,0 +1,340 @@
+"""The one loop: ask, evaluate, tell, record, until a budget or a person says stop."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from dszog.contract import Cost, Query, Reply
+from dszog.contract.arrays import FloatArray, IntArray, all_finite, freeze, handed_out
+from dszog.errors import (
+    EmptySetError,
+    EvaluationError,
+    OutOfTimeError,
+    SubproblemError,
+)
+from dszog.methods import Info, Method, State
+from dszog.run.failures import RejectedPointError
+from dszog.run.history import Callback, History, Progress
+from dszog.run.meter import Limits, Meter
+from dszog.status import Status
+
+DIGEST_EVERY = 64  # iterations after which all goes into the digest
+
+RUNAWAY = 1e4  # sampled values this many times the scale of the start have run away
+MAX_REJECTED = 5  # steps taken back one after the other
+RECENT_POWER = 50  # likewise for what is wanted of the last iterates alone
+N_SEEN = 1000  # constraints that were the worst of a batch are remembered
+AVERAGE_POWER = 8  # the average gives iterate t a weight that grows as t^8
+
+
+@dataclass(kw_only=True)
+class Position:
+    """Where a run stands between two iterations: all that the loop changes."""
+
+    state: State
+    average: FloatArray  # (dim,), of the iterates, the later ones weighing more
+    last_good: State | None = None  # the one before, which could be evaluated
+    weighted_violation: float = 0.0  # sum_j p_j max(f_j, 0), averaged over the last
+    n_done: int = 0
+    n_rejected: int = 0  # steps taken back one after the other
+    first: dict[str, float] = field(default_factory=dict)  # values at the start
+    digest: bytes = b""  # of all iterations so far
+    seen: dict[int, float] = field(default_factory=dict)  # the worst ones, latest last
+
+    @classmethod
+    def at(
+        cls, state: State, last_good: State | None = None, digest: bytes = b""
+    ) -> Position:
+        """Return the position before the first iteration from a state."""
+        return cls(state=state, average=state.x, last_good=last_good, digest=digest)
+
+    def remember_worst(
+        self, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> None:
+        """Remember the worst constraint of each batch, with its value, if violated.
+
+        What the run saw violated last is looked at again before it says success.
+        """
+        for query, reply in zip(queries, replies, strict=True):
+            if not reply.constraints.size:
+                continue
+            values = reply.constraints[0]
+            place = values.argmax()
+            value = float(values[place])
+            if value > 0.0:
+                index = int(query.constraints[place])
+                self.seen.pop(index, None)
+                self.seen[index] = value
+                if len(self.seen) > N_SEEN:
+                    del self.seen[next(iter(self.seen))]
+
+    @property
+    def worst_seen(self) -> tuple[IntArray, FloatArray]:
+        """The constraints that are remembered, and their values."""
+        n = len(self.seen)
+        return (
+            np.fromiter(self.seen, dtype=np.int64, count=n),
+            np.fromiter(self.seen.values(), dtype=np.float64, count=n),
+        )
+
+    def note(self, method: Method, meter: Meter) -> None:
+        """Take what was done into the digest, now and then.
+
+        That is enough: an error in an iterate stays in all that follow, and one in the
+        weights shows in the constraints drawn, hence in the iterates.
+        """
+        if self.n_done % DIGEST_EVERY:
+            return
+        counts = _COUNTS.pack(
+            meter.n_iterations, meter.n_loss_queries, meter.n_constraint_queries
+        )
+        self.digest = hashlib.sha256(self.digest_now(method) + counts).digest()
+
+    def digest_now(self, method: Method) -> bytes:
+        """Return the digest with the iterate and the weights taken in."""
+        indices, weights = method.weights(self.state)
+        now = hashlib.sha256(self.digest)
+        for array in (self.state.x, indices, weights):
+            now.update(array.tobytes())
+        return now.digest()
+
+
+_COUNTS = struct.Struct("<qqq")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Where a run ended."""
+
+    state: State
+    status: Status
+    average: FloatArray  # (dim,), of the iterates, the later ones weighing more
+    last_good: State | None  # the one before, which could be evaluated
+    weighted_violation: float  # sum_j p_j max(f_j, 0), averaged over the last iterates
+    worst_seen: tuple[IntArray, FloatArray]  # constraints last seen violated
+    problem: str = ""  # what a solver of subproblems had to say
+    fell: bool = False  # whether it ran away because the objective fell so far
+
+    @classmethod
+    def of(
+        cls,
+        position: Position,
+        status: Status,
+        problem: str = "",
+        *,
+        fell: bool = False,
+    ) -> Outcome:
+        """Return the end of a run that got this far."""
+        return cls(
+            state=position.state,
+            status=status,
+            average=position.average,
+            last_good=position.last_good,
+            weighted_violation=position.weighted_violation,
+            worst_seen=position.worst_seen,
+            problem=problem,
+            fell=fell,
+        )
+
+
+def run(
+    method: Method,
+    state: State,
+    meter: Meter,
+    *,
+    end: Limits,
+    last_good: State | None = None,
+    history: History | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> Outcome:
+    """Advance `state` until a limit is reached, a callback stops, or the run fails.
+
+    Parameters
+    ----------
+    method : Method
+    state : State
+        Of the method's ``init``, or where an earlier run ended.
+    meter : Meter
+        Answers the queries and counts.
+    end : Limits
+        Where to stop, on the meter's counts.
+    last_good : State, optional
+        Where to step back to if the very first point cannot be evaluated.
+    history : History, optional
+    callbacks : sequence of callable
+        Each called with a :class:`Progress`; one that raises ``StopIteration`` ends the
+        run.
+
+    Returns
+    -------
+    Outcome
+        After Ctrl-C too; any other exception of user code is passed on.
+    """
+    position = Position.at(state, last_good)
+    return advance(
+        method, position, meter, end=end, history=history, callbacks=callbacks
+    )
+
+
+def advance(
+    method: Method,
+    position: Position,
+    meter: Meter,
+    *,
+    end: Limits,
+    history: History | None = None,
+    callbacks: Sequence[Callback] = (),
+    between: Callable[[], None] | None = None,
+) -> Outcome:
+    """Do what :func:`run` does from a position, which is moved along.
+
+    `between` is called after each iteration, when the position is all there is to know.
+    """
+    try:  # around the loop, not in it: Ctrl-C may come between two iterations
+        while True:
+            state = position.state
+            queries = method.ask(state)
+            charged = meter.cost(queries)
+            reached = _reached(end, meter, charged)
+            if reached is not None:
+                return Outcome.of(position, reached)
+            replies = meter(queries, charged)
+            try:
+                known = meter.failures.repair(queries, replies)
+            except RejectedPointError as error:
+                good = position.last_good
+                if meter.failures.is_enough or position.n_rejected == MAX_REJECTED:
+                    position.state = state if good is None else good
+                    return Outcome.of(position, Status.TOO_MANY_FAILURES)
+                position.state = _step_back(good, state, error)
+                position.n_rejected += 1
+                meter.failures.n_rejected += 1
+                continue
+            moved, info = method.tell(state, *known)
+            how = _runs_away(position.first, info)
+            if how or not _accept(position, moved, info):
+                return Outcome.of(position, Status.DIVERGED, fell=how == "fell")
+            meter.note(info)
+            position.note(method, meter)
+            if info.sampled_violation > 0.0:
+                position.remember_worst(*known)
+            elapsed = meter.elapsed
+            if history and info.is_step and history.wants(meter.n_iterations):
+                history.record(_row(method, info, meter, elapsed))
+            for callback in callbacks:
+                callback(_progress(method, moved, info, meter, elapsed))
+            if meter.failures.is_enough:
+                return Outcome.of(position, Status.TOO_MANY_FAILURES)
+            if between is not None:
+                between()
+    except OutOfTimeError:  # in a subproblem: the iteration is given up
+        return Outcome.of(position, Status.MAX_TIME)
+    except (SubproblemError, EmptySetError) as error:
+        return Outcome.of(position, Status.SUBPROBLEM_FAILED, str(error))
+    except StopIteration:
+        return Outcome.of(position, Status.STOPPED_BY_CALLBACK)
+    except KeyboardInterrupt:
+        return Outcome.of(position, Status.INTERRUPTED)
+
+
+def _accept(position: Position, moved: State, info: Info) -> bool:
+    """Move on by one iteration; False, and stay, if that leads to no finite point."""
+    # Polynomial-decay averaging: no horizon needed, early iterates forgotten.
+    n_done = position.n_done + 1
+    share = (AVERAGE_POWER + 1) / (n_done + AVERAGE_POWER)
+    average = freeze(position.average + share * (moved.x - position.average))
+    if not all_finite(moved.x):
+        return False
+    position.last_good, position.n_rejected = position.state, 0
+    position.state, position.n_done, position.average = moved, n_done, average
+    share = (RECENT_POWER + 1) / (n_done + RECENT_POWER)
+    position.weighted_violation += share * (
+        info.weighted_violation - position.weighted_violation
+    )
+    return True
+
+
+def _step_back(last_good: State | None, state: State, error: Exception) -> State:
+    """Return the state with half of its last step taken back."""
+    if last_good is None or np.array_equal(last_good.x, state.target):
+        raise EvaluationError(
+            f"The start cannot be evaluated: {error} Start from another x0."
+        ) from error
+    return state.back_to(last_good)
+
+
+def _reached(end: Limits, meter: Meter, charged: Cost) -> Status | None:
+    """Return the limit that forbids queries of this cost, if there is one."""
+    if end.iterations is not None and meter.n_iterations >= end.iterations:
+        return Status.MAX_ITERATIONS
+    if end.queries is not None and meter.n_charged + charged.total > end.queries:
+        return Status.MAX_QUERIES
+    if meter.n_lost and not meter.affords(charged.total + meter.kept):
+        return Status.MAX_QUERIES
+    if end.time is not None and meter.elapsed + meter.time_of(charged) >= end.time:
+        return Status.MAX_TIME
+    return None
+
+
+def _runs_away(first: dict[str, float], info: Info) -> Literal["", "rose", "fell"]:
+    """Return how values left the scale of the first ones; empty if they did not.
+
+    Values, not the size of ``x``: how large ``x`` may become is the problem's affair.
+    """
+    for name, value in (
+        ("objective", info.sampled_objective),
+        ("violation", info.sampled_violation),
+    ):
+        at_first = first.get(name)
+        if at_first is None:
+            if math.isfinite(value):
+                first[name] = value
+        elif math.isfinite(value):
+            limit = RUNAWAY * max(abs(at_first), 1.0)
+            if abs(value - at_first) > limit:
+                return "rose" if value > at_first else "fell"
+    return ""
+
+
+def _row(method: Any, info: Info, meter: Meter, elapsed: float) -> tuple[float, ...]:
+    """Return what the history keeps of an iteration, in the order of its columns."""
+    return (
+        meter.n_iterations,
+        meter.n_queries,
+        elapsed,
+        info.sampled_objective,
+        info.sampled_violation,
+        info.sampled_share,
+        info.n_touched,
+        meter.n_constraint_queries,
+        getattr(method, "penalty", math.nan),
+        meter.failures.n_failed,
+    )
+
+
+def _progress(
+    method: Any, state: State, info: Info, meter: Meter, elapsed: float
+) -> Progress:
+    """Return the same and more, as callbacks see it."""
+    return Progress(
+        iteration=meter.n_iterations,
+        n_queries=meter.n_queries,
+        elapsed=elapsed,
+        x=handed_out(state.x),
+        sampled_objective=info.sampled_objective,
+        sampled_violation=info.sampled_violation,
+        sampled_share=info.sampled_share,
+        n_touched=info.n_touched,
+        n_loss_queries=meter.n_loss_queries,
+        n_constraint_queries=meter.n_constraint_queries,
+        penalty=getattr(method, "penalty", math.nan),
+        n_failed=meter.failures.n_failed,
+        evaluation_time=meter.evaluation_time,
+    )

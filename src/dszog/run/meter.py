@@ -1,0 +1,334 @@
+"""What a run may use, and the count of what it has used."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from dszog.contract import Cost, ProblemSize, Query, Reply, cost
+from dszog.errors import DszogError
+from dszog.methods import Info
+from dszog.run.failures import FailureHandler
+
+OTHER_VALUE = "a function gave another value when it was asked the same again"
+
+Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How far a run may go; None is no limit. Also: how far it has gone."""
+
+    iterations: int | None = None
+    queries: int | None = None
+    time: float | None = None  # seconds
+
+    def part_way(self, start: Limits, share: float) -> Limits:
+        """Return the limits that lie this share of the way from `start` to here."""
+
+        def between(first: float | None, last: float | None) -> float | None:
+            if last is None:
+                return None
+            first = first or 0.0
+            return last if share == 1.0 else first + share * (last - first)
+
+        iterations = between(start.iterations, self.iterations)
+        queries = between(start.queries, self.queries)
+        return Limits(
+            iterations=None if iterations is None else round(iterations),
+            queries=None if queries is None else round(queries),
+            time=between(start.time, self.time),
+        )
+
+
+class Played(Protocol):
+    """Replies that were given in an earlier process."""
+
+    @property
+    def replies(self) -> Sequence[Reply]: ...
+    @property
+    def n_retried(self) -> int: ...
+    @property
+    def spent(self) -> float: ...
+    @property
+    def elapsed(self) -> float: ...
+
+
+class Compare(Protocol):
+    """Compares replies with earlier ones to the same questions."""
+
+    def __call__(self, queries: Sequence[Query], replies: Sequence[Reply]) -> int:
+        """Return how many values differ."""
+        ...
+
+
+class Tape(Protocol):
+    """Keeps replies, so that a run that died can hear them again."""
+
+    n_lost: int
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether there are kept replies that were not heard yet."""
+        ...
+
+    def played(self, queries: Sequence[Query], charged: Cost) -> Played | None:
+        """Return the kept replies to these queries, if there are any left."""
+        ...
+
+    def asked(self, queries: Sequence[Query], charged: Cost, elapsed: float) -> None:
+        """Take note of queries before they are answered."""
+        ...
+
+    def retried(self, n_queries: int) -> None:
+        """Take note of queries that are about to be made again."""
+        ...
+
+    def answered(self, replies: Sequence[Reply], spent: float, elapsed: float) -> None:
+        """Keep the replies, before anybody uses them."""
+        ...
+
+
+class Meter:
+    """Counts what is handed to the user's functions, and never exceeds the budget.
+
+    Parameters
+    ----------
+    answer : callable
+        The evaluator.
+    size : ProblemSize
+    max_queries : int, optional
+    failures : FailureHandler, optional
+        What to do about values that are not known; raise, if not given.
+    """
+
+    def __init__(
+        self,
+        answer: Answer,
+        size: ProblemSize,
+        max_queries: int | None = None,
+        failures: FailureHandler | None = None,
+    ) -> None:
+        self._answer = answer
+        self._size = size
+        self._max_queries = max_queries
+        self.failures = FailureHandler("raise") if failures is None else failures
+        self._started = time.perf_counter()
+        self.n_iterations = 0
+        self.n_loss_queries = 0
+        self.n_constraint_queries = 0
+        self.n_retried = 0  # queries made again because a worker was lost
+        self.kept = 0  # for the check of the result: must not go into that
+        self.evaluation_time = 0.0
+        # By kind: seconds and queries so far, and the seconds of one in the last batch.
+        self._paces: dict[str, tuple[float, int, float]] = {}
+        self._last_pace = 0.0
+        self.n_inner = 0
+        self.events: Counter[str] = Counter()
+        self._n_lost = 0  # used up by earlier processes, for nothing
+        self._tape: Tape | None = None
+        self.compare: Compare | None = None  # counts answers that differ from earlier
+        self._stopped_at: float | None = None  # the clock stands while a tape plays
+        if hasattr(answer, "charge"):  # an evaluator that may have to do things twice
+            answer.charge = self.charge_retry
+
+    def __call__(
+        self, queries: Sequence[Query], charged: Cost | None = None
+    ) -> Sequence[Reply]:
+        """Charge for the queries, then have them answered."""
+        charged = self.cost(queries) if charged is None else charged
+        if queries and queries[0].iteration < 0:  # of the check of the result
+            self.kept = max(self.kept - charged.total, 0)
+        if self._tape is not None:
+            played = self._tape.played(queries, charged)
+            if played is not None:
+                self._look_for_repeats(queries, played.replies)
+                return self._play(charged, played)
+            self._start_clock()
+        if not self.affords(charged.total):
+            raise DszogError(
+                f"{charged.total} queries more would exceed the {self._max_queries} "
+                f"allowed, {self.n_queries} are used. This is a bug in dszog: please "
+                "report it."
+            )
+        self.n_loss_queries += charged.losses
+        self.n_constraint_queries += charged.constraints
+        if self._tape is not None:
+            self._tape.asked(queries, charged, self.elapsed)
+        before = time.perf_counter()
+        try:
+            replies = self._answer(queries)
+        finally:
+            spent = time.perf_counter() - before
+            self._note_pace(charged, spent)
+        # A failure that ends the run is not kept: it may be mended before it goes on.
+        if self._tape is not None and not self.failures.would_raise(replies):
+            self._tape.answered(replies, spent, self.elapsed)
+        self.failures.count(replies)
+        self._look_for_repeats(queries, replies)
+        return replies
+
+    def _look_for_repeats(
+        self, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> None:
+        """Compare replies where points are asked about again: at the start and the end.
+
+        Not in between: no two iterates are alike, and it would take time.
+        """
+        if self.compare is None or not queries:
+            return
+        if self.n_iterations and queries[0].iteration >= 0:
+            return
+        n_different = self.compare(queries, replies)
+        if n_different:
+            self.events[OTHER_VALUE] += n_different
+
+    def _note_pace(self, charged: Cost, spent: float) -> None:
+        self.evaluation_time += spent
+        kind, n_now = _kind(charged), max(charged.total, 1)
+        seconds, n, _ = self._paces.get(kind, (0.0, 0, 0.0))
+        self._last_pace = spent / n_now
+        self._paces[kind] = (seconds + spent, n + n_now, self._last_pace)
+
+    def _play(self, charged: Cost, played: Played) -> Sequence[Reply]:
+        """Count replies of an earlier process as if they were given now."""
+        self.n_loss_queries += charged.losses
+        self.n_constraint_queries += charged.constraints
+        self.n_retried += played.n_retried
+        self._note_pace(charged, played.spent)
+        self._stopped_at = max(self._stopped_at or 0.0, played.elapsed)
+        self.failures.count(played.replies)
+        return played.replies
+
+    def _start_clock(self) -> None:
+        if self._stopped_at is not None:
+            self._started = time.perf_counter() - self._stopped_at
+            self._stopped_at = None
+
+    def keep_on(self, tape: Tape) -> None:
+        """Keep replies on a tape, after those that it holds were heard."""
+        self._tape = tape
+        self._stopped_at = self.elapsed
+        if not tape.is_replaying:
+            self._start_clock()
+
+    @property
+    def n_lost(self) -> int:
+        """Queries that were used up by earlier processes and are not counted else."""
+        return self._n_lost + (0 if self._tape is None else self._tape.n_lost)
+
+    def lose(self, n_queries: int) -> None:
+        """Count queries that earlier processes made for nothing."""
+        self._n_lost += n_queries
+
+    def saved(self) -> dict[str, Any]:
+        """Return all counts, for a checkpoint."""
+        return {
+            "n_iterations": self.n_iterations,
+            "n_loss_queries": self.n_loss_queries,
+            "n_constraint_queries": self.n_constraint_queries,
+            "n_lost": self.n_lost,
+            "n_retried": self.n_retried,
+            "n_inner": self.n_inner,
+            "elapsed": self.elapsed,
+            "evaluation_time": self.evaluation_time,
+            "last_pace": self._last_pace,
+            "paces": {name: list(pace) for name, pace in self._paces.items()},
+            "events": dict(self.events),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from counts that were saved."""
+        self.n_iterations = int(saved["n_iterations"])
+        self.n_loss_queries = int(saved["n_loss_queries"])
+        self.n_constraint_queries = int(saved["n_constraint_queries"])
+        self._n_lost = int(saved["n_lost"])
+        self.n_retried = int(saved["n_retried"])
+        self.n_inner = int(saved["n_inner"])
+        self.evaluation_time = float(saved["evaluation_time"])
+        self._paces = {
+            str(name): (float(seconds), int(n), float(last))
+            for name, (seconds, n, last) in saved["paces"].items()
+        }
+        self._last_pace = float(saved["last_pace"])
+        self.events = Counter({str(k): int(n) for k, n in saved["events"].items()})
+        self._started = time.perf_counter() - float(saved["elapsed"])
+
+    def charge_retry(self, again: Cost) -> bool:
+        """Charge for queries made again; False, and no charge, if that is too much."""
+        if not self.affords(again.total + self.kept):
+            return False
+        if self._tape is not None:
+            self._tape.retried(again.total)
+        self.n_retried += again.total
+        return True
+
+    def note(self, info: Info) -> None:
+        """Count an iteration and what went on in it."""
+        self.n_iterations += info.is_step
+        self.n_inner += info.n_inner
+        if info.events:
+            self.events.update(info.events)
+
+    def cost(self, queries: Sequence[Query]) -> Cost:
+        """Return what these queries would be charged."""
+        return cost(queries, self._size)
+
+    @property
+    def n_queries(self) -> int:
+        """What was asked so far."""
+        return self.n_loss_queries + self.n_constraint_queries
+
+    @property
+    def n_charged(self) -> int:
+        """What was asked so far, and what was made again."""
+        return self.n_queries + self.n_retried
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the run began, in all processes that worked on it."""
+        if self._stopped_at is not None:
+            return self._stopped_at
+        return time.perf_counter() - self._started
+
+    @property
+    def used(self) -> Limits:
+        """How far the run has gone."""
+        return Limits(
+            iterations=self.n_iterations, queries=self.n_charged, time=self.elapsed
+        )
+
+    def affords(self, n_queries: int) -> bool:
+        """Whether that many more queries are within the budget."""
+        return (
+            self._max_queries is None
+            or self.n_charged + self.n_lost + n_queries <= self._max_queries
+        )
+
+    def time_for(self, n_queries: int) -> float:
+        """Return the seconds that many queries will take, at the pace so far.
+
+        Or at the last one if that was slower: functions may become slower.
+        """
+        pace = self.evaluation_time / max(self.n_queries, 1)
+        return n_queries * max(pace, self._last_pace)
+
+    def time_of(self, charged: Cost) -> float:
+        """Return the seconds that these will take, at the pace of such ones so far.
+
+        Nothing is said of losses where only constraints were asked for so far.
+        """
+        kind = _kind(charged)
+        if kind in self._paces:
+            seconds, n, last = self._paces[kind]
+            return charged.total * max(seconds / n, last)
+        return 0.0 if kind == "losses" else self.time_for(charged.total)
+
+
+def _kind(charged: Cost) -> str:
+    if not charged.constraints:
+        return "losses"
+    return "both" if charged.losses else "constraints"

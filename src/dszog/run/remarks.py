@@ -1,0 +1,101 @@
+"""What the message of a result tells beside the verdict: what went on, what to know."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from dszog.evidence.certificate import Certificate
+from dszog.problem import Problem
+from dszog.run.meter import Meter
+from dszog.run.verdict import Way, is_far_from_stationary
+from dszog.status import Status
+
+MANY_INNER = 100  # steps of an inner loop, per iteration, that are worth a word
+
+
+def on_events(events: Counter[str]) -> list[str]:
+    """Return what should not have happened, and how often it did.
+
+    Examples
+    --------
+    >>> on_events(Counter({"a solver was slow": 2}))
+    ['A solver was slow (2 times).']
+    """
+    return [
+        f"{event[0].upper()}{event[1:]} ({n} {'time' if n == 1 else 'times'})."
+        for event, n in sorted(events.items())
+    ]
+
+
+def on_start(status: Status, *, is_warm: bool) -> list[str]:
+    """Return what to know where the result is the point at which the run began.
+
+    With `is_warm` it began at the best trial, and not at the start that was given.
+
+    Examples
+    --------
+    >>> on_start(Status.DIVERGED, is_warm=True)[0].partition("than ")[2]
+    'the best trial: this is the point of that trial.'
+    >>> on_start(Status.MAX_TIME, is_warm=False)[1]
+    'If it is not the answer, give a larger budget.'
+    """
+    began, this = (
+        ("the best trial", "the point of that trial")
+        if is_warm
+        else ("where the run began", "the start")
+    )
+    remarks = [
+        f"Neither the last iterate nor the average was better than {began}: this is "
+        f"{this}."
+    ]
+    if status.is_planned:
+        remarks.append("If it is not the answer, give a larger budget.")
+    return remarks
+
+
+def on_set(
+    problem: Problem, method: Any, meter: Meter, certificate: Certificate
+) -> list[str]:
+    """Return what to know about the feasible set of a method at the result."""
+    domain = getattr(method, "domain", None)
+    remarks = []
+    radius = getattr(domain, "ball_radius", math.inf)
+    if getattr(domain, "ball", "none") == "l2" and math.isclose(
+        float(np.sqrt(np.square(problem.scaled(certificate.x)).sum())),
+        radius,
+        rel_tol=1e-3,
+    ):
+        remarks.append(
+            f"The result lies on the ball of radius {radius:g}: raise ball_radius "
+            "unless the ball is meant."
+        )
+    if meter.n_inner > MANY_INNER * max(meter.n_iterations, 1):
+        remarks.append(
+            "Most of the work was the inner loop: options={'exact_prox': True} "
+            "puts one projection in its place."
+        )
+    return remarks
+
+
+def on_signs(problem: Problem, certificate: Certificate, way: Way) -> list[str]:
+    """Return a word on SciPy's signs where no constraint ends the objective's fall.
+
+    All of them hold, the objective falls on, and the further it falls the better they
+    hold. An objective with its least value among them says nothing about their signs.
+    """
+    found = certificate.stationarity
+    if not problem.has_scipy_form or found is None or not found.n_examined:
+        return []
+    holds = certificate.feasibility.worst_value < -found.active_tol
+    if not (holds and way.is_falling and is_far_from_stationary(found, way)):
+        return []
+    if found.n_opposing:
+        return []
+    return [
+        "The objective falls on, and no constraint is in its way: look at their signs "
+        "(SciPy's 'ineq' means fun(x) >= 0), or give bounds."
+    ]

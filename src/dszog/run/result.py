@@ -1,0 +1,211 @@
+"""What `minimize` returns: SciPy's result that can also be read, drawn and tabled."""
+
+from __future__ import annotations
+
+from html import escape
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from dszog.contract.validation import printable
+from dszog.errors import MissingExtraError
+from dszog.run.verdict import headline
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+WIDTH, INDENT = 88, 14  # of the text
+N_HEAVIEST = 3  # weights that are named in the text
+COUNTS = ("iteration", "n_queries", "n_touched", "n_constraint_queries", "n_failed")
+
+
+class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
+    """The answer of a run, and what it rests on.
+
+    A :class:`scipy.optimize.OptimizeResult`: a dictionary whose entries are attributes.
+    ``print(result)`` begins with the verdict. `minimize` says what the entries are.
+    """
+
+    @property
+    def verdict(self) -> str:
+        """What became of the run, in one sentence."""
+        return headline(
+            self.status,
+            self.success,
+            self.certificate,
+            is_start=self.get("is_start", False),
+        )
+
+    @property
+    def in_short(self) -> str:
+        """The verdict with the figures behind it, in one line."""
+        return (
+            f"{self.verdict} Objective {self.fun:.6g}, worst violation checked "
+            f"{self.maxcv:.3g}, {counted(self.nit, 'iteration')}, "
+            f"{self.nfev + self.ncev:,} queries."
+        )
+
+    def plot(self, against: str = "queries", *, figure: Figure | None = None) -> Figure:
+        """Draw how the run went and what is known of its result.
+
+        The curves are of values seen in batches, which are samples; what was evaluated
+        afresh at the returned point is drawn beside them. Needs the extra ``viz``.
+
+        Parameters
+        ----------
+        against : {"queries", "time", "iterations"}
+            What to draw against.
+        figure : matplotlib.figure.Figure, optional
+            An empty one to draw into, such as ``matplotlib.pyplot.figure()``.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            To be shown by a notebook, or saved: ``result.plot().savefig("run.png")``.
+        """
+        from dszog.show.plot import plot_run
+
+        return plot_run(self, against, figure=figure)
+
+    def to_frame(self) -> DataFrame:
+        """Return the history as a table of pandas, one row per recorded iteration.
+
+        Needs the extra ``pandas``. Columns named ``sampled_*`` are of the batches.
+        """
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise MissingExtraError.of("to_frame", "pandas", "pandas") from error
+        columns = {
+            name: _as_counts(column) if name in COUNTS else column
+            for name, column in self.history.items()
+        }
+        return DataFrame(columns)
+
+    def evidence(self) -> list[tuple[str, str]]:
+        """Return what the result rests on, as names and texts."""
+        rows = [
+            (str(name), text)
+            for name, text in (
+                line.split(None, 1) for line in _certified(self.certificate)
+            )
+        ]
+        rows.append(
+            (
+                "work",
+                f"{counted(self.nit, 'iteration')}; {self.nfev:,} loss and "
+                f"{self.ncev:,} constraint queries; {self.costs.time:.3g} s, of "
+                f"which {self.costs.time_estimate:.3g} s in the functions",
+            )
+        )
+        if self.costs.n_lost or self.costs.n_retried:
+            rows.append(
+                (
+                    "beside",
+                    f"{self.costs.n_lost:,} queries of earlier processes that are not "
+                    "used here (cut short, or the check of an earlier result), and "
+                    f"{self.costs.n_retried:,} made again for lost workers; they count "
+                    "against max_queries",
+                )
+            )
+        if self.failures.n_failed:
+            rows.append(
+                (
+                    "failures",
+                    f"{self.failures.n_failed:,} of {self.failures.n_points:,} points "
+                    f"({self.failures.policy})",
+                )
+            )
+        return rows
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """Return what there is to say below the verdict, as names and texts."""
+        rows = self.evidence()
+        with np.printoptions(threshold=8, edgeitems=3, precision=6, linewidth=70):
+            rows.append(("x", str(self.x)))
+        rows.append(("weights", _weights(self.weights)))
+        rows.append(("seed", str(self.seed)))
+        rows.append(("message", self.message))
+        return [(name, printable(text, keep="\n")) for name, text in rows]
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether it is what a run returned, and not what somebody made of it."""
+        wanted = ("status", "success", "certificate", "costs", "failures", "weights")
+        return all(name in self for name in (*wanted, "x", "nit", "message", "seed"))
+
+    def __repr__(self) -> str:
+        if not self._is_whole:
+            return str(super().__repr__())
+        lines = [self.verdict]
+        for name, text in self._rows():
+            lines += _hanging(name, text)
+        return "\n".join(lines)
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """Show the same to a notebook."""
+        if not self._is_whole:
+            return f"<pre>{escape(repr(self))}</pre>"
+        mark = "✓" if self.success else "✗"
+        rows = "".join(
+            f'<tr><th style="text-align:left;vertical-align:top">{escape(name)}</th>'
+            f'<td style="text-align:left;white-space:pre-wrap">{escape(text)}</td></tr>'
+            for name, text in self._rows()
+        )
+        return f"<b>{mark} {escape(self.verdict)}</b><table>{rows}</table>"
+
+    def __dir__(self) -> list[str]:
+        return sorted({*self.keys(), *object.__dir__(self)})
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> counted(1, "iteration"), counted(2000, "iteration")
+    ('1 iteration', '2,000 iterations')
+    """
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def _hanging(name: str, text: str) -> list[str]:
+    """Return the lines of a text, with its name before the first."""
+    lines = [
+        part for line in text.split("\n") for part in wrap(line, WIDTH - INDENT) or [""]
+    ]
+    names = [name, *("" for _ in lines[1:])]
+    return [f"{a:<{INDENT}}{b}" for a, b in zip(names, lines, strict=True)]
+
+
+def _as_counts(column: Any) -> Any:
+    """Return whole numbers as such; a column with unknown ones stays as it is."""
+    if np.isnan(column).any():
+        return column
+    return column.astype(np.int64)
+
+
+def _certified(certificate: Any) -> list[str]:
+    """Return the certificate's own lines, those of the definitions left out."""
+    return [
+        line
+        for line in str(certificate).splitlines()
+        if not line.startswith("Definition")
+    ]
+
+
+def _weights(weights: Any) -> str:
+    indices, values = weights
+    if not len(indices):
+        return "no constraint has a weight of its own"
+    heaviest = np.argsort(-values, kind="stable")[:N_HEAVIEST]
+    named = ", ".join(f"{indices[j]:,} ({values[j]:.3g})" for j in heaviest)
+    if len(indices) == 1:
+        return f"one constraint has a weight of its own: {named}"
+    n = f"{len(indices):,}"
+    return f"{n} constraints have weights of their own; the heaviest: {named}"

@@ -1,0 +1,208 @@
+"""Whether a run was a success, and what to do if it was not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dszog.evidence.certificate import Certificate
+from dszog.evidence.stationarity import Stationarity
+from dszog.status import Status
+
+SMALL_GRADIENT = 1e-2  # in problems of order one, of a start that was not improved on
+STATIONARY_SHARE = 0.5  # of the gradient left over is far from a stationary point
+GAIN_LEFT = 0.05  # of what the run gained, if it could gain that much again
+LEAST_SHARE = 0.01  # of the gradient left over is worth a word at all
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """What is known of how a run went, beside where it ended.
+
+    Parameters
+    ----------
+    distance : float
+        Between the start and the result.
+    gain : float
+        How far the objective at the result is from the one at the start, either way;
+        `nan` if it is not known.
+    is_falling : bool
+        Whether the objective still fell at the end.
+    penalty : float, optional
+        The last one, where the method has one.
+    highest : float
+        The largest penalty that is sensible in problems of order one.
+    responds : bool
+        Whether violations fell when the penalty was raised.
+    has_own_step : bool
+        Whether the caller set the step size.
+    fell : bool
+        Whether the iterates ran away because the objective fell so far.
+    """
+
+    distance: float = 0.0
+    gain: float = math.nan
+    is_falling: bool = False
+    penalty: float | None = None
+    highest: float = math.inf
+    responds: bool = True
+    has_own_step: bool = False
+    fell: bool = False
+
+
+def is_success(status: Status, certificate: Certificate, constraint_tol: float) -> bool:
+    """Decide, in this one place, whether a run was a success.
+
+    It was if it ended as planned, fresh values at the returned point are known and
+    finite throughout, and no checked constraint is violated by more than the tolerance.
+    """
+    return bool(
+        status.is_planned
+        and certificate.is_known
+        and np.isfinite(certificate.x).all()
+        and certificate.feasibility.maxcv <= constraint_tol
+    )
+
+
+def headline(
+    status: Status, success: bool, certificate: Certificate, *, is_start: bool = False
+) -> str:
+    """Return in one sentence what became of a run, whose point may be its start."""
+    but = "; the start was not improved on" if is_start else ""
+    if status == Status.INTERRUPTED:
+        return "Interrupted. This is the best point so far."
+    if success:
+        exact = certificate.feasibility.is_exact
+        checked = "every constraint" if exact else "every constraint that was checked"
+        return f"Success: {checked} is kept to within the tolerance{but}."
+    if not certificate.is_known:
+        return "No success: values at the result are not known."
+    if status.is_planned:
+        return f"No success: the result does not keep the constraints{but}."
+    return "No success: the run was stopped early."
+
+
+def advice(
+    status: Status,
+    certificate: Certificate,
+    way: Way,
+    constraint_tol: float,
+    *,
+    knows_set: bool = True,
+) -> list[str]:
+    """Return what to do about a run that was no success, or not shown to be the best.
+
+    With `knows_set` False the method kept to a set that the certificate does not know.
+    """
+    sentences = []
+    if status == Status.DIVERGED:
+        sentences.append(_against_divergence(way))
+    if status == Status.TOO_MANY_FAILURES:
+        sentences.append(
+            "See result.failures for where and why; start where the functions can be "
+            "evaluated, give bounds that keep the run there, or lower step_size. A "
+            "point fails with any of its values: if single ones fail now and then, "
+            "have your function try these again."
+        )
+    feasibility = certificate.feasibility
+    if status == Status.TOO_MANY_FAILURES and not certificate.is_known:
+        pass  # no budget helps against that
+    elif not certificate.is_known:
+        sentences.append(
+            "It is not known whether this point is any good: call dszog.certify, or "
+            "give a larger budget."
+        )
+    elif status == Status.INTERRUPTED:
+        pass  # unfinished: nothing to be learnt from what is left
+    elif feasibility.maxcv > constraint_tol:
+        sentences.append(_against_violation(feasibility.maxcv, way, constraint_tol))
+    elif knows_set and status.is_planned:
+        sentences += _on_optimality(certificate, way)
+    return sentences
+
+
+def _against_divergence(way: Way) -> str:
+    if way.fell:
+        return (
+            "The objective fell by more than 10,000 times its size at the start. If it "
+            "has no least value there, give bounds, or look at the signs of the "
+            "constraints; if it has, divide it by its size."
+        )
+    cures = ["Lower step_size by a factor of 4"]
+    if way.has_own_step:
+        cures.append("leave it out, so that it is lowered as often as need be")
+    cures += ["use more n_directions", "or scale the variables and functions to order "]
+    return f"{', '.join(cures)}one."
+
+
+def _against_violation(worst: float, way: Way, constraint_tol: float) -> str:
+    """Return what may help: never a larger penalty where that is no cure."""
+    above = f"The worst violation is above constraint_tol={constraint_tol:g}: "
+    penalty = way.penalty
+    if penalty is None:
+        return f"{above}give a larger budget."
+    if not way.responds:
+        return (
+            f"{above}raising the penalty to {penalty:.0f} did not lower it. The "
+            "constraints may contradict each other: look at the worst of them, "
+            "result.certificate.feasibility.worst_indices. If they do not, give a "
+            "larger budget, or scale the variables and functions to order one."
+        )
+    if penalty >= way.highest:
+        return (
+            f"{above}give a larger budget, or scale the variables and functions to "
+            f"order one. The penalty ended at {penalty:.0f}, and a larger one would "
+            "only make steps shorter. If violations stay, the constraints may "
+            "contradict each other."
+        )
+    factor = min(max(2.0 * worst / max(constraint_tol, 1e-12), 2.0), 100.0)
+    wanted = float(f"{min(factor * penalty, way.highest):.1g}")
+    return (
+        f"{above}give a larger budget, or set the penalty (it ended at {penalty:.0f}) "
+        f"to about {wanted:.0f}. If violations stay whatever the penalty, the "
+        "constraints may contradict each other."
+    )
+
+
+def _on_optimality(certificate: Certificate, way: Way) -> list[str]:
+    """Say so where a feasible point is not shown to be near the best one."""
+    found = certificate.stationarity
+    if found is None:
+        why = certificate.note or "not computed"
+        return [
+            f"The point is feasible but not shown to be optimal: stationarity is {why}."
+        ]
+    if is_far_from_stationary(found, way):
+        return [
+            "The point is feasible but far from stationary, and not shown to be "
+            "optimal: give a larger budget, or set x_scale to the size of the "
+            "variables."
+        ]
+    if not _may_gain(found, way):
+        return []
+    share = found.best_lagrangian / found.gradient_norm
+    return [
+        "The point is feasible but not shown to be optimal: the constraints leave "
+        f"{share:.0%} of the objective's gradient. Give a larger budget."
+    ]
+
+
+def is_far_from_stationary(found: Stationarity, way: Way) -> bool:
+    """Whether all multipliers leave over most of a gradient that would lead on."""
+    most = STATIONARY_SHARE * found.gradient_norm
+    return found.best_lagrangian > most and _may_gain(found, way)
+
+
+def _may_gain(found: Stationarity, way: Way) -> bool:
+    """Whether going on as far again might gain a good part of what the run gained.
+
+    The gradient that is left over times the distance is in units of the objective,
+    whatever those of the variables and the constraints are.
+    """
+    left = found.best_lagrangian
+    if not way.distance or math.isnan(way.gain):  # nothing to compare with
+        return left > max(STATIONARY_SHARE * found.gradient_norm, SMALL_GRADIENT)
+    has_share = left > LEAST_SHARE * found.gradient_norm
+    return has_share and left * way.distance > GAIN_LEFT * way.gain

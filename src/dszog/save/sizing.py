@@ -1,0 +1,100 @@
+"""How many values functions return, learned within the budget of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dszog.contract.arrays import FloatArray
+from dszog.errors import InputError, OtherRunError
+from dszog.problem.constraints.scipy_forms import learn_widths
+from dszog.save import SizeNote, Store
+from dszog.save.fingerprint import differences, print_of
+from dszog.save.snapshot import saved_calls
+
+
+class Sizing:
+    """Asks functions how many values they return, for a problem.
+
+    With a store, each call is noted in its folder before it is made, so that a process
+    that dies in one leaves a trace of it. Who resumes is not asked again; who begins
+    is, whose functions may be others than those of an attempt before.
+
+    Parameters
+    ----------
+    store : Store, optional
+        Of the run, if it is saved.
+    max_queries : int, optional
+        The budget of the run, which may be gone before it begins.
+    """
+
+    def __init__(self, store: Store | None, max_queries: int | None) -> None:
+        self._store = store
+        self._max_queries = max_queries
+        self._note = None if store is None else store.note()
+
+    @property
+    def n_noted(self) -> int:
+        """How many such calls there were, of all processes of the run."""
+        return 0 if self._note is None else self._note.n_calls
+
+    def __call__(
+        self, functions: Sequence[Callable[[FloatArray], Any]], x0: FloatArray
+    ) -> Sequence[int]:
+        """Return how many values each function returns."""
+        if self._store is None:
+            self._check_affordable(len(functions), 0)
+            return learn_widths(functions, x0)
+        here = {
+            "x0": print_of(x0),
+            "constraints of unknown size": f"{len(functions)}",
+        }
+        note = self._note
+        if note is not None and note.widths and self._store.resumes:
+            if note.about == here:
+                return note.widths
+            if self._store.has_run:
+                raise OtherRunError(
+                    f"The run in {str(self._store.folder)!r} is another one, it "
+                    f"differs in: {'; '.join(differences(note.about, here))}. Call "
+                    "with the same arguments, or give an empty folder."
+                )
+        n_before = self._n_before()
+        self._check_affordable(len(functions), n_before)
+        noted = SizeNote(n_calls=n_before + len(functions), about=here)
+        self._write(noted)
+        widths = learn_widths(functions, x0)
+        self._write(replace(noted, widths=tuple(widths)))
+        return widths
+
+    def count(self, n_calls: int) -> None:
+        """Note calls that were made before there was anybody to ask."""
+        if self._store is not None and n_calls:
+            note = SizeNote() if self._note is None else self._note
+            self._write(replace(note, n_calls=self._n_before() + n_calls))
+
+    def _n_before(self) -> int:
+        """Return the calls so far; a run may know of some whose note is gone."""
+        if self._note is not None or self._store is None:
+            return self.n_noted
+        return saved_calls(self._store)
+
+    def _write(self, note: SizeNote) -> None:
+        if self._store is not None:
+            self._store.write_note(note)
+            self._note = note
+
+    def _check_affordable(self, n_calls: int, n_before: int) -> None:
+        """Refuse a budget that is gone before it is known how many constraints are.
+
+        Before any call: each process that is told to try again would make them again.
+        """
+        if self._max_queries is None or n_before + n_calls < self._max_queries:
+            return
+        used = f", after {n_before} in processes that were killed" if n_before else ""
+        raise InputError(
+            f"minimize: it takes {n_calls} queries to learn how many constraints there "
+            f"are{used}, got max_queries={self._max_queries}. Raise max_queries, or "
+            "give NonlinearConstraint limits with an entry per constraint."
+        )

@@ -1,0 +1,177 @@
+"""States of methods on disk, for those who ask and tell by hand.
+
+`minimize(checkpoint=...)` saves whole runs by itself. Here is what is left to those who
+hold the loop: one file for one state, checked, never executed, whole or not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dszog._version import VERSION
+from dszog.contract import ProblemSize
+from dszog.contract.validation import printable, shown
+from dszog.errors import (
+    CheckpointError,
+    CheckpointWriteError,
+    InputError,
+    InputTypeError,
+)
+from dszog.methods import Method, State
+from dszog.save import settings_of
+from dszog.save.container import dump_json, load_json, pack, read
+from dszog.save.encoding import Arrays, decode, encode
+from dszog.save.files import write_whole
+from dszog.save.fingerprint import differences
+from dszog.save.numbers import check_numbers
+
+
+def save_state(path: str | PathLike[str], method: Method, state: Any) -> None:
+    """Write the state of a method to a file, from which it goes on bit for bit.
+
+    The file is whole under its name or not there: the one that it replaces stays until
+    then. What the queries are follows from the state, so they need not be saved; keep
+    answers that are not told yet wherever you like.
+
+    Parameters
+    ----------
+    path : path
+        Of the file; an earlier one of that name is replaced.
+    method : Method
+        The method, whose settings are noted in the file.
+    state : State
+        What ``method.init`` or ``method.tell`` returned.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import dszog
+    >>> method = dszog.DSZOG(step_size=0.1)
+    >>> size = dszog.ProblemSize(
+    ...     dim=2,
+    ...     n_losses=1,
+    ...     n_constraints=3,
+    ...     lower=np.zeros(2),
+    ...     upper=np.ones(2),
+    ... )
+    >>> state = method.init(np.zeros(2), size, seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_state(f"{folder}/monday.state", method, state)
+    ...     again = load_state(f"{folder}/monday.state", method, size)
+    >>> again.iteration, again.x
+    (0, array([0., 0.]))
+    """
+    if not isinstance(state, State):
+        raise InputTypeError(
+            f"save_state: `state` must be the state of a method, got {shown(state)}. "
+            "Pass what method.init or method.tell returned (tell returns it first)."
+        )
+    facts = {"kind": "state", "about": _about("save_state", method, state.size)}
+    arrays: Arrays = []
+    tree = np.frombuffer(dump_json(encode(state, arrays)), dtype=np.uint8)
+    where = _path("save_state", path)
+    try:
+        write_whole(where, pack(facts, [tree, *arrays], VERSION))
+    except CheckpointWriteError as error:
+        raise CheckpointWriteError(
+            f"The state {printable(str(where))!r} could not be written; an earlier one "
+            "of that name is as it was. Give a folder that is there, is yours and has "
+            "room."
+        ) from error
+
+
+def load_state(path: str | PathLike[str], method: Method, size: ProblemSize) -> Any:
+    """Read a state that :func:`save_state` wrote.
+
+    Parameters
+    ----------
+    path : path
+    method : Method
+        Set as it was when the state was saved; another one is refused.
+    size : ProblemSize
+        Of the problem, likewise.
+
+    Returns
+    -------
+    State
+        The state, to the bit: ``method.ask`` asks what it would have asked.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is damaged, or of another method or problem.
+    """
+    where = _path("load_state", path)
+    if not isinstance(size, ProblemSize):
+        raise InputTypeError(
+            f"load_state: `size` must be the size of the problem, got {shown(size)}. "
+            "Pass problem.size, or dszog.ProblemSize(dim=..., ...)."
+        )
+    try:
+        facts, arrays = read(where)
+        about = facts.get("about")
+        if facts.get("kind") != "state" or not isinstance(about, dict):
+            raise CheckpointError("it holds a run, not a state")
+        other = differences(
+            {str(name): str(text) for name, text in about.items()},
+            _about("load_state", method, size),
+        )
+        if other:
+            raise CheckpointError(
+                f"it is of another method or problem, which differs in: "
+                f"{'; '.join(other)}. Set them as they were, or begin anew with "
+                "method.init"
+            )
+        if not arrays or arrays[0].dtype != np.uint8:
+            raise CheckpointError("it has no content")
+        state = decode(load_json(arrays[0].tobytes()), arrays[1:], size)
+        if not isinstance(state, State):
+            raise CheckpointError("it has no content")
+        check_numbers(state)
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"The state {printable(str(where))!r} cannot be used: {error}."
+        ) from error
+    return state
+
+
+def _path(owner: str, path: Any) -> Path:
+    text = fspath(path) if isinstance(path, (str, PathLike)) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InputTypeError(
+            f"{owner}: `path` must be the path of a file, got {shown(path)}. For "
+            "example 'monday.state'."
+        )
+    return Path(text)
+
+
+def _about(owner: str, method: Any, size: ProblemSize) -> dict[str, str]:
+    """Return what has to be the same for a state to go on, as short texts."""
+    try:
+        settings = settings_of(method)
+    except InputError:
+        raise InputTypeError(
+            f"{owner}: `method` must be a method of the library, got {shown(method)}. "
+            "Pass the instance that asks, such as dszog.DSZOG()."
+        ) from None
+    facts = {
+        "dim": size.dim,
+        "number of losses": size.n_losses,
+        "number of constraints": size.n_constraints,
+        "lower bounds": _digest(size.lower),
+        "upper bounds": _digest(size.upper),
+        "gradient of the losses": size.has_gradient,
+        "jacobian of the constraints": size.has_jacobian,
+        **{f"method {name}": value for name, value in settings.items()},
+    }
+    return {name: repr(value) for name, value in facts.items()}
+
+
+def _digest(bounds: Any) -> str:
+    return hashlib.sha256(np.ascontiguousarray(bounds).tobytes()).hexdigest()[:16]

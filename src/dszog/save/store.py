@@ -1,0 +1,370 @@
+"""A folder of checkpoints: two generations, a journal for each, one writer."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from dszog.contract import ProblemSize
+from dszog.contract.interrupts import held_interrupts
+from dszog.contract.validation import printable
+from dszog.errors import (
+    CheckpointError,
+    CheckpointWarning,
+    CheckpointWriteError,
+    OtherRunError,
+)
+from dszog.save.container import dump_json, load_json, pack, read
+from dszog.save.encoding import Arrays, decode, encode
+from dszog.save.files import TEMPORARY, make_folder, write_whole
+from dszog.save.journal import Journal
+from dszog.save.lock import FolderLock
+from dszog.save.sizes import SizeNote, read_note, write_note
+
+KEPT = 2  # generations
+SAVE_EVERY = 10.0  # seconds
+SAVE_SHARE = 0.005  # of the time may go into saving
+MAX_JOURNAL = 2**28  # bytes after which a journal is replaced by a checkpoint
+SET_ASIDE = ".aside"
+
+_NAME = re.compile(r"(checkpoint|journal)-([0-9]{8})\.dszog")
+
+
+Made = TypeVar("Made")
+
+
+class _File(NamedTuple):
+    """A checkpoint that is whole, as it lies in its file."""
+
+    about: dict[str, Any]
+    run: bytes
+    arrays: Arrays
+
+
+class Store:
+    """A folder that one run writes its checkpoints to.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there.
+    resume : bool
+        Whether to go on with what the folder holds. Without, it has to be empty.
+    library : str
+        The version of the library, which is noted in each checkpoint.
+    warns : bool
+        Whether a write that fails is a warning and no error. Nothing is written to the
+        journal from then on, which would have a hole in it, until a checkpoint is.
+    """
+
+    def __init__(
+        self, folder: Path, *, resume: bool, library: str, warns: bool = False
+    ) -> None:
+        make_folder(folder)
+        self._warns = warns
+        self.resumes = resume
+        self.n_failed = 0  # writes
+        self._has_hole = False  # the journal, in which nothing may follow
+        self.folder = folder
+        self._library = library
+        self._lock = FolderLock(folder)
+        self._run = secrets.token_bytes(16)
+        self._good: list[int] = []  # the generations to keep, ascending
+        self._written: set[int] = set()  # by this process
+        self._bad: set[int] = set()  # that are damaged, and stay
+        self.chain: list[Journal] = []  # those to read, the last one to append to
+        self._due = 0.0
+        if not resume and self.has_run:
+            self.close()
+            raise OtherRunError(
+                f"The folder {str(folder)!r} holds checkpoints of an earlier run. Go "
+                "on with it: resume=True; or give an empty folder."
+            )
+
+    # ------------------------------------------------------------------------- reading
+
+    def load(
+        self,
+        size: ProblemSize,
+        compare: Callable[[dict[str, Any]], None],
+        build: Callable[[dict[str, Any]], Made],
+    ) -> Made | None:
+        """Return what the newest whole checkpoint holds; None if there is none at all.
+
+        One that is not whole is named in a warning, and stays where it is.
+
+        Parameters
+        ----------
+        size : ProblemSize
+            Of the problem, which is not in the file.
+        compare : callable
+            Given what the checkpoint says of itself; raises if that is another run.
+        build : callable
+            Makes something of its content; a CheckpointError means: not whole.
+        """
+        numbers = self._numbers("checkpoint")
+        if not numbers and not self._numbers("journal"):
+            return None
+        bad: list[str] = []
+        for number in reversed(numbers):
+            path = self._path("checkpoint", number)
+            try:
+                file = self._read(number)
+            except CheckpointError as error:
+                bad.append(f"{path.name}: {error}")
+                continue
+            compare(file.about)
+            try:
+                made = build(_content(file, size))
+            except CheckpointError as error:
+                bad.append(f"{path.name}: {error}")
+                continue
+            self._run = file.run
+            self._good = [number]
+            whole = self._open_chain(number)
+            self._warn_of(bad, path.name, whole)
+            return made
+        raise self._none_usable(bad)
+
+    def about(self) -> dict[str, Any] | None:
+        """Return what the newest whole checkpoint says of itself, if there is one."""
+        for number in reversed(self._numbers("checkpoint")):
+            with suppress(CheckpointError):
+                return self._read(number).about
+        return None
+
+    @property
+    def has_run(self) -> bool:
+        """Whether a run was begun here."""
+        return bool(self._numbers("checkpoint", "journal"))
+
+    def note(self) -> SizeNote | None:
+        """Return the note of calls that learned sizes, if there is one."""
+        return read_note(self.folder)
+
+    def _none_usable(self, bad: list[str]) -> CheckpointError:
+        listed = "; ".join(bad) or "there is only a journal"
+        return CheckpointError(
+            f"No checkpoint in {str(self.folder)!r} can be used: {listed}. Start again "
+            "in an empty folder."
+        )
+
+    def _read(self, number: int) -> _File:
+        facts, arrays = read(self._path("checkpoint", number))
+        if set(facts) != {"generation", "run", "about"}:
+            raise CheckpointError("its header has unknown parts")
+        if facts["generation"] != number:
+            raise CheckpointError("it does not belong under this name")
+        if not isinstance(facts["about"], dict):
+            raise CheckpointError("it does not say what it is about")
+        try:
+            run = bytes.fromhex(facts["run"])
+        except (TypeError, ValueError):
+            run = b""
+        if len(run) != 16:
+            raise CheckpointError("it does not say which run it belongs to")
+        return _File(facts["about"], run, arrays)
+
+    def _open_chain(self, generation: int) -> bool:
+        """Open the journals from a checkpoint on, which follow on each other.
+
+        Returns whether all of them are usable. What follows a damaged one is renamed.
+        """
+        whole = True
+        for number in self._numbers("journal"):
+            path = self._path("journal", number)
+            if number < generation:
+                continue
+            if not whole:
+                self._set_aside(path)
+                continue
+            try:
+                journal, n_cut = Journal.open(path, self._run, number)
+            except CheckpointError as error:
+                self.warn(f"{path.name} cannot be used: {error}.")
+                self._set_aside(path)
+                whole = False
+                continue
+            self.chain.append(journal)
+            if n_cut:
+                self.warn(
+                    f"The last {n_cut} bytes of {path.name} were not whole and were "
+                    "cut off; what they held is evaluated again."
+                )
+                whole = number == self._numbers("journal")[-1]
+        if not self.chain:
+            path = self._path("journal", generation)
+            self.chain.append(Journal.new(path, self._run, generation))
+        return whole
+
+    def _set_aside(self, path: Path) -> None:
+        """Give a journal that does not fit another name; nothing is deleted."""
+        number = 0
+        while (target := path.with_name(f"{path.name}{SET_ASIDE}{number}")).exists():
+            number += 1
+        os.rename(path, target)
+
+    def _warn_of(self, bad: list[str], used: str, whole: bool) -> None:
+        if not bad:
+            return
+        lost = "nothing but time is lost, its journal has the replies since"
+        if not whole:
+            lost = "what was evaluated since is evaluated again"
+        self.warn(f"{'; '.join(bad)}. {used} is used instead: {lost}.")
+
+    def warn(self, text: str) -> None:
+        """Say what is the matter with this folder."""
+        warnings.warn(
+            f"{printable(str(self.folder))}: {text}", CheckpointWarning, stacklevel=2
+        )
+
+    # ------------------------------------------------------------------------- writing
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for the next checkpoint."""
+        return time.perf_counter() >= self._due or (
+            bool(self.chain) and self.chain[-1].n_bytes > MAX_JOURNAL
+        )
+
+    def append(self, record: bytes) -> None:
+        """Write a record to the journal."""
+        if self._has_hole:
+            return
+        try:
+            self._lock.check_owner()
+            self.chain[-1].append(record)
+        except CheckpointWriteError as error:
+            self._fail(error)
+
+    def _fail(self, error: CheckpointWriteError) -> None:
+        self._warn_or_raise(error)
+        self._has_hole = True
+        self._due = time.perf_counter() + SAVE_EVERY
+
+    def _warn_or_raise(self, error: CheckpointWriteError) -> None:
+        if not self._warns:
+            raise error
+        self.n_failed += 1
+        self.warn(f"{error} The run goes on, and will try to save again.")
+
+    def write_note(self, note: SizeNote) -> None:
+        """Note calls that learn sizes, which have to wait until this is done."""
+        try:
+            self._lock.check()
+            write_note(self.folder, note, self._library)
+        except CheckpointWriteError as error:
+            self._warn_or_raise(error)
+
+    def save(self, about: dict[str, Any], content: dict[str, Any]) -> None:
+        """Write a checkpoint and begin its journal; drop the third oldest."""
+        try:
+            self._save(about, content)
+        except CheckpointWriteError as error:
+            self._fail(error)
+
+    def _save(self, about: dict[str, Any], content: dict[str, Any]) -> None:
+        before = time.perf_counter()
+        self._lock.check()
+        arrays: Arrays = []
+        tree = dump_json(encode(content, arrays))
+        number = max(self._numbers("checkpoint", "journal"), default=0) + 1
+        facts = {"generation": number, "run": self._run.hex(), "about": about}
+        text = np.frombuffer(tree, dtype=np.uint8)
+        pieces = pack(facts, [text, *arrays], self._library)
+        if self.chain and not self._has_hole:
+            self.chain[-1].sync()
+        write_whole(self._path("checkpoint", number), pieces)
+        journal = Journal.new(self._path("journal", number), self._run, number)
+        for old in self.chain:
+            old.close()
+        self.chain, self._has_hole = [journal], False
+        self._good = [*self._good, number][-KEPT:]
+        self._written.add(number)
+        self._prune()
+        took = time.perf_counter() - before
+        self._due = before + max(SAVE_EVERY, took / SAVE_SHARE)
+
+    def _prune(self) -> None:
+        """Delete what is older than the generations that are kept."""
+        oldest = self._good[0]
+        for number in self._numbers("checkpoint"):
+            # Those between two good ones are damaged, and not ours to delete.
+            if number < oldest and number not in self._bad and self._is_whole(number):
+                self._delete(self._path("checkpoint", number))
+        for number in self._numbers("journal"):
+            if number < oldest:
+                self._delete(self._path("journal", number))
+
+    def _is_whole(self, number: int) -> bool:
+        if number in self._written:
+            return True
+        try:
+            self._read(number)
+        except CheckpointError:
+            self._bad.add(number)
+            return False
+        return True
+
+    def _delete(self, path: Path) -> None:
+        with suppress(OSError):  # a file too many does no harm
+            os.unlink(path)
+
+    def sync(self) -> None:
+        """Have the journal survive a loss of power."""
+        if not self.chain or self._has_hole:
+            return
+        try:
+            self.chain[-1].sync()
+        except CheckpointWriteError as error:
+            self._fail(error)
+
+    def close(self) -> None:
+        """Let other runs use the folder."""
+        with held_interrupts():
+            try:
+                for journal in self.chain:
+                    journal.close()
+            finally:
+                self.chain = []
+                self._lock.release()
+
+    # --------------------------------------------------------------------------- names
+
+    def _path(self, kind: str, number: int) -> Path:
+        return self.folder / f"{kind}-{number:08d}.dszog"
+
+    def _numbers(self, *kinds: str) -> list[int]:
+        """Return the generations that there are files of, ascending."""
+        found = set()
+        try:
+            names = os.listdir(self.folder)
+        except OSError as error:
+            raise CheckpointWriteError(
+                f"The folder {str(self.folder)!r} cannot be read any more "
+                f"({error.strerror}). Start again with a folder that stays."
+            ) from error
+        for name in names:
+            match = _NAME.fullmatch(name.removesuffix(TEMPORARY))
+            if match and match[1] in kinds and not name.endswith(TEMPORARY):
+                found.add(int(match[2]))
+        return sorted(found)
+
+
+def _content(file: _File, size: ProblemSize) -> dict[str, Any]:
+    """Return the content of a file: a dictionary, in its first array."""
+    if not file.arrays or file.arrays[0].dtype != np.uint8:
+        raise CheckpointError("it has no content")
+    content = decode(load_json(file.arrays[0].tobytes()), file.arrays[1:], size)
+    if not isinstance(content, dict):
+        raise CheckpointError("it has no content")
+    return content

@@ -1,0 +1,145 @@
+"""How far a run is, in numbers and in words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dszog.run.history import Progress
+from dszog.run.meter import Limits
+from dszog.status import Status
+
+BUDGET_USED = (Status.MAX_ITERATIONS, Status.MAX_QUERIES, Status.MAX_TIME)
+
+
+class Window:
+    """What was seen in the batches since one last looked; if in none, what was before.
+
+    One batch is noise. Between two looks there may be thousands, so the mean of their
+    objectives and the worst of their violations are kept.
+    """
+
+    _before: Seen | None = None
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._objective = _Mean()
+        self._share = _Mean()
+        self._violation = math.nan
+
+    def add(self, progress: Progress) -> None:
+        """Take in one iteration."""
+        self._n += 1
+        self._objective.add(progress.sampled_objective)
+        self._share.add(progress.sampled_share)
+        found, worst = progress.sampled_violation, self._violation
+        if found > worst or math.isnan(worst):
+            self._violation = found
+
+    def take(self) -> Seen:
+        """Return what was seen, and begin anew."""
+        if not self._n and self._before is not None:
+            return self._before
+        seen = Seen(self._objective.value, self._violation, self._share.value)
+        Window.__init__(self)
+        self._before = seen
+        return seen
+
+
+class _Mean:
+    """The mean of those numbers that are known."""
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._sum = 0.0
+
+    def add(self, number: float) -> None:
+        if not math.isnan(number):
+            self._n += 1
+            self._sum += number
+
+    @property
+    def value(self) -> float:
+        return self._sum / self._n if self._n else math.nan
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the batches of a window say; `nan` where they say nothing."""
+
+    objective: float  # mean
+    violation: float  # the worst
+    share: float  # mean of the parts that are violated
+
+
+def share_done(progress: Progress, limits: Limits) -> float:
+    """Return the part of the budget that is used, 1 at the most."""
+    pairs = (
+        (progress.iteration, limits.iterations),
+        (progress.n_queries, limits.queries),
+        (progress.elapsed, limits.time),
+    )
+    used = [done / limit for done, limit in pairs if limit is not None]
+    return min(max(used, default=0.0), 1.0)
+
+
+def share_at_end(status: Status, last: Progress, limits: Limits) -> float:
+    """Return the share to show at the end: all, if the run went as far as it might."""
+    return 1.0 if status in BUDGET_USED else share_done(last, limits)
+
+
+def time_left(progress: Progress, limits: Limits) -> float:
+    """Return the seconds that are left at the pace so far; `nan` if nobody knows."""
+    share = share_done(progress, limits)
+    if share <= 0.0:
+        return math.nan
+    return progress.elapsed * (1.0 - share) / share
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words.
+
+    Examples
+    --------
+    >>> duration(7.2), duration(74), duration(7322), duration(float("nan"))
+    ('7 s', '1 min 14 s', '2 h 02 min', '?')
+    """
+    if not math.isfinite(seconds):
+        return "?"
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+def facts(progress: Progress, seen: Seen) -> list[tuple[str, str]]:
+    """Return names and values of what there is to say; what is not known is left out.
+
+    The values with a ~ are means over batches.
+    """
+    found = [
+        ("iteration", f"{progress.iteration:,}"),
+        ("queries", f"{progress.n_queries:,}"),
+    ]
+    if not math.isnan(seen.objective):
+        found.append(("objective", f"~{seen.objective:.4g}"))
+    if not math.isnan(seen.violation):
+        found.append(("worst violation seen", f"{seen.violation:.3g}"))
+    if not math.isnan(seen.share):
+        found.append(("share violated", f"~{seen.share:.2%}"))
+    if progress.n_failed:
+        found.append(("failures", f"{progress.n_failed:,}"))
+    return found
+
+
+def line(progress: Progress, seen: Seen | None = None, left: float = math.nan) -> str:
+    """Return the state of a run in one line; without `seen`, of its last batch."""
+    if seen is None:
+        window = Window()
+        window.add(progress)
+        seen = window.take()
+    found = facts(progress, seen)
+    if not math.isnan(left):
+        found.append(("left", duration(left)))
+    return "  ".join(f"{name} {value}" for name, value in found)

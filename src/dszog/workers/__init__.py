@@ -1,0 +1,25 @@
+"""Evaluators hold the user's functions and answer queries."""
+
+from dszog.workers._open import EVALUATORS, Workers, check_evaluator, open_evaluator
+from dszog.workers._supervisor import Traffic
+from dszog.workers.base import Evaluator
+from dszog.workers.dask import Dask
+from dszog.workers.executor import OnExecutor, Threads
+from dszog.workers.processes import Processes
+from dszog.workers.ray import Ray
+from dszog.workers.serial import Serial
+
+__all__ = [
+    "EVALUATORS",
+    "Dask",
+    "Evaluator",
+    "OnExecutor",
+    "Processes",
+    "Ray",
+    "Serial",
+    "Threads",
+    "Traffic",
+    "Workers",
+    "check_evaluator",
+    "open_evaluator",
+]

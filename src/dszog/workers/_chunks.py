@@ -1,0 +1,376 @@
+"""The one rule that cuts queries into pieces of work.
+
+It sees the queries and the problem, never who does the work or how many they are: one
+worker and a thousand evaluate the same pieces, and the replies have the same bits.
+
+* A function that is called for one point and index at a time may be cut anywhere. A
+  query becomes some dozens of pieces at most, so that their number does not become
+  the cost, unless ``in_pieces`` says otherwise.
+* A function of many points and indices is called as it would be without workers: a
+  matrix product of another shape rounds differently. It is cut only where a table is
+  very large, or where ``in_pieces`` says so; then every evaluator cuts it so, the
+  serial one too.
+* A call that serves several values, of a loss and of limits perhaps, is never cut: all
+  that is asked of it in an iteration is in one piece.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from dszog.contract import (
+    NO_GRADIENTS,
+    NO_INDICES,
+    Calls,
+    Failure,
+    ProblemSize,
+    Query,
+    Reply,
+)
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
+from dszog.problem import Problem
+from dszog.problem.calls import Grain
+from dszog.workers.base import spread
+
+MANY = 64  # pieces of one query, about, if nobody says how large they shall be
+LARGE = 2**18  # values that a vectorised function is asked for in one call
+
+Columns: TypeAlias = "slice | IntArray"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Part(Query):
+    """Some points of a query, and some of its indices there.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (k, dim)
+        The points themselves: ``x`` plus a step would not give them back to the bit.
+    """
+
+    rows: FloatArray
+
+    @classmethod
+    def of(
+        cls, query: Query, rows: FloatArray, losses: IntArray, constraints: IntArray
+    ) -> Part:
+        """Return what `query` asks of these indices at these points."""
+        return cls.at_rows(query.iteration, query.want, rows, losses, constraints)
+
+    @classmethod
+    def at_rows(
+        cls,
+        iteration: int,
+        want: Any,
+        rows: FloatArray,
+        losses: IntArray,
+        constraints: IntArray,
+    ) -> Part:
+        """Return a request for these indices at these points."""
+        return cls(
+            iteration=iteration,
+            x=rows[0],
+            steps=rows[1:],  # as many as there are; `rows` says where
+            losses=losses,
+            constraints=constraints,
+            want=want,
+            rows=rows,
+        )
+
+    def points(self, size: ProblemSize) -> FloatArray:
+        """Return the points, which were moved into the bounds already."""
+        return frozen_floats(self.rows)
+
+
+class Place(NamedTuple):
+    """Where the values of a part belong: columns count distinct indices."""
+
+    query: int
+    rows: slice
+    losses: Columns
+    constraints: Columns
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """What one worker does at a time."""
+
+    parts: tuple[Part, ...]
+    places: tuple[Place, ...]
+
+
+NOTHING = slice(0, 0)
+
+
+def whole_limits(problem: Problem) -> tuple[float, float]:
+    """Return how many values of losses and of constraints may be asked for at once."""
+    grains = () if problem.constraints is None else problem.constraints.grains
+    limit = min((_whole(grain) for _, grain in grains), default=math.inf)
+    return _whole(problem.losses.grain), limit
+
+
+def needs_cut(limits: tuple[float, float], queries: Sequence[Query]) -> bool:
+    """Whether a vectorised function may not be asked for all of this at once."""
+    for query in queries:
+        n_points = len(query.steps) + 1
+        if n_points * len(query.losses) > limits[0]:
+            return True
+        if n_points * len(query.constraints) > limits[1]:
+            return True
+    return False
+
+
+def _whole(grain: Grain) -> float:
+    """Return how many values may be asked for at once without a change of bits."""
+    if grain.each:
+        return math.inf
+    return LARGE if grain.size is None else grain.size
+
+
+def cut(problem: Problem, queries: Sequence[Query]) -> list[Piece]:
+    """Return the pieces of work that together answer these queries."""
+    size = problem.size
+    points = [query.points(size) for query in queries]
+    pieces: list[Piece] = []
+    for number, query in enumerate(queries):
+        for part, place in _plain_parts(problem, number, query, points[number]):
+            pieces.append(Piece((part,), (place,)))
+    if size.calls is not None:
+        pieces += _shared_pieces(problem, size.calls, queries, points)
+    return pieces
+
+
+# ----------------------------------------------------------------- calls of one value
+
+
+def _plain_parts(
+    problem: Problem, number: int, query: Query, points: FloatArray
+) -> Iterator[tuple[Part, Place]]:
+    """Yield the parts of a query whose calls serve nothing else."""
+    calls = problem.size.calls
+    losses, constraints = query.distinct_losses[0], query.distinct_constraints[0]
+    if calls is not None:
+        losses_end = len(losses)
+        losses_start = int(np.searchsorted(losses, calls.n_shared))
+    else:
+        losses_start, losses_end = 0, len(losses)
+    for rows, columns in _rectangles(
+        query, len(points), losses_start, losses_end, problem.losses.grain
+    ):
+        part = Part.of(query, points[rows].copy(), losses[columns], NO_INDICES)
+        yield part, Place(number, rows, columns, NOTHING)
+    if problem.constraints is None or not len(constraints):
+        return
+    for first, last, grain in _segments(problem, constraints):
+        if (
+            calls is not None
+            and calls.are_remembered(constraints[first : first + 1])[0]
+        ):
+            continue
+        for rows, columns in _rectangles(query, len(points), first, last, grain):
+            part = Part.of(query, points[rows].copy(), NO_INDICES, constraints[columns])
+            yield part, Place(number, rows, NOTHING, columns)
+
+
+def _segments(
+    problem: Problem, constraints: IntArray
+) -> Iterator[tuple[int, int, Grain]]:
+    """Yield the columns of each family of constraints, and how these may be cut."""
+    if problem.constraints is None:
+        return
+    grains = problem.constraints.grains
+    starts = np.searchsorted(constraints, [start for start, _ in grains])
+    ends = [*starts[1:].tolist(), len(constraints)]
+    for first, last, (_, grain) in zip(starts.tolist(), ends, grains, strict=True):
+        if last > first:
+            yield first, last, grain
+
+
+def _rectangles(
+    query: Query, n_rows: int, first: int, last: int, grain: Grain
+) -> Iterator[tuple[slice, slice]]:
+    """Yield rows and columns of each piece of a table."""
+    n_columns = last - first
+    if not n_columns:
+        return
+    if query.want == "gradients":  # one point, a white box: there is little to share
+        yield slice(0, n_rows), slice(first, last)
+        return
+    size = _piece_size(grain, n_rows * n_columns)
+    if size >= n_columns:
+        step = size // n_columns
+        for row in range(0, n_rows, step):
+            yield slice(row, min(row + step, n_rows)), slice(first, last)
+        return
+    for row in range(n_rows):
+        for column in range(first, last, size):
+            yield slice(row, row + 1), slice(column, min(column + size, last))
+
+
+def _piece_size(grain: Grain, n_calls: int) -> int:
+    if grain.size is not None:
+        return grain.size
+    return -(-n_calls // MANY) if grain.each else LARGE
+
+
+# ---------------------------------------------------------------- calls that are shared
+
+
+def _shared_pieces(
+    problem: Problem,
+    calls: Calls,
+    queries: Sequence[Query],
+    points: Sequence[FloatArray],
+) -> Iterator[Piece]:
+    """Yield pieces of whole calls, each with all that the queries ask of it."""
+    whole = {  # a gradient there may come of the call for the values
+        table[0].tobytes()
+        for query, table in zip(queries, points, strict=True)
+        if query.want == "gradients"
+    }
+    asked: dict[Any, dict[tuple[int, int], tuple[list[int], list[int]]]] = {}
+    for number, (query, table) in enumerate(zip(queries, points, strict=True)):
+        wanted = list(_shared_columns(calls, query))
+        for row, point in enumerate(table):
+            name = point.tobytes()
+            for call, is_loss, columns in wanted:
+                key = name if name in whole else (name, call)
+                lists = asked.setdefault(key, {}).setdefault((number, row), ([], []))
+                lists[0 if is_loss else 1].extend(columns)
+    size = max(_piece_size(_shared_grain(problem), len(asked)), 1)
+    keys = list(asked)
+    for start in range(0, len(keys), size):
+        together: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+        for key in keys[start : start + size]:
+            for where, (losses, constraints) in asked[key].items():
+                lists = together.setdefault(where, ([], []))
+                lists[0].extend(losses)
+                lists[1].extend(constraints)
+        yield _joined(queries, points, together)
+
+
+def _shared_grain(problem: Problem) -> Grain:
+    sizes = [] if problem.constraints is None else problem.constraints.grains
+    given = [grain.size for _, grain in sizes if grain.each and grain.size is not None]
+    return Grain(each=True, size=min(given, default=None))
+
+
+def _shared_columns(
+    calls: Calls, query: Query
+) -> Iterator[tuple[int, bool, list[int]]]:
+    """Yield each call that a query needs, and the columns that it fills."""
+    losses, constraints = query.distinct_losses[0], query.distinct_constraints[0]
+    for column, loss in enumerate(losses[losses < calls.n_shared].tolist()):
+        yield loss, True, [column]
+    remembered = np.flatnonzero(calls.are_remembered(constraints))
+    numbers = calls.of(constraints[remembered])
+    for number in np.unique(numbers).tolist():
+        yield number, False, remembered[numbers == number].tolist()
+
+
+def _joined(
+    queries: Sequence[Query],
+    points: Sequence[FloatArray],
+    together: dict[tuple[int, int], tuple[list[int], list[int]]],
+) -> Piece:
+    parts, places = [], []
+    for (number, row), lists in together.items():
+        query, rows = queries[number], slice(row, row + 1)
+        losses, constraints = (np.array(sorted(one), dtype=np.int64) for one in lists)
+        parts.append(
+            Part.of(
+                query,
+                points[number][rows].copy(),
+                query.distinct_losses[0][losses],
+                query.distinct_constraints[0][constraints],
+            )
+        )
+        places.append(Place(number, rows, losses, constraints))
+    return Piece(tuple(parts), tuple(places))
+
+
+# ----------------------------------------------------------------------- and back again
+
+
+class Assembly:
+    """Puts the answers to pieces together to replies; what is missing is `nan`."""
+
+    def __init__(self, queries: Sequence[Query]) -> None:
+        self._queries = queries
+        self._tables = [_Tables(query) for query in queries]
+        self._failures: list[dict[str, tuple[tuple[int, int], Failure]]] = [
+            {} for _ in queries
+        ]
+
+    def put(self, piece: Piece, replies: Sequence[Reply]) -> None:
+        """Take in the answer to a piece."""
+        for part, place, reply in zip(piece.parts, piece.places, replies, strict=True):
+            tables = self._tables[place.query]
+            if reply.losses.size:
+                tables.losses[place.rows, place.losses] = reply.losses
+            if reply.constraints.size:
+                tables.constraints[place.rows, place.constraints] = reply.constraints
+            if part.want == "gradients":
+                if reply.loss_gradients.size:
+                    tables.loss_gradients[place.losses] = reply.loss_gradients
+                if reply.jacobian.size:
+                    tables.jacobian[place.constraints] = reply.jacobian
+            for failure in reply.failures:
+                self.note(place, failure)
+
+    def note(self, place: Place, failure: Failure) -> None:
+        """Keep the failure if it is the first of its kind of function in the query."""
+        columns = place.constraints if "constraint" in failure.what else place.losses
+        column = columns.start if isinstance(columns, slice) else int(columns[0])
+        order = place.rows.start, column
+        known = self._failures[place.query].get(failure.what)
+        if known is None or order < known[0]:
+            self._failures[place.query][failure.what] = order, failure
+
+    def replies(self) -> tuple[Reply, ...]:
+        """Return one reply per query."""
+        return tuple(
+            tables.reply(
+                query, tuple(failures[what][1] for what in sorted(failures, key=_turn))
+            )
+            for query, tables, failures in zip(
+                self._queries, self._tables, self._failures, strict=True
+            )
+        )
+
+
+def _turn(what: str) -> tuple[bool, bool]:
+    """Return when a function is called: losses first, gradients after values."""
+    return what.endswith("constraint"), what.startswith("gradient")
+
+
+class _Tables:
+    def __init__(self, query: Query) -> None:
+        n_points, dim = len(query.steps) + 1, len(query.x)
+        n_losses = len(query.distinct_losses[0])
+        n_constraints = len(query.distinct_constraints[0])
+        gradients = query.want == "gradients"
+        self.losses = np.full((n_points, n_losses), np.nan)
+        self.constraints = np.full((n_points, n_constraints), np.nan)
+        self.loss_gradients: FloatArray = NO_GRADIENTS
+        self.jacobian: FloatArray = NO_GRADIENTS
+        if gradients and n_losses:
+            self.loss_gradients = np.full((n_losses, dim), np.nan)
+        if gradients and n_constraints:
+            self.jacobian = np.full((n_constraints, dim), np.nan)
+
+    def reply(self, query: Query, failures: tuple[Failure, ...]) -> Reply:
+        """Return the reply, in which each index has a column at each of its places."""
+        losses, constraints = query.distinct_losses[1], query.distinct_constraints[1]
+        return Reply(
+            losses=spread(self.losses, losses, axis=1),
+            constraints=spread(self.constraints, constraints, axis=1),
+            loss_gradients=spread(self.loss_gradients, losses, axis=0),
+            jacobian=spread(self.jacobian, constraints, axis=0),
+            failures=failures,
+        )

@@ -1,0 +1,314 @@
+"""What every evaluator promises, and how queries are answered."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from dszog.contract import NO_GRADIENTS, Failure, Query, Reply
+from dszog.contract.arrays import (
+    FloatArray,
+    IntArray,
+    all_finite,
+    freeze,
+    frozen_floats,
+    handed_out,
+)
+from dszog.contract.validation import shown
+from dszog.errors import EvaluationError, PrecisionWarning
+from dszog.problem import Problem
+from dszog.problem.calls import SESSION, Session
+
+CALL_IT = "Call your function at this x to see why"
+BY_INDEX = "one row per point and one column per index."
+BY_ROW = "one gradient per row."
+_FLOAT = np.dtype(np.float64)
+
+
+class Evaluator(Protocol):
+    """Answers queries about one problem, in their order.
+
+    A value that a user's function does not give is `nan` in the reply, which then says
+    why; what to do about it is for others to decide.
+    """
+
+    def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
+        """Return one reply per query."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what the evaluator holds; it answers no more."""
+        ...
+
+
+def answer(problem: Problem, queries: Sequence[Query]) -> tuple[Reply, ...]:
+    """Evaluate the queries of one iteration in the caller's thread.
+
+    Each distinct index is evaluated once, all points of a query in one call.
+    """
+    calls, before = Session(), SESSION.get()
+    replies = []
+    try:  # not a context manager: Ctrl-C may come while it is entered
+        SESSION.set(calls)
+        for query in queries:
+            replies.append(_answer(problem, query, calls))
+        return tuple(replies)
+    finally:
+        SESSION.set(before)
+
+
+def _answer(problem: Problem, query: Query, calls: Session) -> Reply:
+    losses, loss_places = query.distinct_losses
+    constraints, constraint_places = query.distinct_constraints
+    loss_values = constraint_values = _no_values(len(query.steps) + 1)
+    if not len(losses) and not len(constraints):
+        return Reply.of_values(loss_values, constraint_values)
+    points = query.points(problem.size)
+    if not problem.is_unscaled:
+        points = problem.unscaled(points)
+    one = _Asker(query, points, problem.x_scale, calls)
+    loss_gradients = jacobian = NO_GRADIENTS
+    if len(losses):
+        loss = "loss" if problem.size.n_losses > 1 else "objective"
+        loss_values = one.values(loss, problem.losses.values_at, losses, loss_places)
+        if query.want == "gradients":
+            loss_gradients = one.gradients(loss, problem.losses.gradient, losses)
+    if len(constraints) and problem.constraints is not None:
+        family = problem.constraints
+        constraint_values = one.values(
+            "constraint", family.values_at, constraints, constraint_places
+        )
+        if query.want == "gradients":
+            jacobian = one.gradients("constraint", family.jacobian, constraints)
+    if query.want == "values" and not one.failures:
+        return Reply.of_values(loss_values, constraint_values)
+    return Reply(
+        losses=loss_values,
+        constraints=constraint_values,
+        loss_gradients=spread(loss_gradients, loss_places, axis=0),
+        jacobian=spread(jacobian, constraint_places, axis=0),
+        failures=tuple(one.failures),
+    )
+
+
+@cache
+def _no_values(n_points: int) -> FloatArray:
+    return frozen_floats(np.empty((n_points, 0)))
+
+
+class _Asker:
+    """Calls the user's functions for one query and notes what goes wrong."""
+
+    def __init__(
+        self, query: Query, points: FloatArray, x_scale: FloatArray, calls: Session
+    ) -> None:
+        self._query = query
+        self._points = points
+        self._x_scale = x_scale
+        self._calls = calls
+        self.failures: list[Failure] = []
+
+    def values(
+        self, what: str, function: Any, indices: IntArray, places: IntArray | None
+    ) -> FloatArray:
+        """Return a row per point and a column per place; `nan` where not known."""
+        shape = (len(self._points), len(indices))
+        self._calls.errors.clear()
+        try:
+            returned = function(handed_out(self._points), handed_out(indices))
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
+            table = self._raised(what, self._points, indices, shape, error)
+        else:
+            table = returned
+            if not _is_table(returned, shape):
+                table = self._checked(what, returned, indices, shape, BY_INDEX)
+        if all_finite(table):
+            return spread(freeze(np.array(table, order="C")), places, axis=1)
+        row, column = np.argwhere(~np.isfinite(table))[0]
+        self._note_value(what, indices[column], row, table[row, column])
+        return spread(_known(table), places, axis=1)
+
+    def gradients(self, what: str, function: Any, indices: IntArray) -> FloatArray:
+        """Return a gradient per row; `nan` where not known."""
+        what = f"gradient of {what}"
+        shape = (len(indices), len(self._points[0]))
+        point = self._points[0]
+        self._calls.errors.clear()
+        try:
+            returned = function(handed_out(point), handed_out(indices))
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
+            table = self._raised(what, point, indices, shape, error)
+        else:
+            table = returned
+            if not _is_table(returned, shape):
+                table = self._checked(what, returned, indices, shape, BY_ROW)
+        if not all_finite(table):
+            row, column = np.argwhere(~np.isfinite(table))[0]
+            self._note_value(what, indices[row], 0, table[row, column])
+        return _known(table * self._x_scale)
+
+    def _raised(
+        self,
+        what: str,
+        where: FloatArray,
+        indices: IntArray,
+        shape: tuple[int, int],
+        error: BaseException,
+    ) -> FloatArray:
+        """Take note of an exception; one of a call point by point is caught earlier."""
+        cure = f"{CALL_IT}; it got arrays of shapes {where.shape} and {indices.shape}."
+        if what == "constraint":
+            cure += " For a function of one x and one j: Constraints.from_function."
+        self._note_error(what, indices, 0, error, cure)
+        return np.full(shape, np.nan)
+
+    def _checked(
+        self,
+        what: str,
+        returned: Any,
+        indices: IntArray,
+        shape: tuple[int, int],
+        cure: str,
+    ) -> FloatArray:
+        """Return what is no table yet as one of this shape; `nan` if it cannot be."""
+        unknown = np.full(shape, np.nan)
+        if np.ma.isMaskedArray(returned):
+            cure = "Return numbers everywhere: array.filled(...)."
+            happened = "returned a masked array"
+            self._note("wrong shape", what, indices, 0, happened, cure)
+            return unknown
+        try:
+            array = np.asarray(returned)
+        except ValueError:  # ragged
+            array = np.asarray(None)
+        if array.size == 1 and shape == (1, 1):
+            array = array.reshape(shape)
+        if array.dtype.kind not in "fiub":
+            cure = f"Return an array of real numbers of shape {shape}."
+            got = shown(returned)
+            self._note("wrong shape", what, indices, 0, f"returned {got}", cure)
+            return unknown
+        if array.shape != shape:
+            cure = f"Expected {shape}: return {cure}"
+            happened = f"returned shape {array.shape}"
+            self._note("wrong shape", what, indices, 0, happened, cure)
+            return unknown
+        if array.dtype in (np.float16, np.float32) and len(self._query.steps):
+            _warn_if_coarse(what, array, array.dtype)
+        return np.array(array, dtype=np.float64)
+
+    def _note_value(self, what: str, index: int, row: int, value: float) -> None:
+        if any(failure.what == what for failure in self.failures):
+            return  # an exception or a wrong shape is the better explanation
+        indices = np.array([index])
+        if self._calls.errors:
+            self._note_error(what, indices, row, self._calls.errors[0])
+            return
+        cure = (
+            "Values must be finite: clip the function, or lower `step_size` if the "
+            "iterates run away."
+        )
+        self._note("not finite", what, indices, row, f"returned {value}", cure)
+
+    def _note_error(
+        self,
+        what: str,
+        indices: IntArray,
+        row: int,
+        error: BaseException,
+        cure: str = f"{CALL_IT}.",
+    ) -> None:
+        if isinstance(error, EvaluationError):
+            self._note("wrong shape", what, indices, row, f"failed ({error})", "")
+            return
+        happened = f"raised {type(error).__name__}: {_text_of(error)}"
+        self._note("exception", what, indices, row, happened, cure, error)
+
+    def _note(
+        self,
+        kind: str,
+        what: str,
+        indices: IntArray,
+        row: int,
+        happened: str,
+        cure: str,
+        error: BaseException | None = None,
+    ) -> None:
+        x = self._points[row]
+        when = (
+            f"at iteration {self._query.iteration}"
+            if self._query.iteration >= 0
+            else "in the check of the result"
+        )
+        message = f"{_named(what, indices)} {happened} {when}, x = {shown(x)}. {cure}"
+        self.failures.append(
+            Failure(
+                kind=kind,
+                what=what,
+                index=int(indices[0]),
+                iteration=self._query.iteration,
+                x=x,
+                message=message.rstrip(),
+                error=error,
+            )
+        )
+
+
+def _text_of(error: BaseException) -> str:
+    """Return what an exception says; some cannot say it."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  (code of the user's)
+        return "(its text cannot be made)"
+
+
+def _warn_if_coarse(what: str, table: Any, kind: Any) -> None:
+    """Warn where single precision drowns the differences between points."""
+    values = np.array(table, dtype=np.float64)
+    spread = np.abs(values[1:] - values[0])
+    unit = float(np.finfo(kind).eps) * np.abs(values).max()
+    if (spread == 0.0).mean() > 0.01 or unit > 0.1 * np.median(spread):
+        factor = 10.0 * unit / max(float(np.median(spread)), 1e-3 * unit)
+        warnings.warn(
+            f"Values of each {what} come in {kind}: their differences at this "
+            f"radius are rounding, so the gradient is noise. Return float64, or use a "
+            f"radius some {factor:.0f} times as large.",
+            PrecisionWarning,
+            stacklevel=2,
+        )
+
+
+def _named(what: str, indices: IntArray) -> str:
+    """Return "Loss 7", or "Losses [7, 8, 9, ...]", or "Objective" if there is one."""
+    if what.endswith("objective"):
+        return what.capitalize()
+    if len(indices) == 1:
+        return f"{what.capitalize()} {indices[0]}"
+    plural = what.capitalize() + ("es" if what.endswith("s") else "s")
+    listed = ", ".join(map(str, indices[:3].tolist()))
+    return f"{plural} [{listed}]" if len(indices) <= 3 else f"{plural} [{listed}, ...]"
+
+
+def _is_table(returned: Any, shape: tuple[int, int]) -> bool:
+    """Whether a function returned what it should, to the type."""
+    return (
+        type(returned) is np.ndarray
+        and returned.dtype is _FLOAT
+        and returned.shape == shape
+    )
+
+
+def _known(table: FloatArray) -> FloatArray:
+    """Return the table with `nan` for every value that is no finite number."""
+    return frozen_floats(np.where(np.isfinite(table), table, np.nan))
+
+
+def spread(values: FloatArray, places: IntArray | None, axis: int) -> FloatArray:
+    """Give each repeated index the value of its one evaluation."""
+    if places is None or not values.size:
+        return values
+    return freeze(values.take(places, axis=axis))

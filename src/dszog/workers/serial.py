@@ -1,0 +1,32 @@
+"""Answer queries one after the other, in the caller's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dszog.contract import Query, Reply
+from dszog.problem import Problem
+from dszog.workers._chunks import Assembly, cut, needs_cut, whole_limits
+from dszog.workers.base import answer
+
+
+class Serial:
+    """The evaluator of one process: it calls the user's functions directly."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._limits = whole_limits(problem)
+
+    def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
+        """Return one reply per query."""
+        if not needs_cut(self._limits, queries):
+            return answer(self._problem, queries)
+        pieces = cut(self._problem, queries)
+        replies = iter(answer(self._problem, [p for one in pieces for p in one.parts]))
+        assembly = Assembly(queries)
+        for piece in pieces:
+            assembly.put(piece, [next(replies) for _ in piece.parts])
+        return assembly.replies()
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""

@@ -1,0 +1,585 @@
+"""The sparse weights are the dense ones, at a cost that ignores the number of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
+from itertools import product
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.maths.distribution import DenseDistribution, DualStep, SparseDistribution
+from dszog.maths.random_stream import distinct_indices, stream
+
+Record = Callable[[str, object], None]
+
+AGREEMENT = 1e-12  # the largest difference of a weight that is allowed
+FALSE_ALARM = 1e-6  # how often a chi-square test may be red by chance, were seeds fresh
+NONE = np.empty(0, dtype=np.int64)
+SHARES = (0.1, 0.5, 0.9)  # the paper's choices of a and of b
+PAIRS = list(product(SHARES, SHARES))
+
+
+def published_step(*, mixing: float = 0.9, averaging: float = 0.9) -> DualStep:
+    return DualStep(
+        step_size=0.01,
+        averaging=averaging,
+        mixing=mixing,
+        penalty=30.0,
+        ridge=1e-6,
+        step_eps=1e-8,
+    )
+
+
+def total(weights: SparseDistribution) -> float:
+    rest = weights.n_background * weights.background_weight
+    return float(weights.weights.sum() + rest)
+
+
+def difference(sparse: SparseDistribution, dense: DenseDistribution) -> float:
+    return float(np.abs(sparse.dense() - dense.dense()).max())
+
+
+# ----------------------------------------------------------- dense and sparse: programs
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Some updates in which one part of the constraints is violated, or none is."""
+
+    n_updates: int
+    first: float  # where the violated part begins, and how long it is, in shares of m
+    length: float
+    penalty: float  # the size of the violated ones' penalties
+
+
+@dataclass(frozen=True)
+class Program:
+    n_constraints: int
+    batch: int
+    seed: int
+    start: str
+    step: DualStep
+    phases: tuple[Phase, ...]
+
+    def starts(self) -> tuple[SparseDistribution, DenseDistribution]:
+        m = self.n_constraints
+        rng = np.random.default_rng(self.seed)
+        indices = distinct_indices(rng, m, 1 + m // 4)
+        values = rng.random(len(indices))
+        if self.start == "weights":
+            values *= (1.0 if len(values) == m else rng.random()) / values.sum()
+            return (
+                SparseDistribution.from_weights(m, indices, values),
+                DenseDistribution.from_weights(m, indices, values),
+            )
+        if self.start == "equal":
+            indices, values = NONE, np.empty(0)
+        # A few penalties within 1 / scale of the largest share the first weights.
+        scale = 10.0 ** rng.uniform(-2, 8)
+        return (
+            SparseDistribution.from_penalties(m, indices, values, scale),
+            DenseDistribution.from_penalties(m, indices, values, scale),
+        )
+
+    def updates(self) -> Iterator[tuple[IntArray, FloatArray]]:
+        rng = np.random.default_rng([self.seed, 1])
+        m = self.n_constraints
+        for phase in self.phases:
+            for _ in range(phase.n_updates):
+                indices = distinct_indices(rng, m, min(self.batch, m))
+                inside = (indices / m - phase.first) % 1.0 < phase.length
+                yield indices, inside * phase.penalty * rng.random(len(indices))
+
+
+phases = st.builds(
+    Phase,
+    n_updates=st.integers(1, 40),
+    first=st.floats(0, 1),
+    length=st.sampled_from([0.0, 0.01, 0.1, 0.5, 1.0]),
+    penalty=st.sampled_from([1e-12, 1e-6, 1e-3, 1.0, 100.0]),
+)
+steps = st.builds(
+    DualStep,
+    # Steps are kept to lengths (below about 1e3) at which a rounding of the values
+    # that are projected is not itself larger than the agreement asked for.
+    step_size=st.sampled_from([1e-4, 1e-2, 0.1]),
+    averaging=st.sampled_from([*SHARES, 1.0]),
+    mixing=st.sampled_from([*SHARES, 1.0]),
+    penalty=st.sampled_from([0.1, 1.0]),
+    ridge=st.sampled_from([1e-6, 1e-2]),
+    step_eps=st.just(1e-8),
+    adaptive=st.booleans(),
+    centred=st.booleans(),
+)
+programs = st.builds(
+    Program,
+    n_constraints=st.integers(1, 2_000),
+    batch=st.sampled_from([1, 7, 32, 128]),
+    seed=st.integers(0, 2**32 - 1),
+    start=st.sampled_from(["penalties", "weights", "equal"]),
+    step=steps,
+    phases=st.lists(phases, min_size=1, max_size=5).map(tuple),
+)
+
+
+@given(programs)
+def test_sparse_equals_dense_whatever_is_learnt(program: Program) -> None:
+    sparse, dense = program.starts()
+    assert difference(sparse, dense) <= AGREEMENT
+    for i, (indices, penalties) in enumerate(program.updates()):
+        sparse = sparse.learn(indices, penalties, program.step, i == 0)
+        dense = dense.learn(indices, penalties, program.step, i == 0)
+        assert difference(sparse, dense) <= AGREEMENT
+        assert total(sparse) == pytest.approx(1.0, abs=1e-12)
+
+
+# ------------------------------------------------- dense and sparse: the acceptance run
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """Violations that wander through the constraints, swell, shrink and vanish."""
+
+    n_constraints: int
+    batch: int
+    period: int  # iterations from one quiet time to the next
+
+    def draw(self, iteration: int) -> tuple[IntArray, FloatArray]:
+        m = self.n_constraints
+        indices = distinct_indices(stream(7, iteration), m, self.batch)
+        # 193 is prime to every m used here: neighbours on the circle lie far apart.
+        places = indices * 193 % m / m
+        level = 0.6 + 0.7 * np.sin(2 * np.pi * iteration / self.period)
+        values = np.cos(2 * np.pi * (places - 0.3 * iteration / self.period)) - level
+        violations = np.maximum(values, 0.0)  # none while the level is above 1
+        return indices, violations * violations
+
+
+@dataclass(frozen=True)
+class Agreement:
+    largest: float  # difference of a weight, over all iterations
+    quiet: int  # iterations in which nothing was violated
+    bare: int  # iterations in which the background had no weight worth the name
+    returns: int  # how often the background had weight again after that
+    stores: list[int]  # touched constraints, by iteration
+
+
+def run_both(landscape: Landscape, step: DualStep, n_iterations: int) -> Agreement:
+    m = landscape.n_constraints
+    sparse = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
+    dense = DenseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
+    largest, quiet, bare, returns, stores = 0.0, 0, 0, 0, []
+    was_bare = False
+    for iteration in range(n_iterations):
+        indices, penalties = landscape.draw(iteration)
+        sparse = sparse.learn(indices, penalties, step, iteration == 0)
+        dense = dense.learn(indices, penalties, step, iteration == 0)
+        largest = max(largest, difference(sparse, dense))
+        is_bare = sparse.background_weight * m < 1e-9
+        quiet += not penalties.any()
+        bare += is_bare
+        returns += was_bare and not is_bare
+        was_bare = is_bare
+        stores.append(len(sparse.indices))
+    return Agreement(largest, quiet, bare, returns, stores)
+
+
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+def test_sparse_equals_dense_over_1_000_iterations(
+    a: float, b: float, record_property: Record
+) -> None:
+    landscape = Landscape(n_constraints=5_003, batch=128, period=400)
+    run = run_both(landscape, published_step(mixing=a, averaging=b), 1_000)
+    record_property("largest difference", run.largest)
+    assert run.largest <= AGREEMENT
+    assert run.quiet > 100
+    assert max(run.stores) > 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+def test_sparse_equals_dense_over_10_000_iterations(
+    a: float, b: float, record_property: Record
+) -> None:
+    landscape = Landscape(n_constraints=12_007, batch=256, period=2_500)
+    run = run_both(landscape, published_step(mixing=a, averaging=b), 10_000)
+    record_property("largest difference", run.largest)
+    print(f"a={a} b={b}: largest difference {run.largest:.1e}")
+    assert run.largest <= AGREEMENT
+    assert run.quiet > 1_000
+    assert max(run.stores) > 1_000
+    if a == 0.9:
+        assert run.bare > 1_000
+        assert run.returns >= 3
+
+
+def test_the_background_regains_weight_that_it_had_lost_as_the_dense_weights_do() -> (
+    None
+):
+    landscape = Landscape(n_constraints=5_003, batch=128, period=400)
+    run = run_both(landscape, published_step(mixing=0.9, averaging=0.5), 1_000)
+    assert run.bare > 100
+    assert run.returns >= 2
+    assert run.largest <= AGREEMENT
+
+
+# ---------------------------------------------------- against fifty digits, at 10^12
+
+
+@dataclass
+class FiftyDigits:
+    """Lines 13, 15, 6 and 7 of Algorithm 1 as printed, in decimal arithmetic.
+
+    The weights of `n_constraints`, of which all but `touched` share one value.
+    """
+
+    n_constraints: int
+    touched: list[int]
+    step: DualStep
+
+    def __post_init__(self) -> None:
+        # The last entry stands for all others.
+        self.counts = [1] * len(self.touched)
+        self.counts.append(self.n_constraints - len(self.touched))
+        self.weights = [Decimal(1) / self.n_constraints] * len(self.counts)
+        self.gradient = [Decimal(0)] * len(self.counts)
+
+    def sum(self, values: list[Decimal]) -> Decimal:
+        return sum(
+            (n * value for n, value in zip(self.counts, values, strict=True)),
+            Decimal(0),
+        )
+
+    def learn(self, indices: IntArray, penalties: FloatArray, first: bool) -> None:
+        step = self.step
+        a, b = Decimal(step.mixing), Decimal(1.0 if first else step.averaging)
+        spread = Decimal(step.penalty) * self.n_constraints / len(indices)
+        seen = dict(zip(indices.tolist(), penalties.tolist(), strict=True))
+        for place, index in enumerate([*self.touched, -1]):
+            estimate = spread * Decimal(seen.get(index, 0.0))
+            estimate -= Decimal(step.ridge) * self.weights[place]
+            self.gradient[place] = (1 - b) * self.gradient[place] + b * estimate
+        scale = Decimal(step.step_size)
+        if step.adaptive:
+            norm = self.sum([z * z for z in self.gradient]).sqrt()
+            scale /= norm.sqrt() + Decimal(step.step_eps)
+        moved = [
+            p + scale * z for p, z in zip(self.weights, self.gradient, strict=True)
+        ]
+        target = self.project(moved)
+        self.weights = [
+            (1 - a) * p + a * q for p, q in zip(self.weights, target, strict=True)
+        ]
+
+    def project(self, values: list[Decimal]) -> list[Decimal]:
+        mass, count, threshold = Decimal(-1), 0, Decimal(0)
+        for value, n in sorted(zip(values, self.counts, strict=True), reverse=True):
+            if count and value <= threshold:
+                break
+            mass, count = mass + n * value, count + n
+            threshold = mass / count
+        return [max(value - threshold, Decimal(0)) for value in values]
+
+
+@pytest.mark.parametrize("adaptive", [True, False])
+@pytest.mark.parametrize("m", [2**31 - 1, 2**31 + 1, 10**12])
+def test_weights_over_a_trillion_constraints_are_those_of_fifty_digits(
+    m: int, adaptive: bool
+) -> None:
+    touched = [0, 5, 1_000, m // 2, m - 2, m - 1]
+    rng = np.random.default_rng(3)
+    # Steps so short that the background keeps most of its weight, 1e-12 apiece: its
+    # digits are what is at stake.
+    step = DualStep(
+        step_size=0.01,
+        averaging=0.5,
+        mixing=0.5,
+        penalty=10.0 / m,
+        ridge=1e-6,
+        step_eps=1e-8,
+        adaptive=adaptive,
+    )
+    sparse = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
+    with localcontext() as context:
+        context.prec = 50
+        exact = FiftyDigits(m, touched, step)
+        for i in range(60):
+            known = rng.choice(touched, size=3, replace=False)
+            indices = np.unique(np.append(known, rng.integers(10, 900, size=5)))
+            violated = np.isin(indices, touched) & (rng.random(len(indices)) < 0.6)
+            penalties = violated * rng.random(len(indices)) * (i % 20 < 15)
+            sparse = sparse.learn(indices, penalties, step, i == 0)
+            exact.learn(indices, penalties, i == 0)
+            found = dict(
+                zip(*(part.tolist() for part in sparse.touched()), strict=True)
+            )
+            rest = Decimal(sparse.background_weight)
+            assert abs(rest - exact.weights[-1]) * m < Decimal("1e-12")
+            for index, weight in zip(touched, exact.weights, strict=False):
+                assert abs(Decimal(found.get(index, float(rest))) - weight) < AGREEMENT
+    assert 0.01 < float(exact.weights[-1]) * m < 0.99
+
+
+# ------------------------------------------------------------------------- the store
+
+
+def test_constraints_that_are_not_violated_are_never_stored() -> None:
+    weights = SparseDistribution.from_penalties(10**6, NONE, np.empty(0), 1.0)
+    for i in range(50):
+        indices = distinct_indices(stream(0, i), 10**6, 256)
+        weights = weights.learn(indices, np.zeros(256), published_step(), i == 0)
+    assert len(weights.indices) == 0
+    assert weights.background_weight == pytest.approx(1e-6, rel=1e-14)
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.5, 0.5), (0.9, 0.9)])
+def test_the_store_stays_within_a_few_memory_lengths_of_draws(
+    a: float, b: float
+) -> None:
+    step = published_step(mixing=a, averaging=b)
+    m, batch, share = 10**9, 64, 0.25
+    weights = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
+    sizes = []
+    for i in range(2_000):
+        indices = distinct_indices(stream(1, i), m, batch)
+        violated = (indices / m - i / 500) % 1.0 < share
+        weights = weights.learn(indices, np.where(violated, 0.5, 0.0), step, i == 0)
+        sizes.append(len(weights.indices))
+    # What was drawn violated in 2,000 iterations is far more than is ever stored: an
+    # average has forgotten all but 1e-18 of a value after log(1e-18)/log(1 - b) steps.
+    memory = np.log(1e-18) / np.log(1 - min(a, b))
+    bound = 3 * memory * batch * share
+    assert bound < 0.25 * 2_000 * batch * share
+    assert max(sizes) < bound
+    assert max(sizes[1_000:]) < 1.5 * max(sizes[:1_000])
+
+
+def test_constraints_that_are_no_longer_violated_rejoin_the_background() -> None:
+    step = published_step(mixing=0.9, averaging=0.9)
+    m = 10**6
+    once, later = np.arange(100), np.arange(500, 600)
+    weights = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
+    weights = weights.learn(once, np.ones(100), step, True)
+    np.testing.assert_array_equal(weights.indices, once)
+    for _ in range(200):
+        weights = weights.learn(later, np.ones(100), step, False)
+    np.testing.assert_array_equal(weights.indices, later)
+
+
+@pytest.mark.parametrize("small", [1e-3, 1e-25])
+def test_a_constraint_with_a_remembered_penalty_is_not_forgotten(small: float) -> None:
+    step = DualStep(
+        step_size=0.01,
+        averaging=0.9,
+        mixing=0.9,
+        penalty=1.0,
+        ridge=1e-6,
+        step_eps=1e-8,
+        centred=True,
+    )
+    m = 1_000
+    sparse = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
+    dense = DenseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
+    for i in range(100):  # 3 is seen once; what is remembered of it goes on counting
+        indices = np.array([3, 4]) if i == 0 else np.array([4, 5])
+        penalties = np.array([small, 1.0]) if i == 0 else np.array([1.0, 0.0])
+        sparse = sparse.learn(indices, penalties, step, i == 0)
+        dense = dense.learn(indices, penalties, step, i == 0)
+    assert 3 in sparse.indices
+    assert difference(sparse, dense) <= AGREEMENT
+
+
+# ------------------------------------------------------------------------ sum and drift
+
+
+def drift(n_updates: int) -> float:
+    m = 1_009
+    landscape = Landscape(n_constraints=m, batch=16, period=500)
+    step = published_step(mixing=0.5, averaging=0.5)
+    weights = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
+    worst = 0.0
+    for i in range(n_updates):
+        weights = weights.learn(*landscape.draw(i), step, i == 0)
+        worst = max(worst, abs(total(weights) - 1.0))
+    return worst
+
+
+def test_the_weights_sum_to_one_after_each_of_3_000_updates(
+    record_property: Record,
+) -> None:
+    worst = drift(3_000)
+    record_property("largest drift of the sum", worst)
+    assert worst <= 1e-14
+
+
+def test_an_error_in_the_sum_is_gone_after_one_update() -> None:
+    m = 1_009
+    step = published_step(mixing=0.5, averaging=0.5)
+    start = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
+    wrong = replace(start, background_weight=start.background_weight * (1 + 1e-6))
+    assert abs(total(wrong) - 1.0) > 9e-7
+    moved = wrong.learn(np.arange(5), np.ones(5), step, True)
+    assert abs(total(moved) - 1.0) <= 1e-14
+
+
+@pytest.mark.slow
+def test_the_weights_sum_to_one_after_each_of_100_000_updates(
+    record_property: Record,
+) -> None:
+    worst = drift(100_000)
+    record_property("largest drift of the sum", worst)
+    print(f"largest drift of the sum over 100,000 updates: {worst:.1e}")
+    assert worst <= 1e-14
+
+
+# ----------------------------------------------------------------------------- sampling
+
+
+def chi_square(drawn: IntArray, probabilities: FloatArray) -> float:
+    """The p-value of the draws, where what has no probability was not drawn."""
+    counts = np.bincount(drawn, minlength=len(probabilities))
+    possible = probabilities > 0.0
+    assert not counts[~possible].any()
+    expected = probabilities[possible] * len(drawn)
+    assert expected.min() > 5  # else the statistic is not chi-square
+    return float(stats.chisquare(counts[possible], expected).pvalue)
+
+
+@pytest.mark.parametrize("n_touched", [0, 1, 20, 48, 49, 50])
+def test_draws_follow_the_dense_weights_however_many_are_touched(
+    n_touched: int, record_property: Record
+) -> None:
+    m = 50
+    rng = np.random.default_rng(n_touched)
+    touched = distinct_indices(rng, m, n_touched)
+    own = rng.random(n_touched) + 0.1
+    own *= (1.0 if n_touched == m else 0.8) / max(own.sum(), 1e-9)
+    weights = SparseDistribution.from_weights(m, touched, own)
+    assert len(weights.indices) == n_touched
+    p_value = chi_square(weights.sample(stream(5, n_touched), 200_000), weights.dense())
+    record_property("least p-value", p_value)
+    assert p_value > FALSE_ALARM
+
+
+def test_draws_follow_the_weights_that_a_run_has_learnt() -> None:
+    m = 200
+    weights = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
+    landscape = Landscape(n_constraints=m, batch=40, period=300)
+    for i in range(30):
+        weights = weights.learn(
+            *landscape.draw(i), published_step(mixing=0.1, averaging=0.5), i == 0
+        )
+    probabilities = weights.dense()
+    assert 0 < len(weights.indices) < m
+    drawn = weights.sample(stream(6, 0), 1_000_000)
+    assert chi_square(drawn, probabilities / probabilities.sum()) > FALSE_ALARM
+
+
+class EveryRank:
+    """A generator that draws the background only, and each of its ranks once."""
+
+    def __init__(self) -> None:
+        self.n_asked = 0
+
+    def random(self, size: int) -> FloatArray:
+        self.n_asked += 1
+        if self.n_asked == 1:  # which weight
+            return np.full(size, 1.0 - 2.0**-53)
+        return np.arange(size, dtype=np.float64) * 2.0**-53
+
+
+@given(m=st.integers(1, 60), data=st.data())
+def test_each_rank_of_the_background_is_a_different_untouched_constraint(
+    m: int, data: st.DataObject
+) -> None:
+    touched = sorted(data.draw(st.sets(st.integers(0, m - 1), max_size=m - 1)))
+    weights = SparseDistribution.from_weights(
+        m, np.array(touched, dtype=np.int64), np.full(len(touched), 1e-3)
+    )
+    n_untouched = m - len(weights.indices)
+    drawn = weights.sample(cast("np.random.Generator", EveryRank()), n_untouched)
+    np.testing.assert_array_equal(drawn, np.setdiff1d(np.arange(m), weights.indices))
+
+
+def test_a_constraint_without_weight_is_never_drawn() -> None:
+    m = 30
+    own = np.zeros(m)
+    own[[4, 17]] = 0.25, 0.75
+    weights = SparseDistribution.from_weights(m, np.arange(m), own)
+    drawn = weights.sample(stream(8, 0), 100_000)
+    np.testing.assert_array_equal(np.unique(drawn), [4, 17])
+
+
+def test_a_background_without_weight_is_never_drawn() -> None:
+    weights = SparseDistribution.from_penalties(
+        10**12, np.array([7, 10**11]), np.array([1.0, 1.0]), 1e9
+    )
+    assert weights.background_weight == 0.0
+    drawn = weights.sample(stream(8, 1), 100_000)
+    np.testing.assert_array_equal(np.unique(drawn), [7, 10**11])
+
+
+# ----------------------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize("m", [2**31 - 1, 2**31 + 1, 10**12])
+def test_indices_beyond_32_bits_are_learnt_and_drawn(m: int) -> None:
+    last = np.array([m - 3, m - 1])
+    weights = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
+    first = weights.sample(stream(9, 0), 10_000)
+    assert first.dtype == np.int64
+    assert 0 <= first.min() < m // 1_000
+    assert m - m // 1_000 < first.max() < m
+    for i in range(20):
+        weights = weights.learn(last, np.array([1.0, 2.0]), published_step(), i == 0)
+    np.testing.assert_array_equal(weights.indices, last)
+    assert total(weights) == pytest.approx(1.0, abs=1e-14)
+    drawn = weights.sample(stream(9, 1), 1_000)
+    assert drawn.dtype == np.int64
+    assert np.isin(drawn, last).mean() > 0.9
+
+
+def test_an_update_of_a_trillion_weights_keeps_as_many_numbers_as_were_touched() -> (
+    None
+):
+    m = 10**12
+    weights = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
+    for i in range(20):
+        indices = distinct_indices(stream(10, i), m, 256)
+        penalties = np.where(indices % 4 == 0, 1.0, 0.0)
+        weights = weights.learn(indices, penalties, published_step(), i == 0)
+    kept: list[Any] = list(vars(weights).values())
+    n_numbers = sum(np.size(field) for field in kept)
+    assert n_numbers < 4 * 20 * 256
+
+
+# ------------------------------------------------------------------------- immutability
+
+
+def test_learning_leaves_the_distribution_that_learnt_as_it_was() -> None:
+    weights = SparseDistribution.from_weights(9, np.array([2]), np.array([0.5]))
+    before = weights.dense().copy()
+    after = weights.learn(
+        np.array([2, 5]), np.array([0.0, 4.0]), published_step(), True
+    )
+    np.testing.assert_array_equal(weights.dense(), before)
+    assert after.dense()[5] > before[5]
+
+
+@pytest.mark.parametrize("name", ["indices", "weights", "gradient", "memory"])
+def test_the_arrays_are_read_only(name: str) -> None:
+    weights = SparseDistribution.from_weights(9, np.array([2]), np.array([0.5]))
+    learnt = weights.learn(
+        np.array([2, 5]), np.array([0.0, 4.0]), published_step(), True
+    )
+    for distribution in (weights, learnt):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(distribution, name)[0] = 0

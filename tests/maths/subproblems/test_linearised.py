@@ -1,0 +1,204 @@
+"""Tangents of constraints, elastic mode, and the way back to the origin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from dszog import EmptySetError
+from dszog.contract.arrays import FloatArray
+from dszog.maths.subproblems import Domain, Polyhedron
+from dszog.maths.subproblems.linearised import ELASTIC, LinearisedSet, retraction
+from dszog.maths.subproblems.rows import BoxRows, MatrixRows
+
+DIM = 3
+ALL = np.arange(4)
+
+
+def linearised(**more: object) -> LinearisedSet:
+    settings: dict[str, object] = {"dim": DIM, "indices": ALL, "trust_radius": 50.0}
+    return LinearisedSet(**(settings | more))  # type: ignore[arg-type]
+
+
+# ----------------------------------------------------------------------------- tangents
+
+
+def test_tangents_of_linear_functions_are_the_functions_themselves() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(4, DIM))
+    b = np.ones(4)
+    exact = Polyhedron.linear(A, b)
+
+    for x in 2.0 * rng.normal(size=(10, DIM)):
+        domain, events = linearised().at(x, A @ x - b, A)
+        assert events == ()
+        for point in 3.0 * rng.normal(size=(5, DIM)):
+            np.testing.assert_allclose(
+                domain.project(point).point, exact.project(point).point, atol=1e-8
+            )
+
+
+def test_a_tangent_touches_a_convex_constraint_and_contains_its_set() -> None:
+    x = np.array([0.6, 0.0, 0.8])  # on the unit sphere
+    domain, _ = linearised(indices=np.arange(1)).at(
+        x, np.array([x @ x - 1.0]), 2.0 * x[np.newaxis]
+    )
+    rng = np.random.default_rng(1)
+    inside = rng.normal(size=(200, DIM))
+    inside /= np.maximum(1.0, np.linalg.norm(inside, axis=1, keepdims=True))
+
+    assert domain.violation(x) == pytest.approx(0.0, abs=1e-12)
+    assert max(domain.violation(point) for point in inside) <= 1e-12
+    assert domain.violation(1.1 * x) > 0.1
+
+
+def test_no_step_leaves_the_box_in_which_tangents_are_trusted() -> None:
+    x = np.array([1.0, 2.0, 3.0])
+    near = linearised(trust_radius=0.25)
+    domain, _ = near.at(x, np.full(4, -1.0), np.zeros((4, DIM)))
+
+    for found in (domain.project(x + 9.0), near.around(x).project(x + 9.0)):
+        np.testing.assert_allclose(found.point, x + 0.25)
+    np.testing.assert_allclose(domain.lmo(np.ones(DIM)).point, x - 0.25)
+    assert domain.is_bounded
+
+
+def test_linear_constraints_and_a_ball_are_kept_beside_the_tangents() -> None:
+    half = MatrixRows(np.array([[1.0, 1.0, 1.0]]), np.array([1.0]))
+    near = linearised(families=(half,), ball="l2", ball_radius=2.0)
+    domain, _ = near.at(np.zeros(DIM), np.full(4, -1.0), np.zeros((4, DIM)))
+    found = domain.project(np.array([9.0, 9.0, -9.0])).point
+
+    assert found.sum() <= 1.0 + 1e-8
+    assert np.linalg.norm(found) <= 2.0 + 1e-8
+    assert np.linalg.norm(found) > 1.9
+
+
+# ------------------------------------------------------------------------- elastic mode
+
+
+def contradiction(x: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """x <= -1 and x >= 1, in the first variable."""
+    point = np.array([x, 0.0, 0.0])
+    jacobian = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])
+    return point, np.array([x + 1.0, 1.0 - x]), jacobian
+
+
+def test_tangents_that_contradict_each_other_are_relaxed_and_that_is_said() -> None:
+    x, values, jacobian = contradiction(0.0)
+    domain, events = linearised(indices=np.arange(2)).at(x, values, jacobian)
+
+    assert events == (ELASTIC,)
+    np.testing.assert_allclose(domain.project(x).point, x, atol=1e-8)
+
+
+@pytest.mark.parametrize("x", [-0.9, -0.3, 0.0, 0.4, 5.0])
+def test_relaxed_tangents_make_no_violation_worse(x: float) -> None:
+    point, values, jacobian = contradiction(x)
+    domain, _ = linearised(indices=np.arange(2)).at(point, values, jacobian)
+    moved = domain.project(point + np.array([0.0, 1.0, 0.0])).point
+
+    _, after, _ = contradiction(moved[0])
+    assert (np.maximum(after, 0.0) <= np.maximum(values, 0.0) + 1e-7).all()
+
+
+def test_where_all_violations_can_be_mended_at_once_nothing_is_relaxed() -> None:
+    x = np.array([2.0, 2.0, 0.0])
+    jacobian = np.eye(DIM)[:2]
+    domain, events = linearised(indices=np.arange(2)).at(
+        x, np.array([2.0, 2.0]), jacobian
+    )
+
+    assert events == ()
+    np.testing.assert_allclose(domain.project(x).point, np.zeros(DIM), atol=1e-9)
+
+
+def test_a_violation_beyond_the_trusted_box_is_mended_in_part() -> None:
+    x = np.array([10.0, 0.0, 0.0])  # x <= 0 wanted, 1 away at most
+    domain, events = linearised(indices=np.arange(1), trust_radius=1.0).at(
+        x, np.array([10.0]), np.eye(DIM)[:1]
+    )
+    moved = domain.project(x).point
+
+    assert events == (ELASTIC,)
+    assert 9.0 - 1e-8 <= moved[0] <= 9.5 + 1e-8
+
+
+def test_linear_constraints_that_leave_no_point_near_by_are_an_error() -> None:
+    far = MatrixRows(np.array([[-1.0, 0.0, 0.0]]), np.array([-20.0]))  # x >= 20
+    near = linearised(indices=np.arange(1), families=(far,), trust_radius=1.0)
+
+    with pytest.raises(EmptySetError, match="leave no point near the iterate"):
+        near.at(np.zeros(DIM), np.array([1.0]), np.eye(DIM)[:1])
+
+
+def test_every_polyhedron_that_is_handed_out_is_watched() -> None:
+    seen: list[Domain] = []
+
+    def watch(domain: Domain) -> Domain:
+        seen.append(domain)
+        return domain
+
+    sides = BoxRows(np.full(DIM, -1.0), np.ones(DIM))
+    near = linearised(watch=watch, families=(sides,))
+    handed = [
+        near.around(np.zeros(DIM)),
+        near.at(np.zeros(DIM), np.full(4, -1.0), np.zeros((4, DIM)))[0],
+        near.at(np.zeros(DIM), np.full(4, 0.1), np.ones((4, DIM)))[0],
+    ]
+
+    assert seen == handed
+
+
+# --------------------------------------------------------------------------- retraction
+
+
+@given(
+    x=hnp.arrays(np.float64, DIM, elements=st.floats(-50, 50, allow_subnormal=False)),
+    limit=st.floats(0.01, 10.0),
+    seed=st.integers(0, 1000),
+)
+def test_a_retracted_point_is_feasible_for_homogeneous_functions(
+    x: FloatArray, limit: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    rows, weights = rng.normal(size=(20, DIM)), rng.normal(size=(5, 20))
+
+    def values(w: FloatArray) -> FloatArray:  # piecewise linear, neither way curved
+        covariances = weights @ np.minimum(0.0, rows @ w) / 20
+        return np.asarray(np.concatenate([covariances, -covariances]) - limit)
+
+    factor = retraction(values(x), values(np.zeros(DIM)))
+
+    assert 0.0 <= factor <= 1.0
+    assert values(factor * x).max() <= 1e-9 * (1.0 + limit)
+    if factor < 1.0:  # no farther than needed
+        assert values(factor * x).max() >= -1e-9 * (1.0 + limit)
+
+
+def test_a_feasible_point_is_not_retracted() -> None:
+    assert retraction(np.array([-1.0, 0.0]), np.array([-2.0, -1.0])) == 1.0
+    assert retraction(np.empty(0), np.empty(0)) == 1.0
+
+
+def test_a_set_that_only_the_origin_belongs_to_draws_everything_there() -> None:
+    assert retraction(np.array([2.0]), at_origin=np.array([0.0])) == 0.0
+
+
+def test_where_the_origin_is_not_feasible_there_is_no_way_back() -> None:
+    # f(x) = 1 everywhere, or falling to 1 from 2 at the origin: no factor helps.
+    assert retraction(np.array([1.0]), at_origin=np.array([2.0])) == 0.0
+    assert retraction(np.array([1.0]), at_origin=np.array([1.0])) == 0.0
+    # Nor does it help that another constraint could be met half-way.
+    values, at_origin = np.array([1.0, 1.0]), np.array([-1.0, 0.5])
+    assert retraction(values, at_origin) == 0.0
+
+
+def test_a_start_far_from_the_linear_constraints_finds_its_way_to_them() -> None:
+    far = MatrixRows(np.array([[-1.0, 0.0, 0.0]]), np.array([-20.0]))  # x >= 20
+    near = linearised(indices=np.arange(1), families=(far,), trust_radius=1.0)
+
+    np.testing.assert_allclose(near.start(np.zeros(DIM)), [20.0, 0.0, 0.0], atol=1e-9)

@@ -1,0 +1,891 @@
+"""Polyhedra: all ways to project agree, linear minimisers, and what can go wrong."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize, sparse
+
+import dszog.maths.subproblems.nearest as nearest
+import dszog.maths.subproblems.polyhedron as polyhedron
+from dszog import EmptySetError, InputError, MissingExtraError, SubproblemError
+from dszog.contract.arrays import FloatArray
+from dszog.maths.subproblems import L1Ball, Polyhedron
+from dszog.maths.subproblems.nearest import (
+    QP_SOLVERS,
+    QPResult,
+    Weights,
+    by_active_set,
+    is_empty,
+    is_least,
+    is_nearest,
+    least_distance,
+    least_squares,
+)
+from dszog.maths.subproblems.polyhedron import Form
+from dszog.maths.subproblems.rows import MatrixRows, System
+from tests.maths.subproblems.exact import as_set, as_vector, dot, lowest
+from tests.maths.subproblems.misjudged import A_ROUNDED, A_WHOLE, B_ROUNDED, B_WHOLE
+
+BALLS = ("none", "l2", "l1", "box")
+DIM = 5
+
+
+def samples(kind: str, seed: int = 0) -> tuple[FloatArray, FloatArray]:
+    """Two groups of rows: far apart, or mixed so that only ties are left."""
+    rng = np.random.default_rng(seed)
+    shift = {"separable": 1.5, "mixed": 0.0}[kind] * np.ones(DIM) / np.sqrt(DIM)
+    positives = rng.normal(size=(14, DIM)) + shift
+    return positives, rng.normal(size=(17, DIM)) - shift
+
+
+def differences(positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    """All pairs, listed in a loop."""
+    return np.array([b - a for a in positives for b in negatives])
+
+
+def by_slsqp(
+    A: FloatArray, b: FloatArray, point: FloatArray, radius: float
+) -> FloatArray:
+    """Return the nearest point of ``A w <= b`` in a ball, by a general solver."""
+    found = optimize.minimize(
+        lambda w: 0.5 * np.square(w - point).sum(),
+        np.zeros(len(point)),
+        jac=lambda w: w - point,
+        method="SLSQP",
+        constraints=[
+            {"type": "ineq", "fun": lambda w: b - A @ w, "jac": lambda w: -A},
+            {
+                "type": "ineq",
+                "fun": lambda w: radius**2 - w @ w,
+                "jac": lambda w: -2 * w,
+            },
+        ],
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )
+    # It ends where rounding leaves no descent, which it does not call a success.
+    assert (A @ found.x - b).max() <= 1e-8
+    return np.asarray(found.x)
+
+
+# ------------------------------------------------------------ all ways to project agree
+
+
+def assert_all_agree(kind: str, margin: float, ball: Any, solver: str) -> None:
+    """Compare generation and a solver, in both forms, on a few points."""
+    positives, negatives = samples(kind)
+    domains = [
+        Polyhedron.pairwise(
+            positives,
+            negatives,
+            margin,
+            ball=ball,
+            ball_radius=0.8,
+            form=form,
+            solver=way,
+        )
+        for form in get_args(Form)
+        for way in {"generation", solver}
+    ]
+    for point in 2.0 * np.random.default_rng(1).normal(size=(4, DIM)):
+        found = [domain.project(point) for domain in domains]
+        assert all(one.events == () for one in found)
+        for one, domain in zip(found, domains, strict=True):
+            np.testing.assert_allclose(one.point, found[0].point, atol=1e-6)
+            assert domain.contains(one.point, tol=1e-7)
+
+
+@pytest.mark.parametrize("solver", ["generation", "daqp"])
+@pytest.mark.parametrize("ball", BALLS)
+@pytest.mark.parametrize("margin", [0.0, -0.3])
+@pytest.mark.parametrize("kind", ["separable", "mixed"])
+def test_all_forms_and_solvers_project_to_the_same_point(
+    kind: str, margin: float, ball: Any, solver: str
+) -> None:
+    if solver != "generation":
+        pytest.importorskip(solver)
+    assert_all_agree(kind, margin, ball, solver)
+
+
+def test_piqp_projects_to_the_same_point() -> None:
+    pytest.importorskip("piqp")
+    for kind in ("separable", "mixed"):
+        for margin in (0.0, -0.3):
+            for ball in BALLS:
+                assert_all_agree(kind, margin, ball, "piqp")
+
+
+@pytest.mark.parametrize("ball", BALLS)
+@pytest.mark.parametrize("margin", [0.0, -0.3])
+@pytest.mark.parametrize("kind", ["separable", "mixed"])
+def test_projections_meet_the_variational_inequality_and_repeat(
+    kind: str, margin: float, ball: Any
+) -> None:
+    domain = Polyhedron.pairwise(*samples(kind), margin, ball=ball, ball_radius=0.8)
+    rng = np.random.default_rng(2)
+    inside = [domain.project(point).point for point in rng.normal(size=(40, DIM))]
+
+    for point in 2.0 * rng.normal(size=(5, DIM)):
+        found = domain.project(point).point
+        assert max((point - found) @ (w - found) for w in inside) <= 1e-7
+        np.testing.assert_allclose(domain.project(found).point, found, atol=1e-8)
+
+
+@given(scale=st.floats(1e-6, 1e6), seed=st.integers(0, 50))
+@settings(max_examples=30)
+def test_the_projection_on_a_cone_stretches_with_the_point(
+    scale: float, seed: int
+) -> None:
+    cone = Polyhedron.pairwise(*samples("separable"))
+    point = np.random.default_rng(seed).normal(size=DIM)
+
+    np.testing.assert_allclose(
+        cone.project(scale * point).point,
+        scale * cone.project(point).point,
+        atol=1e-8 * (1.0 + scale),
+    )
+
+
+@pytest.mark.parametrize("kind", ["separable", "mixed"])
+def test_in_a_ball_the_projection_on_the_cone_is_shortened(kind: str) -> None:
+    positives, negatives = samples(kind)
+    A, radius = differences(positives, negatives), 0.7
+    cone = Polyhedron.pairwise(positives, negatives, ball="l2", ball_radius=radius)
+
+    for point in np.random.default_rng(3).normal(size=(4, DIM)):
+        exact = by_slsqp(A, np.zeros(len(A)), point, radius)
+        np.testing.assert_allclose(cone.project(point).point, exact, atol=1e-6)
+
+
+def test_in_a_ball_the_lowest_point_of_a_cone_is_a_stretched_projection() -> None:
+    positives, negatives = samples("separable")
+    A, radius = differences(positives, negatives), 0.7
+    cone = Polyhedron.pairwise(positives, negatives, ball="l2", ball_radius=radius)
+
+    for gradient in np.random.default_rng(4).normal(size=(6, DIM)):
+        lowest = cone.lmo(gradient).point
+        # Where the cone leads down at all, a point far down is projected on the lowest.
+        exact = by_slsqp(A, np.zeros(len(A)), -10.0 * gradient, radius)
+        assert cone.contains(lowest)
+        assert np.linalg.norm(exact) == pytest.approx(radius, abs=1e-6)
+        np.testing.assert_allclose(lowest, exact, atol=1e-5)
+
+
+@pytest.mark.parametrize("ball", BALLS)
+def test_dense_and_sparse_rows_are_the_same_set(ball: Any) -> None:
+    rng = np.random.default_rng(5)
+    A, b = rng.normal(size=(12, DIM)) * (rng.random((12, DIM)) < 0.5), np.ones(12)
+    dense = Polyhedron.linear(A, b, ball=ball)
+    thin = Polyhedron.linear(sparse.coo_matrix(A), b, ball=ball)
+
+    for point in 4.0 * rng.normal(size=(5, DIM)):
+        found = dense.project(point).point
+        np.testing.assert_allclose(thin.project(point).point, found, atol=1e-12)
+        exact = by_slsqp(A, b, point, 1e6)
+        if ball == "none":
+            np.testing.assert_allclose(found, exact, atol=1e-6)
+        assert thin.violation(point) == pytest.approx(dense.violation(point))
+
+
+@pytest.mark.parametrize("ball", ["l2", "l1", "box"])
+def test_linear_constraints_in_a_ball_are_projected_on_exactly(ball: Any) -> None:
+    # Not a cone: the multiplier of the ball has to be found.
+    rng = np.random.default_rng(6)
+    A, b = rng.normal(size=(8, DIM)), 0.2 + rng.random(8)
+    domain = Polyhedron.linear(A, b, ball=ball, ball_radius=0.9)
+    rows, limits, radius = A, b, 1e6
+    if ball == "l2":
+        radius = 0.9
+    if ball == "box":
+        eye = np.eye(DIM)
+        rows, limits = np.vstack([A, eye, -eye]), np.append(b, np.full(2 * DIM, 0.9))
+    if ball == "l1":
+        bits = np.arange(2**DIM)[:, np.newaxis] >> np.arange(DIM) & 1
+        rows, limits = np.vstack([A, 2.0 * bits - 1.0]), np.append(b, np.full(32, 0.9))
+
+    for point in 3.0 * rng.normal(size=(5, DIM)):
+        exact = by_slsqp(rows, limits, point, radius)
+        found = domain.project(point).point
+        np.testing.assert_allclose(found, exact, atol=1e-6)
+        assert domain.contains(found)
+
+
+def test_an_l1_ball_made_of_rows_is_the_l1_ball() -> None:
+    rng, free = np.random.default_rng(7), np.zeros((1, 30))
+    rows = Polyhedron.linear(free, [0.0], ball="l1", ball_radius=2.0)
+    closed = L1Ball(dim=30, radius=2.0)
+
+    for point in rng.normal(size=(5, 30)):
+        np.testing.assert_allclose(
+            rows.project(point).point, closed.project(point).point, atol=1e-8
+        )
+        gradient = rng.normal(size=30)
+        np.testing.assert_allclose(
+            rows.lmo(gradient).point, closed.lmo(gradient).point, atol=1e-9
+        )
+
+
+def test_bounds_are_kept_beside_the_rows() -> None:
+    domain = Polyhedron.linear(
+        [[1.0, 1.0]], [1.0], lower=[0.0, -np.inf], upper=[np.inf, 0.25]
+    )
+
+    np.testing.assert_allclose(
+        domain.project(np.array([-1.0, 5.0])).point, [0.0, 0.25], atol=1e-12
+    )
+    np.testing.assert_allclose(domain.project(np.array([5.0, -2.0])).point, [4.0, -3.0])
+
+
+# -------------------------------------------------------------------- linear minimisers
+
+
+@pytest.mark.parametrize("ball", ["l2", "l1", "box"])
+@pytest.mark.parametrize("margin", [0.0, -0.3])
+def test_no_point_of_the_set_is_lower_than_the_minimiser(
+    margin: float, ball: Any
+) -> None:
+    domain = Polyhedron.pairwise(
+        *samples("separable"), margin, ball=ball, ball_radius=2.0
+    )
+    rng = np.random.default_rng(8)
+    inside = [domain.project(point).point for point in 3.0 * rng.normal(size=(40, DIM))]
+
+    for gradient in rng.normal(size=(8, DIM)):
+        lowest = domain.lmo(gradient).point
+        assert domain.contains(lowest, tol=1e-7)
+        assert gradient @ lowest <= min(gradient @ w for w in inside) + 1e-7
+
+
+@pytest.mark.parametrize("ball", ["l1", "box", "none"])
+def test_both_forms_have_the_same_lowest_value(ball: Any) -> None:
+    positives, negatives = samples("separable")
+    more: dict[str, Any] = {"ball": ball, "lower": -3.0, "upper": 3.0}
+    lifted = Polyhedron.pairwise(positives, negatives, -0.1, **more)
+    full = Polyhedron.pairwise(positives, negatives, -0.1, form="full", **more)
+
+    for gradient in np.random.default_rng(9).normal(size=(4, DIM)):
+        assert gradient @ lifted.lmo(gradient).point == pytest.approx(
+            gradient @ full.lmo(gradient).point, abs=1e-7
+        )
+
+
+def test_without_a_slope_the_minimiser_is_the_point_nearest_to_the_origin() -> None:
+    domain = Polyhedron.linear([[-1.0, 0.0]], [-2.0], ball="l2")
+
+    np.testing.assert_allclose(domain.lmo(np.zeros(2)).point, [2.0, 0.0])
+    np.testing.assert_allclose(domain.feasible_start(), [2.0, 0.0])
+
+
+def test_a_lowest_point_is_in_the_cone_also_where_little_can_be_gained() -> None:
+    # w1 <= 0 and w1 >= 0.0015 w0. The projection of the slope is all but 0.
+    cone = Polyhedron.linear([[0.0, 1.0], [1.5e-3, -1.0]], [0.0, 0.0], ball="l2")
+    lowest = cone.lmo(np.array([-1e-7, -1.0])).point
+
+    assert cone.violation(lowest) <= 1e-6
+
+
+def test_where_the_ball_is_not_needed_the_lowest_point_is_a_corner() -> None:
+    eye = np.eye(2)
+    box = Polyhedron.linear(np.vstack([eye, -eye]), np.full(4, 7.0), ball="l2")
+
+    np.testing.assert_allclose(
+        box.lmo(np.array([2e-5, 1.0])).point, [-7.0, -7.0], atol=1e-6
+    )
+
+
+# -------------------------------------------------------------------------------- hints
+
+
+@pytest.mark.parametrize("ball", BALLS)
+def test_a_hint_changes_an_answer_by_rounding_at_most(ball: Any) -> None:
+    domain = Polyhedron.pairwise(*samples("separable"), -0.2, ball=ball)
+    rng = np.random.default_rng(10)
+
+    for point in 3.0 * rng.normal(size=(6, DIM)):
+        cold = domain.project(point)
+        hints = [cold.active, np.arange(20), rng.integers(domain.n_rows, size=5)]
+        for hint in hints:
+            warm = domain.project(point, hint)
+            np.testing.assert_allclose(warm.point, cold.point, atol=1e-8)
+    if ball != "none":
+        gradient = rng.normal(size=DIM)
+        value = gradient @ domain.lmo(gradient).point
+        warm = domain.lmo(gradient, np.arange(20))
+        assert gradient @ warm.point == pytest.approx(value, abs=1e-8)
+
+
+def test_the_rows_that_hold_a_point_make_a_warm_start_shorter() -> None:
+    domain = Polyhedron.pairwise(*samples("separable"))
+    point = np.random.default_rng(11).normal(size=DIM)
+    cold = domain.project(point)
+
+    assert cold.n_rounds > 1
+    assert domain.project(point, cold.active).n_rounds == 1
+    # They hold it indeed: at the answer these rows are met exactly.
+    rows = domain.families[0].normals(cold.active)
+    assert len(rows)
+    np.testing.assert_allclose(rows @ cold.point, 0.0, atol=1e-9)
+
+
+# --------------------------------------------------------------------------- degenerate
+
+
+def test_a_cone_that_is_the_origin_alone_sends_everything_there() -> None:
+    rows = np.vstack([np.eye(DIM), -np.eye(DIM)])
+    in_ball = Polyhedron.linear(rows, np.zeros(2 * DIM), ball="l2")
+    np.testing.assert_array_equal(in_ball.lmo(np.ones(DIM)).point, np.zeros(DIM))
+    alone = Polyhedron.linear(rows, np.zeros(2 * DIM))
+    point = np.random.default_rng(12).normal(size=DIM)
+
+    np.testing.assert_allclose(alone.project(point).point, np.zeros(DIM), atol=1e-12)
+    assert alone.is_bounded
+    assert alone.diameter() == 0.0
+
+
+@pytest.mark.parametrize("solver", ["generation", "daqp", "piqp"])
+def test_rows_given_many_times_count_once(solver: str) -> None:
+    if solver != "generation":
+        pytest.importorskip(solver)
+    rng = np.random.default_rng(13)
+    A, b = rng.normal(size=(6, DIM)), rng.random(6)
+    once = Polyhedron.linear(A, b)
+    often = Polyhedron.linear(np.tile(A, (40, 1)), np.tile(b, 40), solver=solver)
+
+    for point in 3.0 * rng.normal(size=(5, DIM)):
+        np.testing.assert_allclose(
+            often.project(point).point, once.project(point).point, atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("form", ["lifted", "full"])
+def test_samples_that_are_in_both_groups_are_ties_and_ask_nothing(form: Any) -> None:
+    rng = np.random.default_rng(14)
+    shared, positives = rng.normal(size=(1, DIM)), rng.normal(size=(3, DIM))
+    with_tie = Polyhedron.pairwise(np.vstack([positives, shared]), shared, form=form)
+    without = Polyhedron.pairwise(positives, shared)
+
+    for point in rng.normal(size=(5, DIM)):
+        np.testing.assert_allclose(
+            with_tie.project(point).point, without.project(point).point, atol=1e-9
+        )
+
+
+def test_a_row_of_zeros_is_true_or_a_contradiction() -> None:
+    A = np.array([[0.0, 0.0], [1.0, 0.0]])
+    true = Polyhedron.linear(A, [0.0, 1.0])
+    untrue = Polyhedron.linear(A, [-1e-3, 1.0])
+
+    np.testing.assert_allclose(true.project(np.array([3.0, 3.0])).point, [1.0, 3.0])
+    for point in (np.zeros(2), np.array([3.0, 3.0])):
+        with pytest.raises(EmptySetError, match="The feasible set is empty"):
+            untrue.project(point)
+    with pytest.raises(EmptySetError):
+        least_distance(np.zeros(2), A, np.array([-1.0, 1.0]))
+    with pytest.raises(EmptySetError):  # equal samples, one to beat the other
+        Polyhedron.pairwise(np.ones((1, 2)), np.ones((1, 2)), 0.1).project(np.ones(2))
+
+
+def test_rows_of_any_length_are_the_same_half_spaces() -> None:
+    rng = np.random.default_rng(15)
+    A, b = rng.normal(size=(6, DIM)), rng.random(6)
+    lengths = 10.0 ** rng.integers(-8, 8, size=6)
+    plain = Polyhedron.linear(A, b)
+    scaled = Polyhedron.linear(lengths[:, np.newaxis] * A, lengths * b)
+
+    for point in 3.0 * rng.normal(size=(5, DIM)):
+        np.testing.assert_allclose(
+            scaled.project(point).point, plain.project(point).point, atol=1e-8
+        )
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_small_and_large_sets_are_projected_on_alike(scale: float) -> None:
+    rng = np.random.default_rng(16)
+    A, b = rng.normal(size=(6, DIM)), rng.random(6)
+    one, other = Polyhedron.linear(A, b), Polyhedron.linear(A, scale * b)
+
+    for point in 3.0 * rng.normal(size=(5, DIM)):
+        np.testing.assert_allclose(
+            other.project(scale * point).point,
+            scale * one.project(point).point,
+            atol=1e-8 * (1.0 + scale),
+        )
+
+
+def test_a_point_far_away_is_brought_back() -> None:
+    eye = np.eye(2)
+    box = Polyhedron.linear(np.vstack([eye, -eye]), np.ones(4))
+
+    for distance in (1e3, 1e6, 1e9):
+        found = box.project(np.array([distance, -2 * distance])).point
+        np.testing.assert_allclose(found, [1.0, -1.0], atol=1e-9 * distance)
+
+
+# --------------------------------------------------------------------------- empty sets
+
+
+@pytest.mark.parametrize("solver", ["generation", "daqp", "piqp"])
+@pytest.mark.parametrize("ball", BALLS)
+def test_a_set_without_a_point_is_said_to_be_empty(ball: Any, solver: str) -> None:
+    if solver != "generation":
+        pytest.importorskip(solver)
+    nowhere = Polyhedron.linear(
+        [[1.0, 0.0], [-1.0, 0.0]], [0.0, -1.0], ball=ball, solver=solver
+    )
+    gradient = np.array([1.0, 2.0])
+
+    with pytest.raises(EmptySetError, match="no point satisfies all constraints"):
+        nowhere.project(np.array([0.5, 3.0]))
+    with pytest.raises(EmptySetError, match="Relax them"):
+        nowhere.feasible_start()
+    with pytest.raises(EmptySetError):
+        nowhere.lmo(gradient)
+
+
+@pytest.mark.parametrize("ball", ["l2", "l1", "box"])
+def test_a_ball_that_does_not_reach_the_rows_leaves_nothing(ball: Any) -> None:
+    beyond = Polyhedron.linear([[-1.0, 0.0]], [-3.0], ball=ball, ball_radius=2.0)
+
+    for ask in (beyond.project, beyond.lmo):
+        with pytest.raises(EmptySetError):
+            ask(np.array([1.0, 1.0]))
+
+
+def test_a_ball_that_touches_the_rows_leaves_a_point() -> None:
+    touching = Polyhedron.linear([[-1.0, 0.0]], [-2.0], ball="l2", ball_radius=2.0)
+
+    found = touching.project(np.array([1.0, 1.0])).point
+    np.testing.assert_allclose(found, [2.0, 0.0], atol=1e-3)
+
+
+@pytest.mark.parametrize("gap", [1e-2, 1e-3, 1e-4, 1e-5])
+def test_a_set_that_is_empty_by_little_is_said_to_be_empty(gap: float) -> None:
+    for start in np.linspace(-3.0, 3.0, 61):
+        with pytest.raises(EmptySetError):
+            Polyhedron.linear([[1.0], [-1.0]], [0.0, -gap]).project(np.array([start]))
+
+
+@pytest.mark.parametrize("width", [1e-6, 1e-7, 1e-8])
+def test_a_cone_is_never_empty_however_thin(width: float) -> None:
+    # |w0| <= -width * w1; nearest to (0, 1) is the origin.
+    cone = Polyhedron.linear([[1.0, width], [-1.0, width]], [0.0, 0.0])
+
+    np.testing.assert_allclose(
+        cone.project(np.array([0.0, 1.0])).point, [0.0, 0.0], atol=1e-6
+    )
+
+
+def test_samples_that_all_but_coincide_leave_a_cone() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        positives = rng.normal(size=(3, 3))
+        negatives = positives + 1e-6 * rng.normal(size=(3, 3))
+        cone = Polyhedron.pairwise(positives, negatives)
+        # Rows a millionth long: rounding is a hundred times that of others.
+        assert cone.contains(cone.project(rng.normal(size=3)).point, tol=1e-6)
+
+
+# -------------------------------------------------------------------------- boundedness
+
+
+def recedes(A: FloatArray) -> bool:
+    """Whether some direction never leaves ``A w <= b``, in two variables, by trying.
+
+    If there is one then a vector along some row's edge is one, or minus it.
+    """
+    for row in A:
+        edge = np.array([-row[1], row[0]])
+        for direction in (edge, -edge):
+            if direction.any() and (A @ direction <= 1e-12).all():
+                return True
+    return not A.any()
+
+
+def test_whether_a_set_is_bounded_is_what_trying_all_directions_says() -> None:
+    rng = np.random.default_rng(17)
+    verdicts = []
+    for _ in range(150):
+        A = rng.integers(-2, 3, size=(int(rng.integers(1, 6)), 2)).astype(float)
+        domain = Polyhedron.linear(A, np.ones(len(A)))
+        assert domain.is_bounded is (not recedes(A))
+        verdicts.append(domain.is_bounded)
+
+    assert 20 < sum(verdicts) < 130
+
+
+@pytest.mark.parametrize("form", ["lifted", "full"])
+def test_pairs_are_bounded_only_if_nothing_but_the_origin_ranks_them(form: Any) -> None:
+    separable = Polyhedron.pairwise(*samples("separable"), form=form)
+    mixed = Polyhedron.pairwise(*samples("mixed"), -0.5, form=form)
+
+    assert not separable.is_bounded
+    assert mixed.is_bounded
+    assert replace(separable, ball="l2").is_bounded
+    assert Polyhedron.pairwise(*samples("separable"), lower=-1.0, upper=1.0).is_bounded
+
+
+@pytest.mark.parametrize("gradient", [[-1.0, 0.0], [0.0, -1.0]])
+def test_an_unbounded_set_has_no_lowest_point(gradient: list[float]) -> None:
+    quarter = Polyhedron.linear([[-1.0, 0.0], [0.0, -1.0]], [0.0, 0.0])
+
+    with pytest.raises(InputError, match="no least value on an unbounded set"):
+        quarter.lmo(np.array(gradient))
+    with pytest.raises(InputError, match="Give finite bounds, or a ball"):
+        quarter.diameter()
+
+
+def test_no_two_points_are_farther_apart_than_the_diameter() -> None:
+    rng = np.random.default_rng(18)
+    A = np.vstack([rng.normal(size=(6, 2)), np.eye(2), -np.eye(2)])
+    b = np.append(rng.random(6), np.ones(4))
+    domain = Polyhedron.linear(A, b)
+    corners = []
+    for rows in combinations(range(len(A)), 2):
+        if abs(np.linalg.det(A[list(rows)])) > 1e-9:
+            corner = np.linalg.solve(A[list(rows)], b[list(rows)])
+            if (A @ corner <= b + 1e-9).all():
+                corners.append(corner)
+    ends = np.array(corners)
+    longest = np.linalg.norm(ends[:, np.newaxis] - ends, axis=2).max()
+
+    assert longest <= domain.diameter() <= np.sqrt(2.0) * longest + 1e-9
+    assert replace(domain, ball="l2", ball_radius=3.0).diameter() == 6.0
+
+
+# --------------------------------------------------------------------------- what fails
+
+
+def broken(kind: str) -> nearest.QPSolver:
+    """A solver that does not do what it should."""
+
+    def solve(point: FloatArray, system: System) -> QPResult:
+        n_rows, n_all = system.matrix.shape
+        answers: dict[str, tuple[FloatArray, FloatArray, bool]] = {
+            "gives up": (np.zeros(n_all), np.zeros(n_rows), False),
+            "lies": (np.ones(n_all), np.zeros(n_rows), True),
+            "stays put": (
+                np.append(point, np.zeros(n_all - len(point))),
+                np.zeros(n_rows),
+                True,
+            ),
+            "is feasible only": (np.zeros(n_all), np.zeros(n_rows), True),
+            "returns nan": (np.full(n_all, np.nan), np.zeros(n_rows), True),
+        }
+        return QPResult(*answers[kind], says="exit flag -1")
+
+    return solve
+
+
+@pytest.mark.parametrize(
+    "kind", ["gives up", "lies", "stays put", "is feasible only", "returns nan"]
+)
+@pytest.mark.parametrize("ball", BALLS)
+def test_a_wrong_answer_of_a_solver_is_replaced_and_counted(
+    kind: str, ball: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("daqp")  # looked for although it is replaced
+    monkeypatch.setitem(QP_SOLVERS, "daqp", broken(kind))
+    right = Polyhedron.pairwise(*samples("separable"), ball=ball)
+    wrong = replace(right, solver="daqp")
+    point = np.array([-1.0, 2.0, -3.0, 1.0, -2.0])
+    found = wrong.project(point)
+
+    np.testing.assert_allclose(found.point, right.project(point).point, atol=1e-12)
+    says = "exit flag -1" if kind == "gives up" else "a wrong answer"
+    assert found.events == (
+        f"daqp failed ({says}); constraint generation was used instead",
+    )
+
+
+@pytest.mark.parametrize("ball_radius", [10.0, 0.02], ids=["a corner", "on the ball"])
+def test_a_wrong_answer_is_noticed_in_linear_minimisers_too(
+    ball_radius: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("piqp")  # looked for although it is replaced
+    monkeypatch.setitem(QP_SOLVERS, "piqp", broken("lies"))
+    right = Polyhedron.pairwise(
+        *samples("separable"), -0.1, ball="l2", ball_radius=ball_radius
+    )
+    found = replace(right, solver="piqp").lmo(np.ones(DIM))
+
+    np.testing.assert_allclose(found.point, right.lmo(np.ones(DIM)).point, atol=1e-9)
+    assert found.events
+    assert all("piqp failed" in event for event in found.events)
+
+
+@pytest.mark.parametrize("solver", ["daqp", "piqp"])
+def test_a_right_answer_is_accepted(solver: str) -> None:
+    pytest.importorskip(solver)
+    domain = Polyhedron.pairwise(*samples("separable"), -0.1)
+    point = np.ones(DIM)
+    system = domain._system
+    found = QP_SOLVERS[solver](point, system)
+
+    assert is_nearest(point, found, system)
+    far = replace(found, variables=found.variables + 1e-3)
+    assert not is_nearest(point, far, system)
+
+
+def test_least_squares_are_right_where_nnls_is_not() -> None:
+    rounded = least_squares(A_ROUNDED, B_ROUNDED)
+    whole = least_squares(A_WHOLE, B_WHOLE)
+
+    assert rounded.residual == pytest.approx(1.0)
+    assert np.abs(rounded.weights).max() < 1e-12
+    np.testing.assert_allclose(whole.weights, [1.0, 0.0, 0.0, 0.0], atol=1e-12)
+    assert whole.residual == pytest.approx(np.sqrt(2.0))
+
+
+WRONG_WEIGHTS: dict[str, Any] = {
+    "all zero": lambda A, b: (np.zeros(A.shape[1]), np.linalg.norm(b)),
+    "negative": lambda A, b: (
+        np.linalg.lstsq(A, b)[0],
+        np.linalg.norm(A @ np.linalg.lstsq(A, b)[0] - b),
+    ),
+    "not a number": lambda A, b: (np.full(A.shape[1], np.nan), 0.0),
+    "a false residual": lambda A, b: (optimize.nnls(A, b)[0], 0.0),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_WEIGHTS)
+def test_a_wrong_answer_of_nnls_is_replaced_and_counted(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    A, b = np.array([[1.0, 0.5], [0.0, 1.0], [1.0, 1.0]]), np.array([2.0, -1.0, 1.0])
+    right = optimize.nnls(A, b)
+    monkeypatch.setattr(
+        nearest, "nnls", lambda A, b, maxiter: WRONG_WEIGHTS[kind](A, b)
+    )
+    found = least_squares(A, b)
+
+    np.testing.assert_allclose(found.weights, right[0], atol=1e-14)
+    assert found.residual == pytest.approx(right[1], rel=1e-12)
+    assert found.events == (
+        "nnls failed (a wrong answer); an active-set method was used instead",
+    )
+
+
+def test_nnls_that_stops_early_is_replaced_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stops(*_: object, **__: object) -> None:
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    cone = Polyhedron.pairwise(*samples("separable"))
+    right = cone.project(-np.ones(DIM))
+    monkeypatch.setattr(nearest, "nnls", stops)
+    found = cone.project(-np.ones(DIM))
+
+    np.testing.assert_allclose(found.point, right.point, atol=1e-12)
+    assert set(found.events) == {
+        "nnls failed (Maximum number of iterations reached.); an active-set method was "
+        "used instead"
+    }
+
+
+def test_least_squares_that_nothing_solves_are_an_error_that_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def gives_up(matrix: FloatArray, target: FloatArray) -> Weights:
+        return Weights(np.zeros(matrix.shape[1]), float(np.linalg.norm(target)))
+
+    monkeypatch.setattr(nearest, "nnls", lambda A, b, maxiter: gives_up(A, b)[:2])
+    monkeypatch.setattr(nearest, "by_active_set", gives_up)
+    with pytest.raises(
+        SubproblemError, match=r"3 weights .* were not solved: nnls failed .* Scale the"
+    ):
+        least_squares(np.eye(3), np.ones(3))
+
+
+@given(seed=st.integers(0, 2**32), n_columns=st.integers(1, 12), n=st.integers(1, 8))
+@settings(max_examples=150)
+def test_an_active_set_meets_the_conditions_of_optimality(
+    seed: int, n_columns: int, n: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    A = rng.integers(-3, 4, size=(n, n_columns)) * 2.0 ** rng.integers(-9, 10)
+    b = rng.integers(-3, 4, size=n).astype(float)
+    found = by_active_set(A, b)
+    left = b - A @ found.weights
+
+    assert (found.weights >= 0.0).all()
+    assert (A.T @ left).max() <= 1e-11 * max(np.abs(A).max(), 1.0)
+    assert abs((A @ found.weights) @ left) <= 1e-11
+    assert found.residual == pytest.approx(np.linalg.norm(left), abs=1e-12)
+
+
+def test_numbers_whose_squares_are_no_numbers_are_fitted_too() -> None:
+    for scale in (1e-200, 1e200):
+        found = by_active_set(scale * A_WHOLE, scale * B_WHOLE)
+
+        plain = by_active_set(A_WHOLE, B_WHOLE)
+        np.testing.assert_allclose(found.weights, plain.weights, atol=1e-12)
+        assert is_least(scale * A_WHOLE, scale * B_WHOLE, found)
+
+
+def test_the_lowest_point_may_lie_beyond_a_corner_that_is_nearest_for_long() -> None:
+    # A corner is the nearest point to slopes of length 8 to 128, and not the lowest.
+    A = np.array([[-2317, -134, -298], [-1339, -1223, -1324], [-1250, 622, -1374]])
+    b, gradient = np.array([1379, 2430, 1014]), np.array([906, 747, 814]) / 1024
+    domain = Polyhedron.linear(A / 1024, b / 1024, ball="l2", ball_radius=2.0)
+    exact = lowest(as_set(A, b, 2.0), as_vector(gradient))
+
+    assert exact is not None
+    best = float(dot(exact, as_vector(gradient)))
+    assert gradient @ domain.lmo(gradient).point == pytest.approx(best, abs=1e-8)
+
+
+WRONG_CORNERS: dict[str, Any] = {
+    "stops early": {"status": 1, "message": "Iteration limit."},
+    "calls it empty": {"status": 2, "message": "Infeasible."},
+    "calls it unbounded": {"status": 3, "message": "Unbounded."},
+    "leaves the set": {"status": 0, "x": np.full(2, 3.0)},
+    "is not the lowest": {"status": 0, "x": np.zeros(2)},
+    "is not a number": {"status": 0, "x": np.full(2, np.nan)},
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_CORNERS)
+def test_a_wrong_answer_of_highs_is_replaced_and_counted(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(*_: object, **__: object) -> optimize.OptimizeResult:
+        no_rows = optimize.OptimizeResult(marginals=np.zeros(2))
+        return optimize.OptimizeResult(ineqlin=no_rows, **WRONG_CORNERS[kind])
+
+    monkeypatch.setattr(polyhedron, "linprog", wrong)
+    domain = Polyhedron.linear(np.eye(2), np.ones(2), ball="box", ball_radius=2.0)
+    found = domain.lmo(np.array([-1.0, 1.0]))
+
+    np.testing.assert_allclose(found.point, [1.0, -2.0], atol=1e-5)
+    said = WRONG_CORNERS[kind].get("message", "a wrong answer")
+    assert found.events == (f"HiGHS failed ({said}); a projection was used instead",)
+
+
+def test_a_set_is_empty_only_if_its_rows_contradict_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def contradicts(limit: float) -> bool:
+        rows = MatrixRows(np.array([[1.0, 1.0], [-1.0, -1.0]]), np.array([1.0, limit]))
+        return is_empty([rows])
+
+    assert contradicts(-1.001)
+    assert not contradicts(-1.0)
+    lies = optimize.OptimizeResult(
+        status=0, ineqlin=optimize.OptimizeResult(marginals=np.array([-1.0, 0.0]))
+    )
+    monkeypatch.setattr(nearest, "linprog", lambda *_, **__: lies)
+    assert not contradicts(-1.001)  # those multipliers prove nothing
+
+
+def test_a_projection_that_makes_no_progress_is_an_error_that_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def nonsense(
+        point: FloatArray, normals: FloatArray, limits: FloatArray
+    ) -> nearest.Nearest:
+        return nearest.Nearest(point, np.ones(len(limits)))
+
+    monkeypatch.setattr(nearest, "least_distance", nonsense)
+    with pytest.raises(SubproblemError, match="stopped with a violation of 2 after"):
+        Polyhedron.linear([[1.0, 0.0]], [1.0]).project(np.array([3.0, 0.0]))
+
+
+@pytest.mark.parametrize("solver", ["daqp", "piqp"])
+def test_a_missing_extra_is_named(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, solver, None)
+
+    with pytest.raises(MissingExtraError, match=r'pip install "dszog\[qp\]"'):
+        Polyhedron.pairwise(*samples("separable"), solver=solver)
+
+
+# -------------------------------------------------------------------------- wrong input
+
+
+def test_a_list_of_pairs_that_would_not_fit_is_refused_with_its_size() -> None:
+    many = np.zeros((40_000, 10))
+
+    with pytest.raises(
+        InputError, match=r"lists 1,600,000,000 pairs, which takes 128 GB"
+    ):
+        Polyhedron.pairwise(many, many, form="full")
+    assert Polyhedron.pairwise(many, many).n_rows == 1_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"ball": "l3"}, "`ball` must be one of 'none', 'l2', 'l1', 'box', got 'l3'"),
+        ({"solver": "dapq"}, "`solver` must be one of .* Did you mean 'daqp'"),
+        ({"ball_radius": 0.0}, "`ball_radius` must be positive"),
+        ({"ball_radius": np.inf}, "`ball_radius` must be positive"),
+        ({"form": "ful"}, "`form` must be one of 'lifted', 'full'"),
+        ({"margin": "0"}, "`margin` must be a number"),
+    ],
+)
+def test_wrong_settings_are_refused(more: dict[str, Any], message: str) -> None:
+    with pytest.raises((InputError, TypeError), match=message):
+        Polyhedron.pairwise(np.eye(2), -np.eye(2), **more)
+
+
+def test_rows_and_limits_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(InputError, match="`b` have an entry per row"):
+        Polyhedron.linear(np.eye(2), [1.0])
+    with pytest.raises(InputError, match="`A` must be a matrix"):
+        Polyhedron.linear(np.ones(2), [1.0, 1.0])
+    with pytest.raises(InputError, match="`A` must be finite"):
+        Polyhedron.linear([[np.nan, 1.0]], [1.0])
+    with pytest.raises(InputError, match=r"`A.data` must be finite"):
+        Polyhedron.linear(sparse.csr_array([[np.nan, 1.0]]), [1.0])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Polyhedron.pairwise(np.ones(3), np.ones((2, 3))),
+        lambda: Polyhedron.pairwise(np.ones((3, 2)), np.ones((2, 3))),
+        lambda: Polyhedron.pairwise(np.ones((0, 2)), np.ones((2, 2))),
+        lambda: Polyhedron.pairwise(np.eye(2), -np.eye(2), np.nan),
+        lambda: Polyhedron.pairwise(np.eye(2), -np.eye(2), -np.inf),
+        lambda: Polyhedron.linear(np.zeros((0, 2)), []),
+        lambda: Polyhedron.linear(np.eye(2), np.ones(2), lower=[0.0, 0.0, 0.0]),
+        lambda: Polyhedron.linear(np.eye(2), np.ones(2), lower=[0.0, np.nan]),
+        lambda: Polyhedron.linear(np.eye(2), np.ones(2), lower=[2.0, 0.0], upper=1.0),
+    ],
+    ids=[
+        "a vector of samples",
+        "columns",
+        "no samples",
+        "margin nan",
+        "margin inf",
+        "no rows",
+        "bounds too long",
+        "bounds nan",
+        "bounds crossed",
+    ],
+)
+def test_data_that_make_no_polyhedron_are_refused_at_the_door(make: Any) -> None:
+    with pytest.raises(InputError):
+        make()
+
+
+def test_what_is_not_a_number_is_in_no_polyhedron() -> None:
+    assert not Polyhedron.linear(np.eye(2), np.ones(2)).contains(np.full(2, np.nan))
+
+
+def test_a_side_at_infinity_is_no_constraint() -> None:
+    assert Polyhedron.linear(np.ones((1, 2)), [1.0], lower=[0.0, 0.0]).n_rows == 3
+
+
+def test_a_polyhedron_shows_its_sizes() -> None:
+    assert (
+        repr(Polyhedron.pairwise(np.eye(3), -np.eye(3), ball="l2"))
+        == "Polyhedron(n_rows=9, dim=3, ball=l2:10)"
+    )

@@ -1,0 +1,361 @@
+"""Balls, boxes and simplices: closed forms against other ways to find the answer."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import optimize
+
+from dszog import InputError, InputTypeError
+from dszog.contract.arrays import FloatArray
+from dszog.maths.subproblems import Box, Domain, L1Ball, L2Ball, Simplex
+
+DIM = 4
+DOMAINS: dict[str, Domain] = {
+    "l2 ball": L2Ball(dim=DIM, radius=1.5),
+    "l1 ball": L1Ball(dim=DIM, radius=1.5),
+    "box": Box(lower=[-1.0, 0.0, -2.0, 0.5], upper=[1.0, 0.0, 3.0, 0.7]),
+    "simplex": Simplex(dim=DIM, total=2.0),
+}
+every_domain = pytest.mark.parametrize("domain", DOMAINS.values(), ids=list(DOMAINS))
+
+vectors = hnp.arrays(
+    np.float64, DIM, elements=st.floats(-100, 100, allow_subnormal=False)
+)
+
+
+def corners(domain: Domain) -> FloatArray:
+    """All corners of a set that has finitely many."""
+    if isinstance(domain, Box):
+        sides = zip(domain.lower, domain.upper, strict=True)
+        return np.array(list(product(*sides)))
+    eye = np.eye(domain.dim)
+    if isinstance(domain, Simplex):
+        return domain.total * eye
+    assert isinstance(domain, L1Ball)
+    return domain.radius * np.concatenate([eye, -eye])
+
+
+def inside(domain: Domain, n: int) -> FloatArray:
+    """Points of the set that fill it, made without any projection."""
+    key = (repr(domain), n)
+    if key not in _INSIDE:
+        _INSIDE[key] = _inside(domain, n)
+    return _INSIDE[key]
+
+
+_INSIDE: dict[tuple[str, int], FloatArray] = {}
+
+
+def _inside(domain: Domain, n: int) -> FloatArray:
+    rng = np.random.default_rng(1)
+    if isinstance(domain, L2Ball):
+        normal = rng.standard_normal((n, domain.dim))
+        lengths = np.sqrt(np.square(normal).sum(axis=1, keepdims=True))
+        radii = domain.radius * rng.random((n, 1)) ** (1 / domain.dim)
+        return np.asarray(radii * normal / lengths)
+    shares = rng.dirichlet(np.full(len(corners(domain)), 0.3), size=n)
+    return np.asarray(shares @ corners(domain))
+
+
+def by_slsqp(domain: Domain, point: FloatArray) -> FloatArray:
+    """Return the nearest point, found by a general solver."""
+    bounds, constraints = None, []
+    if isinstance(domain, L2Ball):
+        radius = domain.radius
+        constraints = [{"type": "ineq", "fun": lambda w: radius**2 - w @ w}]
+    elif isinstance(domain, Box):
+        bounds = list(zip(domain.lower, domain.upper, strict=True))
+    elif isinstance(domain, Simplex):
+        bounds, total = [(0.0, None)] * domain.dim, domain.total
+        constraints = [{"type": "eq", "fun": lambda w: w.sum() - total}]
+    else:
+        assert isinstance(domain, L1Ball)
+        signs, radius = np.array(list(product([-1.0, 1.0], repeat=DIM))), domain.radius
+        constraints = [{"type": "ineq", "fun": lambda w: radius - signs @ w}]
+    found = optimize.minimize(
+        lambda w: 0.5 * np.square(w - point).sum(),
+        inside(domain, 1)[0],
+        jac=lambda w: w - point,
+        bounds=bounds,
+        constraints=constraints,
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    return np.asarray(found.x)
+
+
+# -------------------------------------------------------------------------- projections
+
+
+@every_domain
+def test_a_projection_is_what_a_general_solver_finds(domain: Domain) -> None:
+    for point in 3.0 * np.random.default_rng(0).standard_normal((20, DIM)):
+        np.testing.assert_allclose(
+            domain.project(point).point, by_slsqp(domain, point), atol=1e-6
+        )
+
+
+@every_domain
+@given(point=vectors)
+def test_no_direction_into_the_set_leads_nearer(
+    domain: Domain, point: FloatArray
+) -> None:
+    nearest = domain.project(point).point
+    away = inside(domain, 200) - nearest
+
+    assert domain.contains(nearest)
+    assert (away @ (point - nearest)).max() <= 1e-9 * (1.0 + np.square(point).sum())
+
+
+@every_domain
+@given(point=vectors)
+def test_to_project_twice_is_to_project_once(domain: Domain, point: FloatArray) -> None:
+    once = domain.project(point).point
+
+    np.testing.assert_allclose(domain.project(once).point, once, atol=1e-13)
+
+
+@every_domain
+@given(one=vectors, other=vectors)
+def test_projections_are_no_farther_apart_than_the_points(
+    domain: Domain, one: FloatArray, other: FloatArray
+) -> None:
+    apart = np.linalg.norm(domain.project(one).point - domain.project(other).point)
+
+    assert apart <= np.linalg.norm(one - other) + 1e-12
+
+
+@every_domain
+def test_a_point_of_the_set_stays_where_it_is(domain: Domain) -> None:
+    for point in inside(domain, 50):
+        np.testing.assert_allclose(domain.project(point).point, point, atol=1e-14)
+
+
+# -------------------------------------------------------------------- linear minimisers
+
+
+@every_domain
+@given(gradient=vectors)
+def test_no_point_of_the_set_is_lower_than_the_linear_minimiser(
+    domain: Domain, gradient: FloatArray
+) -> None:
+    lowest = domain.lmo(gradient).point
+
+    assert domain.contains(lowest)
+    assert gradient @ lowest <= (inside(domain, 300) @ gradient).min() + 1e-12
+
+
+@pytest.mark.parametrize("name", ["l1 ball", "box", "simplex"])
+@given(gradient=vectors)
+def test_a_linear_minimiser_is_the_lowest_corner(
+    name: str, gradient: FloatArray
+) -> None:
+    domain = DOMAINS[name]
+
+    assert gradient @ domain.lmo(gradient).point == pytest.approx(
+        (corners(domain) @ gradient).min(), abs=1e-12
+    )
+
+
+@every_domain
+def test_without_a_slope_the_linear_minimiser_is_some_point_of_the_set(
+    domain: Domain,
+) -> None:
+    assert domain.contains(domain.lmo(np.zeros(DIM)).point)
+
+
+def test_the_linear_minimiser_of_a_euclidean_ball_has_the_closed_form() -> None:
+    ball = L2Ball(dim=2, radius=10.0)
+
+    np.testing.assert_allclose(ball.lmo(np.array([3.0, -4.0])).point, [-6.0, 8.0])
+
+
+# ----------------------------------------------------------------------------- the rest
+
+
+@every_domain
+def test_no_two_points_are_farther_apart_than_the_diameter(domain: Domain) -> None:
+    points = inside(domain, 300)
+    apart = np.linalg.norm(points[:150] - points[150:], axis=1)
+
+    assert apart.max() <= domain.diameter()
+    if not isinstance(domain, L2Ball):
+        ends = corners(domain)
+        longest = np.linalg.norm(ends[:, np.newaxis] - ends, axis=2).max()
+        assert domain.diameter() == pytest.approx(longest)
+
+
+@every_domain
+def test_the_start_is_the_point_nearest_to_the_origin(domain: Domain) -> None:
+    start = domain.feasible_start()
+
+    assert domain.contains(start)
+    assert (
+        np.linalg.norm(start) <= np.linalg.norm(inside(domain, 300), axis=1).min() + 0.1
+    )
+    np.testing.assert_allclose(start, domain.project(np.zeros(DIM)).point, atol=1e-15)
+
+
+def test_a_violation_is_how_far_the_worst_constraint_is_exceeded() -> None:
+    x = np.array([3.0, -4.0])
+
+    assert L2Ball(dim=2, radius=2.0).violation(x) == 3.0
+    assert L1Ball(dim=2, radius=2.0).violation(x) == 5.0
+    assert Box(lower=[-1.0, -1.0], upper=[1.0, 1.0]).violation(x) == 3.0
+    assert Simplex(dim=2).violation(x) == 4.0
+    assert Simplex(dim=2).violation(np.array([3.0, 4.0])) == 6.0
+    assert Box(lower=[-1.0, -np.inf], upper=[5.0, 1.0]).violation(x) == 0.0
+
+
+@every_domain
+def test_what_is_not_a_number_is_in_no_set(domain: Domain) -> None:
+    assert not domain.contains(np.full(DIM, np.nan))
+
+
+def test_the_rows_are_the_constraints_that_an_answer_respects() -> None:
+    assert [domain.n_rows for domain in DOMAINS.values()] == [1, 1, 8, 5]
+    assert Box(lower=[0.0, -np.inf], upper=[np.inf, np.inf]).n_rows == 1
+
+
+def test_a_box_with_an_open_side_projects_but_has_no_lowest_point() -> None:
+    box = Box(lower=[0.0, 0.0], upper=[1.0, np.inf])
+
+    assert not box.is_bounded
+    np.testing.assert_array_equal(box.project(np.array([-2.0, 9.0])).point, [0.0, 9.0])
+    with pytest.raises(InputError, match="Box: a linear function has no least value"):
+        box.lmo(np.array([1.0, 1.0]))
+
+
+# ---------------------------------------------------------------------------- any scale
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-12, 1e-3, 1e3, 1e12, 1e150])
+@every_domain
+def test_a_linear_minimiser_does_not_depend_on_the_length_of_the_gradient(
+    domain: Domain, scale: float
+) -> None:
+    gradient = np.array([3.0, -4.0, 1.0, 0.5])
+
+    np.testing.assert_allclose(
+        domain.lmo(scale * gradient).point, domain.lmo(gradient).point, rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e300])
+def test_a_euclidean_ball_has_a_lowest_point_down_any_gradient(scale: float) -> None:
+    ball = L2Ball(dim=2, radius=10.0)
+
+    np.testing.assert_allclose(
+        ball.lmo(scale * np.array([3.0, -4.0])).point, [-6.0, 8.0], rtol=1e-12
+    )
+
+
+def test_a_far_away_point_is_brought_back_to_a_euclidean_ball() -> None:
+    far = np.array([3e200, -4e200])
+
+    np.testing.assert_allclose(
+        L2Ball(dim=2, radius=10.0).project(far).point, [6.0, -8.0], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-8, 1e8, 1e100])
+def test_sets_and_points_may_have_any_common_scale(scale: float) -> None:
+    point = np.array([3.0, -1.0, 0.5, 2.0])
+    pairs: list[tuple[Domain, Domain]] = [
+        (L2Ball(dim=DIM, radius=1.0), L2Ball(dim=DIM, radius=scale)),
+        (L1Ball(dim=DIM, radius=1.0), L1Ball(dim=DIM, radius=scale)),
+        (Simplex(dim=DIM), Simplex(dim=DIM, total=scale)),
+    ]
+
+    for small, large in pairs:
+        np.testing.assert_allclose(
+            large.project(scale * point).point,
+            scale * small.project(point).point,
+            rtol=1e-12,
+        )
+        assert large.contains(large.project(scale * point).point)
+
+
+def test_a_point_far_beyond_the_set_keeps_its_direction() -> None:
+    assert L1Ball(dim=2, radius=1.0).project(np.array([1e200, 3.0])).point.tolist() == [
+        1.0,
+        0.0,
+    ]
+    assert Simplex(dim=2).project(np.array([1e200, 3.0])).point.tolist() == [1.0, 0.0]
+
+
+# -------------------------------------------------------------------------- wrong input
+
+
+@pytest.mark.parametrize("kind", [L2Ball, L1Ball])
+@pytest.mark.parametrize("radius", [0.0, -1.0, np.inf, np.nan])
+def test_a_radius_that_is_not_positive_is_refused(kind: Any, radius: float) -> None:
+    with pytest.raises(InputError, match="`radius` must be positive and finite, got"):
+        kind(dim=2, radius=radius)
+
+
+@pytest.mark.parametrize("kind", [L2Ball, L1Ball])
+def test_a_radius_that_is_no_number_is_refused(kind: Any) -> None:
+    with pytest.raises(InputTypeError, match="`radius` must be a number, got '1'"):
+        kind(dim=2, radius="1")
+
+
+@pytest.mark.parametrize("kind", [L2Ball, L1Ball, Simplex])
+def test_a_set_without_variables_is_refused(kind: Any) -> None:
+    more = {} if kind is Simplex else {"radius": 1.0}
+
+    with pytest.raises(InputError, match="`dim` must be at least 1, got 0"):
+        kind(dim=0, **more)
+    with pytest.raises(InputTypeError, match="`dim` must be a whole number"):
+        kind(dim=1.5, **more)
+
+
+@pytest.mark.parametrize("total", [0.0, -1.0, np.inf, np.nan])
+def test_a_simplex_without_a_positive_total_is_refused(total: float) -> None:
+    with pytest.raises(InputError, match="Simplex: `total` must be positive"):
+        Simplex(dim=2, total=total)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [
+        ([1.0], [0.0]),
+        ([0.0, 0.0], [1.0]),
+        ([np.nan], [1.0]),
+        ([[0.0]], [[1.0]]),
+    ],
+    ids=["crossed", "lengths", "nan", "matrix"],
+)
+def test_sides_that_make_no_box_are_refused(lower: Any, upper: Any) -> None:
+    with pytest.raises(InputError, match="Box: `lower` must be at most `upper`"):
+        Box(lower=lower, upper=upper)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [([np.inf], [np.inf]), ([-np.inf], [-np.inf]), ([], [])],
+    ids=["inf", "-inf", "nothing"],
+)
+def test_a_box_without_any_number_in_it_is_refused(lower: Any, upper: Any) -> None:
+    with pytest.raises(InputError, match="Box"):
+        Box(lower=lower, upper=upper)
+
+
+def test_sides_that_are_no_numbers_are_refused() -> None:
+    with pytest.raises(InputTypeError, match="Box: `lower` must hold real numbers"):
+        Box(lower=["a"], upper=[1.0])
+
+
+def test_the_sides_of_a_box_are_copies() -> None:
+    lower = np.zeros(2)
+    box = Box(lower=lower, upper=np.ones(2))
+    lower[:] = -5.0
+
+    np.testing.assert_array_equal(box.project(np.full(2, -9.0)).point, [0.0, 0.0])

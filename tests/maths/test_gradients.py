@@ -1,0 +1,226 @@
+"""Directions and differences: exact where an exact answer exists."""
+
+from __future__ import annotations
+
+import math
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dszog.contract.arrays import FloatArray
+from dszog.maths.gradients import (
+    DIRECTIONS,
+    Directions,
+    central_difference,
+    draw_directions,
+    forward_difference,
+)
+from dszog.maths.random_stream import stream
+
+FALSE_ALARM = 1e-6  # how often a statistical test may be red by chance, per test
+
+KINDS: tuple[Directions, ...] = get_args(Directions)
+COMPLETE: tuple[Directions, ...] = ("orthogonal", "coordinate")
+
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def test_there_are_four_kinds_of_directions() -> None:
+    assert KINDS == DIRECTIONS == ("gaussian", "sphere", "orthogonal", "coordinate")
+
+
+# ------------------------------------------------------------------------ directions
+
+
+@each_kind
+@pytest.mark.parametrize("n_directions", [1, 2, 5, 7, 12])
+def test_as_many_directions_are_drawn_as_were_asked_for(
+    kind: Directions, n_directions: int
+) -> None:
+    directions = draw_directions(stream(0, 0), kind, n_directions, 5)
+    assert directions.shape == (n_directions, 5)
+    assert np.isfinite(directions).all()
+
+
+@each_kind
+def test_the_same_generator_draws_the_same_directions(kind: Directions) -> None:
+    first = draw_directions(stream(3, 8), kind, 7, 4)
+    np.testing.assert_array_equal(first, draw_directions(stream(3, 8), kind, 7, 4))
+    assert (first != draw_directions(stream(3, 9), kind, 7, 4)).any()
+
+
+@pytest.mark.parametrize("kind", ["sphere", "orthogonal", "coordinate"])
+@pytest.mark.parametrize("dim", [1, 2, 9])
+def test_all_but_normal_directions_have_the_length_root_dim(
+    kind: Directions, dim: int
+) -> None:
+    directions = draw_directions(stream(0, 1), kind, 11, dim)
+    lengths = np.linalg.norm(directions, axis=1)
+    np.testing.assert_allclose(lengths, math.sqrt(dim), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", COMPLETE)
+@pytest.mark.parametrize("n_directions", [3, 5, 8, 15])
+def test_directions_of_one_set_are_orthogonal_and_a_new_set_starts_every_dim(
+    kind: Directions, n_directions: int
+) -> None:
+    directions = draw_directions(stream(0, 2), kind, n_directions, 5)
+    for first in range(0, n_directions, 5):
+        block = directions[first : first + 5]
+        np.testing.assert_allclose(
+            block @ block.T, 5 * np.eye(len(block)), rtol=0, atol=1e-13
+        )
+
+
+def test_coordinate_directions_are_positive_multiples_of_unit_vectors() -> None:
+    directions = draw_directions(stream(0, 3), "coordinate", 6, 6)
+    np.testing.assert_array_equal(directions.max(axis=1), math.sqrt(6))
+    np.testing.assert_array_equal(np.sort(directions.argmax(axis=1)), np.arange(6))
+    assert np.count_nonzero(directions) == 6
+
+
+@each_kind
+@pytest.mark.parametrize("n_directions", [1, 4])
+def test_the_mean_of_u_u_transposed_is_the_identity(
+    kind: Directions, n_directions: int
+) -> None:
+    # The mean over the directions of a draw, over many draws: each entry of it within
+    # the normal quantile for FALSE_ALARM, divided among the entries, of its standard
+    # error. An error of 8 % is beyond that (the diagonal's standard deviation is below
+    # 1.5 a draw).
+    dim, n_draws = 3, 10_000
+    rng = np.random.default_rng(17)
+    products = np.empty((n_draws, dim, dim))
+    for i in range(n_draws):
+        directions = draw_directions(rng, kind, n_directions, dim)
+        products[i] = directions.T @ directions / n_directions
+    deviation = products.mean(axis=0) - np.eye(dim)
+    error = products.std(axis=0) / math.sqrt(n_draws)
+    quantile = stats.norm.isf(FALSE_ALARM / 2 / dim**2)
+    assert (np.abs(deviation) <= quantile * error + 1e-12).all()
+    assert (quantile * error < 0.08).all()
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "sphere", "orthogonal"])
+def test_a_direction_is_as_likely_as_its_opposite(kind: Directions) -> None:
+    rng = np.random.default_rng(23)
+    positive = sum(
+        np.count_nonzero(draw_directions(rng, kind, 2, 2) > 0, axis=0)
+        for _ in range(10_000)
+    )
+    for count in np.atleast_1d(positive):
+        assert stats.binomtest(int(count), 20_000).pvalue > FALSE_ALARM
+
+
+# ---------------------------------------------------------------------- differences
+
+numbers = st.floats(-100, 100, allow_subnormal=False)
+radii = st.sampled_from([1e-3, 0.1, 1.0, 10.0])
+
+
+def values_around(
+    coefficients: FloatArray,
+    matrix: FloatArray,
+    x: FloatArray,
+    steps: FloatArray,
+) -> FloatArray:
+    """Return ``c x + x A x / 2`` at `x` and at ``x + steps``."""
+    points = np.concatenate([x[np.newaxis], x + steps])
+    quadratic = np.einsum("ki,ij,kj->k", points, matrix, points) / 2
+    values: FloatArray = points @ coefficients + quadratic
+    return values
+
+
+@given(
+    kind=st.sampled_from(COMPLETE),
+    dim=st.integers(1, 8),
+    n_sets=st.integers(1, 3),
+    seed=st.integers(0, 2**32 - 1),
+    radius=radii,
+)
+def test_complete_sets_give_the_gradient_of_a_linear_function_exactly(
+    kind: Directions, dim: int, n_sets: int, seed: int, radius: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    gradient, x = rng.standard_normal((2, dim))
+    directions = draw_directions(rng, kind, n_sets * dim, dim)
+    nothing = np.zeros((dim, dim))
+    forward = forward_difference(
+        values_around(gradient, nothing, x, radius * directions), directions, radius
+    )
+    both = radius * np.concatenate([directions, -directions])
+    central = central_difference(
+        values_around(gradient, nothing, x, both), directions, radius
+    )
+    np.testing.assert_allclose(forward, gradient, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(central, gradient, rtol=0, atol=1e-11)
+
+
+@given(
+    kind=st.sampled_from(COMPLETE),
+    dim=st.integers(1, 8),
+    seed=st.integers(0, 2**32 - 1),
+    radius=radii,
+)
+def test_opposite_points_give_the_gradient_of_a_quadratic_exactly(
+    kind: Directions, dim: int, seed: int, radius: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    coefficients, x = rng.standard_normal((2, dim))
+    half = rng.standard_normal((dim, dim))
+    matrix = half + half.T
+    directions = draw_directions(rng, kind, dim, dim)
+    both = radius * np.concatenate([directions, -directions])
+    values = values_around(coefficients, matrix, x, both)
+    np.testing.assert_allclose(
+        central_difference(values, directions, radius),
+        coefficients + matrix @ x,
+        rtol=0,
+        atol=1e-9,
+    )
+
+
+@given(seed=st.integers(0, 2**32 - 1), radius=radii, n_directions=st.integers(1, 9))
+def test_a_forward_difference_is_the_mean_of_its_slopes_times_directions(
+    seed: int, radius: float, n_directions: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal(n_directions + 1)
+    directions = rng.standard_normal((n_directions, 4))
+    expected = np.zeros(4)
+    for value, direction in zip(values[1:], directions, strict=True):
+        expected += (value - values[0]) / radius * direction / n_directions
+    np.testing.assert_allclose(
+        forward_difference(values, directions, radius), expected, rtol=0, atol=1e-9
+    )
+
+
+@given(seed=st.integers(0, 2**32 - 1), radius=radii, n_directions=st.integers(1, 9))
+def test_a_central_difference_is_the_mean_of_its_slopes_times_directions(
+    seed: int, radius: float, n_directions: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    ahead, behind = rng.standard_normal((2, n_directions))
+    directions = rng.standard_normal((n_directions, 4))
+    expected = np.zeros(4)
+    for above, below, direction in zip(ahead, behind, directions, strict=True):
+        expected += (above - below) / (2 * radius) * direction / n_directions
+    values = np.concatenate([[7.0], ahead, behind])  # the value between is not used
+    np.testing.assert_allclose(
+        central_difference(values, directions, radius), expected, rtol=0, atol=1e-9
+    )
+
+
+@given(shift=numbers)
+def test_a_constant_has_no_gradient(shift: float) -> None:
+    directions = draw_directions(stream(0, 5), "gaussian", 6, 3)
+    np.testing.assert_array_equal(
+        forward_difference(np.full(7, shift), directions, 1e-6), np.zeros(3)
+    )
+    np.testing.assert_array_equal(
+        central_difference(np.full(13, shift), directions, 1e-6), np.zeros(3)
+    )

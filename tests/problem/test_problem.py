@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import Bounds
+
+import dszog
+from dszog import Constraints, Losses, Problem
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.errors import DszogError, InputError
+
+INF = np.inf
+DATA = np.array([1.0, 2.0, 6.0])
+
+
+def distances(points: FloatArray, indices: IntArray) -> FloatArray:
+    """Return the squared distance of the first variable from each datum."""
+    values: FloatArray = (points[:, :1] - DATA[indices]) ** 2
+    return values
+
+
+def ceilings(points: FloatArray, indices: IntArray) -> FloatArray:
+    """Return the first variable over the ceiling 1, 2, 3, ..."""
+    values: FloatArray = points[:, :1] - (1.0 + indices)
+    return values
+
+
+def half_lines(m: int = 4) -> Constraints:
+    return Constraints(ceilings, m)
+
+
+# -------------------------------------------------------------------------- the losses
+
+
+def test_losses_know_their_number_and_values() -> None:
+    losses = Losses(distances, 3)
+    assert len(losses) == 3
+    np.testing.assert_array_equal(
+        losses.values(np.array([[2.0], [0.0]]), np.array([0, 2])),
+        [[1.0, 16.0], [1.0, 36.0]],
+    )
+
+
+def test_losses_show_their_number() -> None:
+    assert repr(Losses(distances, 1_000_000)) == "Losses(n=1_000_000)"
+
+
+def test_losses_from_a_function_are_one_loss_with_its_values() -> None:
+    losses = Losses.from_function(lambda x: float(x @ x))
+    assert len(losses) == 1
+    points = np.array([[1.0, 2.0], [3.0, 0.0]])
+    np.testing.assert_array_equal(losses.values(points, np.array([0])), [[5.0], [9.0]])
+
+
+def test_losses_are_a_white_box_exactly_if_a_gradient_is_given() -> None:
+    def gradient(point: FloatArray, indices: IntArray) -> FloatArray:
+        slopes: FloatArray = 2.0 * (point - DATA[indices, np.newaxis])
+        return slopes
+
+    white = Losses(distances, 3, gradient=gradient)
+    assert white.has_gradient
+    np.testing.assert_array_equal(
+        white.gradient(np.array([2.0]), np.array([0, 2])), [[2.0], [-8.0]]
+    )
+    black = Losses(distances, 3)
+    assert not black.has_gradient
+    with pytest.raises(DszogError, match="no gradient"):
+        black.gradient(np.array([2.0]), np.array([0]))
+
+
+# ------------------------------------------------------------------------- the problem
+
+
+def test_size_is_all_that_a_method_may_know() -> None:
+    size = Problem(Losses(distances, 3), half_lines(5), 2, bounds=[(0, 1), (2, 3)]).size
+    assert (size.dim, size.n_losses, size.n_constraints) == (2, 3, 5)
+    np.testing.assert_array_equal([size.lower, size.upper], [[0.0, 2.0], [1.0, 3.0]])
+    assert (size.has_gradient, size.has_jacobian) == (False, False)
+
+
+@pytest.mark.parametrize("white_losses", [False, True])
+@pytest.mark.parametrize("white_constraints", [False, True])
+def test_size_tells_which_gradients_there_are(
+    white_losses: bool, white_constraints: bool
+) -> None:
+    def slopes(point: FloatArray, indices: IntArray) -> FloatArray:
+        return np.ones((len(indices), len(point)))
+
+    losses = Losses(distances, 3, gradient=slopes if white_losses else None)
+    constraints = Constraints(
+        ceilings, 4, jacobian=slopes if white_constraints else None
+    )
+    size = Problem(losses, constraints, 1).size
+    assert size.has_gradient is white_losses
+    assert size.has_jacobian is white_constraints
+
+
+def test_a_function_is_taken_as_a_single_loss() -> None:
+    problem = Problem(lambda x: float(x[0]), half_lines(), 2)
+    assert problem.size.n_losses == 1
+    values = problem.losses.values(np.array([[7.0, 0.0]]), np.array([0]))
+    np.testing.assert_array_equal(values, [[7.0]])
+
+
+@pytest.mark.parametrize("wrap", [lambda c: c, lambda c: [c], lambda c: (c,)])
+def test_constraints_may_come_alone_or_as_a_list_of_one(wrap: Any) -> None:
+    constraints = half_lines()
+    assert (
+        Problem(Losses(distances, 3), wrap(constraints), 1).constraints is constraints
+    )
+
+
+@pytest.mark.parametrize("nothing", [None, (), []])
+def test_a_problem_may_have_bounds_alone(nothing: Any) -> None:
+    problem = Problem(Losses(distances, 3), nothing, 1, bounds=[(0, 1)])
+    assert problem.constraints is None
+    assert problem.size.n_constraints == 0
+    assert not problem.size.has_jacobian
+
+
+def test_repr_shows_the_sizes() -> None:
+    problem = Problem(Losses(distances, 3), half_lines(10**12), 2)
+    assert repr(problem) == (
+        "Problem(dim=2, n_losses=3, n_constraints=1_000_000_000_000)"
+    )
+
+
+# -------------------------------------------------------------------------- the bounds
+
+BOUNDS: dict[str, tuple[Any, list[float], list[float]]] = {
+    "nothing": (None, [-INF, -INF], [INF, INF]),
+    "pairs": ([(0, 1), (-2.5, 3)], [0.0, -2.5], [1.0, 3.0]),
+    "tuple of lists": (([0, 1], [-2.5, 3]), [0.0, -2.5], [1.0, 3.0]),
+    "matrix": (np.array([[0, 1], [-2.5, 3]]), [0.0, -2.5], [1.0, 3.0]),
+    "zip": (zip([0, -2.5], [1, 3], strict=True), [0.0, -2.5], [1.0, 3.0]),
+    "None on one side": ([(None, 1), (-2.5, None)], [-INF, -2.5], [1.0, INF]),
+    "None on both sides": ([(None, None), (0, 1)], [-INF, 0.0], [INF, 1.0]),
+    "infinities": ([(-INF, 1), (-2.5, INF)], [-INF, -2.5], [1.0, INF]),
+    "fixed variable": ([(1, 1), (0, 2)], [1.0, 0.0], [1.0, 2.0]),
+    "SciPy's": (Bounds([0, -2.5], [1, 3]), [0.0, -2.5], [1.0, 3.0]),
+    "SciPy's, numbers": (Bounds(-1, 2), [-1.0, -1.0], [2.0, 2.0]),
+    "SciPy's, one side": (Bounds(lb=[0, -2.5]), [0.0, -2.5], [INF, INF]),
+}
+
+
+@pytest.mark.parametrize(("bounds", "lower", "upper"), BOUNDS.values(), ids=BOUNDS)
+def test_bounds_are_accepted_in_this_form(
+    bounds: Any, lower: list[float], upper: list[float]
+) -> None:
+    problem = Problem(Losses(distances, 3), half_lines(), 2, bounds=bounds)
+    np.testing.assert_array_equal(problem.lower, lower)
+    np.testing.assert_array_equal(problem.upper, upper)
+    assert problem.lower.dtype == problem.upper.dtype == np.float64
+    assert problem.size.has_bounds is bool(np.isfinite([lower, upper]).any())
+
+
+def test_bounds_are_copied_and_read_only() -> None:
+    pairs, upper = np.array([[0.0, 1.0], [0.0, 1.0]]), np.ones(2)
+    for bounds, given in ((pairs, pairs), (Bounds(np.zeros(2), upper), upper)):
+        problem = Problem(Losses(distances, 3), half_lines(), 2, bounds=bounds)
+        given[...] = 77.0
+        np.testing.assert_array_equal(problem.upper, [1.0, 1.0])
+        with pytest.raises(ValueError, match="read-only"):
+            problem.upper[0] = 5.0
+
+
+def test_clip_moves_points_to_the_nearest_within_the_bounds() -> None:
+    size = Problem(
+        Losses(distances, 3), half_lines(), 2, bounds=[(0, 1), (None, 2)]
+    ).size
+    points = np.array([[-1.0, -9.0], [0.5, 1.0], [3.0, 4.0]])
+    np.testing.assert_array_equal(
+        size.clip(points), [[0.0, -9.0], [0.5, 1.0], [1.0, 2.0]]
+    )
+
+
+@pytest.mark.filterwarnings("ignore::dszog.StartWarning")
+def test_every_point_that_is_evaluated_is_within_the_bounds() -> None:
+    seen: list[FloatArray] = []
+
+    def fun(x: FloatArray) -> float:
+        seen.append(x.copy())
+        return float(np.sum((x - 2.0) ** 2))
+
+    def values(points: FloatArray, indices: IntArray) -> FloatArray:
+        seen.extend(points.copy())
+        return ceilings(points, indices)
+
+    bounds = [(0.25, 0.75), (-0.5, 0.5)]
+    result = dszog.minimize(
+        fun,
+        [9.0, 9.0],
+        Constraints(values, 4),
+        bounds=bounds,
+        max_iterations=30,
+        seed=0,
+    )
+    points = np.array(seen)
+    assert len(points) > 100
+    assert (points >= [0.25, -0.5]).all()
+    assert (points <= [0.75, 0.5]).all()
+    np.testing.assert_allclose(result.x, [0.75, 0.5])
+
+
+# --------------------------------------------------------------------------- the start
+
+
+@pytest.mark.parametrize(
+    ("x0", "bounds", "start"),
+    [
+        (None, None, [0.0, 0.0]),
+        (None, [(1, 2), (-4, -3)], [1.0, -3.0]),
+        ([5, -7], None, [5.0, -7.0]),
+        ([5, -7], [(1, 2), (-4, None)], [2.0, -4.0]),
+        ([1.5, -3.5], [(1, 2), (-4, -3)], [1.5, -3.5]),
+    ],
+    ids=["origin", "origin, moved", "given", "given, moved", "given, within"],
+)
+@pytest.mark.filterwarnings("ignore::dszog.StartWarning")
+def test_the_start_is_x0_or_the_origin_moved_into_the_bounds(
+    x0: Any, bounds: Any, start: list[float]
+) -> None:
+    problem = Problem(Losses(distances, 3), half_lines(), 2, bounds=bounds, x0=x0)
+    np.testing.assert_array_equal(problem.x0, start)
+    assert problem.x0.dtype == np.float64
+
+
+def test_x0_is_copied() -> None:
+    x0 = np.array([1.0, 2.0])
+    problem = Problem(Losses(distances, 3), half_lines(), 2, x0=x0)
+    x0[:] = 77.0
+    np.testing.assert_array_equal(problem.x0, [1.0, 2.0])
+
+
+def first_point(*args: Any, **kwargs: Any) -> FloatArray:
+    """Return where `minimize` looks first."""
+    seen: list[FloatArray] = []
+
+    def values(points: FloatArray, indices: IntArray) -> FloatArray:
+        seen.append(points[0].copy())
+        return ceilings(points, indices)
+
+    problem = Problem(Losses(distances, 3), Constraints(values, 4), *args, **kwargs)
+    dszog.minimize(problem, max_iterations=1, seed=0)
+    return seen[0]
+
+
+def test_minimize_starts_where_the_problem_says() -> None:
+    np.testing.assert_array_equal(first_point(2, x0=[1.5, -2.0]), [1.5, -2.0])
+    np.testing.assert_array_equal(first_point(2, bounds=[(1, 2)] * 2), [1.0, 1.0])
+
+
+def test_x0_beside_a_problem_takes_the_place_of_its_start() -> None:
+    bounds = [(0, 1), (0, None)]
+    problem = Problem(
+        Losses(distances, 3), half_lines(), 2, bounds=bounds, x0=[0.5, 0.5]
+    )
+    moved = dszog.minimize(problem, [0.25, 3.0], max_iterations=20, seed=0)
+    same = dszog.minimize(
+        Losses(distances, 3),
+        [0.25, 3.0],
+        half_lines(),
+        bounds=bounds,
+        max_iterations=20,
+        seed=0,
+    )
+    assert moved.x.tobytes() == same.x.tobytes()
+    np.testing.assert_array_equal(problem.x0, [0.5, 0.5])
+
+
+# -------------------------------------------------------------------------- the errors
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+def test_constraints_in_other_variables_are_refused(dim: int) -> None:
+    plane = Constraints.linear(np.ones((4, 2)), np.ones(4))
+    for constraints in (plane, plane.black_box()):
+        with pytest.raises(
+            InputError, match=rf"constraints are in 2 variables.*{dim}.*column per var"
+        ):
+            Problem(Losses(distances, 3), constraints, dim)
+
+
+def test_nothing_to_keep_is_refused() -> None:
+    for bounds in (None, [(None, None)] * 2, Bounds()):
+        with pytest.raises(InputError, match=r"neither constraints nor bounds.*scipy"):
+            Problem(Losses(distances, 3), None, 2, bounds=bounds)
+
+
+def test_several_families_of_constraints_are_kept_in_their_order() -> None:
+    problem = Problem(Losses(distances, 3), [half_lines(4), half_lines(2)], 1)
+    assert problem.size.n_constraints == 6
+
+
+@pytest.mark.filterwarnings("ignore::dszog.StartWarning")
+def test_no_user_function_is_called_when_a_problem_is_made() -> None:
+    def never(*_: Any) -> Any:
+        raise AssertionError("called")
+
+    problem = Problem(
+        Losses(never, 3, gradient=never),
+        Constraints(never, 4, jacobian=never),
+        2,
+        bounds=[(0, 1)] * 2,
+        x0=[5, 5],
+    )
+    assert problem.size.has_jacobian
+
+
+def test_a_start_outside_the_bounds_is_moved_into_them_and_that_is_said() -> None:
+    def problem(**more: Any) -> Problem:
+        rules = Constraints.linear(np.eye(3), np.ones(3))
+        return Problem(lambda x: float(x @ x), rules, 3, bounds=[(1, 2)] * 3, **more)
+
+    with pytest.warns(dszog.StartWarning, match="2 of its 3 entries .* farthest by 4"):
+        moved = problem(x0=[1.0, 6.0, 0.5])
+    np.testing.assert_array_equal(moved.x0, [1.0, 2.0, 1.0])
+    with pytest.warns(dszog.StartWarning, match="1 of its 3 entries"):
+        moved.starting_at([1.0, 1.0, 0.0])
+    problem()  # the origin is nobody's choice

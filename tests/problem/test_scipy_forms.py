@@ -1,0 +1,682 @@
+"""Problems written for SciPy, and what `minimize` makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
+
+import dszog
+from dszog import DSZOG, Constraints, InputError, Problem
+from dszog.contract.arrays import FloatArray
+
+
+def _square(x: FloatArray) -> float:
+    return float(x @ x)
+
+
+def problem_of(constraints: Any, dim: int = 2, **more: Any) -> Problem:
+    return Problem(_square, constraints, dim, **more)
+
+
+def values_at(constraints: Any, x: Any, **more: Any) -> FloatArray:
+    """Return all constraint values of a problem at a point; <= 0 where they hold."""
+    point = np.asarray(x, dtype=float)
+    family = problem_of(constraints, len(point), **more).constraints
+    assert family is not None
+    table = family.values(point[np.newaxis], np.arange(len(family)))
+    values: FloatArray = np.asarray(table)[0]
+    return values
+
+
+def jacobian_at(constraints: Any, x: Any) -> FloatArray:
+    point = np.asarray(x, dtype=float)
+    family = problem_of(constraints, len(point)).constraints
+    assert family is not None
+    return np.asarray(family.jacobian(point, np.arange(len(family))))
+
+
+def excess(values: FloatArray, lower: Any, upper: Any) -> float:
+    """Return by how much limits are exceeded at most; negative if all hold."""
+    return float(max((values - upper).max(), (lower - values).max()))
+
+
+# ------------------------------------------------------------------------------ signs
+
+
+LIMITS = st.one_of(st.floats(-5.0, 5.0), st.sampled_from([-np.inf, np.inf]))
+
+
+@given(
+    matrix=hnp.arrays(float, (3, 2), elements=st.floats(-3.0, 3.0)),
+    x=hnp.arrays(float, 2, elements=st.floats(-3.0, 3.0)),
+    limits=st.lists(st.tuples(LIMITS, LIMITS), min_size=3, max_size=3),
+    how=st.sampled_from(["dense", "csr", "csc", "coo"]),
+)
+def test_a_linear_constraint_holds_where_scipy_says_so(
+    matrix: FloatArray, x: FloatArray, limits: list[tuple[float, float]], how: str
+) -> None:
+    lower = np.array([min(pair) for pair in limits])
+    upper = np.array([max(pair) for pair in limits])
+    lower[lower == np.inf] = -np.inf
+    upper[upper == -np.inf] = np.inf
+    if not (np.isfinite(lower) | np.isfinite(upper)).any():
+        return
+    A = matrix if how == "dense" else sparse.coo_array(matrix).asformat(how)
+    values = values_at(LinearConstraint(A, lower, upper), x)
+    assert len(values) == np.isfinite(lower).sum() + np.isfinite(upper).sum()
+    expected = excess(matrix @ x, lower, upper)
+    np.testing.assert_allclose(values.max(), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+def test_the_matrix_may_be_dense_or_sparse(form: Callable[[Any], Any]) -> None:
+    A = np.array([[1.0, 2.0], [0.0, -1.0]])
+    constraint = LinearConstraint(form(A), [-np.inf, 1.0], [3.0, 1.0])
+    # x0 + 2 x1 <= 3; -x1 = 1 both ways.
+    np.testing.assert_allclose(values_at(constraint, [4.0, 0.5]), [2.0, -1.5, 1.5])
+    np.testing.assert_allclose(
+        jacobian_at(constraint, [4.0, 0.5]),
+        A[[0, 1, 1]] * np.array([[1.0], [1.0], [-1.0]]),
+    )
+
+
+def test_one_row_may_be_a_vector() -> None:
+    np.testing.assert_allclose(
+        values_at(LinearConstraint([1.0, -1.0], -2.0, 3.0), [5.0, 0.0]), [2.0, -7.0]
+    )
+
+
+def test_an_equality_is_two_inequalities() -> None:
+    constraint = LinearConstraint(np.eye(2), [1.0, 2.0], [1.0, 2.0])
+    np.testing.assert_allclose(values_at(constraint, [1.0, 2.0]), np.zeros(4))
+    np.testing.assert_allclose(values_at(constraint, [1.5, 1.0]), [0.5, -1, -0.5, 1])
+
+
+@pytest.mark.parametrize("ask_width", [True, False], ids=["scalar", "array"])
+@pytest.mark.parametrize("shape", ["vector", "list", "column"])
+def test_a_nonlinear_constraint_holds_between_its_limits(
+    ask_width: bool, shape: str
+) -> None:
+    n_calls = 0
+
+    def fun(x: FloatArray) -> Any:
+        nonlocal n_calls
+        n_calls += 1
+        values = np.array([x[0] * x[1], x[0] ** 2])
+        shaped = {"vector": values, "list": list(values), "column": values[:, None]}
+        return shaped[shape]
+
+    limits = (1.0, 4.0) if ask_width else (np.full(2, 1.0), np.full(2, 4.0))
+    constraint = NonlinearConstraint(fun, *limits)
+    problem = problem_of(constraint, x0=[1.0, 1.0])
+    assert n_calls == problem.n_calls_made == ask_width  # one call tells the number
+    np.testing.assert_allclose(
+        values_at(constraint, [3.0, 2.0]), [6 - 4, 9 - 4, 1 - 6, 1 - 9]
+    )
+
+
+def test_a_scalar_function_is_a_vector_of_one() -> None:
+    constraint = NonlinearConstraint(lambda x: x @ x, -np.inf, 2.0)
+    np.testing.assert_allclose(values_at(constraint, [1.0, 2.0]), [3.0])
+
+
+@pytest.mark.parametrize("limits", [(0.0, 1.0), (np.zeros(2), np.ones(2))])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, list])
+def test_a_given_jacobian_has_the_sign_of_its_constraint(
+    limits: Any, form: Callable[[Any], Any]
+) -> None:
+    constraint = NonlinearConstraint(
+        lambda x: np.array([x[0] * x[1], x[0]]),
+        *limits,
+        jac=lambda x: form([[x[1], x[0]], [1.0, 0.0]]),
+    )
+    assert problem_of(constraint, x0=[1.0, 1.0]).size.has_jacobian
+    np.testing.assert_allclose(
+        jacobian_at(constraint, [2.0, 3.0]), [[3, 2], [1, 0], [-3, -2], [-1, 0]]
+    )
+
+
+def test_a_jacobian_by_differences_is_not_a_given_one() -> None:
+    for jac in ("2-point", "3-point", "cs"):
+        constraint = NonlinearConstraint(lambda x: x, 0.0, 1.0, jac=jac)
+        assert not problem_of(constraint).size.has_jacobian
+
+
+def test_a_dictionary_of_type_ineq_holds_where_it_is_not_negative() -> None:
+    constraint = {"type": "ineq", "fun": lambda x: x[0] - 1.0}
+    np.testing.assert_allclose(values_at(constraint, [3.0, 0.0]), [-2.0])
+    np.testing.assert_allclose(values_at(constraint, [0.0, 0.0]), [1.0])
+
+
+def test_a_dictionary_of_type_eq_holds_where_it_is_zero() -> None:
+    constraint = {"type": "eq", "fun": lambda x: x - 1.0}
+    np.testing.assert_allclose(values_at(constraint, [1.0, 3.0]), [0, 2, 0, -2])
+
+
+def test_a_dictionary_passes_its_args_on_to_function_and_jacobian() -> None:
+    constraint = {
+        "type": "ineq",
+        "fun": lambda x, a, b: np.array([a * x[0] - b, b - x[1]]),
+        "jac": lambda x, a, b: np.array([[a, 0.0], [0.0, -1.0]]),
+        "args": (2.0, 5.0),
+    }
+    np.testing.assert_allclose(values_at(constraint, [1.0, 1.0]), [3.0, -4.0])
+    np.testing.assert_allclose(jacobian_at(constraint, [1.0, 1.0]), [[-2, 0], [0, 1]])
+
+
+def test_a_single_argument_need_not_be_a_tuple_of_one() -> None:
+    # SciPy takes args=(5.0,); a list does as well.
+    constraint = {"type": "ineq", "fun": lambda x, a: a - x[0], "args": [5.0]}
+    np.testing.assert_allclose(values_at(constraint, [1.0, 1.0]), [-4.0])
+
+
+def test_a_list_may_mix_all_forms_and_keeps_their_order() -> None:
+    mixed = [
+        LinearConstraint(np.eye(2), -np.inf, 1.0),
+        Constraints.from_function(lambda x, j: x[j] - 10.0, 2),
+        {"type": "ineq", "fun": lambda x: x[0]},
+        NonlinearConstraint(lambda x: x @ x, -np.inf, 100.0),
+        (
+            Constraints.linear([[1.0, 1.0]], [0.0]),
+            {"type": "eq", "fun": lambda x: x[1]},
+        ),
+    ]
+    np.testing.assert_allclose(
+        values_at(mixed, [3.0, 4.0]), [2, 3, -7, -6, -3, -75, 7, 4, -4]
+    )
+    np.testing.assert_allclose(values_at(tuple(mixed), [3.0, 4.0])[:2], [2, 3])
+
+
+def test_a_plain_list_of_dictionaries_is_what_scipy_takes() -> None:
+    dictionaries = [{"type": "ineq", "fun": lambda x, k=k: x[0] - k} for k in range(4)]
+    np.testing.assert_allclose(
+        values_at(dictionaries, [1.5, 0.0]), [-1.5, -0.5, 0.5, 1.5]
+    )
+    assert len(values_at(({"type": "ineq", "fun": lambda x: x},), [0.0, 0.0])) == 2
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        Bounds([0.0, -np.inf], [1.0, 2.0]),
+        [(0.0, 1.0), (None, 2.0)],
+        ((0.0, 1.0), (-np.inf, 2.0)),
+        np.array([[0.0, 1.0], [-np.inf, 2.0]]),
+    ],
+    ids=["Bounds", "list", "tuple", "array"],
+)
+def test_bounds_may_be_written_in_every_way_of_scipys(bounds: Any) -> None:
+    size = problem_of(None, bounds=bounds).size
+    np.testing.assert_array_equal(size.lower, [0.0, -np.inf])
+    np.testing.assert_array_equal(size.upper, [1.0, 2.0])
+
+
+def test_bounds_of_one_number_hold_for_all_variables() -> None:
+    size = problem_of(None, bounds=Bounds(-1.0, 1.0)).size
+    np.testing.assert_array_equal(size.lower, [-1.0, -1.0])
+    np.testing.assert_array_equal(size.upper, [1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("constraint", "message"),
+    [
+        (LinearConstraint(np.eye(2), 0, 1, keep_feasible=True), "keep_feasible"),
+        (NonlinearConstraint(lambda x: x, 2.0, 1.0), r"lb <= ub"),
+        (LinearConstraint(np.eye(2), np.nan, 1.0), r"lb <= ub"),
+        (LinearConstraint(np.eye(2)), "finite limit"),
+        ({"type": "ineq", "fun": lambda x: x, "lb": 0.0}, "keys must be"),
+        ({"fun": lambda x: x}, "keys must be"),
+        ({"type": "inequality", "fun": lambda x: x}, "ineq"),
+        (NonlinearConstraint(lambda x: x, np.zeros(3), np.ones(2)), "lb"),
+    ],
+    ids=[
+        "keep_feasible",
+        "empty",
+        "nan",
+        "none",
+        "key",
+        "no type",
+        "type",
+        "shapes",
+    ],
+)
+def test_what_cannot_be_kept_is_refused(constraint: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        values_at(constraint, [0.0, 0.0])
+
+
+# ------------------------------------------------------------ the same answers as SLSQP
+
+
+@dataclass(frozen=True)
+class Case:
+    """A small problem that SLSQP solves as well."""
+
+    fun: Callable[[FloatArray], float]
+    x0: list[float]
+    constraints: Any
+    bounds: Any = None
+
+
+def _walls(x: FloatArray) -> FloatArray:
+    return np.array([x[0] - 2 * x[1] + 2, -x[0] - 2 * x[1] + 6, -x[0] + 2 * x[1] + 2])
+
+
+CASES = {
+    "the example of scipy's manual": Case(
+        lambda x: float((x[0] - 1) ** 2 + (x[1] - 2.5) ** 2),
+        [2.0, 0.0],
+        [
+            {"type": "ineq", "fun": lambda x, k=k: _walls(x)[k]}  # one each, as there
+            for k in range(3)
+        ],
+        ((0, None), (0, None)),
+    ),
+    "a product in a disc": Case(
+        lambda x: float(-x[0] * x[1]),
+        [0.5, 1.0],
+        NonlinearConstraint(lambda x: x @ x, -np.inf, 2.0),
+    ),
+    "the nearest point of the simplex": Case(
+        lambda x: float(((x - np.array([0.9, 0.5, -0.4, 0.3, 0.1])) ** 2).sum()),
+        [0.2] * 5,
+        LinearConstraint(np.ones((1, 5)), 1.0, 1.0),
+        Bounds(0.0, 1.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_result_is_close_to_that_of_slsqp(name: str) -> None:
+    case = CASES[name]
+    exact = scipy.optimize.minimize(
+        case.fun,
+        case.x0,
+        method="SLSQP",
+        bounds=case.bounds,
+        constraints=case.constraints,
+    )
+    assert exact.success
+    result = dszog.minimize(
+        case.fun,
+        case.x0,
+        case.constraints,
+        bounds=case.bounds,
+        max_iterations=800,
+        seed=0,
+    )
+    assert result.success, result.message
+    np.testing.assert_allclose(result.x, exact.x, atol=0.03)
+    assert result.fun == pytest.approx(exact.fun, abs=0.03)
+    assert result.maxcv <= 1e-2
+
+
+def test_a_given_jacobian_saves_queries_and_gives_the_same_answer() -> None:
+    def solved(**more: Any) -> Any:
+        constraint = NonlinearConstraint(
+            lambda x: np.array([x @ x, x[0] - x[1]]), -np.inf, [2.0, 0.5], **more
+        )
+        return dszog.minimize(
+            lambda x: float(-x[0] * x[1]),
+            [0.5, 1.0],
+            constraint,
+            max_iterations=800,
+            seed=0,
+        )
+
+    black, white = solved(), solved(jac=lambda x: np.array([2 * x, [1.0, -1.0]]))
+    np.testing.assert_allclose(white.x, black.x, atol=0.03)
+    assert white.success
+    assert white.ncev < black.ncev
+
+
+def test_calls_of_scipy_forms_are_counted_one_by_one() -> None:
+    counts = {"fun": 0, "vector": 0, "dict": 0}
+
+    def counted(name: str, value: Callable[[FloatArray], Any]) -> Callable[..., Any]:
+        def call(x: FloatArray) -> Any:
+            counts[name] += 1
+            return value(x)
+
+        return call
+
+    result = dszog.minimize(
+        counted("fun", lambda x: float(x @ x)),
+        [1.0, 1.0],
+        [
+            NonlinearConstraint(counted("vector", lambda x: x**2), 0.5, 2.0),
+            {"type": "ineq", "fun": counted("dict", lambda x: x[0] + x[1])},
+        ],
+        max_iterations=50,
+        seed=0,
+    )
+    assert counts["fun"] == result.nfev
+    assert counts["vector"] + counts["dict"] == result.ncev
+
+
+# ---------------------------------------------------------------------------- x_scale
+
+
+def badly_scaled(x: FloatArray) -> float:
+    """Return a bowl around (2e-3, 3e4): the variables differ by seven digits."""
+    return float((x[0] / 1e-3 - 2.0) ** 2 + (x[1] / 1e4 - 3.0) ** 2)
+
+
+BADLY_SCALED = {
+    "type": "ineq",
+    "fun": lambda x: 4.0 - x[0] / 1e-3 - x[1] / 1e4,  # the best is (1.5e-3, 2.5e4)
+}
+
+
+def test_a_badly_scaled_problem_is_solved_with_x_scale() -> None:
+    settings: dict[str, Any] = {"seed": 0, "max_iterations": 800}
+    x0 = [1e-3, 1e4]
+    scaled = dszog.minimize(
+        badly_scaled, x0, BADLY_SCALED, x_scale=[1e-3, 1e4], **settings
+    )
+    plain = dszog.minimize(badly_scaled, x0, BADLY_SCALED, **settings)
+    assert scaled.success
+    np.testing.assert_allclose(scaled.x / [1e-3, 1e4], [1.5, 2.5], atol=0.03)
+    assert scaled.fun == pytest.approx(0.5, abs=0.03)
+    assert not plain.success or plain.fun > 1.0
+
+
+def test_scaling_by_powers_of_two_is_the_run_on_scaled_variables() -> None:
+    scale = np.array([0.25, 1024.0])
+
+    def fun(x: FloatArray) -> float:
+        return float(((x - [1.0, 0.5]) ** 2).sum())
+
+    def limit(x: FloatArray, j: int) -> float:
+        return float(x[0] + x[1] - 1.0)
+
+    settings: dict[str, Any] = {"seed": 4, "max_iterations": 30}
+    plain = dszog.minimize(
+        fun, [0.0, 0.0], Constraints.from_function(limit, 1), **settings
+    )
+    scaled = dszog.minimize(
+        lambda x: fun(x / scale),
+        [0.0, 0.0],
+        Constraints.from_function(lambda x, j: limit(x / scale, j), 1),
+        x_scale=scale,
+        **settings,
+    )
+    np.testing.assert_array_equal(scaled.x / scale, plain.x)
+    assert scaled.fun == plain.fun
+    assert scaled.ncev == plain.ncev
+
+
+def test_given_gradients_are_scaled_along() -> None:
+    scale = np.array([1e-3, 1e4])
+    result = dszog.minimize(
+        dszog.Losses(
+            lambda points, i: np.array([[badly_scaled(x)] for x in points]),
+            1,
+            gradient=lambda x, i: 2.0 * (x / scale - [2.0, 3.0])[np.newaxis] / scale,
+        ),
+        [1e-3, 1e4],
+        LinearConstraint([[1e3, 1e-4]], -np.inf, 4.0),
+        x_scale=scale,
+        max_iterations=800,
+        seed=0,
+    )
+    assert result.success
+    np.testing.assert_allclose(result.x / scale, [1.5, 2.5], atol=0.02)
+
+
+def _distance_to(best: FloatArray, x: FloatArray) -> float:
+    return float(((x - best) ** 2).sum())
+
+
+def test_a_start_that_stays_best_is_returned_to_the_bit_whatever_the_scale() -> None:
+    rng = np.random.Generator(np.random.Philox(key=8))
+    scales = rng.uniform(1.0, 9.0, 20)
+    for x0, scale in zip(rng.normal(size=(20, 3)), scales, strict=True):
+        result = dszog.minimize(
+            partial(_distance_to, x0),
+            x0,
+            Constraints.linear(np.ones((1, 3)), [99.0]),
+            x_scale=scale,
+            options={"step_size": 0.5},
+            max_iterations=1,
+            seed=0,
+        )
+        np.testing.assert_array_equal(result.x, x0)
+        assert "this is the start" in result.message
+
+
+# -------------------------------------------------------------------------- warm starts
+
+
+ANGLES = np.linspace(0.0, 2.0 * np.pi, 400, endpoint=False)
+
+
+def disc(x: FloatArray, j: int) -> float:
+    return float(x[0] * np.cos(ANGLES[j]) + x[1] * np.sin(ANGLES[j]) - 1.0)
+
+
+def distance(x: FloatArray) -> float:
+    return float(((x - 2.0) ** 2).sum())
+
+
+@pytest.mark.parametrize("distribution", ["sparse", "dense"])
+def test_a_run_goes_on_from_the_point_and_the_weights_of_another(
+    distribution: str,
+) -> None:
+    constraints = Constraints.from_function(disc, len(ANGLES))
+    settings: dict[str, Any] = {"options": {"distribution": distribution}, "seed": 0}
+    first = dszog.minimize(
+        distance, [0.0, 0.0], constraints, max_iterations=300, **settings
+    )
+    again = dszog.minimize(
+        distance,
+        first.x,
+        constraints,
+        weights=first.weights,
+        max_iterations=40,
+        **settings,
+    )
+    cold = dszog.minimize(
+        distance, [0.0, 0.0], constraints, max_iterations=40, **settings
+    )
+
+    def merit(result: Any) -> float:
+        return float(result.fun + again.method.penalty * result.maxcv**2)
+
+    assert merit(again) <= merit(first) + 1e-12  # never worse than where it began
+    assert merit(again) < merit(cold)  # with as many iterations
+    assert again.nfev + again.ncev < cold.nfev + cold.ncev  # no look at all constraints
+
+
+def test_given_weights_are_the_first_weights() -> None:
+    problem = Problem(distance, Constraints.from_function(disc, len(ANGLES)), 2)
+    indices, weights = np.array([3, 50, 51]), np.array([0.25, 0.5, 0.25])
+    for distribution in ("sparse", "dense"):
+        method = DSZOG(distribution=distribution)
+        state = method.init(np.zeros(2), problem.size, 0, weights=(indices, weights))
+        found, values = method.weights(state)
+        np.testing.assert_array_equal(found[values > 0], indices)
+        np.testing.assert_allclose(values[values > 0], weights)
+        around, _ = method.ask(state)  # no look at the constraints comes first
+        assert set(around.constraints.tolist()) <= set(indices.tolist())
+
+
+# ------------------------------------------------------------------------------ bounds
+
+
+@dataclass
+class Points:
+    """Functions that note every point they are called at."""
+
+    seen: list[FloatArray] = field(default_factory=list)
+
+    def fun(self, x: FloatArray) -> float:
+        self.seen.append(x)
+        return float(((x - 5.0) ** 2).sum())
+
+    def constraints(self) -> list[Any]:
+        def note(x: FloatArray) -> FloatArray:
+            self.seen.append(x)
+            return x[:2] - 1.5
+
+        return [
+            Constraints.from_function(lambda x, j: float(note(x)[j]), 2),
+            Constraints.blocks(lambda x, b: note(x), 2, width=2),
+            NonlinearConstraint(note, -9.0, 2.0),
+            {"type": "ineq", "fun": lambda x: 2.0 - note(x)},
+        ]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"antithetic": True, "radius": 0.5},
+        {"directions": "gaussian", "radius": 0.3, "step_size": 0.5},
+        {"directions": "coordinate"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("scale", [1.0, 3.7, [0.1, 7.0, 1e3]], ids=str)
+def test_no_function_is_called_outside_the_bounds(
+    options: dict[str, Any], scale: Any
+) -> None:
+    lower, upper = np.array([-0.1, 0.3, -np.inf]), np.array([1 / 3, 0.7, 1.1])
+    points = Points()
+    result = dszog.minimize(
+        points.fun,
+        [0.2, 0.3, 1.1],
+        points.constraints(),
+        bounds=Bounds(lower, upper),
+        x_scale=scale,
+        options=options,
+        max_iterations=120,
+        seed=3,
+    )
+    seen = np.array(points.seen)
+    assert (seen >= lower).all()
+    assert (seen <= upper).all()
+    assert (seen == upper).any()  # they were reached
+    assert len(np.unique(seen, axis=0)) > 5
+    assert (result.x >= lower).all()
+    assert (result.x <= upper).all()
+    assert result.certificate.stationarity is not None  # its points are among them
+
+
+def test_a_fixed_variable_stays_where_it_is() -> None:
+    points = Points()
+    result = dszog.minimize(
+        points.fun,
+        [1.0, 1.0, 0.0],
+        points.constraints(),
+        bounds=[(1.0, 1.0), (0.0, 2.0), (0.25, 0.25)],
+        max_iterations=150,
+        seed=0,
+    )
+    assert {x[0] for x in points.seen} == {1.0}
+    assert {x[2] for x in points.seen} == {0.25}
+    assert result.success
+    assert result.x[1] == pytest.approx(1.5, abs=0.03)
+    assert result.certificate.stationarity is not None
+    assert result.certificate.stationarity.best_lagrangian < 0.1
+
+
+def test_a_start_outside_the_bounds_is_moved_into_them() -> None:
+    points = Points()
+    with pytest.warns(dszog.StartWarning, match=r"2 of its 3 entries .* by 8\."):
+        dszog.minimize(
+            points.fun,
+            [9.0, -9.0, 0.0],
+            points.constraints(),
+            bounds=Bounds(-1.0, 1.0),
+            max_iterations=3,
+            seed=0,
+        )
+    assert np.abs(np.array(points.seen)).max() <= 1.0
+    np.testing.assert_array_equal(points.seen[0], [1.0, -1.0, 0.0])
+
+
+# ------------------------------------------------------------------------ the sign hint
+
+
+def _sign_hint(
+    fun: Callable[[FloatArray], float], x0: float, limit: Any, **more: Any
+) -> bool:
+    constraints = limit
+    if callable(limit):
+        constraints = {"type": "ineq", "fun": limit}
+    result = dszog.minimize(fun, np.full(2, x0), constraints, seed=0, **more)
+    return "SciPy's 'ineq' means fun(x) >= 0" in result.message
+
+
+@pytest.mark.parametrize(
+    ("fun", "x0", "limit", "more"),
+    [
+        (lambda x: np.sum((x - 1) ** 2), 0.0, lambda x: 25 - x @ x, {}),
+        (lambda x: np.sum((x - 1) ** 2), 10.0, lambda x: 25 - x @ x, {}),
+        (lambda x: np.sum((x - 2) ** 2), 0.0, lambda x: 100 - x, {}),
+        (lambda x: np.sin(x).sum(), 0.0, lambda x: 10 - x @ x, {}),
+        (lambda x: x.sum(), 3.0, lambda x: x - 1, {}),
+        (lambda x: -x.sum(), 0.0, lambda x: 400 - x @ x, {"max_iterations": 300}),
+        (lambda x: x @ x, 30.0, lambda x: x.sum() - 1, {"max_iterations": 300}),
+        (lambda x: -x.sum(), 0.0, lambda x: 5 + x, {"bounds": [(-1, 1)] * 2}),
+        (lambda x: -x.sum(), 12.0, Constraints.linear(-np.eye(2), -10.0), {}),
+    ],
+    ids=[
+        "its least value is inside",
+        "and the start is not",
+        "all hold by 98",
+        "a local one",
+        "at the limit",
+        "not yet at the limit",
+        "nor here",
+        "ended by bounds",
+        "not of SciPy",
+    ],
+)
+def test_a_right_problem_brings_no_word_about_scipys_sign(
+    fun: Any, x0: float, limit: Any, more: dict[str, Any]
+) -> None:
+    assert not _sign_hint(fun, x0, limit, **more)
+
+
+@pytest.mark.parametrize(
+    ("fun", "x0", "limit"),
+    [
+        (lambda x: -x.sum(), 1.0, lambda x: x - 10),  # meant: at most 10
+        (lambda x: -x.sum(), 2.0, lambda x: x @ x - 1),  # meant: within the circle
+        (lambda x: x.sum(), 4.0, lambda x: 5 - x.sum()),  # meant: at least 5
+        (lambda x: np.exp(x / 4).sum(), 3.0, lambda x: 2 - x),  # meant: at least 2
+    ],
+)
+def test_an_objective_that_no_constraint_stops_brings_a_word_about_scipys_sign(
+    fun: Any, x0: float, limit: Any
+) -> None:
+    assert _sign_hint(fun, x0, limit)
+
+
+def test_a_budget_that_is_gone_before_the_sizes_are_known_costs_no_call() -> None:
+    called = []
+
+    def limit(x: FloatArray) -> float:
+        called.append(x)
+        return 1.0 - float(x @ x)
+
+    for constraints in (
+        {"type": "ineq", "fun": limit},
+        [NonlinearConstraint(limit, 0.0, np.inf)],
+    ):
+        with pytest.raises(InputError, match="takes 1 queries to learn how many"):
+            dszog.minimize(distance, [0.5, 0.5], constraints, max_queries=1)
+    assert not called

@@ -1,0 +1,464 @@
+"""One call that serves many: made once, counted once, drawn whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import NonlinearConstraint
+
+import dszog
+from dszog import DSZOG, Constraints, Losses, Problem, Progress, Simulator
+from dszog.contract import Calls, ProblemSize, Query, cost
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
+from dszog.maths.random_stream import stream
+from dszog.maths.sampling import (
+    constraint_block,
+    constraints_per_draw,
+    uniform_constraints,
+)
+
+N_SCENARIOS, WIDTH, DIM = 200, 500, 4
+
+
+@dataclass
+class Plant:
+    """A simulator that keeps its own books: every call, and the calls of an iteration.
+
+    Scenario ``i`` has the loss ``|x - c_i|^2`` and the limits ``a_k x - b_ik``.
+    """
+
+    n: int = N_SCENARIOS
+    width: int = WIDTH
+    n_calls: int = 0
+    pairs: Counter[tuple[bytes, int]] = field(default_factory=Counter)
+    most: list[int] = field(default_factory=list)  # the largest count per iteration
+
+    def __post_init__(self) -> None:
+        rng = np.random.Generator(np.random.Philox(key=3))
+        self.centres = rng.normal(1.0, 0.2, (self.n, DIM))
+        self.rows = rng.normal(size=(self.width, DIM))
+        self.limits = rng.uniform(0.3, 2.0, (self.n, self.width))
+
+    def exact(self, x: FloatArray, i: int) -> tuple[float, FloatArray]:
+        values = np.einsum("kd,d->k", self.rows, x) - self.limits[i]
+        return float(((x - self.centres[i]) ** 2).sum()), values
+
+    def run(self, x: FloatArray, i: int) -> tuple[float, FloatArray]:
+        assert type(i) is int
+        assert not x.flags.writeable
+        self.n_calls += 1
+        self.pairs[x.tobytes(), i] += 1
+        return self.exact(x, i)
+
+    def block(self, x: FloatArray, i: int) -> FloatArray:
+        return self.run(x, i)[1]
+
+    def callback(self, progress: Progress) -> None:
+        self.most.append(max(self.pairs.values()))
+        self.pairs.clear()
+
+    def simulator(self) -> Any:  # as `fun`, beside functions and losses
+        return Simulator(self.run, self.n, self.width)
+
+
+# --------------------------------------------------------------------------- counting
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"antithetic": True},
+        {"distribution": "dense", "n_directions": 2},
+        {"distribution": "uniform"},
+        {"dual_batch": 1700, "constraint_batch": 3, "loss_batch": 200},
+        {"start": "sampled", "n_directions": 1},
+    ],
+    ids=str,
+)
+def test_each_scenario_is_simulated_once_per_point_and_iteration(
+    options: dict[str, Any],
+) -> None:
+    plant = Plant()
+    result = dszog.minimize(
+        plant.simulator(),
+        np.zeros(DIM),
+        options=options,
+        max_iterations=4,
+        seed=1,
+        callback=plant.callback,
+    )
+    assert plant.n_calls == result.nfev + result.ncev
+    assert len(plant.most) >= 4
+    assert set(plant.most) == {1}
+    assert result.certificate.feasibility.n_constraints == N_SCENARIOS * WIDTH
+
+
+def test_each_block_is_evaluated_once_per_point_and_iteration() -> None:
+    plant = Plant()
+    n_losses = 0
+
+    def loss(x: FloatArray) -> float:
+        nonlocal n_losses
+        n_losses += 1
+        return float(((x - 1.0) ** 2).sum())
+
+    result = dszog.minimize(
+        loss,
+        np.zeros(DIM),
+        Constraints.blocks(plant.block, N_SCENARIOS, WIDTH),
+        max_iterations=6,
+        seed=1,
+        callback=plant.callback,
+    )
+    assert plant.n_calls == result.ncev
+    assert n_losses == result.nfev
+    assert set(plant.most) == {1}
+
+
+def test_a_call_that_serves_a_loss_and_limits_is_charged_once() -> None:
+    size = Problem(Plant().simulator(), None, DIM).size
+    x = np.zeros(DIM)
+    both = Query.at(
+        x,
+        iteration=0,
+        losses=np.array([3, 7]),
+        constraints=np.array([3 * WIDTH, 3 * WIDTH + 499, 7 * WIDTH, 9 * WIDTH + 1]),
+    )
+    assert cost([both], size).losses == 2
+    assert cost([both], size).constraints == 1
+    assert cost([both, both], size) == cost([both], size)  # one session, one point
+    around = Query(
+        iteration=0,
+        x=x,
+        steps=np.ones((5, DIM)) * np.arange(1, 6)[:, np.newaxis],
+        losses=both.losses,
+        constraints=both.constraints,
+    )
+    assert cost([around], size).total == 6 * 3
+    assert cost([around, both], size).total == 6 * 3  # the base point is shared
+
+
+def test_sharing_calls_saves_what_separate_functions_would_cost() -> None:
+    shared, apart = Plant(), Plant()
+    settings: dict[str, Any] = {
+        "method": DSZOG(loss_batch=200, dual_batch=20_000),
+        "max_iterations": 3,
+        "seed": 0,
+    }
+    one = dszog.minimize(shared.simulator(), np.zeros(DIM), **settings)
+    two = dszog.minimize(
+        Losses(
+            lambda points, i: np.array(
+                [[apart.run(x, k)[0] for k in i.tolist()] for x in points]
+            ),
+            N_SCENARIOS,
+        ),
+        np.zeros(DIM),
+        Constraints.blocks(apart.block, N_SCENARIOS, WIDTH),
+        **settings,
+    )
+    np.testing.assert_array_equal(one.x, two.x)  # the same run
+    assert one.fun == two.fun
+    assert shared.n_calls == one.nfev + one.ncev
+    assert apart.n_calls == two.nfev + two.ncev
+    assert shared.n_calls < 0.9 * apart.n_calls
+
+
+@pytest.mark.parametrize("max_queries", [2_000, 3_333, 5_000])
+@pytest.mark.parametrize("kind", ["simulator", "blocks", "with others"])
+def test_a_budget_counts_calls_and_is_kept(kind: str, max_queries: int) -> None:
+    plant = Plant()
+    others = Counter[str]()
+
+    def loss(x: FloatArray) -> float:
+        others["loss"] += 1
+        return float(((x - 1.0) ** 2).sum())
+
+    def more(x: FloatArray, j: int) -> float:
+        others["more"] += 1
+        return float(x[j % DIM] - 3.0)
+
+    fun: Any = plant.simulator()
+    constraints: Any = ()
+    if kind == "blocks":
+        fun, constraints = loss, Constraints.blocks(plant.block, N_SCENARIOS, WIDTH)
+    if kind == "with others":
+        constraints = Constraints.from_function(more, 30)
+    result = dszog.minimize(
+        fun, np.zeros(DIM), constraints, max_queries=max_queries, seed=0
+    )
+    n_calls = plant.n_calls + sum(others.values())
+    assert n_calls == result.nfev + result.ncev
+    assert n_calls <= max_queries
+    assert result.nit > 0
+
+
+# --------------------------------------------------------------------- exact values
+
+
+def test_values_are_those_of_a_plain_loop() -> None:
+    plant = Plant(n=7, width=5)
+    simulator = plant.simulator()
+    rng = np.random.Generator(np.random.Philox(key=1))
+    points = rng.normal(size=(3, DIM))
+    points.flags.writeable = False
+    indices = np.array([34, 0, 6, 5, 5, 12, 33, 34])
+
+    limits = simulator.constraints.values(points, indices)
+    losses = simulator.loss_values(points, np.array([6, 0, 3]))
+    blocks = Constraints.blocks(plant.block, 7, 5).values(points, indices)
+
+    expected = np.array(
+        [[plant.exact(x, j // 5)[1][j % 5] for j in indices] for x in points]
+    )
+    np.testing.assert_array_equal(limits, expected)
+    np.testing.assert_array_equal(blocks, expected)
+    np.testing.assert_array_equal(
+        losses, [[plant.exact(x, i)[0] for i in (6, 0, 3)] for x in points]
+    )
+
+
+def test_the_check_of_a_simulator_is_that_of_a_plain_loop() -> None:
+    plant = Plant()
+    problem = Problem(plant.simulator(), None, DIM)
+    x = np.full(DIM, 0.4)
+
+    evidence = dszog.certify(problem, x, max_queries=500)
+
+    assert plant.n_calls == N_SCENARIOS  # losses and limits from the same calls
+    found = [plant.exact(x, i) for i in range(N_SCENARIOS)]
+    limits = np.concatenate([values for _, values in found])
+    assert evidence.objective == pytest.approx(np.mean([loss for loss, _ in found]))
+    assert evidence.feasibility.is_exact
+    assert evidence.feasibility.worst_value == limits.max()
+    assert evidence.feasibility.worst_index == limits.argmax()
+    assert evidence.feasibility.n_violated == (limits > 0).sum()
+    assert evidence.feasibility.sum_squares == pytest.approx(
+        (np.maximum(limits, 0.0) ** 2).sum()
+    )
+
+
+def test_limits_and_other_constraints_stand_in_one_row() -> None:
+    plant = Plant(n=6, width=3)
+    matrix = np.arange(8.0).reshape(2, DIM)
+    wide = NonlinearConstraint(lambda x: x**2, -np.inf, np.full(DIM, 4.0))
+    others = [
+        Constraints.linear(matrix, [1.0, 2.0]),
+        Constraints.from_function(lambda x, j: x[0] - j, 3),
+        Constraints.blocks(lambda x, b: x[b] + np.arange(5.0), 2, width=5),
+        wide,
+    ]
+    problem = Problem(plant.simulator(), others, DIM)
+    constraints = problem.constraints
+    assert constraints is not None
+    assert len(constraints) == 18 + 2 + 3 + 10 + DIM
+    x = frozen_floats([0.3, -0.2, 1.0, 0.5])
+    expected = np.concatenate(
+        [
+            *(plant.exact(x, i)[1] for i in range(6)),
+            matrix @ x - [1.0, 2.0],
+            [x[0] - j for j in range(3)],
+            *(x[b] + np.arange(5.0) for b in range(2)),
+            x**2 - 4.0,
+        ]
+    )
+    order = np.random.Generator(np.random.Philox(key=2)).permutation(len(expected))
+    np.testing.assert_allclose(
+        constraints.values(x[np.newaxis], order)[0], expected[order], rtol=1e-14
+    )
+    calls = problem.size.calls
+    assert calls is not None
+    assert calls.n_calls == 6 + 2 + 3 + 2 + 1
+    assert calls.n_shared == 6
+    np.testing.assert_array_equal(
+        calls.of(np.arange(len(expected))),
+        np.repeat(np.arange(14), [3] * 6 + [1] * 5 + [5] * 2 + [DIM]),
+    )
+
+
+def test_a_run_over_all_kinds_counts_what_each_function_counts() -> None:
+    plant = Plant(n=30, width=20)
+    counts = Counter[str]()
+
+    def single(x: FloatArray, j: int) -> float:
+        counts["single"] += 1
+        return float(x[j % DIM] - 5.0)
+
+    def block(x: FloatArray, b: int) -> FloatArray:
+        counts["block"] += 1
+        return x - 4.0 - b
+
+    def vector(x: FloatArray) -> FloatArray:
+        counts["vector"] += 1
+        return x**2
+
+    result = dszog.minimize(
+        plant.simulator(),
+        np.zeros(DIM),
+        [
+            Constraints.from_function(single, 50),
+            Constraints.blocks(block, 10, width=DIM),
+            NonlinearConstraint(vector, -1.0, 9.0),
+        ],
+        max_iterations=15,
+        seed=2,
+    )
+    assert min(counts[name] for name in ("single", "block", "vector")) > 0
+    assert plant.n_calls + sum(counts.values()) == result.nfev + result.ncev
+
+
+@pytest.mark.parametrize("policy", ["resample", "penalise"])
+def test_a_scenario_that_fails_is_one_call_all_the_same(policy: Any) -> None:
+    plant = Plant(n=40, width=10)
+
+    def run(x: FloatArray, i: int) -> tuple[float, FloatArray]:
+        loss, limits = plant.run(x, i)
+        if i % 17 == 5:
+            raise FloatingPointError("no convergence")
+        return loss, limits
+
+    failing: Any = Simulator(run, 40, 10)
+    result = dszog.minimize(
+        failing,
+        np.zeros(DIM),
+        method=DSZOG(),
+        max_iterations=10,
+        on_failure=policy,
+        seed=0,
+        callback=plant.callback,
+    )
+    assert plant.n_calls == result.nfev + result.ncev
+    assert set(plant.most) == {1}
+    assert not result.success  # two scenarios in forty never gave a value
+    assert np.isnan(result.maxcv)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        (1.0, np.zeros(4)),
+        (np.zeros(2), np.zeros(2)),
+        1.0,
+        None,
+        (1.0, None),
+        (1j, np.zeros(3)),
+    ],
+    ids=["limits", "loss", "one", "none", "no limits", "complex"],
+)
+def test_a_simulator_that_returns_something_else_is_named(returned: Any) -> None:
+    made: Any = Simulator(lambda x, i: returned, 2, 3)
+    with pytest.raises(dszog.EvaluationError, match=r"(Loss|Constraint) 0 "):
+        dszog.minimize(
+            made,
+            np.zeros(1),
+            max_iterations=3,
+            seed=0,
+        )
+
+
+# ------------------------------------------------------------------ drawing whole calls
+
+
+def sized(calls: Calls, n_constraints: int) -> ProblemSize:
+    return ProblemSize(
+        dim=1,
+        n_losses=1,
+        n_constraints=n_constraints,
+        lower=np.full(1, -np.inf),
+        upper=np.full(1, np.inf),
+        calls=calls,
+    )
+
+
+PARTS = st.lists(
+    st.tuples(st.integers(1, 6), st.integers(1, 5)), min_size=1, max_size=5
+)
+
+
+def concatenated(parts: list[tuple[int, int]]) -> tuple[Calls, IntArray]:
+    """Return the calls of families of (number of calls, width), and each one's call."""
+    calls = Calls.concat(
+        [(Calls.of_width(width, n * width), n * width) for n, width in parts]
+    )
+    widths = np.concatenate([np.full(n, width) for n, width in parts])
+    return calls, np.repeat(np.arange(len(widths)), widths)
+
+
+@given(parts=PARTS, data=st.data())
+def test_calls_and_what_they_serve_fit_together(
+    parts: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    calls, call_of = concatenated(parts)
+    everything = np.arange(len(call_of))
+    np.testing.assert_array_equal(calls.of(everything), call_of)
+    assert calls.n_calls == call_of[-1] + 1
+    chosen = np.array(
+        sorted(data.draw(st.sets(st.integers(0, calls.n_calls - 1), min_size=1)))
+    )
+    np.testing.assert_array_equal(
+        calls.served_by(chosen), np.flatnonzero(np.isin(call_of, chosen))
+    )
+
+
+@given(parts=PARTS, n_wanted=st.integers(1, 40))
+def test_blocks_of_constraints_cut_no_call(
+    parts: list[tuple[int, int]], n_wanted: int
+) -> None:
+    calls, call_of = concatenated(parts)
+    size = sized(calls, len(call_of))
+    first, seen = 0, []
+    while first < len(call_of):
+        block = constraint_block(first, n_wanted, size)
+        seen.append(calls.of(block))
+        first = int(block[-1]) + 1
+    together = np.concatenate([np.unique(one) for one in seen])
+    np.testing.assert_array_equal(together, np.arange(calls.n_calls))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [(10, 3)],  # blocks of one width
+        [(4, 1), (2, 7), (3, 2)],  # of several
+        [(12, 1), (1, 40)],  # one wide function among single ones
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("n_wanted", [1, 6, 20])
+def test_every_constraint_has_the_same_chance_to_be_drawn(
+    parts: list[tuple[int, int]], n_wanted: int
+) -> None:
+    calls, call_of = concatenated(parts)
+    m = len(call_of)
+    size = sized(calls, m)
+    n_rounds = 2000
+    hits = np.zeros(m)
+    totals = np.empty(n_rounds)
+    values = np.sin(np.arange(m)) + np.arange(m) / 7
+    for k in range(n_rounds):
+        drawn = uniform_constraints(stream(9, k), size, n_wanted)
+        assert (np.diff(drawn) > 0).all()
+        hits[drawn] += 1
+        totals[k] = constraints_per_draw(drawn, size) * values[drawn].sum()
+    n_drawn = min(max(round(n_wanted * calls.n_calls / m), 1), calls.n_calls)
+    chance = n_drawn / calls.n_calls
+    error = np.sqrt(chance * (1 - chance) / n_rounds)
+    assert np.abs(hits / n_rounds - chance).max() <= 5 * error  # equal for all
+    error = totals.std(ddof=1) / np.sqrt(n_rounds)
+    assert abs(totals.mean() - values.sum()) <= 5 * error + 1e-9
+
+
+def test_all_constraints_of_a_drawn_call_are_taken() -> None:
+    problem = Problem(Plant().simulator(), None, DIM)
+    drawn = uniform_constraints(stream(0, 0), problem.size, 1600)
+    assert len(drawn) == 3 * WIDTH
+    scenarios = np.unique(drawn // WIDTH)
+    assert len(scenarios) == 3
+    assert constraints_per_draw(drawn, problem.size) == N_SCENARIOS / 3

@@ -1,0 +1,898 @@
+"""Budgets that hold, runs that can be stopped, and runs that do not meet."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import LinearConstraint, NonlinearConstraint
+
+import dszog
+import dszog.run.meter
+from dszog import (
+    DSZOG,
+    METHODS,
+    Constraints,
+    EvaluationError,
+    InputError,
+    Losses,
+    Problem,
+    Progress,
+    Simulator,
+    Status,
+)
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.run.failures import POLICIES
+from tests.contracts.helpers import FEASIBLE_METHODS
+
+# ------------------------------------------------------- E1: random configurations
+
+
+@dataclass
+class Counted:
+    """Functions that count their calls: one point and one index, or one block."""
+
+    rate: float = 0.0  # of calls that give no value
+    n_calls: int = 0
+
+    def _value(self, x: FloatArray, index: int, shift: float) -> float:
+        self.n_calls += 1
+        if np.abs(np.sin(1e5 * x.sum() + index + 7.0 * shift)) * 1e3 % 1.0 < self.rate:
+            if index % 2:
+                raise ArithmeticError("no value")
+            return float("nan")
+        return float(((x - shift) ** 2).sum() + np.sin(index)) - 1.5
+
+    def loss(self, x: FloatArray) -> float:
+        return self._value(x, 0, 0.5)
+
+    def losses(self, points: FloatArray, i: IntArray) -> FloatArray:
+        return np.array([[self._value(x, 2 * k, 0.5) for k in i] for x in points])
+
+    def gradient(self, x: FloatArray, i: IntArray) -> FloatArray:
+        self.n_calls += len(i)
+        return np.repeat(2.0 * (x - 0.5)[np.newaxis], len(i), axis=0)
+
+    def constraint(self, x: FloatArray, j: int) -> float:
+        return self._value(x, j, 0.0)
+
+    def values(self, points: FloatArray, j: IntArray) -> FloatArray:
+        return np.array([[self._value(x, 2 * k, 0.0) for k in j] for x in points])
+
+    def jacobian(self, x: FloatArray, j: IntArray) -> FloatArray:
+        self.n_calls += len(j)
+        return np.repeat(2.0 * x[np.newaxis], len(j), axis=0)
+
+    def block(self, width: int) -> Callable[..., Any]:
+        def values(x: FloatArray, *block: int) -> FloatArray:
+            return self._value(x, sum(block), 0.0) + np.linspace(-0.5, 0.1, width)
+
+        return values
+
+    def run(self, width: int) -> Callable[[FloatArray, int], Any]:
+        def simulated(x: FloatArray, i: int) -> Any:
+            value = self._value(x, i, 0.0)
+            return value, value + np.linspace(-0.5, 0.1, width)
+
+        return simulated
+
+
+KINDS = (
+    "plain",
+    "vectorised",
+    "white box",
+    "callables",
+    "blocks",
+    "simulator",
+    "scipy",
+    "mixed",
+)
+
+
+@dataclass
+class Configuration:
+    """One random run: a problem of some kind, a method, a budget."""
+
+    kind: str
+    seed: int
+    box: Counted = field(init=False)
+
+    def __post_init__(self) -> None:
+        rng = np.random.Generator(np.random.Philox(key=self.seed))
+        n = int(rng.integers(1, 40))
+        m = int(rng.integers(1, 60))
+        self.policy = str(rng.choice(POLICIES))
+        rate = 0.0 if self.policy == "raise" else float(rng.choice([0.0, 0.01, 0.15]))
+        self.box = Counted(rate)
+        dim = int(rng.integers(1, 5))
+        self.x0 = rng.uniform(0.2, 1.0, dim)
+        self.fun, self.constraints = self._functions(rng, n, m)
+        problem = Problem(self.fun, self.constraints, dim, x0=self.x0)
+        size = problem.size
+        self.box.n_calls = 0
+        self.options = {
+            "n_directions": int(rng.integers(1, 7)),
+            "antithetic": bool(rng.random() < 0.3),
+            "distribution": str(rng.choice(["sparse", "dense", "uniform"])),
+            "start": str(rng.choice(["auto", "exact", "sampled"])),
+            "constraint_batch": int(rng.integers(1, 30)),
+            "loss_batch": int(rng.integers(1, size.n_losses + 1)),
+            "dual_batch": int(rng.integers(1, size.n_constraints + 1)),
+        }
+        if rng.random() < 0.2:
+            self.options["step_size"] = float(rng.choice([0.5, 50.0]))  # may run away
+        least = 0.0 if rng.random() < 0.2 else np.log(50.0)
+        self.max_queries = int(np.exp(rng.uniform(least, np.log(2500.0))))
+        self.more: dict[str, Any] = {}
+        if rng.random() < 0.3:
+            self.more["max_iterations"] = int(rng.integers(1, 30))
+        if rng.random() < 0.3:
+            self.more["bounds"] = [(-0.5, 1.0)] * dim
+        if rng.random() < 0.3:
+            self.more["x_scale"] = rng.uniform(0.3, 3.0, dim)
+
+    def _functions(self, rng: np.random.Generator, n: int, m: int) -> tuple[Any, Any]:
+        box, width = self.box, int(rng.integers(1, 12))
+        plain = Constraints.from_function(box.constraint, m)
+        losses = Losses(box.losses, n)
+        blocks = Constraints.blocks(box.block(width), int(rng.integers(1, 12)), width)
+        scipy_forms = [
+            NonlinearConstraint(box.block(width), -np.inf, 1.0),
+            NonlinearConstraint(box.block(width), -2.0, np.ones(width)),
+            {"type": "ineq", "fun": lambda x: -box.block(3)(x)},
+            {"type": "eq", "fun": lambda x: box.block(1)(x)},
+        ]
+        simulator = Simulator(box.run(width), n, width)
+        if self.kind == "vectorised":
+            return losses, Constraints(box.values, m)
+        if self.kind == "white box":
+            return (
+                Losses(box.losses, n, gradient=box.gradient),
+                Constraints(box.values, m, jacobian=box.jacobian),
+            )
+        if self.kind == "callables":
+            return box.loss, Constraints.from_callables(
+                [partial(box.constraint, j=j) for j in range(m)]
+            )
+        if self.kind == "blocks":
+            return losses, blocks
+        if self.kind == "simulator":
+            return simulator, ()
+        if self.kind == "scipy":
+            chosen = rng.permutation(4)[: rng.integers(1, 5)]
+            return box.loss, [scipy_forms[k] for k in chosen]
+        if self.kind == "mixed":
+            parts = [plain, blocks, Constraints(box.values, m), scipy_forms[0]]
+            chosen = rng.permutation(4)[: rng.integers(2, 5)]
+            fun = (simulator, losses, box.loss)[rng.integers(3)]
+            return fun, [parts[k] for k in chosen]
+        return box.loss, plain
+
+    def minimize(self, max_queries: int) -> Any:
+        return dszog.minimize(
+            self.fun,
+            self.x0,
+            self.constraints,
+            options=self.options,
+            max_queries=max_queries,
+            on_failure=self.policy,  # type: ignore[arg-type]
+            seed=self.seed % 1000,
+            **self.more,
+        )
+
+    def complaint(self) -> str:
+        """Run it; return what went wrong, or nothing."""
+        try:
+            result = self.minimize(self.max_queries)
+        except InputError as error:
+            return self._too_small(error)
+        except EvaluationError as error:  # a start that cannot be evaluated
+            over = self.box.n_calls > self.max_queries
+            if self.box.rate and "start cannot" in str(error) and not over:
+                return ""
+            return f"{self}: {error}"
+        except ValueError as error:  # not one of ours
+            return f"{self}: {type(error).__name__} {error}"
+        charged = result.nfev + result.ncev
+        if self.box.n_calls > self.max_queries:
+            return f"{self}: {self.box.n_calls} of {self.max_queries} calls"
+        if not self._is_counted(charged):
+            return f"{self}: {self.box.n_calls} calls, {charged} reported"
+        return ""
+
+    def _is_counted(self, charged: int) -> bool:
+        return charged == self.box.n_calls
+
+    def _too_small(self, error: InputError) -> str:
+        n_sizing = self._n_sizing_calls()
+        if n_sizing >= self.max_queries:  # gone before the sizes are known
+            told = f"takes {n_sizing} queries to learn how many" in str(error)
+            return "" if told and not self.box.n_calls else f"{self}: {error}"
+        if self.box.n_calls != n_sizing:
+            return f"{self}: {self.box.n_calls} calls before {error}"
+        found = re.search(r"need (\d+) queries", str(error))
+        if found is None:
+            return f"{self}: {error}"
+        enough = int(found.group(1))
+        if enough <= self.max_queries:
+            return f"{self}: {enough} were said to be enough of {self.max_queries}"
+        self.box.n_calls = 0
+        try:
+            self.minimize(enough)
+        except EvaluationError:
+            pass
+        except InputError as again:
+            return f"{self}: {again}, which was said to be enough"
+        return f"{self}: too much" if self.box.n_calls > enough else ""
+
+    def _n_sizing_calls(self) -> int:
+        """Return the calls it takes to learn how many values functions return."""
+        parts = self.constraints if isinstance(self.constraints, list) else []
+        return sum(
+            isinstance(part, dict)
+            or (isinstance(part, NonlinearConstraint) and not np.ndim(part.ub))
+            for part in parts
+        )
+
+
+def complaints(kind: str, seeds: range) -> list[str]:
+    found = [Configuration(kind, 1000 + seed).complaint() for seed in seeds]
+    return [one for one in found if one]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_budget_is_exceeded_and_every_call_is_counted(kind: str) -> None:
+    assert not complaints(kind, range(20))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_budget_is_exceeded_in_2000_random_configurations(
+    kind: str, record_property: Callable[[str, object], None]
+) -> None:
+    found = complaints(kind, range(250))
+    record_property("configurations", 250)
+    record_property("exceeded or miscounted", len(found))
+    assert not found
+
+
+SETS = ("linear", "pairwise", "bounds", "both", "linearise", "retract")
+
+
+class OfAMethod(Configuration):
+    """A random run of a given method, on constraints that all nine can work with."""
+
+    def __post_init__(self) -> None:
+        rng = np.random.Generator(np.random.Philox(key=self.seed))
+        self.policy = str(rng.choice(POLICIES))
+        rate = 0.0 if self.policy == "raise" else float(rng.choice([0.0, 0.002, 0.05]))
+        self.box = Counted(rate)
+        n, dim = int(rng.integers(1, 40)), int(rng.integers(1, 4))
+        self.x0 = rng.uniform(0.2, 1.0, dim)
+        gradient = self.box.gradient if self.kind == "fcgs" else None
+        self.fun: Any = Losses(self.box.losses, n, gradient=gradient)
+        self.more: dict[str, Any] = {"bounds": [(-1.0, 1.0)] * dim}
+        wanted = str(rng.choice(SETS))
+        self.constraints = self._constraints(rng, wanted, dim)
+        alone = wanted in ("linearise", "retract") and not isinstance(
+            self.constraints, list
+        )
+        self.has_linear = wanted != "bounds" and not alone
+        self.options = {"loss_batch": int(rng.integers(1, 20))}
+        if self.kind in FEASIBLE_METHODS:
+            self.options |= self._feasible_options(rng, wanted)
+        if wanted in ("linear", "pairwise") and rng.random() < 0.5:
+            del self.more["bounds"]  # a ball takes their place where one is needed
+        if rng.random() < 0.3:
+            self.more["max_iterations"] = int(rng.integers(1, 20))
+        if rng.random() < 0.3:
+            self.more["x_scale"] = rng.uniform(0.3, 3.0, dim)
+        least = 0.0 if rng.random() < 0.2 else np.log(100.0)
+        self.max_queries = int(np.exp(rng.uniform(least, np.log(2500.0))))
+        if self.kind == "dszog":
+            self.options["loss_batch"] = int(rng.integers(1, n + 1))
+        self._choose_policy()
+
+    def _choose_policy(self) -> None:
+        """Take one that the method can make sense of."""
+        compares = getattr(METHODS[self.kind], "compares_points", False)
+        if self.policy == "penalise" and compares:
+            self.policy = "resample"
+        if self.options.get("per_sample"):
+            self.policy, self.box.rate = "raise", 0.0
+
+    def _constraints(self, rng: np.random.Generator, wanted: str, dim: int) -> Any:
+        box, m = self.box, int(rng.integers(1, 30))
+        rows = rng.normal(size=(m, dim))
+        linear = Constraints.linear(rows, np.abs(rows).sum(axis=1))
+        samples = rng.normal(size=(6, dim))
+        pairs = Constraints.pairwise(samples[:3] + 0.5, samples[3:], margin=-2.0)
+        curved = Constraints(box.values, m, jacobian=box.jacobian)
+        return {
+            "linear": linear,
+            "pairwise": pairs,
+            "bounds": (),
+            "both": [linear, pairs],
+            "linearise": [curved, linear] if rng.random() < 0.5 else curved,
+            "retract": curved,
+        }[wanted]
+
+    def _feasible_options(
+        self, rng: np.random.Generator, wanted: str
+    ) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        kind = FEASIBLE_METHODS[self.kind]
+        if wanted in ("linearise", "retract"):
+            options |= {"nonconvex": wanted, "trust_radius": float(rng.uniform(0.1, 2))}
+        if hasattr(kind(), "period") and rng.random() < 0.7:
+            options["period"] = int(rng.integers(1, 6))
+            options["refresh_batch"] = int(rng.integers(1, 50))
+        if not kind.needs_gradient:
+            options["n_directions"] = int(rng.integers(1, 7))
+            options["estimator"] = str(rng.choice(["gaussian", "sphere", "coordinate"]))
+            random_steps = options["estimator"] != "coordinate"
+            options["per_sample"] = bool(random_steps and rng.random() < 0.3)
+        if rng.random() < 0.3:
+            options["ball"] = str(rng.choice(["l2", "l1", "box"]))
+        return options
+
+    def _is_counted(self, charged: int) -> bool:
+        # Values of linear constraints are charged, though no user's function is called.
+        if self.has_linear:
+            return self.box.n_calls <= charged <= self.max_queries
+        return super()._is_counted(charged)
+
+    def minimize(self, max_queries: int) -> Any:
+        self.more["method"] = self.kind
+        return super().minimize(max_queries)
+
+
+def complaints_about(method: str, seeds: range) -> list[str]:
+    found = [OfAMethod(method, 5000 + seed).complaint() for seed in seeds]
+    return [one for one in found if one]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_method_exceeds_its_budget_and_every_call_is_counted(method: str) -> None:
+    assert not complaints_about(method, range(12))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_no_method_exceeds_its_budget_in_2000_random_configurations(
+    method: str, record_property: Callable[[str, object], None]
+) -> None:
+    found = complaints_about(method, range(225))
+    record_property("configurations", 225)
+    record_property("exceeded or miscounted", len(found))
+    assert not found
+
+
+# ------------------------------------------------------------- E3: budgets too small
+
+
+@pytest.mark.parametrize("m", [1, 30, 300, 5000])
+@pytest.mark.parametrize("n", [1, 50])
+def test_a_budget_too_small_is_refused_before_any_call_with_a_number_that_does(
+    n: int, m: int
+) -> None:
+    box = Counted()
+    fun, constraints = Losses(box.losses, n), Constraints(box.values, m)
+    with pytest.raises(InputError, match=r"need \d+ queries, got max_queries=3") as no:
+        dszog.minimize(fun, [0.5, 0.5], constraints, max_queries=3, seed=0)
+    assert box.n_calls == 0
+    enough = int(str(no.value).split("need ")[1].split(" ")[0])
+    result = dszog.minimize(fun, [0.5, 0.5], constraints, max_queries=enough, seed=0)
+    assert box.n_calls == result.nfev + result.ncev <= enough
+    assert result.certificate.is_known
+
+
+def test_the_number_said_to_be_enough_for_one_iteration_is() -> None:
+    box = Counted()
+    fun, constraints = Losses(box.losses, 5), Constraints(box.values, 60)
+    with pytest.raises(InputError, match="one iteration") as no:
+        dszog.minimize(fun, [0.5, 0.5], constraints, max_queries=3, seed=0)
+    enough = int(str(no.value).split("need ")[1].split(" ")[0])
+    result = dszog.minimize(fun, [0.5, 0.5], constraints, max_queries=enough, seed=0)
+    assert result.nit >= 1
+
+
+def test_a_number_with_calls_that_learn_sizes_is_enough_as_well() -> None:
+    box = Counted()
+    constraints = [NonlinearConstraint(box.block(4), -9.0, 1.0) for _ in range(12)]
+    with pytest.raises(InputError, match="need") as no:
+        dszog.minimize(box.loss, [0.5, 0.5], constraints, max_queries=14, seed=0)
+    enough = int(str(no.value).split("need ")[1].split(" ")[0])
+    box.n_calls = 0
+    dszog.minimize(box.loss, [0.5, 0.5], constraints, max_queries=enough, seed=0)
+    assert box.n_calls <= enough
+
+
+# -------------------------------------------------------------------------- E3: time
+
+
+@dataclass
+class Clock:
+    """A clock that only the user's functions move."""
+
+    now: float = 0.0
+    each: float = 0.01  # seconds a call takes
+
+    def tick(self) -> None:
+        self.now += self.each
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(
+        dszog.run.meter, "time", SimpleNamespace(perf_counter=lambda: made.now)
+    )
+    return made
+
+
+def ticking(clock: Clock, m: int, n: int = 1) -> tuple[Any, Any]:
+    def loss(x: FloatArray) -> float:
+        clock.tick()
+        return float(((x - 2.0) ** 2).sum())
+
+    def losses(points: FloatArray, i: IntArray) -> FloatArray:
+        return np.array([[loss(x - 0.01 * k) for k in i] for x in points])
+
+    def constraint(x: FloatArray, j: int) -> float:
+        clock.tick()
+        return float(x[j % len(x)] - 1.0 - 0.01 * j)
+
+    fun: Any = loss if n == 1 else Losses(losses, n)
+    return fun, Constraints.from_function(constraint, m)
+
+
+@pytest.mark.parametrize("max_time", [0.5, 3.0, 20.0])
+@pytest.mark.parametrize("m", [1, 20, 1000])
+def test_time_runs_over_by_no_more_than_a_call(
+    clock: Clock, m: int, max_time: float
+) -> None:
+    fun, constraints = ticking(clock, m)
+    result = dszog.minimize(fun, [0.5, 0.5], constraints, max_time=max_time, seed=0)
+    assert result.status == Status.MAX_TIME
+    # How long a call takes is known only after the first look at some constraints.
+    first_look = min(m, 256) * clock.each
+    assert clock.now <= max(max_time, first_look) + clock.each + 1e-9
+
+
+@pytest.mark.parametrize("factor", [1.0, 30.0])
+@pytest.mark.parametrize("seed", range(8))
+def test_functions_that_become_slower_do_not_break_the_time_limit(
+    clock: Clock, factor: float, seed: int
+) -> None:
+    fun, constraints = ticking(clock, 20)
+
+    def slower(progress: Progress) -> None:
+        if progress.iteration == 20:
+            clock.each = 0.001 * factor
+
+    clock.each = 0.001
+    result = dszog.minimize(
+        fun, [0.5, 0.5], constraints, max_time=10.0, seed=seed, callback=slower
+    )
+    assert result.status == Status.MAX_TIME
+    assert result.nit > 20
+    assert clock.now <= 10.0 + clock.each + 1e-9
+
+
+def test_the_check_of_the_result_is_inside_the_time(clock: Clock) -> None:
+    clock.each = 0.001
+    fun, constraints = ticking(clock, 20)
+    result = dszog.minimize(fun, [0.5, 0.5], constraints, max_time=10.0, seed=0)
+    assert clock.now <= 10.0 + 1e-9
+    assert result.certificate.is_known
+    assert result.success
+
+
+# --------------------------------------------------------------- F1 and F2: interrupts
+
+
+@dataclass
+class Interrupted:
+    """A problem that presses Ctrl-C at a given call."""
+
+    at: int
+    n_calls: int = 0
+    again: int = 0
+
+    def call(self) -> None:
+        self.n_calls += 1
+        if self.n_calls in (self.at, self.again):
+            signal.raise_signal(signal.SIGINT)
+
+    def loss(self, x: FloatArray) -> float:
+        self.call()
+        return float(((x - 2.0) ** 2).sum())
+
+    def constraint(self, x: FloatArray, j: int) -> float:
+        self.call()
+        return float(x[j % 2] - 1.0 - 0.01 * j)
+
+    def minimize(self, **settings: Any) -> Any:
+        return dszog.minimize(
+            self.loss,
+            [0.5, 0.5],
+            Constraints.from_function(self.constraint, 12),
+            **({"max_iterations": 40, "seed": 0} | settings),
+        )
+
+
+def check_interrupted(result: Any) -> None:
+    assert result.status == Status.INTERRUPTED
+    assert not result.success
+    assert "interrupted" in result.message
+    assert np.isfinite(result.x).all()
+    known = result.certificate.is_known
+    assert np.isfinite(result.fun) == np.isfinite(result.certificate.objective)
+    assert not known or np.isfinite(result.maxcv)
+
+
+def test_ctrl_c_in_a_function_returns_the_best_so_far_whatever_the_moment() -> None:
+    straight = Interrupted(at=0)
+    straight.minimize()
+    rng = np.random.Generator(np.random.Philox(key=0))
+    last = range(straight.n_calls - 90, straight.n_calls + 1)  # the check of the result
+    moments = {*rng.integers(1, straight.n_calls, 30).tolist(), *last[::5], *last[-2:]}
+    for k, at in enumerate(sorted(moments)):
+        policy = POLICIES[k % len(POLICIES)]
+        check_interrupted(Interrupted(at).minimize(on_failure=policy))
+
+
+def test_ctrl_c_in_a_callback_returns_the_best_so_far() -> None:
+    def press(progress: Progress) -> None:
+        if progress.iteration == stop_at:
+            raise KeyboardInterrupt
+
+    for stop_at in (0, 1, 17, 40):
+        result = Interrupted(at=0).minimize(callback=press)
+        check_interrupted(result)
+        assert result.nit == stop_at
+
+
+def test_ctrl_c_in_every_kind_of_constraint_is_no_failure_of_theirs() -> None:
+    for kind in KINDS:
+        configuration = Configuration(kind, 77)
+        box = configuration.box
+        box.rate, configuration.policy, configuration.more = 0.0, "resample", {}
+        value = box._value
+        pressed: list[str] = []
+
+        def pressing(
+            x: FloatArray,
+            index: int,
+            shift: float,
+            value: Any = value,
+            box: Any = box,
+            pressed: list[str] = pressed,
+            kind: str = kind,
+        ) -> float:
+            if box.n_calls >= 100 and not pressed:
+                pressed.append(kind)
+                raise KeyboardInterrupt
+            return float(value(x, index, shift))
+
+        box._value = pressing  # type: ignore[method-assign]
+        result = configuration.minimize(4000)
+        assert result.status == Status.INTERRUPTED
+        assert not result.success
+        assert result.failures.n_failed == 0
+
+
+@contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    """Press Ctrl-C after so many seconds, wherever the program is then."""
+
+    def press(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, press)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def lost_results(n_moments: int, seed: int) -> list[float]:
+    """Return the moments of those interrupts after which no result came back."""
+    rng = np.random.Generator(np.random.Philox(key=seed))
+    lost = []
+    for seconds in rng.uniform(0.002, 0.12, n_moments):
+        box = Interrupted(at=0)
+        began = threading.Event()
+
+        def start(
+            progress: Progress, began: Any = began, seconds: Any = seconds
+        ) -> None:
+            if not began.is_set():
+                began.set()
+                signal.setitimer(signal.ITIMER_REAL, seconds)
+
+        with alarm(0.0):
+            try:
+                result = box.minimize(max_iterations=100_000, callback=start)
+            except KeyboardInterrupt:
+                lost.append(float(seconds))
+                continue
+        check_interrupted(result)
+    return lost
+
+
+def test_ctrl_c_anywhere_in_the_loop_returns_a_result() -> None:
+    assert lost_results(25, seed=0) == []
+
+
+@pytest.mark.slow
+def test_ctrl_c_at_200_random_moments_returns_a_result(
+    record_property: Callable[[str, object], None],
+) -> None:
+    lost = lost_results(200, seed=1)
+    record_property("interrupts", 200)
+    record_property("results lost", len(lost))
+    assert lost == []
+
+
+def test_a_second_ctrl_c_raises_at_once() -> None:
+    straight = Interrupted(at=0)
+    straight.minimize()
+    for first in (5, straight.n_calls // 2):
+        box = Interrupted(at=first)
+        box.minimize()
+        for second in range(first + 1, box.n_calls + 1, 7):  # all in the check
+            twice = Interrupted(at=first, again=second)
+            with pytest.raises(KeyboardInterrupt):
+                twice.minimize()
+            assert twice.n_calls == second
+
+
+def test_after_ctrl_c_the_check_takes_no_longer_than_its_grace(clock: Clock) -> None:
+    for m in (20, 1000):
+        fun, constraints = ticking(clock, m)
+        pressed: list[float] = []
+
+        def press(progress: Progress, pressed: list[float] = pressed) -> None:
+            if progress.iteration == 3:
+                pressed.append(clock.now)
+                raise KeyboardInterrupt
+
+        result = dszog.minimize(fun, [0.5, 0.5], constraints, seed=0, callback=press)
+        assert result.status == Status.INTERRUPTED
+        assert clock.now - pressed[0] <= 2.0  # a second, and what was begun in it
+
+
+def test_a_callback_that_has_seen_enough_ends_the_run_as_planned() -> None:
+    def enough(progress: Progress) -> None:
+        if progress.iteration == 30:
+            raise StopIteration
+
+    result = Interrupted(at=0).minimize(callback=enough, constraint_tol=0.1)
+    assert result.status == Status.STOPPED_BY_CALLBACK
+    assert result.nit == 30
+    assert result.success
+
+
+def test_any_other_exception_of_a_callback_is_passed_on() -> None:
+    def broken(progress: Progress) -> None:
+        raise LookupError("no such column")
+
+    with pytest.raises(LookupError, match="no such column"):
+        Interrupted(at=0).minimize(callback=broken)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_stop_iteration_of_a_function_is_a_failure_and_no_wish_to_stop(
+    policy: str,
+) -> None:
+    def loss(x: FloatArray) -> float:
+        raise StopIteration
+
+    with pytest.raises(EvaluationError, match="StopIteration"):
+        dszog.minimize(
+            loss,
+            [0.5],
+            bounds=[(0.0, 1.0)],
+            on_failure=policy,  # type: ignore[arg-type]
+            seed=0,
+        )
+
+
+# --------------------------------------------------------------- K1: callbacks, nesting
+
+
+def test_callbacks_come_in_order_in_the_callers_thread_with_read_only_points() -> None:
+    seen: list[tuple[int, int, int]] = []
+
+    def look(progress: Progress) -> None:
+        seen.append((progress.iteration, progress.n_queries, threading.get_ident()))
+        with pytest.raises(ValueError, match="read-only"):
+            progress.x[0] = 7.0
+
+    def one_run(**settings: Any) -> Any:
+        return Interrupted(at=0).minimize(callback=look, **settings)
+
+    result = one_run()
+    assert {thread for *_, thread in seen} == {threading.get_ident()}
+    assert [iteration for iteration, *_ in seen] == [0, *range(1, 41)]
+    assert all(a[1] < b[1] for a, b in pairwise(seen))
+    seen.clear()
+    worker = threading.Thread(target=one_run)
+    worker.start()
+    worker.join()
+    assert {thread for *_, thread in seen} == {worker.ident}
+    plain = Interrupted(at=0).minimize()
+    assert plain.x.tobytes() == result.x.tobytes()  # a callback changes no bit
+
+
+def bits(result: Any) -> tuple[Any, ...]:
+    return (
+        result.x.tobytes(),
+        np.float64(result.fun).tobytes(),
+        np.float64(result.maxcv).tobytes(),
+        result.nit,
+        result.nfev,
+        result.ncev,
+        result.weights[0].tobytes(),
+        result.weights[1].tobytes(),
+    )
+
+
+def _any(value: Any) -> Any:
+    return value
+
+
+def simulated(inner: Callable[[], Any] | None = None, policy: str = "raise") -> Any:
+    """Return a run on a simulator and others that may have another run inside."""
+    box = Counted()
+    own = box.run(5)
+
+    def run(x: FloatArray, i: int) -> Any:
+        if inner is not None and box.n_calls % 50 == 7:
+            inner()
+        return own(x, i)
+
+    result = dszog.minimize(
+        _any(Simulator(run, 20, 5)),
+        [0.5, 0.4],
+        LinearConstraint([[1.0, 1.0]], -np.inf, 9.0),
+        max_iterations=10,
+        on_failure=policy,  # type: ignore[arg-type]
+        seed=3,
+    )
+    return result
+
+
+def test_a_run_inside_a_run_changes_neither() -> None:
+    alone = simulated()
+    inside: list[Any] = []
+    outer = simulated(lambda: inside.append(bits(simulated())))
+    assert bits(outer) == bits(alone)
+    assert len(inside) > 3
+    assert set(inside) == {bits(alone)}
+
+
+def test_an_inner_run_that_fails_fails_the_call_it_is_in() -> None:
+    def inner() -> None:
+        def loss(x: FloatArray) -> float:
+            raise ArithmeticError("deep inside")
+
+        dszog.minimize(loss, [0.5], bounds=[(0.0, 1.0)], seed=0)
+
+    with pytest.raises(EvaluationError, match=r"raised EvaluationError|deep inside"):
+        simulated(inner)
+    with pytest.raises(ValueError, match="outside of any run"):
+        Constraints.from_function(_outside, 1).values(np.zeros((1, 1)), np.array([0]))
+
+
+def _outside(x: FloatArray, j: int) -> float:
+    raise ValueError("outside of any run")
+
+
+def test_runs_in_two_threads_are_the_runs_alone() -> None:
+    alone = bits(simulated())
+    found: list[Any] = []
+    barrier = threading.Barrier(3)
+
+    def work() -> None:
+        barrier.wait()
+        found.append(bits(simulated()))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [alone] * 3
+
+
+def test_two_runs_stepped_in_turn_are_the_runs_alone() -> None:
+    method = DSZOG(n_directions=2)
+    box = Counted()
+    first = Problem(box.loss, Constraints.from_function(box.constraint, 9), 2)
+    second = Problem(Simulator(box.run(4), 6, 4), None, 2)
+
+    def stepped(problems: list[Problem], order: list[int]) -> list[bytes]:
+        answers = [dszog.EVALUATORS["serial"](problem) for problem in problems]
+        states = [
+            method.init(np.full(2, 0.4), problem.size, seed=k)
+            for k, problem in enumerate(problems)
+        ]
+        for k in order:
+            queries = method.ask(states[k])
+            states[k] = method.tell(states[k], queries, answers[k](queries))[0]
+        return [state.x.tobytes() for state in states]
+
+    in_turn = stepped([first, second], [0, 1] * 12)
+    assert in_turn == stepped([first, second], [0] * 12 + [1] * 12)
+    assert in_turn == stepped([first, second], [1, 1, 0] * 6 + [0] * 6)
+
+
+# ---------------------------------------------------------------------- D1 and D4: bits
+
+
+def test_the_users_random_numbers_are_left_alone() -> None:
+    ours = np.random.get_state()  # noqa: NPY002
+    plain = random.getstate()
+    simulated()
+    Interrupted(at=0).minimize()
+    after = np.random.get_state()  # noqa: NPY002
+    assert repr(ours) == repr(after)
+    assert plain == random.getstate()
+
+
+def test_the_global_seed_changes_nothing() -> None:
+    np.random.seed(1)  # noqa: NPY002
+    random.seed(1)
+    one = bits(simulated())
+    np.random.seed(2)  # noqa: NPY002
+    random.seed(2)
+    assert bits(simulated()) == one
+
+
+SCRIPT = """
+import hashlib
+from tests.run.test_budgets import Interrupted, bits, simulated
+found = repr([bits(simulated()), bits(Interrupted(at=0).minimize())])
+print(hashlib.sha256(found.encode()).hexdigest())
+"""
+
+
+def test_neither_hash_seed_nor_threads_of_blas_change_a_bit() -> None:
+    digests = set()
+    for hash_seed, n_threads in (("0", "1"), ("12345", "2")):
+        environment = os.environ | {
+            "PYTHONHASHSEED": hash_seed,
+            "OMP_NUM_THREADS": n_threads,
+            "OPENBLAS_NUM_THREADS": n_threads,
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env=environment,
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        digests.add(done.stdout.strip())
+    assert len(digests) == 1
+    assert len(digests.pop()) == 64

@@ -1,0 +1,950 @@
+"""`minimize` with methods that stay in a set: the set, the answer, the costs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize, sparse
+
+from dszog import (
+    FCGS,
+    FZCGS,
+    FZFW,
+    METHODS,
+    ZOPSGD,
+    ZOSCGD,
+    AccSZOFW,
+    AccSZOFWStorm,
+    AccZOM,
+    Constraints,
+    EmptySetError,
+    InputError,
+    Losses,
+    MissingExtraError,
+    Problem,
+    Simulator,
+    Status,
+    SubproblemError,
+    minimize,
+)
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.maths.subproblems import Box, L1Ball, L2Ball, Polyhedron, Simplex, Solution
+from dszog.methods import FeasibleMethod
+from dszog.methods.linearised import LinearisedMethod
+from dszog.run.feasible_set import with_feasible_set
+
+TARGET = np.array([2.0, 1.0, -1.0])
+# x + y <= 1, x >= 0, z >= -0.5, and a box that does not matter
+A = np.array([[1.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
+B = np.array([1.0, 0.0, 0.5])
+NEAREST = np.array([1.0, 0.0, -0.5])
+
+
+def distance(x: FloatArray) -> float:
+    return float(np.square(x - TARGET).sum())
+
+
+def half_distance() -> Losses:
+    return Losses(
+        lambda points, i: (
+            np.square(points - TARGET).sum(axis=1)[:, np.newaxis] + 0.0 * i
+        ),
+        20,
+        gradient=lambda point, i: np.tile(2.0 * (point - TARGET), (len(i), 1)),
+    )
+
+
+def made(method: FeasibleMethod, constraints: Any, dim: int = 3, **more: Any) -> Any:
+    """Return the method with the set that `minimize` would give it."""
+    problem = Problem(half_distance(), constraints, dim, **more)
+    return with_feasible_set(problem, method)[0]
+
+
+# --------------------------------------------------------------- every method solves it
+
+
+SOLVERS: dict[str, tuple[Any, int, float]] = {
+    "zoscgd": (ZOSCGD(step_rule="open_loop", n_directions=30), 400, 0.15),
+    "fzfw": (FZFW(step_size=0.01), 500, 0.03),
+    "fzcgs": (FZCGS(step_size=0.1, exact_prox=True), 60, 1e-3),
+    "fcgs": (FCGS(step_size=0.1, max_inner=15), 30, 0.05),
+    "accszofw": (AccSZOFW(step_size=0.01), 500, 0.03),
+    "accszofw_storm": (AccSZOFWStorm(step_size=0.01), 500, 0.03),
+    "zopsgd": (ZOPSGD(step_size=0.05, estimator="coordinate"), 150, 1e-3),
+    "acczomda": (AccZOM(estimator="coordinate"), 150, 1e-3),
+}
+
+
+def test_every_method_but_dszog_is_solved_with_below() -> None:
+    assert {*SOLVERS, "dszog"} == set(METHODS)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_the_nearest_point_of_a_polytope_is_found(name: str) -> None:
+    method, n_steps, accuracy = SOLVERS[name]
+    result = minimize(
+        half_distance(),
+        np.zeros(3),
+        Constraints.linear(A, B),
+        bounds=[(-3.0, 3.0)] * 3,
+        method=method,
+        max_iterations=n_steps,
+        seed=0,
+    )
+
+    np.testing.assert_allclose(result.x, NEAREST, atol=accuracy)
+    assert result.success
+    assert result.status == Status.MAX_ITERATIONS
+    assert result.maxcv <= 1e-8
+    assert result.fun == pytest.approx(distance(NEAREST), abs=6 * accuracy)
+    assert result.nit == n_steps
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name != "fcgs"])
+def test_a_method_given_by_name_solves_it_with_its_defaults(name: str) -> None:
+    result = minimize(
+        distance,
+        np.zeros(3),
+        Constraints.linear(A, B),
+        bounds=[(-3.0, 3.0)] * 3,
+        method=name,
+        max_iterations=10 if name == "fzcgs" else 100,
+        seed=0,
+    )
+
+    assert result.success
+    assert result.maxcv <= 1e-8
+    assert result.fun < distance(np.zeros(3)) - 0.5
+
+
+# ---------------------------------------------------------------------------- which set
+
+
+def test_bounds_alone_are_a_box() -> None:
+    method = made(ZOPSGD(), None, bounds=[(-1.0, 1.0), (0.0, None), (None, None)])
+
+    assert isinstance(method.domain, Box)
+    np.testing.assert_array_equal(
+        method.domain.project(np.array([5.0, -5.0, 7.0])).point, [1.0, 0.0, 7.0]
+    )
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        Constraints.linear(A, B),
+        Constraints.linear(sparse.csr_array(A), B),
+        [Constraints.linear(A[:1], B[:1]), Constraints.linear(A[1:], B[1:])],
+        Constraints.concat(
+            Constraints.linear(A[:2], B[:2]), Constraints.linear(A[2:], B[2:])
+        ),
+        optimize.LinearConstraint(A, -np.inf, B),
+        [
+            Constraints.linear(A[:1], B[:1]),
+            optimize.LinearConstraint(-A[1:], -B[1:], np.inf),
+        ],
+    ],
+    ids=["dense", "sparse", "list", "concat", "scipy", "mixed"],
+)
+def test_linear_constraints_of_all_kinds_make_the_same_set(constraints: Any) -> None:
+    method = made(ZOPSGD(), constraints)
+
+    assert isinstance(method.domain, Polyhedron)
+    np.testing.assert_allclose(method.domain.project(TARGET).point, NEAREST, atol=1e-9)
+
+
+def test_bounds_and_rows_are_one_set() -> None:
+    method = made(
+        ZOPSGD(),
+        Constraints.linear(A[:1], B[:1]),
+        bounds=[(0.0, None), (None, None), (-0.5, None)],
+    )
+
+    np.testing.assert_allclose(method.domain.project(TARGET).point, NEAREST, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", ["lifted", "full"])
+def test_pairs_are_a_set_in_either_form(form: Any) -> None:
+    rng = np.random.default_rng(0)
+    positives, negatives = rng.normal(size=(6, 3)) + 0.5, rng.normal(size=(7, 3)) - 0.5
+    pairs = Constraints.pairwise(positives, negatives, margin=-0.2)
+    method = made(ZOPSGD(form=form), [pairs, Constraints.linear(A, B)])
+    rows = np.vstack([(b - a) for a in positives for b in negatives])
+    listed = Polyhedron.linear(
+        np.vstack([rows, A]), np.concatenate([np.full(42, 0.2), B])
+    )
+
+    np.testing.assert_allclose(
+        method.domain.project(TARGET).point, listed.project(TARGET).point, atol=1e-9
+    )
+    assert method.domain.n_named == 45
+
+
+def test_the_constraints_that_hold_the_answer_are_reported_by_their_index() -> None:
+    result = minimize(
+        distance,
+        np.zeros(3),
+        Constraints.linear(A, B),
+        method=ZOPSGD(step_size=0.05),
+        max_iterations=300,
+        seed=0,
+    )
+    indices, weights = result.weights
+
+    assert indices.tolist() == [0, 2]
+    assert weights.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("x_scale", [1.0, 100.0, [0.01, 1.0, 50.0]])
+@pytest.mark.parametrize("kind", ["linear", "sparse", "pairs", "bounds"])
+def test_the_answer_is_in_the_variables_of_the_user(kind: str, x_scale: Any) -> None:
+    scale = np.broadcast_to(x_scale, 3)
+    constraints: Any = Constraints.linear(A / scale, B)
+    bounds: Any = None
+    if kind == "sparse":
+        constraints = Constraints.linear(sparse.csr_array(A / scale), B)
+    if kind == "bounds":
+        constraints = Constraints.linear(A[:1] / scale, B[:1])
+        bounds = [(0.0, None), (None, None), (-0.5 * scale[2], None)]
+    if kind == "pairs":  # x + y <= 1 by itself is the pair (0, row) with margin -1
+        constraints = [
+            Constraints.pairwise(np.zeros((1, 3)), A[:1] / scale, margin=-1.0),
+            Constraints.linear(A[1:] / scale, B[1:]),
+        ]
+    result = minimize(
+        lambda x: distance(x / scale),
+        np.zeros(3),
+        constraints,
+        bounds=bounds,
+        x_scale=x_scale,
+        method=AccZOM(estimator="coordinate"),
+        max_iterations=150,
+        seed=0,
+    )
+
+    np.testing.assert_allclose(result.x / scale, NEAREST, atol=1e-3)
+    assert result.maxcv <= 1e-8
+
+
+@pytest.mark.parametrize("solver", ["daqp", "piqp"])
+def test_another_solver_gives_the_same_run_but_for_its_precision(solver: str) -> None:
+    pytest.importorskip(solver)
+    results = [
+        minimize(
+            distance,
+            np.zeros(3),
+            Constraints.linear(A, B),
+            method="zopsgd",
+            options={"solver": name},
+            max_iterations=50,
+            seed=0,
+        )
+        for name in ("generation", solver)
+    ]
+
+    np.testing.assert_allclose(results[1].x, results[0].x, atol=1e-4)
+    assert results[1].costs.events == {}
+
+
+def test_a_set_that_comes_with_the_method_is_left_as_it_is() -> None:
+    ball = L2Ball(dim=3, radius=1.0)
+    method = made(ZOPSGD(domain=ball), Constraints.linear(A, B))
+
+    assert method.domain is ball
+
+
+@pytest.mark.parametrize("more", [{"bounds": [(-9.0, 9.0)] * 3}, {"x_scale": 2.0}])
+def test_a_set_of_the_users_own_leaves_no_room_for_bounds_or_scales(more: Any) -> None:
+    seen, fun = counted()
+    ball = L2Ball(dim=3, radius=1.0)
+    with pytest.raises(InputError, match="`domain` is all that the iterates keep"):
+        minimize(fun, np.zeros(3), method=ZOPSGD(domain=ball), **more)
+    assert seen == []
+
+
+def test_a_start_outside_is_moved_to_the_nearest_point_and_that_is_said() -> None:
+    result = minimize(
+        distance,
+        np.full(3, 5.0),
+        Constraints.linear(A, B),
+        method="zopsgd",
+        max_iterations=3,
+        seed=0,
+    )
+
+    assert "The start was moved to the nearest feasible point." in result.message
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+def smooth(**more: Any) -> Constraints:
+    """|x|^2 <= 1, with its gradient unless it is left out."""
+    return Constraints(
+        lambda points, j: np.square(points).sum(axis=1, keepdims=True) - 1.0, 1, **more
+    )
+
+
+def jacobian(point: FloatArray, j: IntArray) -> FloatArray:
+    return 2.0 * point[np.newaxis]
+
+
+def counted() -> tuple[list[FloatArray], Any]:
+    seen: list[FloatArray] = []
+
+    def fun(x: FloatArray) -> float:
+        seen.append(x)
+        return distance(x)
+
+    return seen, fun
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name != "fcgs"])
+def test_a_black_box_is_refused_before_anything_is_evaluated(name: str) -> None:
+    seen, fun = counted()
+    with pytest.raises(InputError, match="got 1 that are known by values alone"):
+        minimize(fun, np.zeros(3), smooth(), method=name)
+    with pytest.raises(InputError, match="Use method='dszog'"):
+        minimize(fun, np.zeros(3), [Constraints.linear(A, B), smooth()], method=name)
+    assert seen == []
+
+
+def test_the_limits_of_a_simulator_are_a_black_box() -> None:
+    simulator = Simulator(lambda x, i: (distance(x), [x[0] - 1.0]), 1, 1)
+
+    with pytest.raises(InputError, match="known by values alone"):
+        minimize(simulator, np.zeros(3), method="zopsgd")
+
+
+def test_constraints_that_may_not_be_convex_are_refused_unless_tangents_are_taken() -> (
+    None
+):
+    seen, fun = counted()
+    constraint = smooth(jacobian=jacobian)
+    with pytest.raises(InputError, match="got 1 constraints that are not known to be"):
+        minimize(fun, np.zeros(3), constraint, method="zopsgd")
+    with pytest.raises(InputError, match="'nonconvex': 'linearise'"):
+        minimize(fun, np.zeros(3), constraint, method="fzfw")
+    assert seen == []
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name != "fcgs"])
+def test_an_empty_set_is_noticed_before_anything_is_evaluated(name: str) -> None:
+    seen, fun = counted()
+    nowhere = Constraints.linear([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]], [0.0, -1.0])
+    with pytest.raises(EmptySetError, match="no point satisfies all constraints"):
+        minimize(fun, np.zeros(3), nowhere, method=name)
+    assert seen == []
+
+
+def test_fcgs_without_a_gradient_is_refused_before_anything_is_evaluated() -> None:
+    seen, fun = counted()
+    with pytest.raises(InputError, match="use method='fzcgs', which needs none"):
+        minimize(fun, np.zeros(3), bounds=[(-1, 1)] * 3, method="fcgs")
+    assert seen == []
+
+
+def test_weights_to_start_from_are_refused() -> None:
+    weights = (np.array([0]), np.array([1.0]))
+    with pytest.raises(InputError, match="`weights` are for methods that weigh"):
+        minimize(
+            distance,
+            np.zeros(3),
+            Constraints.linear(A, B),
+            method="zopsgd",
+            weights=weights,
+        )
+
+
+def test_a_missing_solver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "daqp", None)
+    with pytest.raises(MissingExtraError, match=r"dszog\[qp\]"):
+        minimize(
+            distance,
+            np.zeros(3),
+            Constraints.linear(A, B),
+            method="zopsgd",
+            options={"solver": "daqp"},
+        )
+
+
+def test_a_missing_solver_costs_no_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "daqp", None)
+    seen, fun = counted()
+    with pytest.raises(MissingExtraError):
+        minimize(
+            fun,
+            np.zeros(3),
+            Constraints.linear(A, B),
+            method="zopsgd",
+            options={"solver": "daqp"},
+        )
+    assert seen == []
+
+
+def test_a_set_of_the_users_own_is_all_that_is_needed() -> None:
+    result = minimize(
+        distance,
+        np.zeros(3),
+        method=AccZOM(domain=L2Ball(dim=3, radius=0.5)),
+        max_iterations=300,
+        seed=0,
+    )
+
+    assert np.linalg.norm(result.x) == pytest.approx(0.5, abs=1e-3)
+    assert "stationary" not in result.message
+
+
+# ----------------------------------------------------------------------- unbounded sets
+
+
+HALF = Constraints.linear([[-1.0, 0.0, 0.0]], [0.0])
+
+
+@pytest.mark.parametrize("name", ["zoscgd", "fzfw", "fzcgs", "accszofw"])
+def test_an_unbounded_set_is_cut_to_a_ball_for_frank_wolfe_and_that_is_said(
+    name: str,
+) -> None:
+    result = minimize(
+        distance, np.zeros(3), HALF, method=name, max_iterations=3, seed=0
+    )
+
+    assert "was cut to the ball |x| <= 10" in result.message
+    assert result.method.domain.ball == "l2"
+    assert result.method.domain.is_bounded
+
+
+def test_a_ball_of_the_users_choice_is_taken_without_comment() -> None:
+    for ball in ("l2", "l1", "box"):
+        result = minimize(
+            distance,
+            np.zeros(3),
+            HALF,
+            method="fzfw",
+            options={"ball": ball, "ball_radius": 1.5, "step_size": 0.02},
+            max_iterations=150,
+            seed=0,
+        )
+        domain = Polyhedron.linear(
+            [[-1.0, 0.0, 0.0]], [0.0], ball=ball, ball_radius=1.5
+        )
+        assert "cut to" not in result.message
+        np.testing.assert_allclose(result.x, domain.project(TARGET).point, atol=0.1)
+
+
+def test_without_a_ball_frank_wolfe_is_refused_where_it_needs_one() -> None:
+    with pytest.raises(InputError, match="Frank-Wolfe steps need a bounded set"):
+        minimize(distance, np.zeros(3), HALF, method="fzfw", options={"ball": "none"})
+
+
+def test_bounded_sets_and_methods_that_project_are_not_cut() -> None:
+    assert made(ZOPSGD(), HALF).domain.ball == "none"
+    assert made(AccZOM(), HALF).domain.ball == "none"
+    bounded = made(FZFW(), HALF, bounds=[(-1.0, 1.0)] * 3)
+    assert bounded.domain.ball == "none"
+    eye = np.eye(3)
+    rows = made(FZFW(), Constraints.linear(np.vstack([eye, -eye]), np.ones(6)))
+    assert rows.domain.ball == "none"
+
+
+def test_a_ball_of_scaled_variables_is_called_that() -> None:
+    result = minimize(
+        lambda x: float(np.square(x - 1e4).sum()) * 1e-8,
+        np.zeros(3),
+        HALF,
+        x_scale=100.0,
+        method=FZFW(step_size=0.5),
+        max_iterations=30,
+        seed=0,
+    )
+
+    assert "was cut to the ball |x / x_scale| <= 10;" in result.message
+    assert 100.0 < np.linalg.norm(result.x) <= 1000.0 + 1e-4
+
+
+# ----------------------------------------------------------------------------- tangents
+
+
+def test_tangents_of_a_convex_constraint_lead_to_its_optimum() -> None:
+    result = minimize(
+        distance,
+        np.zeros(3),
+        smooth(jacobian=jacobian),
+        method=ZOPSGD(nonconvex="linearise", step_size=0.05, estimator="coordinate"),
+        max_iterations=300,
+        seed=0,
+        constraint_tol=1e-3,
+    )
+
+    assert isinstance(result.method, LinearisedMethod)
+    assert "1 constraints were replaced by tangents at each iterate" in result.message
+    np.testing.assert_allclose(result.x, TARGET / np.linalg.norm(TARGET), atol=0.01)
+    assert result.success
+    assert result.ncev > 300
+
+
+def covariances(limit: float = 0.05) -> Constraints:
+    """|cov_j| <= limit for three groups and a linear score: neither way curved."""
+    rng = np.random.default_rng(4)
+    rows, signs = rng.normal(size=(80, 3)), rng.choice([-1.0, 1.0], 80)
+    groups = rng.random((3, 80))
+    weights = (groups - groups.mean(axis=1, keepdims=True)) / 80
+
+    def values(points: FloatArray, j: IntArray) -> FloatArray:
+        scores = np.minimum(0.0, signs * (points @ rows.T))
+        both = scores @ weights.T
+        return np.concatenate([both, -both], axis=1)[:, j] - limit
+
+    def slopes(point: FloatArray, j: IntArray) -> FloatArray:
+        below = signs * (rows @ point) < 0.0
+        both = (weights * below * signs) @ rows
+        return np.concatenate([both, -both])[j]
+
+    return Constraints(values, 6, jacobian=slopes)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        ZOPSGD(nonconvex="retract", step_size=0.02),
+        AccZOM(nonconvex="retract", step_size=0.05),
+        FZFW(nonconvex="retract", step_size=0.02),
+        FZCGS(nonconvex="retract", step_size=0.02, exact_prox=True),
+        AccSZOFWStorm(nonconvex="retract", step_size=0.02),
+    ],
+    ids=lambda method: type(method).__name__,
+)
+def test_retracted_iterates_are_feasible_all_the_way(method: Any) -> None:
+    constraints, every = covariances(), np.arange(6)
+    worst: list[float] = []
+
+    def look(progress: Any) -> None:
+        values = constraints.values(progress.x[np.newaxis], every)
+        worst.append(float(values.max()))
+
+    result = minimize(
+        distance,
+        np.zeros(3),
+        constraints,
+        method=method,
+        max_iterations=100,
+        seed=0,
+        callback=look,
+    )
+
+    assert max(worst) <= 1e-8
+    assert result.maxcv <= 1e-8
+    assert result.success
+    assert result.fun < distance(np.zeros(3)) - 0.3
+
+
+@pytest.mark.parametrize(
+    ("beside", "bounds"),
+    [(Constraints.linear([[-1.0, 0.0, 0.0]], [-0.1]), None), (None, [(0.1, 1.0)] * 3)],
+    ids=["linear", "bounds"],
+)
+def test_iterates_cannot_be_drawn_to_an_origin_that_is_excluded(
+    beside: Any, bounds: Any
+) -> None:
+    seen, fun = counted()
+    constraints = [covariances()] if beside is None else [covariances(), beside]
+    with pytest.raises(InputError, match=r"nonconvex='retract' .* exclude"):
+        minimize(
+            fun,
+            np.full(3, 0.5),
+            constraints,
+            bounds=bounds,
+            method=ZOPSGD(nonconvex="retract"),
+        )
+    assert seen == []
+
+
+def test_tangents_keep_covariances_nearly_and_the_rest_is_reported() -> None:
+    result = minimize(
+        distance,
+        np.zeros(3),
+        covariances(),
+        method=ZOPSGD(nonconvex="linearise", step_size=0.02),
+        max_iterations=150,
+        seed=0,
+    )
+
+    assert result.fun < distance(np.zeros(3)) - 0.3
+    assert result.maxcv <= 0.01  # a fifth of the limit
+    assert result.status == Status.MAX_ITERATIONS
+
+
+def test_linear_constraints_and_bounds_are_kept_beside_tangents() -> None:
+    result = minimize(
+        distance,
+        np.zeros(3),
+        [smooth(jacobian=jacobian), Constraints.linear(A, B)],
+        bounds=[(-1.0, 0.3), (-1.0, 1.0), (-1.0, 1.0)],
+        method=ZOPSGD(nonconvex="linearise", step_size=0.05, estimator="coordinate"),
+        max_iterations=200,
+        seed=0,
+    )
+    exact = optimize.minimize(
+        distance,
+        np.zeros(3),
+        bounds=[(-1.0, 0.3), (-1.0, 1.0), (-1.0, 1.0)],
+        constraints=[
+            {"type": "ineq", "fun": lambda x: 1.0 - x @ x},
+            {"type": "ineq", "fun": lambda x: B - A @ x},
+        ],
+    )
+
+    np.testing.assert_allclose(result.x, exact.x, atol=0.02)
+    assert result.maxcv <= 1e-3
+
+
+def test_a_start_far_from_the_linear_constraints_is_moved_to_them() -> None:
+    harmless = Constraints(
+        lambda points, j: points[:, :1] * 0.0 - 1.0,
+        1,
+        jacobian=lambda point, j: np.zeros((1, 3)),
+    )
+    result = minimize(
+        distance,
+        np.zeros(3),
+        [harmless, Constraints.linear(-np.eye(3), np.full(3, -10.0))],
+        method=ZOPSGD(nonconvex="linearise"),
+        max_iterations=5,
+        seed=0,
+    )
+
+    assert (result.x >= 10.0 - 1e-6).all()
+
+
+# -------------------------------------------------------------------------------- costs
+
+
+def run(method: Any, n_steps: int, **more: Any) -> Any:
+    return minimize(
+        half_distance(),
+        np.zeros(3),
+        Constraints.linear(A, B),
+        bounds=[(-3.0, 3.0)] * 3,
+        method=method,
+        max_iterations=n_steps,
+        seed=0,
+        **more,
+    )
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_subproblems_are_counted(name: str) -> None:
+    method = SOLVERS[name][0]
+    result = run(method, 12)
+    costs = result.costs
+    projects = isinstance(method, (ZOPSGD, AccZOM)) or name == "fzcgs"  # exact_prox
+
+    assert costs.n_projections == (12 if projects else 0)
+    if name == "fcgs":
+        assert costs.n_oracle_calls == costs.n_inner >= 12
+    else:
+        assert costs.n_oracle_calls == (0 if projects else 12)
+        assert costs.n_inner == 0
+    n_calls = costs.n_projections + costs.n_oracle_calls
+    assert costs.n_rows == n_calls * (3 + 6)  # three rows and six sides
+    assert costs.n_solver_rounds >= n_calls
+    assert (costs.n_loss_queries, costs.n_constraint_queries) == (
+        result.nfev,
+        result.ncev,
+    )
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_the_parts_of_the_time_make_up_all_of_it(name: str) -> None:
+    before = time.perf_counter()
+    result = run(SOLVERS[name][0], 12)
+    elapsed = time.perf_counter() - before
+    costs = result.costs
+
+    assert min(costs.time_estimate, costs.time_subproblem, costs.time_other) > 0.0
+    assert costs.time == pytest.approx(
+        costs.time_estimate + costs.time_subproblem + costs.time_other
+    )
+    assert 0.2 * elapsed <= costs.time <= elapsed
+
+
+def test_the_inner_loop_that_hits_its_cap_is_counted_and_told() -> None:
+    result = run(FZCGS(step_size=0.1, inner_gap=1e-12, max_inner=2), 10)
+    event = "inner loop ended by max_inner"
+
+    assert result.costs.n_inner == result.costs.n_oracle_calls <= 20
+    assert 1 <= result.costs.events[event] <= 10
+    assert "Inner loop ended by max_inner (" in result.message
+
+
+def test_dszog_costs_no_subproblem() -> None:
+    costs = run("dszog", 10).costs
+
+    assert costs.n_projections == costs.n_oracle_calls == costs.n_rows == 0
+    assert costs.time_subproblem == 0.0
+
+
+def test_the_size_of_the_set_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    n_programs, linprog = 0, optimize.linprog
+
+    def counting(*arguments: Any, **more: Any) -> Any:
+        nonlocal n_programs
+        n_programs += 1
+        return linprog(*arguments, **more)
+
+    monkeypatch.setattr("dszog.maths.subproblems.polyhedron.linprog", counting)
+    run(FZFW(), 20)
+
+    assert n_programs <= 20 + 2 * 3 + 1  # a step each, two a variable, boundedness
+
+
+# -------------------------------------------------------------------- what may go wrong
+
+
+def test_the_time_is_kept_although_subproblems_are_slow() -> None:
+    rng = np.random.default_rng(0)
+    pairs = Constraints.pairwise(
+        rng.normal(size=(60, 8)) + 0.3, rng.normal(size=(60, 8)) - 0.3, margin=-0.5
+    )
+    method = FZCGS(step_size=1.0, inner_gap=1e-13, max_inner=10**7, ball="box")
+    before = time.perf_counter()
+    result = minimize(
+        lambda x: float(np.square(x - 1.0).sum()),
+        np.zeros(8),
+        pairs,
+        method=method,
+        max_time=1.0,
+        seed=0,
+    )
+    elapsed = time.perf_counter() - before
+
+    assert result.status == Status.MAX_TIME
+    assert elapsed < 30.0  # the inner loop alone would go on for hours
+    assert result.costs.n_oracle_calls > 10
+    assert result.maxcv <= 1e-7
+
+
+class Fragile:
+    """A ball that works a few times."""
+
+    def __init__(self, n_good: int, error: Exception) -> None:
+        self._ball = L2Ball(dim=3, radius=1.0)
+        self._n_left = n_good
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ball, name)
+
+    def project(self, point: FloatArray, hint: object = None) -> Solution:
+        self._n_left -= 1
+        if self._n_left < 0:
+            raise self._error
+        return self._ball.project(point)
+
+
+def test_a_failing_subproblem_ends_the_run_with_the_best_point_so_far() -> None:
+    domain: Any = Fragile(30, SubproblemError("The solver gave up. Scale."))
+    result = minimize(
+        distance,
+        np.zeros(3),
+        method=ZOPSGD(domain=domain, step_size=0.05),
+        max_iterations=100,
+        seed=0,
+    )
+
+    assert result.status == Status.SUBPROBLEM_FAILED
+    assert not result.success
+    assert result.message.startswith(
+        "A projection or a linear minimisation failed. The solver gave up. Scale."
+    )
+    assert result.nit == 30
+    assert result.fun < distance(np.zeros(3)) - 2.0
+
+
+def test_a_set_that_turns_out_to_be_empty_ends_the_run_likewise() -> None:
+    domain: Any = Fragile(30, EmptySetError("The feasible set is empty."))
+    result = minimize(
+        distance,
+        np.zeros(3),
+        method=ZOPSGD(domain=domain, step_size=0.05),
+        max_iterations=100,
+        seed=0,
+    )
+
+    assert result.status == Status.SUBPROBLEM_FAILED
+    assert result.fun < distance(np.zeros(3)) - 2.0
+
+
+def test_a_solver_that_fails_is_replaced_counted_and_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from dszog.maths.subproblems.nearest import QP_SOLVERS, QPResult
+
+    def gives_up(point: FloatArray, system: Any) -> QPResult:
+        n_rows, n_all = system.matrix.shape
+        return QPResult(np.zeros(n_all), np.zeros(n_rows), False, "exit flag -5")
+
+    pytest.importorskip("daqp")  # looked for although it is replaced
+    monkeypatch.setitem(QP_SOLVERS, "daqp", gives_up)
+    right = run(ZOPSGD(), 9)
+    result = run(ZOPSGD(solver="daqp"), 9)
+
+    np.testing.assert_allclose(result.x, right.x, atol=1e-12)
+    event = "daqp failed (exit flag -5); constraint generation was used instead"
+    assert result.costs.events == {event: 9}
+    assert "Daqp failed (exit flag -5)" in result.message
+    assert "(9 times)." in result.message
+
+
+@pytest.mark.parametrize("name", ["zoscgd", "fzfw", "zopsgd", "acczomda"])
+def test_a_budget_of_queries_is_kept(name: str) -> None:
+    result = run(name, 10**6, max_queries=6_000)
+
+    assert result.nfev + result.ncev <= 6_000
+    assert result.status == Status.MAX_QUERIES
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_the_same_seed_gives_the_same_bits(name: str) -> None:
+    one, other = (run(SOLVERS[name][0], 8) for _ in range(2))
+
+    assert one.x.tobytes() == other.x.tobytes()
+    assert one.fun == other.fun
+
+
+# ---------------------------------------------------------- what a first user ran into
+
+
+@pytest.mark.parametrize(
+    ("domain", "start"),
+    [
+        (Simplex(dim=3), np.zeros(3)),
+        (L1Ball(dim=3, radius=1.0), np.array([2.0, 1.0, -1.0])),
+    ],
+    ids=["simplex", "l1 ball"],
+)
+@pytest.mark.parametrize("name", ["zopsgd", "acczomda", "fzfw", "accszofw_storm"])
+def test_a_start_outside_of_the_set_is_never_the_answer(
+    domain: Any, start: FloatArray, name: str
+) -> None:
+    result = minimize(
+        lambda x: float(np.sum((x - start) ** 2)),
+        start,
+        method=name,
+        options={"domain": domain},
+        max_iterations=30,
+        seed=0,
+    )
+
+    assert domain.contains(result.x)
+
+
+def test_a_feasible_answer_is_not_given_up_for_a_start_that_is_not() -> None:
+    start = np.array([2.0, 1.0, -1.0])
+    result = minimize(
+        lambda x: float(np.sum((x - start) ** 2)),
+        start,
+        Constraints.linear(1e-3 * np.ones((1, 3)), [1e-3]),
+        method="acczomda",
+        max_iterations=50,
+        seed=0,
+    )
+
+    assert result.x.sum() <= 1.0 + 1e-8
+
+
+def test_constraints_beside_a_set_are_said_to_be_only_checked() -> None:
+    result = minimize(
+        distance,
+        np.zeros(3),
+        Constraints.linear(np.eye(3)[:1], [0.1]),
+        method="zopsgd",
+        options={"domain": L2Ball(dim=3, radius=1.0)},
+        max_iterations=20,
+        seed=0,
+    )
+
+    assert "the constraints beside it were only checked" in result.message
+
+
+def test_a_ball_that_nobody_asked_for_does_not_empty_the_set() -> None:
+    result = minimize(
+        distance,
+        np.zeros(3),
+        Constraints.linear(-np.ones((1, 3)), [-60.0]),
+        method="fzfw",
+        max_iterations=20,
+        seed=0,
+    )
+
+    assert result.maxcv == 0.0
+    assert "was cut to the ball |x| <= 69.28" in result.message
+
+
+def test_a_result_on_the_ball_says_so() -> None:
+    result = minimize(
+        lambda x: float(np.sum((x - 30.0) ** 2)),
+        np.zeros(3),
+        Constraints.linear([[1.0, -1.0, 0.0]], [1.0]),
+        method="accszofw",
+        max_iterations=100,
+        seed=0,
+    )
+
+    assert "The result lies on the ball of radius 10" in result.message
+
+
+def test_rows_of_any_length_are_kept() -> None:
+    for name in ("fzfw", "zopsgd"):
+        result = minimize(
+            distance,
+            np.zeros(3),
+            Constraints.linear(1e-11 * np.ones((1, 3)), [-1e-11]),
+            bounds=[(-3.0, 3.0)] * 3,
+            method=name,
+            max_iterations=30,
+            seed=0,
+        )
+        assert result.x.sum() <= -1.0 + 1e-6
+
+
+def test_more_constraints_than_can_be_linearised_are_refused() -> None:
+    seen, fun = counted()
+    constraints = Constraints(
+        lambda points, j: points[:, :1] + 0.0 * j,
+        10**12,
+        jacobian=lambda point, j: np.ones((len(j), 3)),
+    )
+    with pytest.raises(InputError, match="1,000,000,000,000 constraints"):
+        minimize(
+            fun,
+            np.zeros(3),
+            constraints,
+            method="zopsgd",
+            options={"nonconvex": "linearise"},
+        )
+    assert seen == []
+
+
+def test_where_the_origin_is_not_feasible_tangents_are_used_and_that_is_said() -> None:
+    constraints = Constraints(
+        lambda points, j: 1.0 - points[:, :1] + 0.0 * j,
+        2,
+        jacobian=lambda point, j: np.tile([-1.0, 0.0, 0.0], (len(j), 1)),
+    )
+    result = minimize(
+        lambda x: float(np.sum(x**2)),
+        np.zeros(3),
+        constraints,
+        method="zopsgd",
+        options={"nonconvex": "retract"},
+        max_iterations=50,
+        seed=0,
+    )
+
+    assert "The origin is not feasible" in result.message
+    assert result.x[0] == pytest.approx(1.0, abs=1e-3)

@@ -1,0 +1,202 @@
+"""The result: still SciPy's, and it can be read."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import OptimizeResult
+
+import dszog
+from dszog import Result, Status
+from dszog.contract.arrays import FloatArray, IntArray
+
+
+def run(**changes: Any) -> Result:
+    def values(points: FloatArray, indices: IntArray) -> FloatArray:
+        return points[:, :1] - 1.0 + 0.0 * indices
+
+    arguments: dict[str, Any] = {"max_iterations": 40, "seed": 0} | changes
+    return dszog.minimize(
+        lambda x: float(np.sum((x - 2.0) ** 2)),
+        [0.0, 1.0],
+        dszog.Constraints(values, 9),
+        **arguments,
+    )
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return run()
+
+
+def test_it_is_scipys_result_with_entries_as_attributes(result: Result) -> None:
+    assert isinstance(result, OptimizeResult)
+    assert result["x"] is result.x
+    with pytest.raises(AttributeError):
+        _ = result.nothing_of_the_kind
+    assert {"plot", "to_frame", "fun", "maxcv"} <= set(dir(result))
+
+
+@pytest.mark.parametrize(
+    "again",
+    [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r)), Result],
+    ids=["copy", "deepcopy", "pickle", "made anew"],
+)
+def test_copies_are_results_that_say_the_same(result: Result, again: Any) -> None:
+    other = again(result)
+
+    assert type(other) is Result
+    assert set(other) == set(result)
+    assert other.x.tobytes() == result.x.tobytes()
+    assert (other.digest, other.fun, other.status) == (
+        result.digest,
+        result.fun,
+        result.status,
+    )
+    assert str(other) == str(result)
+
+
+def test_the_text_begins_with_the_verdict_and_has_what_it_rests_on(
+    result: Result,
+) -> None:
+    first, *rest = str(result).splitlines()
+
+    assert first == result.verdict
+    assert repr(result) == str(result)
+    names = [line.split()[0] for line in rest if line[0] != " "]
+    assert names[:4] == ["objective", "constraints", "stationarity", "work"]
+    assert {"x", "weights", "seed", "message"} <= set(names)
+    assert "40 iterations" in str(result)
+    assert max(len(line) for line in rest) <= 88
+    unwrapped = " ".join(str(result).split())
+    assert " ".join(result.message.split()) in unwrapped
+
+
+def test_a_success_a_failure_and_an_interrupt_read_as_such() -> None:
+    assert str(run()).startswith("Success: every constraint is kept")
+    soft = {"penalty": 0.01}
+    bad = run(constraint_tol=1e-9, max_iterations=300, options=soft)
+    assert str(bad).startswith("No success: the result does not keep")
+
+    def stop(progress: dszog.Progress) -> None:
+        raise KeyboardInterrupt
+
+    interrupted = run(callback=stop)
+    assert interrupted.status == Status.INTERRUPTED
+    assert str(interrupted).startswith("Interrupted.")
+
+
+WALLS = dszog.Constraints(lambda p, j: p[:, :1] - 1.0 - j, 5)
+
+
+@pytest.mark.parametrize("level", [-1.0, 1.0])
+def test_a_start_that_was_not_improved_on_is_named_in_the_verdict(
+    level: float,
+) -> None:
+    fixed = dszog.Constraints(lambda p, j: 0.0 * p[:, :1] + level + 0.0 * j, 5)
+
+    def run_from(start: float) -> Any:
+        x0, loss = np.full(2, start), lambda x: float(x @ x)
+        return dszog.minimize(loss, x0, fixed, max_iterations=9, seed=0)
+
+    kept, moved = run_from(0.0), run_from(1.0)
+
+    assert (kept.is_start, moved.is_start) == (True, False)
+    assert kept.success == moved.success == (level < 0.0)
+    assert kept.verdict == (
+        f"{moved.verdict.removesuffix('.')}; the start was not improved on."
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "No x0 was given: the run began at the origin."),
+        (
+            {"bounds": [(0.5, 2.0)] * 2},
+            "No x0 was given: the run began at the origin, moved into the bounds.",
+        ),
+        ({"x0": [0.0, 0.0]}, None),
+    ],
+)
+def test_a_start_that_nobody_chose_is_named(
+    given: dict[str, Any], said: str | None
+) -> None:
+    problem = dszog.Problem(lambda x: float(x @ x), WALLS, 2, **given)
+    result = dszog.minimize(problem, max_iterations=2, seed=0)
+
+    assert ("No x0" in result.message) == (said is not None)
+    assert said is None or said in result.message
+    chosen = dszog.minimize(problem, np.ones(2), max_iterations=2, seed=0)
+    assert "No x0" not in chosen.message
+
+
+def test_what_a_user_makes_of_it_prints_as_scipys() -> None:
+    assert "x: [1]" in str(Result(x=[1]))
+    assert str(Result()) == "Result()"
+    assert "<pre>" in Result(x=[1])._repr_html_()
+
+
+def test_the_html_says_the_same_and_nothing_in_it_is_markup(result: Result) -> None:
+    odd = Result(result)
+    odd.message = "<script>alert(1)</script> \x1b[31m"
+    html = odd._repr_html_()
+
+    assert html.startswith(f"<b>✓ {result.verdict}")
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert "\x1b" not in html
+    assert "\x1b" not in str(odd)
+
+
+def test_numbers_of_one_are_singular() -> None:
+    assert "1 iteration;" in str(run(max_iterations=1))
+
+
+def test_the_frame_is_the_history(result: Result) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = result.to_frame()
+
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame.columns) == list(result.history)
+    assert frame["iteration"].tolist() == list(range(1, 41))
+    assert frame["iteration"].dtype == frame["n_failed"].dtype == np.int64
+    np.testing.assert_array_equal(
+        frame["sampled_objective"], result.history["sampled_objective"]
+    )
+
+
+def test_the_frame_of_an_older_checkpoint_keeps_what_is_not_known(
+    result: Result,
+) -> None:
+    pytest.importorskip("pandas")
+    older = Result(result)
+    unknown = np.full(40, np.nan)
+    older.history = {**result.history, "n_failed": unknown}
+
+    assert older.to_frame()["n_failed"].isna().all()
+
+
+def test_without_pandas_the_extra_is_named(
+    result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+
+    with pytest.raises(dszog.MissingExtraError, match=r'pip install "dszog\[pandas\]"'):
+        result.to_frame()
+
+
+def test_the_error_of_a_broken_run_carries_one_too() -> None:
+    def broken(progress: dszog.Progress) -> None:
+        raise dszog.EvaluationError("broken off")
+
+    with pytest.raises(dszog.EvaluationError) as caught:
+        run(callback=broken)
+
+    assert isinstance(caught.value.result, Result)
+    assert str(caught.value.result).startswith("Interrupted.")

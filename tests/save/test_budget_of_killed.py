@@ -1,0 +1,61 @@
+"""No budget is exceeded while drivers and workers are killed and functions fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dszog
+from tests.kept import kept
+
+N_SHARES = 20
+EACH = 100  # configurations; with 20 shares of them 2,000
+
+
+def loop(first: int, last: int) -> dict[str, Any]:
+    # Not as a script: workers without cloudpickle have to import its functions.
+    code = f"from tests.save.budget_loop import show; show({first}, {last})"
+    paths = [str(Path(dszog.__file__).parents[1]), str(Path(__file__).parents[2])]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def check(found: dict[str, Any], n: int) -> None:
+    assert found["configurations"] == n
+    assert found["kills"] > 0
+    assert found["complaints"] == []
+    assert found["exceeded"] == found["miscounted"] == found["most over"] == 0
+
+
+def test_no_budget_is_exceeded_by_drivers_that_are_killed() -> None:
+    check(loop(0, 6), 6)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("share", range(N_SHARES))
+def test_no_budget_is_exceeded_by_drivers_that_are_killed_2000_times(
+    share: int, record_property: Callable[[str, object], None]
+) -> None:
+    first = 100 + EACH * share
+    found = kept(f"budget-{first}", partial(loop, first, first + EACH))
+    for name in ("configurations", "kills", "with workers", "exceeded", "miscounted"):
+        record_property(name, found[name])
+    record_property("most over", found["most over"])
+    check(found, EACH)

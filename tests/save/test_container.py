@@ -1,0 +1,189 @@
+"""A file is read back bit for bit, or refused with our error: nothing in between."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dszog.errors import CheckpointError
+from dszog.save.container import (
+    FORMAT,
+    MAGIC,
+    MAX_HEADER,
+    load_json,
+    pack,
+    unpack,
+)
+
+BITS = st.integers(0, 2**64 - 1)
+FACTS = {"generation": 7, "about": {"seed": "12"}}
+SIZE_OF_PREFIX = 40
+
+
+def small_file() -> bytes:
+    numbers = np.array([1.0, -0.0, 5e-324, np.inf, np.nan])
+    return b"".join(pack(FACTS, [numbers, np.arange(6).reshape(2, 3)], "1.2.3"))
+
+
+def resealed(content: bytes) -> bytes:
+    """Return a changed file with the checksum that fits it."""
+    return content[:-32] + hashlib.sha256(content[:-32]).digest()
+
+
+def with_header(header: Any) -> bytes:
+    content = small_file()
+    (length,) = struct.unpack_from("<I", content, SIZE_OF_PREFIX - 4)
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    body = content[SIZE_OF_PREFIX + length :]
+    prefix = content[: SIZE_OF_PREFIX - 4] + struct.pack("<I", len(text))
+    return resealed(prefix + text + body)
+
+
+@given(st.lists(BITS, max_size=50))
+def test_every_pattern_of_64_bits_comes_back(patterns: list[int]) -> None:
+    bits = np.array(patterns, dtype=np.uint64)
+
+    _, (floats, ints) = unpack(
+        b"".join(pack({}, [bits.view(np.float64), bits.view(np.int64)], "0"))
+    )
+
+    np.testing.assert_array_equal(floats.view(np.uint64), bits)
+    np.testing.assert_array_equal(ints.view(np.uint64), bits)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (2, 3), (2, 3, 4)])
+def test_shapes_and_facts_come_back(shape: tuple[int, ...]) -> None:
+    array = np.ones(shape)
+
+    facts, (found,) = unpack(b"".join(pack(FACTS, [array], "0")))
+
+    assert facts == FACTS
+    assert found.shape == shape
+    assert found.flags.c_contiguous
+    assert found.dtype == np.float64
+
+
+def test_arrays_in_any_memory_order_come_back() -> None:
+    array = np.arange(12.0).reshape(3, 4)
+
+    _, found = unpack(b"".join(pack({}, [array.T, array[::2, ::-1]], "0")))
+
+    np.testing.assert_array_equal(found[0], array.T)
+    np.testing.assert_array_equal(found[1], array[::2, ::-1])
+
+
+def test_no_truncation_and_no_addition_goes_unnoticed() -> None:
+    content = small_file()
+    for length in range(len(content)):
+        with pytest.raises(CheckpointError):
+            unpack(content[:length])
+    for more in (b"\0", b"x" * 100, content):
+        with pytest.raises(CheckpointError):
+            unpack(content + more)
+
+
+def flip(content: bytes, rng: np.random.Generator) -> bytes:
+    changed = bytearray(content)
+    for place in rng.choice(8 * len(changed), rng.integers(1, 9), replace=False):
+        changed[place // 8] ^= 1 << (place % 8)
+    return bytes(changed)
+
+
+def test_no_single_bit_flips_unnoticed() -> None:
+    content = small_file()
+    for place in range(8 * len(content)):
+        changed = bytearray(content)
+        changed[place // 8] ^= 1 << (place % 8)
+        with pytest.raises(CheckpointError):
+            unpack(bytes(changed))
+
+
+@pytest.mark.parametrize("n_flips", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_no_flips_of_a_few_bits_go_unnoticed(n_flips: int) -> None:
+    content = small_file()
+    rng = np.random.Generator(np.random.Philox(key=n_flips))
+    for _ in range(n_flips):
+        with pytest.raises(CheckpointError):
+            unpack(flip(content, rng))
+
+
+def test_a_newer_format_says_what_to_install() -> None:
+    content = MAGIC + struct.pack("<I", FORMAT + 1) + small_file()[12:]
+
+    with pytest.raises(CheckpointError, match=r"format 2.*'dszog>=1\.2\.3'"):
+        unpack(resealed(content))
+
+
+WRONG_HEADERS: dict[str, Any] = {
+    "no JSON": b"{",
+    "not ASCII": b'{"facts": {}, "arrays": "\xff"}',
+    "a list": [],
+    "other parts": {"facts": {}, "arrays": [], "more": 1},
+    "no facts": {"facts": [], "arrays": []},
+    "no table": {"facts": {}, "arrays": 3},
+    "a float": b'{"facts": {"x": 1.5}, "arrays": []}',
+    "not a number": b'{"facts": {"x": NaN}, "arrays": []}',
+    "a name twice": b'{"facts": {}, "facts": {}, "arrays": []}',
+    "too deep": b"[" * 20_000,
+    "too many digits": b'{"facts": {"x": ' + b"9" * 5000 + b'}, "arrays": []}',
+    "unknown type": {"facts": {}, "arrays": [["|O", [5]], ["<i8", [6]]]},
+    "type in a list": {"facts": {}, "arrays": [[["<f8"], [5]], ["<i8", [6]]]},
+    "negative": {"facts": {}, "arrays": [["<f8", [-5]], ["<i8", [6]]]},
+    "negative twice": {"facts": {}, "arrays": [["<f8", [-5, -1]], ["<i8", [6]]]},
+    "text": {"facts": {}, "arrays": [["<f8", ["5"]], ["<i8", [6]]]},
+    "huge": {"facts": {}, "arrays": [["<f8", [2**47]], ["<i8", [6]]]},
+    "huge product": {"facts": {}, "arrays": [["<f8", [2**40, 2**40]]]},
+    "true": {"facts": {}, "arrays": [["<f8", [True]], ["<i8", [6]]]},
+    "too few": {"facts": {}, "arrays": [["<f8", [5]]]},
+    "too many dimensions": {"facts": {}, "arrays": [["<f8", [1] * 5]]},
+    "a hole": {"facts": {}, "arrays": [["<f8", [4]], ["<i8", [6]]]},
+}
+
+
+@pytest.mark.parametrize("header", WRONG_HEADERS.values(), ids=WRONG_HEADERS)
+def test_a_hostile_header_with_a_right_checksum_is_refused(header: Any) -> None:
+    with pytest.raises(CheckpointError):
+        unpack(with_header(header))
+
+
+def test_a_header_that_claims_more_than_there_is_is_refused() -> None:
+    for length in (MAX_HEADER + 1, 2**32 - 1, MAX_HEADER):
+        content = bytearray(small_file())
+        content[SIZE_OF_PREFIX - 4 : SIZE_OF_PREFIX] = struct.pack("<I", length)
+        with pytest.raises(CheckpointError, match="claims"):
+            unpack(resealed(bytes(content)))
+
+
+def test_a_header_that_would_be_too_long_is_not_written() -> None:
+    with pytest.raises(CheckpointError, match="header"):
+        pack({"text": "x" * MAX_HEADER}, [], "0")
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_give_json_or_our_error(content: bytes) -> None:
+    with contextlib.suppress(CheckpointError):
+        load_json(content)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_behind_the_magic_are_refused(content: bytes) -> None:
+    for start in (b"", MAGIC, MAGIC + struct.pack("<I", FORMAT)):
+        with pytest.raises(CheckpointError):
+            unpack(resealed(start + content + bytes(32)))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"1.5", b'{"a":1e3}', b"NaN", b"[-Infinity]", b'{"a":1,"a":2}', b'"\xc3\xa9"'],
+)
+def test_only_integers_and_single_names_are_read(content: bytes) -> None:
+    with pytest.raises(CheckpointError, match="JSON cannot be read"):
+        load_json(content)

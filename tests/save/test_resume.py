@@ -1,0 +1,1402 @@
+"""A run that was killed and resumed goes the way of one that was not, bit for bit."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dszog
+import dszog.save.store as store_module
+from dszog import (
+    CheckpointError,
+    CheckpointWarning,
+    CheckpointWriteError,
+    Constraints,
+    InputError,
+    kernels,
+)
+from dszog.contract import Cost, cost
+from dszog.contract.arrays import frozen_floats
+from dszog.run.final_check import FinalCheck
+from dszog.run.loop import N_SEEN
+from dszog.save import Recorder
+from dszog.save.container import pack, unpack
+from dszog.save.fingerprint import rounding
+from dszog.save.snapshot import _as_seen
+from tests.save.cells import CELLS, Cell, Killed
+
+DSZOG_CELL = CELLS[0]
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the syncs, which only a loss of power needs."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+@pytest.fixture(params=["always", "never"])
+def cadence(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Save after each iteration, or only where rounds begin and end."""
+    name: str = request.param
+    monkeypatch.setattr(store_module, "SAVE_EVERY", 0.0 if name == "always" else 1e9)
+    monkeypatch.setattr(store_module, "SAVE_SHARE", 1e9)
+    return name
+
+
+def die_at(n_calls: int) -> Callable[[int], None]:
+    def before(number: int) -> None:
+        if number == n_calls:
+            raise Killed
+
+    return before
+
+
+def fresh(cell: Cell, before: Callable[[int], None] = lambda n: None) -> Cell:
+    return Cell(cell.name, cell.method, cell.options, cell.form, before_call=before)
+
+
+def same_result(first: Any, second: Any, *, is_old: bool = False) -> None:
+    """Assert that two results are alike; the first may be that of a run that ended."""
+    assert first.digest == second.digest
+    assert first.x.tobytes() == second.x.tobytes()
+    assert (first.fun, first.maxcv) == (second.fun, second.maxcv)
+    assert (first.nit, first.nfev, first.ncev) == (second.nit, second.nfev, second.ncev)
+    message, n_said = re.subn(
+        r" This is the result of .*? empty folder\.", "", first.message
+    )
+    assert (message, n_said) == (second.message, is_old)
+    assert first.status == second.status
+    assert first.weights[0].tobytes() == second.weights[0].tobytes()
+    assert first.weights[1].tobytes() == second.weights[1].tobytes()
+    for name in first.history:
+        if name != "elapsed":
+            np.testing.assert_array_equal(first.history[name], second.history[name])
+    assert first.costs.n_oracle_calls == second.costs.n_oracle_calls
+    assert first.costs.n_projections == second.costs.n_projections
+
+
+# Each method is killed with one cadence in the quick tests, and with both in all.
+EVERY_OTHER = [
+    pytest.param(
+        cell,
+        cadence,
+        id=f"{cell}-{cadence}",
+        marks=[pytest.mark.slow] if (number + turn) % 2 else [],
+    )
+    for number, cell in enumerate(CELLS)
+    for turn, cadence in enumerate(("always", "never"))
+]
+
+
+@pytest.mark.parametrize(("cell", "cadence"), EVERY_OTHER, indirect=["cadence"])
+def test_a_run_that_dies_in_every_call_ends_as_one_that_lives(
+    cell: Cell, cadence: str, tmp_path: Path
+) -> None:
+    straight = fresh(cell)
+    expected = straight.run()
+    folder, n_deaths, n_calls = tmp_path / "run", 0, 0
+    result = None
+    while result is None:
+        # Each process answers a batch or two (of at most two calls) anew, then dies.
+        one = fresh(cell, die_at(3 + n_deaths % 2))
+        try:
+            result = one.run(folder)
+        except Killed:
+            n_deaths += 1
+            n_calls += one.n_calls - 1
+            assert n_deaths < 50
+            continue
+        n_calls += one.n_calls
+
+    same_result(result, expected)
+    assert n_deaths >= 3
+    assert n_calls >= straight.n_calls  # a batch of several calls is begun again
+
+
+@pytest.mark.parametrize("cell", CELLS[::5], ids=str)
+def test_saving_changes_nothing(cell: Cell, cadence: str, tmp_path: Path) -> None:
+    expected = fresh(cell).run()
+
+    same_result(fresh(cell).run(tmp_path / "run"), expected)
+
+
+def test_a_finished_run_is_reported_again_without_a_call(
+    cadence: str, tmp_path: Path
+) -> None:
+    first = fresh(DSZOG_CELL).run(tmp_path / "run")
+    again = fresh(DSZOG_CELL)
+
+    for _ in range(2):
+        result = again.run(tmp_path / "run")
+        same_result(result, first, is_old=True)
+        assert repr(str(tmp_path / "run")) in result.message
+    assert again.n_calls == 0
+
+
+def tagged(folder: Path, **given: Any) -> Any:
+    """Minimise over half-planes whose number is all that a checkpoint knows of them."""
+    return dszog.minimize(
+        lambda x: float(x @ x),
+        np.ones(2),
+        Constraints(lambda p, j: p[:, :1] - 2.0 - j, 5),
+        max_iterations=4,
+        seed=1,
+        checkpoint=folder,
+        resume=True,
+        **given,
+    )
+
+
+def test_functions_of_another_tag_are_refused(tmp_path: Path) -> None:
+    first = tagged(tmp_path / "run", tag="May")
+
+    same_result(tagged(tmp_path / "run", tag="May"), first, is_old=True)
+    with pytest.raises(CheckpointError, match=r"tag \('May' there, 'June' here\)"):
+        tagged(tmp_path / "run", tag="June")
+    with pytest.raises(CheckpointError, match=r"tag \('May' there, '' here\)"):
+        tagged(tmp_path / "run")
+
+
+@pytest.mark.parametrize("tag", ["0123456789abcdef", "data #0123456789abcdef"])
+def test_a_tag_that_is_a_hash_is_told(tmp_path: Path, tag: str) -> None:
+    tagged(tmp_path / "run", tag=tag)
+
+    with pytest.raises(CheckpointError, match=rf"tag \('{tag}' there, 'May' here\)"):
+        tagged(tmp_path / "run", tag="May")
+
+
+def test_a_tag_is_the_same_beside_a_problem_and_in_it(tmp_path: Path) -> None:
+    def run(folder: Path, of_problem: str, beside: str) -> Any:
+        problem = dszog.Problem(
+            lambda x: float(x @ x),
+            Constraints(lambda p, j: p[:, :1] - 2.0 - j, 5),
+            2,
+            tag=of_problem,
+        )
+        return dszog.minimize(
+            problem,
+            max_iterations=4,
+            seed=1,
+            checkpoint=folder,
+            resume=True,
+            tag=beside,
+        )
+
+    first = run(tmp_path / "run", "May", "")
+    for of_problem, beside in [("May", "May"), ("", "May")]:
+        again = run(tmp_path / "run", of_problem, beside)
+        same_result(again, first, is_old=True)
+    with pytest.raises(InputError, match="has the tag 'May', got 'June' beside it"):
+        run(tmp_path / "run", "May", "June")
+
+
+def test_a_run_with_restarts_and_failures_resumes(cadence: str, tmp_path: Path) -> None:
+    def run(folder: Path | None, dies_at: int = 10**9) -> Any:
+        calls = [0]
+
+        def values(points: Any, i: Any) -> Any:
+            calls[0] += 1
+            if calls[0] == dies_at:
+                raise Killed
+            table = 1e3 * ((points[:, None, :] - 2.0) ** 2).sum(axis=2) + 0.0 * i
+            table[np.abs(np.sin(9e4 * points[:, 0])) < 0.02] = np.nan
+            return table
+
+        return dszog.minimize(
+            dszog.Losses(values, 4),
+            np.full(2, 0.3),
+            Constraints(
+                lambda points, j: points.sum(axis=1, keepdims=True) - 1.0 - j, 5
+            ),
+            max_iterations=60,
+            seed=4,
+            on_failure="resample",
+            checkpoint=folder,
+            resume=folder is not None,
+        )
+
+    expected = run(None)
+    assert expected.failures.n_failed > 0
+    result = None
+    while result is None:
+        with contextlib.suppress(Killed):
+            result = run(tmp_path / "run", dies_at=14)
+    same_result(result, expected)
+    assert result.failures.n_failed == expected.failures.n_failed
+    assert result.failures.n_points == expected.failures.n_points
+    assert result.failures.kinds == expected.failures.kinds
+    assert [f.message for f in result.failures.first] == [
+        f.message for f in expected.failures.first
+    ]
+
+
+@pytest.mark.parametrize(("size", "said"), [(1e7, ""), (1e10, r"again [4-9] times")])
+def test_iterates_that_ran_away_do_so_again(
+    cadence: str, tmp_path: Path, size: float, said: str
+) -> None:
+    def run(folder: Path | None, stop_at: int) -> Any:
+        calls = [0]
+
+        def fun(x: Any) -> float:
+            calls[0] += 1
+            if calls[0] == stop_at:
+                raise Killed
+            return float(size * np.sum((x - 2.0) ** 4))
+
+        return dszog.minimize(
+            fun,
+            np.zeros(2),
+            Constraints(lambda points, j: points[:, :1] - 1.0 - j, 3),
+            max_iterations=30,
+            seed=0,
+            checkpoint=folder,
+            resume=folder is not None,
+        )
+
+    expected = run(None, 10**9)
+    assert "The iterates ran away" in expected.message
+    assert re.search(said, expected.message)
+    result = None
+    while result is None:
+        with contextlib.suppress(Killed):
+            result = run(tmp_path / "run", 30)
+    same_result(result, expected)
+
+
+# ----------------------------------------------------------------------------- budgets
+
+
+@settings(max_examples=10)
+@given(
+    max_queries=st.integers(400, 1500),
+    deaths=st.lists(st.integers(1, 12), max_size=8),
+    is_quick=st.booleans(),
+)
+def test_queries_are_never_exceeded_across_deaths(
+    max_queries: int, deaths: list[int], is_quick: bool
+) -> None:
+    used = [0, 0]  # values of losses and constraints that were handed out, and calls
+    dies_at = [0]
+
+    def count(table: Any) -> Any:
+        used[1] += 1
+        used[0] += table.size
+        if used[1] == dies_at[0]:
+            raise Killed
+        return table
+
+    def run(folder: str) -> Any:
+        used[1] = 0
+        return dszog.minimize(
+            dszog.Losses(
+                lambda p, i: count(((p[:, None] - 2.0) ** 2).sum(2) + 0.0 * i), 20
+            ),
+            np.zeros(2),
+            Constraints(lambda p, j: count(p.sum(axis=1, keepdims=True) - 0.1 * j), 30),
+            max_queries=max_queries,
+            seed=0,
+            options={"loss_batch": 5, "constraint_batch": 5, "dual_batch": 5},
+            checkpoint=folder,
+            resume=True,
+        )
+
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        patch.setattr(store_module, "SAVE_EVERY", 0.0 if is_quick else 1e9)
+        patch.setattr(store_module, "SAVE_SHARE", 1e9)
+        for death in deaths:
+            dies_at[0] = death
+            try:
+                run(folder)
+            except Killed:
+                continue
+        dies_at[0] = 0
+        result = run(folder)
+    # A batch is charged whole, also where the process died in its first call.
+    assert used[0] <= result.nfev + result.ncev + result.costs.n_lost <= max_queries
+
+
+def test_time_of_earlier_processes_counts(tmp_path: Path) -> None:
+    one = fresh(DSZOG_CELL, die_at(6))
+    with pytest.raises(Killed):
+        one.run(tmp_path / "run", max_time=1000.0)
+    two = fresh(DSZOG_CELL)
+    with pytest.MonkeyPatch.context() as patch:
+        # The first process seems to have run for long before it died.
+        def long_ago(self: Any, saved: dict[str, Any]) -> None:
+            restore(self, saved | {"elapsed": 2000.0})
+
+        restore = dszog.run.meter.Meter.restore
+        patch.setattr(dszog.run.meter.Meter, "restore", long_ago)
+        result = two.run(tmp_path / "run", max_time=1000.0)
+    assert result.status == dszog.Status.MAX_TIME
+
+
+def test_a_run_goes_on_to_a_budget_that_was_raised(
+    cadence: str, tmp_path: Path
+) -> None:
+    first = fresh(DSZOG_CELL).run(tmp_path / "run", max_iterations=8)
+    second = fresh(DSZOG_CELL).run(tmp_path / "run", max_iterations=20)
+
+    assert (first.nit, second.nit) == (8, 20)
+    assert second.costs.n_lost > 0  # the look at the first result
+    assert second.digest != first.digest
+    third = fresh(DSZOG_CELL)
+    again = third.run(tmp_path / "run", max_iterations=20)
+    same_result(again, second, is_old=True)
+    assert third.n_calls == 0
+
+
+def test_a_raised_budget_is_reached_the_same_way_however_often_it_dies(
+    cadence: str, tmp_path: Path
+) -> None:
+    def all_of_it(folder: Path, before: Callable[[], Callable[[int], None]]) -> Any:
+        fresh(DSZOG_CELL).run(folder, max_iterations=8)
+        while True:
+            try:
+                return fresh(DSZOG_CELL, before()).run(folder, max_iterations=20)
+            except Killed:
+                continue
+
+    straight = all_of_it(tmp_path / "a", lambda: lambda n: None)
+    hunted = all_of_it(tmp_path / "b", lambda: die_at(3))
+
+    assert hunted.digest == straight.digest
+
+
+def test_a_budget_may_be_lowered(tmp_path: Path) -> None:
+    with pytest.raises(Killed):
+        fresh(DSZOG_CELL, die_at(11)).run(tmp_path / "run")
+
+    assert fresh(DSZOG_CELL).run(tmp_path / "run", max_iterations=3).nit < 12
+
+
+def test_a_budget_below_what_was_used_is_refused_without_a_call(
+    tmp_path: Path,
+) -> None:
+    first = fresh(DSZOG_CELL).run(tmp_path / "run", max_queries=3000)
+    used = first.nfev + first.ncev
+    again = fresh(DSZOG_CELL, die_at(1))
+    with pytest.raises(dszog.InputError, match=r"has used [\d,]+ queries, got max_"):
+        again.run(tmp_path / "run", max_queries=used // 2)
+    last = fresh(DSZOG_CELL, die_at(1)).run(tmp_path / "run", max_queries=3000)
+    np.testing.assert_array_equal(last.x, first.x)
+
+
+# -------------------------------------------------------------- interrupts and errors
+
+
+def interrupt_at(iteration: int) -> Callable[[dszog.Progress], None]:
+    def callback(progress: dszog.Progress) -> None:
+        if progress.iteration == iteration:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+@pytest.mark.parametrize("iteration", [1, 5, 12])
+def test_after_ctrl_c_a_run_can_go_on(
+    cadence: str, tmp_path: Path, iteration: int
+) -> None:
+    expected = fresh(DSZOG_CELL).run()
+
+    stopped = fresh(DSZOG_CELL).run(tmp_path / "run", callback=interrupt_at(iteration))
+    result = fresh(DSZOG_CELL).run(tmp_path / "run")
+
+    assert stopped.status == dszog.Status.INTERRUPTED
+    assert not stopped.success
+    assert stopped.nit == iteration
+    assert (result.digest, result.nit) == (expected.digest, expected.nit)
+    assert result.costs.n_lost >= 0
+
+
+def test_ctrl_c_inside_a_users_function_can_go_on(tmp_path: Path) -> None:
+    def pressed(number: int) -> None:
+        if number == 7:
+            signal.raise_signal(signal.SIGINT)
+
+    stopped = fresh(DSZOG_CELL, pressed).run(tmp_path / "run")
+    result = fresh(DSZOG_CELL).run(tmp_path / "run")
+
+    assert stopped.status == dszog.Status.INTERRUPTED
+    assert result.digest == fresh(DSZOG_CELL).run().digest
+
+
+def pressing(function: Any, counter: list[int], at: int) -> Any:
+    """Return a function after whose call Ctrl-C comes, if it is the one."""
+
+    def pressed(*arguments: Any) -> Any:
+        counter[0] += 1
+        result = function(*arguments)
+        if counter[0] == at:
+            raise KeyboardInterrupt
+        return result
+
+    return pressed
+
+
+def test_ctrl_c_in_the_middle_of_a_save_can_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(store_module, "SAVE_SHARE", 1e9)
+    expected = fresh(DSZOG_CELL).run()
+    real = {name: getattr(os, name) for name in ("write", "rename", "fsync", "pwrite")}
+    for at in range(3, 60, 7):
+        folder, counter = tmp_path / str(at), [0]
+        with pytest.MonkeyPatch.context() as patch:
+            for name, function in real.items():
+                patch.setattr(os, name, pressing(function, counter, at))
+            # It is raised before the first iteration: there is nothing to return yet.
+            with contextlib.suppress(KeyboardInterrupt):
+                fresh(DSZOG_CELL).run(folder)
+        assert fresh(DSZOG_CELL).run(folder).digest == expected.digest
+
+
+CALLS = ("open", "write", "pwrite", "fsync", "rename", "unlink", "close")
+
+
+def pressed_at(
+    number: int, names: tuple[str, ...], run: Callable[[], Any], again: int = 0
+) -> tuple[Any, int]:
+    """Send SIGINT after some system call of a run; return it, or None, and their count.
+
+    None is what is returned of a run that raises KeyboardInterrupt.
+    """
+    counter = [0]
+
+    def pressing(call: Callable[..., Any]) -> Callable[..., Any]:
+        def pressed(*arguments: Any, **named: Any) -> Any:
+            counter[0] += 1
+            place = counter[0]
+            try:
+                return call(*arguments, **named)
+            finally:
+                if place in (number, again):
+                    signal.raise_signal(signal.SIGINT)
+
+        return pressed
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in names:
+            patch.setattr(os, name, pressing(getattr(os, name)))
+        try:
+            result = run()
+        except KeyboardInterrupt:
+            result = None
+    return result, counter[0]
+
+
+@pytest.mark.parametrize(
+    ("names", "every"),
+    [
+        (("fsync",), 1e9),
+        (("close",), 1e9),
+        pytest.param(CALLS, 1e9, marks=pytest.mark.slow),
+        pytest.param(CALLS, 0.0, marks=pytest.mark.slow),
+    ],
+    ids=["each sync", "each close", "each call", "each call of many saves"],
+)
+def test_ctrl_c_at_each_call_returns_a_result_and_the_run_can_go_on(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    names: tuple[str, ...],
+    every: float,
+    record_property: Callable[[str, object], None],
+) -> None:
+    monkeypatch.setattr(store_module, "SAVE_EVERY", every)
+    monkeypatch.setattr(store_module, "SAVE_SHARE", 1e9)
+    straight, n_calls = pressed_at(
+        0, names, partial(fresh(DSZOG_CELL).run, tmp_path / "straight")
+    )
+    lost = []
+    for number in range(1, n_calls + 1):
+        folder = tmp_path / str(number)
+        stopped, _ = pressed_at(number, names, partial(fresh(DSZOG_CELL).run, folder))
+        if stopped is None:
+            lost.append(number)
+        else:
+            assert stopped.status == dszog.Status.INTERRUPTED
+            assert not stopped.success
+            assert stopped.message.startswith("The run was interrupted")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CheckpointWarning)  # half a record
+            assert fresh(DSZOG_CELL).run(folder).digest == straight.digest
+    record_property("interrupts at system calls", n_calls)
+    record_property("results lost at system calls", len(lost))
+    assert n_calls >= 16
+    # The lock is opened and signed before anything is evaluated: nothing is lost there.
+    assert lost == ([1, 2] if "open" in names else [])
+
+
+def test_a_second_ctrl_c_in_a_save_leaves_at_once_and_the_run_can_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(store_module, "SAVE_SHARE", 1e9)
+    straight = fresh(DSZOG_CELL).run().digest
+    for number in range(1, 16):
+        folder = tmp_path / str(number)
+        result, n_calls = pressed_at(
+            number,
+            ("fsync",),
+            partial(fresh(DSZOG_CELL).run, folder),
+            again=number + 1,
+        )
+        assert n_calls <= number + 2  # the journal is synced, and that is all
+        assert result is None
+        assert fresh(DSZOG_CELL).run(folder).digest == straight
+
+
+def test_ctrl_c_in_a_save_is_raised_on_request(tmp_path: Path) -> None:
+    for number in range(1, 17):
+        folder = tmp_path / str(number)
+        result, _ = pressed_at(
+            number,
+            ("fsync",),
+            partial(fresh(DSZOG_CELL).run, folder, on_interrupt="raise"),
+        )
+        assert result is None
+
+
+def test_ctrl_c_while_a_run_is_closed_does_not_lock_the_process_out(
+    tmp_path: Path,
+) -> None:
+    for number in (1, 2):
+        store = store_module.Store(tmp_path, resume=True, library="0")
+        store.save({}, {})
+        result, n_calls = pressed_at(number, ("close",), store.close)
+        assert (result, n_calls) == (None, 2)  # of the journal and of the lock
+        store_module.Store(tmp_path, resume=True, library="0").close()
+
+
+def test_a_signal_that_waits_is_told_to_the_handler_of_the_program(
+    tmp_path: Path,
+) -> None:
+    told: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: told.append(number))
+    try:
+        result, n_calls = pressed_at(
+            5, ("fsync",), lambda: fresh(DSZOG_CELL).run(tmp_path / "run")
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert told == [signal.SIGINT]
+    assert result.status == dszog.Status.MAX_ITERATIONS  # it did not interrupt
+    assert n_calls == 16
+
+
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_an_interrupt_is_raised_on_request(tmp_path: Path, has_folder: bool) -> None:
+    folder = tmp_path / "run" if has_folder else None
+    with pytest.raises(KeyboardInterrupt):
+        fresh(DSZOG_CELL).run(folder, callback=interrupt_at(5), on_interrupt="raise")
+    if folder is not None:
+        assert fresh(DSZOG_CELL).run(folder).digest == fresh(DSZOG_CELL).run().digest
+
+
+def test_the_library_installs_no_signal_handlers(tmp_path: Path) -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    seen = []
+    fresh(DSZOG_CELL).run(
+        tmp_path / "run",
+        callback=lambda progress: seen.append(
+            [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+        ),
+    )
+
+    assert all(handlers == before for handlers in seen)
+    assert seen
+
+
+def test_a_run_that_the_callback_stopped_goes_on(cadence: str, tmp_path: Path) -> None:
+    def stop(progress: dszog.Progress) -> None:
+        if progress.iteration == 5:
+            raise StopIteration
+
+    stopped = fresh(DSZOG_CELL).run(tmp_path / "run", callback=stop)
+    result = fresh(DSZOG_CELL).run(tmp_path / "run")
+
+    assert stopped.status == dszog.Status.STOPPED_BY_CALLBACK
+    assert result.digest == fresh(DSZOG_CELL).run().digest
+
+
+def test_a_function_that_failed_is_asked_again_once_it_is_mended(
+    cadence: str, tmp_path: Path
+) -> None:
+    def failing(number: int) -> None:
+        if number == 8:
+            raise ZeroDivisionError("not yet")
+
+    with pytest.raises(dszog.EvaluationError, match="not yet") as caught:
+        fresh(DSZOG_CELL, failing).run(tmp_path / "run")
+    so_far = caught.value.result
+    assert so_far.nit > 0
+    assert not so_far.success
+    assert np.isnan(so_far.fun)
+
+    result = fresh(DSZOG_CELL).run(tmp_path / "run")
+    assert result.digest == fresh(DSZOG_CELL).run().digest
+    assert result.costs.n_lost > 0
+
+
+def test_an_error_in_a_callback_can_be_resumed_from(tmp_path: Path) -> None:
+    def broken(progress: dszog.Progress) -> None:
+        if progress.iteration == 6:
+            raise RuntimeError("my own")
+
+    with pytest.raises(RuntimeError, match="my own"):
+        fresh(DSZOG_CELL).run(tmp_path / "run", callback=broken)
+    assert fresh(DSZOG_CELL).run(tmp_path / "run").nit == 12
+
+
+@pytest.mark.parametrize("call", ["write", "pwrite", "rename"])
+def test_a_full_disk_is_loud_and_gives_the_result_so_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    monkeypatch.setattr(store_module, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(store_module, "SAVE_SHARE", 1e9)
+    real, counter = getattr(os, call), [0]
+
+    def full(*arguments: Any) -> Any:
+        counter[0] += 1
+        if counter[0] > 6:
+            raise OSError(28, "No space left on device")
+        return real(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, call, full)
+        with pytest.raises(CheckpointWriteError, match="No space left") as caught:
+            fresh(DSZOG_CELL).run(tmp_path / "run")
+    assert caught.value.result.x.shape == (3,)
+    assert not caught.value.result.success
+    result = fresh(DSZOG_CELL).run(tmp_path / "run")
+    assert result.digest == fresh(DSZOG_CELL).run().digest
+
+
+@pytest.mark.parametrize("call", ["write", "pwrite", "rename", "fsync"])
+@pytest.mark.parametrize("lasts", [False, True])
+def test_a_full_disk_may_be_a_warning_that_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, lasts: bool
+) -> None:
+    monkeypatch.setattr(store_module, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(store_module, "SAVE_SHARE", 1e9)
+    real, counter = getattr(os, call), [0]
+
+    def full(*arguments: Any) -> Any:
+        counter[0] += 1
+        if counter[0] > 6 and (lasts or counter[0] < 12):
+            raise OSError(28, "No space left on device")
+        return real(*arguments)
+
+    straight = fresh(DSZOG_CELL).run()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, call, full)
+        with pytest.warns(CheckpointWarning, match="No space left"):
+            found = fresh(DSZOG_CELL).run(tmp_path / "run", on_save_failure="warn")
+    assert found.digest == straight.digest
+    assert found.costs.n_failed_saves > 0
+    assert straight.costs.n_failed_saves == 0
+    again = fresh(DSZOG_CELL)
+    assert again.run(tmp_path / "run").digest == straight.digest
+    # Room was made: the end of the run is there. Else an earlier part of it is.
+    assert (again.n_calls == 0) == (not lasts)
+
+
+def test_a_full_disk_from_the_first_moment_may_be_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "rename", full)
+    with pytest.warns(CheckpointWarning, match="The run goes on"):
+        found = fresh(DSZOG_CELL).run(tmp_path / "run", on_save_failure="warn")
+    assert found.digest == fresh(DSZOG_CELL).run().digest
+    assert found.costs.n_failed_saves >= 1
+
+
+def test_a_wish_about_saving_needs_a_folder_and_is_checked() -> None:
+    with pytest.raises(InputError, match="`on_save_failure` needs the folder"):
+        fresh(DSZOG_CELL).run(on_save_failure="warn")
+    with pytest.raises(InputError, match="on_save_failure"):
+        fresh(DSZOG_CELL).run(on_save_failure="ignore")
+
+
+# ------------------------------------------------------------------------ another run
+
+
+def other(**changes: Any) -> Callable[[Path], Any]:
+    """Return a run that differs in one thing from the one in the folder."""
+
+    def run(folder: Path) -> Any:
+        given: dict[str, Any] = {
+            "dim": 2,
+            "n": 4,
+            "m": 5,
+            "bounds": [(-3.0, 3.0)] * 2,
+            "x0": [0.0, 0.0],
+            "x_scale": 1.0,
+            "tag": "a",
+            "seed": 1,
+            "method": "dszog",
+            "options": {"radius": 1e-4},
+            "constraint_tol": 1e-2,
+            "on_failure": "resample",
+        }
+        given |= changes
+        problem = dszog.Problem(
+            dszog.Losses(lambda p, i: (p**2).sum(1)[:, None] + 0.0 * i, given["n"]),
+            Constraints(lambda p, j: p[:, :1] - 1.0 - j, given["m"]),
+            given["dim"],
+            bounds=given["bounds"] * (given["dim"] // 2),
+            x0=np.resize(given["x0"], given["dim"]),
+            x_scale=given["x_scale"],
+            tag=given["tag"],
+        )
+        return dszog.minimize(
+            problem,
+            max_iterations=4,
+            checkpoint=folder,
+            resume=True,
+            **{
+                name: given[name]
+                for name in (
+                    "seed",
+                    "method",
+                    "options",
+                    "constraint_tol",
+                    "on_failure",
+                )
+            },
+        )
+
+    return run
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    r"dim \(2 there, 4 here\)": {"dim": 4},
+    r"number of losses \(4 there, 6 here\)": {"n": 6},
+    r"number of constraints \(5 there, 7 here\)": {"m": 7},
+    r"lower bounds \(\[-3, -3\] there, \[-2, -2\] here\)": {
+        "bounds": [(-2.0, 3.0)] * 2
+    },
+    r"upper bounds \(\[3, 3\] there, \[3, 2\] here\)": {
+        "bounds": [(-3.0, 3.0), (-3.0, 2.0)]
+    },
+    r"x0 \(\[0, 0\] there, \[0, 4.94066e-324\] here\)": {"x0": [0.0, 5e-324]},
+    r"x_scale \(\[1, 1\] there, \[2, 2\] here\)": {"x_scale": 2.0},
+    r"x_scale \(\[1, 1\] there and here, but they differ in what is not shown\)": {
+        "x_scale": 1.0 + 1e-9
+    },
+    r"tag \('a' there, 'b' here\)": {"tag": "b"},
+    r"seed \(1 there, 2 here\)": {"seed": 2},
+    r"method radius \(0.0001 there, 0.001 here\)": {"options": {"radius": 1e-3}},
+    "method penalty": {"options": {"radius": 1e-4, "penalty": 7.0}},
+    "method type": {"method": "zopsgd", "options": {"domain": None}},
+    "constraint_tol": {"constraint_tol": 1e-3},
+    "on_failure": {"on_failure": "penalise"},
+}
+
+
+@pytest.mark.parametrize(("said", "changes"), OTHERS.items(), ids=OTHERS)
+def test_another_run_is_refused_by_what_it_differs_in(
+    tmp_path: Path, said: str, changes: dict[str, Any]
+) -> None:
+    other()(tmp_path / "run")
+    if "method type" in said:  # that needs constraints which can be projected on
+        with pytest.raises(dszog.InputError):
+            other(**changes)(tmp_path / "run")
+        return
+    before = sorted(path.read_bytes() for path in (tmp_path / "run").iterdir())
+
+    with pytest.raises(CheckpointError, match=f"differs in: .*{said}"):
+        other(**changes)(tmp_path / "run")
+    after = sorted(path.read_bytes() for path in (tmp_path / "run").iterdir())
+    assert [len(content) for content in after] == [len(content) for content in before]
+
+
+@pytest.mark.parametrize("place", [0, 4])
+def test_bounds_that_differ_are_shown_or_told_without_a_hash(
+    tmp_path: Path, place: int
+) -> None:
+    def run(upper: float) -> Any:
+        bounds = [(-1.0, 1.0)] * 5
+        bounds[place] = (-1.0, upper)
+        return dszog.minimize(
+            lambda x: float(x @ x),
+            np.zeros(5),
+            bounds=bounds,
+            max_iterations=3,
+            seed=0,
+            checkpoint=tmp_path / "run",
+            resume=True,
+        )
+
+    run(1.0)
+    with pytest.raises(CheckpointError, match="upper bounds") as caught:
+        run(2.0)
+    said = str(caught.value)
+    assert "#" not in said
+    assert (
+        "([1, 1, 1, ...] there, [2, 1, 1, ...] here)" in said
+        if place == 0
+        else "([1, 1, 1, ...] there and here, but they differ in what is" in said
+    )
+
+
+def test_another_method_is_refused(tmp_path: Path) -> None:
+    matrix = next(cell for cell in CELLS if cell.name == "zopsgd-matrix")
+    fresh(matrix).run(tmp_path / "run")
+    wrong = fresh(matrix)
+    wrong.method = "zoscgd"
+
+    with pytest.raises(
+        CheckpointError, match=r"method type \('ZOPSGD' there, 'ZOSCGD'"
+    ):
+        wrong.run(tmp_path / "run")
+
+
+def test_the_seed_of_the_folder_is_used_if_none_is_given(tmp_path: Path) -> None:
+    first = other(seed=None)(tmp_path / "run")
+
+    assert other(seed=None)(tmp_path / "run").seed == first.seed
+
+
+def test_the_first_weights_are_part_of_the_run(tmp_path: Path) -> None:
+    weights = np.array([2]), np.array([1.0])
+    fresh(DSZOG_CELL).run(tmp_path / "run", weights=weights)
+
+    with pytest.raises(CheckpointError, match="differs in: weights"):
+        fresh(DSZOG_CELL).run(tmp_path / "run")
+
+
+def changed_header(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    facts, arrays = unpack(path.read_bytes())
+    change(facts)
+    path.write_bytes(b"".join(pack(facts, arrays, "0")))
+
+
+@pytest.mark.parametrize("name", ["dszog", "NumPy", "SciPy", "Python", "machine"])
+def test_other_versions_and_machines_are_told_of(tmp_path: Path, name: str) -> None:
+    first = fresh(DSZOG_CELL).run(tmp_path / "run")
+    for path in (tmp_path / "run").glob("checkpoint-*"):
+        changed_header(
+            path, lambda facts: facts["about"]["surroundings"].update({name: "0.0"})
+        )
+
+    with pytest.warns(CheckpointWarning, match=rf"began elsewhere: {name} \(0.0 there"):
+        result = fresh(DSZOG_CELL).run(tmp_path / "run")
+    assert result.digest == first.digest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda facts: facts.update(generation=99),
+        lambda facts: facts.update(run="zz"),
+        lambda facts: facts.update(run=3),
+        lambda facts: facts.update(run="00"),
+        lambda facts: facts.update(about=[]),
+        lambda facts: facts.update(more=1),
+        lambda facts: facts.pop("run"),
+        lambda facts: facts["about"].update(seed=1),
+        lambda facts: facts["about"].update(seed="-1"),
+        lambda facts: facts["about"].pop("seed"),
+        lambda facts: facts["about"].update(fingerprint=3),
+        lambda facts: facts["about"]["fingerprint"].update(dim=3),
+        lambda facts: facts["about"].pop("surroundings"),
+    ],
+)
+def test_a_header_that_was_tampered_with_gives_our_error(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    fresh(DSZOG_CELL).run(tmp_path / "run")
+    for path in (tmp_path / "run").glob("checkpoint-*"):
+        changed_header(path, change)
+
+    with pytest.raises(CheckpointError):
+        fresh(DSZOG_CELL).run(tmp_path / "run")
+
+
+WRONGS: list[Any] = [None, -1, "x", {"list": []}, {"dict": []}, {"array": 0}]
+
+
+def test_a_content_that_was_tampered_with_gives_a_result_or_our_error(
+    tmp_path: Path,
+) -> None:
+    template = tmp_path / "template"
+    with pytest.raises(Killed):
+        fresh(DSZOG_CELL, die_at(9)).run(template)
+    *older, path = sorted(template.glob("checkpoint-*"))
+    for one in older:
+        one.unlink()
+    facts, arrays = unpack(path.read_bytes())
+    tree = json.loads(arrays[0].tobytes())
+    places: list[tuple[int, ...]] = [(part,) for part in range(len(tree["dict"]))]
+    places += [
+        (part, entry)
+        for part, (_, held) in enumerate(tree["dict"])
+        if isinstance(held, dict) and "dict" in held
+        for entry in range(len(held["dict"]))
+    ]
+    n_refused = 0
+    for number, place in enumerate(places):
+        wrongs = WRONGS if len(place) == 1 else [WRONGS[number % 6]]
+        for wrong in wrongs:
+            changed = json.loads(json.dumps(tree))
+            holder = changed["dict"][place[0]]
+            if len(place) > 1:
+                holder = holder[1]["dict"][place[1]]
+            holder[1] = wrong
+            text = np.frombuffer(json.dumps(changed).encode(), dtype=np.uint8)
+            folder = tmp_path / "run"
+            shutil.copytree(template, folder)
+            (folder / path.name).write_bytes(
+                b"".join(pack(facts, [text, *arrays[1:]], "0"))
+            )
+            try:
+                fresh(DSZOG_CELL).run(folder, max_iterations=3)
+            except CheckpointError:
+                n_refused += 1
+            shutil.rmtree(folder)
+    assert n_refused > 80
+
+
+# -------------------------------------------------------------------- other versions
+
+
+@contextlib.contextmanager
+def elsewhere() -> Iterator[None]:
+    """Be where numbers are rounded otherwise, which a checkpoint takes note of."""
+    tell = dszog.DSZOG.tell
+
+    def rounded(method: Any, *arguments: Any) -> Any:
+        state, info = tell(method, *arguments)
+        x = frozen_floats(np.nextafter(state.x, np.inf))
+        return replace(state, x=x), info
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dszog.DSZOG, "tell", rounded)
+        patch.setattr("dszog.save.fingerprint.rounding", lambda: "#0123456789abcdef")
+        yield
+
+
+def killed(folder: Path, at: int = 9, **more: Any) -> None:
+    """Begin or resume a run that dies in a call."""
+    with pytest.raises(Killed):
+        fresh(DSZOG_CELL, die_at(at)).run(folder, **more)
+
+
+@contextlib.contextmanager
+def heard() -> Iterator[list[str]]:
+    """Yield the list that what is warned of goes into."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", CheckpointWarning)
+        yield texts
+    texts += [str(one.message) for one in said]
+
+
+LOST = re.compile(r"([\d,]+) queries are charged as lost, and the run goes on")
+
+
+def test_a_run_goes_on_where_numbers_are_rounded_otherwise(tmp_path: Path) -> None:
+    killed(tmp_path / "run")
+
+    with elsewhere():
+        with heard() as texts:
+            result = fresh(DSZOG_CELL).run(tmp_path / "run")
+        straight = fresh(DSZOG_CELL).run()
+
+    assert "began elsewhere: rounding (others there than here)" in texts[0]
+    (lost,) = LOST.findall(texts[1])
+    assert 0 < int(lost.replace(",", "")) <= result.costs.n_lost  # and those in flight
+    assert (result.nit, result.status) == (12, dszog.Status.MAX_ITERATIONS)
+    # Up to rounding it is the run that began there.
+    np.testing.assert_allclose(result.x, straight.x, rtol=1e-6)
+
+
+def test_it_goes_on_where_it_began_too_however_often_it_moves(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    killed(folder)
+    with heard() as texts:
+        for number in range(4):
+            with contextlib.nullcontext() if number % 2 else elsewhere():
+                killed(folder, at=4)  # in the second batch that it asks for
+        assert fresh(DSZOG_CELL).run(folder).nit == 12
+    assert sum("began elsewhere" in text for text in texts) == 4
+
+
+def test_a_move_and_another_budget_go_together(tmp_path: Path) -> None:
+    killed(tmp_path / "run")
+
+    with elsewhere(), heard() as texts:
+        result = fresh(DSZOG_CELL).run(tmp_path / "run", max_iterations=20)
+    assert result.nit == 20
+    assert LOST.search(texts[1])
+
+
+def test_a_finished_run_is_reported_elsewhere_without_a_call(tmp_path: Path) -> None:
+    first = fresh(DSZOG_CELL).run(tmp_path / "run")
+    again = fresh(DSZOG_CELL)
+
+    with elsewhere(), heard() as texts:
+        result = again.run(tmp_path / "run")
+    assert len(texts) == 1
+    assert again.n_calls == 0
+    assert result.digest == first.digest
+
+
+def test_the_budget_holds_over_all_places(tmp_path: Path) -> None:
+    budget, workers = 20_000, Clumsy()
+    more = {"max_queries": budget, "max_iterations": None, "evaluator": workers}
+    with heard() as texts:
+        for number in range(4):
+            with elsewhere() if number % 2 else contextlib.nullcontext():
+                killed(tmp_path / "run", at=20, **more)
+        result = fresh(DSZOG_CELL).run(tmp_path / "run", **more)
+    costs = result.costs
+    charged = result.nfev + result.ncev + costs.n_retried + costs.n_lost
+    assert sum(bool(LOST.search(text)) for text in texts) >= 3
+    assert workers.n_queries <= charged <= budget
+
+
+def test_other_numbers_in_the_same_place_are_an_error(tmp_path: Path) -> None:
+    killed(tmp_path / "run")
+
+    with elsewhere(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dszog.save.fingerprint.rounding", rounding)
+        with pytest.raises(CheckpointError, match="answers other questions"):
+            fresh(DSZOG_CELL).run(tmp_path / "run")
+
+
+def test_a_journal_behind_a_damaged_checkpoint_may_be_of_another_place(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "run"
+    killed(folder)
+    with elsewhere(), heard():
+        killed(folder, at=4)
+    newest = max(folder.glob("checkpoint-*"))
+    newest.write_bytes(newest.read_bytes()[:-1])
+
+    with heard() as texts:
+        result = fresh(DSZOG_CELL).run(folder)
+    assert result.nit == 12
+    assert LOST.search(texts[-1])
+
+
+def with_kernels(choice: str, run: Callable[[], Any]) -> Any:
+    """Run with compiled kernels ("numba") or without ("numpy")."""
+    found = [kernels.is_on, kernels.draws, kernels.philox, kernels.steps, kernels.rows]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(kernels.SWITCH, choice)
+        for one in found:
+            one.cache_clear()
+        try:
+            return run()
+        finally:
+            for one in found:
+                one.cache_clear()
+
+
+@pytest.mark.parametrize(("first", "then"), [("numba", "numpy"), ("numpy", "numba")])
+@pytest.mark.parametrize("at", [3, 6, 9, 14])
+def test_a_run_goes_on_with_other_kernels(
+    tmp_path: Path, first: str, then: str, at: int
+) -> None:
+    pytest.importorskip("numba")
+    with_kernels(first, lambda: killed(tmp_path / "run", at=at))
+
+    with heard() as texts:
+        result = with_kernels(then, lambda: fresh(DSZOG_CELL).run(tmp_path / "run"))
+    assert "began elsewhere: kernels" in texts[0]
+    assert result.nit == 12
+
+
+OTHER_ROUNDING = """
+import dszog.save.fingerprint
+print(dszog.save.fingerprint.rounding())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names kernels of x86")
+def test_other_kernels_of_blas_are_other_surroundings() -> None:
+    def found(**more: str) -> str:
+        code = [sys.executable, "-c", OTHER_ROUNDING]
+        env = os.environ | {"OPENBLAS_NUM_THREADS": "1"} | more
+        return subprocess.run(
+            code, env=env, capture_output=True, text=True, check=True
+        ).stdout
+
+    names = ("Prescott", "Sandybridge", "Haswell")
+    each = [found(OPENBLAS_CORETYPE=name) for name in names]
+    assert each == [found(OPENBLAS_CORETYPE=name) for name in names]
+    if "openblas" in np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]:
+        assert len(set(each)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("indices", "values"),
+    [
+        (np.array([-1]), np.array([0.5])),
+        (np.array([10**9]), np.array([0.5])),
+        (np.array([1.0]), np.array([0.5])),
+        (np.array([1]), np.array([np.nan])),
+        (np.array([1, 2]), np.array([0.5])),
+        (np.array([[1]]), np.array([[0.5]])),
+        (np.array(1), np.array(0.5)),
+        (np.arange(N_SEEN + 1), np.ones(N_SEEN + 1)),
+        ([1], [0.5]),
+    ],
+    ids=str,
+)
+def test_remembered_constraints_that_make_no_sense_are_refused(
+    indices: Any, values: Any
+) -> None:
+    assert _as_seen((np.array([7, 3]), np.array([0.5, 0.1])), 9) == {7: 0.5, 3: 0.1}
+    with pytest.raises(CheckpointError):
+        _as_seen((indices, values), 9 * N_SEEN)
+
+
+def test_a_run_that_is_resumed_remembers_the_constraints_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[list[int], list[float]]] = []
+    look = FinalCheck.best
+
+    def best(check: FinalCheck, outcome: Any, *more: Any) -> Any:
+        indices, values = outcome.worst_seen
+        seen.append((indices.tolist(), values.tolist()))
+        return look(check, outcome, *more)
+
+    def run(folder: Path | None = None, until: int = 99) -> None:
+        def die(progress: dszog.Progress) -> None:
+            if progress.iteration == until:
+                raise Killed
+
+        problem = dszog.Problem(
+            lambda x: float(x @ x),
+            dszog.Constraints.from_function(lambda x, j: 0.01 * j - x[0], 10**6),
+            2,
+        )
+        dszog.minimize(
+            problem,
+            max_iterations=12,
+            seed=1,
+            checkpoint=folder,
+            resume=folder is not None,
+            callback=die,
+        )
+
+    monkeypatch.setattr(FinalCheck, "best", best)
+    run()
+    with pytest.raises(Killed):
+        run(tmp_path / "run", until=9)
+    run(tmp_path / "run")
+    assert len(seen[0][0]) > 3
+    assert seen[1] == seen[0]
+
+
+# ------------------------------------------------------------------------------ golden
+
+GOLDEN = Path(__file__).with_name("golden")
+GOLDEN_DIGEST = (GOLDEN / "digest.txt").read_text().strip()
+
+
+def test_the_checkpoint_of_an_earlier_version_is_continued_to_the_same_end(
+    tmp_path: Path,
+) -> None:
+    shutil.copytree(GOLDEN / "run", tmp_path / "run")
+    (tmp_path / "run").chmod(0o700)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CheckpointWarning)  # of another machine
+        result = fresh(DSZOG_CELL).run(tmp_path / "run")
+
+    assert result.nit == 12
+    np.testing.assert_allclose(result.x, golden_x(), rtol=1e-9)
+    if is_where_it_was_made():
+        assert result.digest == GOLDEN_DIGEST
+
+
+def golden_x() -> list[float]:
+    text = (GOLDEN / "x.txt").read_text().split()
+    return [float.fromhex(entry) for entry in text]
+
+
+def is_where_it_was_made() -> bool:
+    """Whether versions and machine are those of the golden file: then all bits are."""
+    facts, _ = unpack(sorted((GOLDEN / "run").glob("checkpoint-*"))[-1].read_bytes())
+    there = facts["about"]["surroundings"]
+    here = dszog.save.fingerprint.surroundings(dszog.__version__)
+    names = ("NumPy", "Python", "kernels")
+    return all(there[name] == here[name] for name in names)
+
+
+# ------------------------------------------------------------------------------- kills
+
+
+MANY = [pytest.mark.slow, pytest.mark.timeout(3000)]
+
+
+@pytest.mark.parametrize(
+    ("n_kills", "seed", "evaluator"),
+    [
+        (8, 0, "serial"),
+        pytest.param(1000, 1, "serial", marks=MANY),
+        pytest.param(300, 2, "processes", marks=MANY),
+    ],
+)
+def test_killed_processes_leave_what_the_next_one_needs(
+    n_kills: int,
+    seed: int,
+    evaluator: str,
+    record_property: Callable[[str, object], None],
+) -> None:
+    script = Path(__file__).with_name("kill_loop.py")
+    root = Path(__file__).parents[2]
+    paths = [str(Path(dszog.__file__).parents[1]), str(root)]
+    done = subprocess.run(
+        [sys.executable, str(script), str(n_kills), str(seed), evaluator],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    for figure in ("kills", "runs", "mismatches", "orphans"):
+        record_property(figure, found[figure])
+    if evaluator == "processes":
+        record_property("kills with workers", found["kills"])
+    record_property("evaluations lost beyond the batch", max(found["most lost"], 0))
+    assert found["kills"] >= n_kills
+    assert found["runs"] > 0
+    assert found["mismatches"] == 0
+    assert found["orphans"] == 0
+    assert found["most lost"] <= 0
+
+
+class Clumsy:
+    """Workers of which one is lost in each batch: all is evaluated twice."""
+
+    can_stop = False
+
+    def __init__(self) -> None:
+        self.n_queries = 0  # that were really made
+
+    def open(self, problem: dszog.Problem, timeout: float | None = None) -> Any:
+        return ClumsyEvaluator(self, problem)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class ClumsyEvaluator:
+    def __init__(self, owner: Clumsy, problem: dszog.Problem) -> None:
+        self._owner, self._problem = owner, problem
+        self._answer = dszog.EVALUATORS["serial"](problem)
+        self.charge: Callable[[Cost], bool] = lambda again: True
+
+    def __call__(self, queries: Any) -> Any:
+        each = cost(queries, self._problem.size)
+        self._owner.n_queries += each.total
+        replies = self._answer(queries)
+        if self.charge(each):
+            self._owner.n_queries += each.total
+            replies = self._answer(queries)
+        return replies
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize("every", [0.0, 10.0])
+def test_what_was_made_again_is_charged_to_the_budget_of_all_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: float
+) -> None:
+    monkeypatch.setattr(store_module, "SAVE_EVERY", every)
+    monkeypatch.setattr(store_module, "SAVE_SHARE", 1e9)
+    budget, n_deaths = 20_000, 0
+    workers = Clumsy()
+    rng = np.random.Generator(np.random.Philox(key=3))
+    while True:
+        cell = fresh(DSZOG_CELL)
+        at = int(rng.integers(1, 9)) if n_deaths < 5 else 10**9
+
+        def die(number: int, at: int = at) -> None:
+            if number >= at:
+                raise Killed
+
+        cell.before_call = die
+        try:
+            result = cell.run(
+                tmp_path / "run",
+                evaluator=workers,
+                max_queries=budget,
+                max_iterations=None,
+            )
+        except Killed:
+            n_deaths += 1
+            continue
+        break
+    costs = result.costs
+    charged = result.nfev + result.ncev + costs.n_retried + costs.n_lost
+    assert n_deaths == 5
+    assert workers.n_queries <= charged <= budget
+    assert costs.n_retried > 0.3 * budget
+    # What is charged and was not made: the second go at a batch that was not reached.
+    assert charged - workers.n_queries <= n_deaths * 500
+
+
+def test_a_journal_of_other_questions_is_not_played(tmp_path: Path) -> None:
+    store = store_module.Store(tmp_path, resume=True, library="0")
+    store.save({}, {})
+    indices = np.arange(2)
+    asked, other = (
+        (dszog.Query.at(np.full(2, place), iteration=0, losses=indices),)
+        for place in (0.0, 0.5)
+    )
+    charged = Cost(losses=2, constraints=0)
+    reply = dszog.Reply(losses=np.ones((1, 2)), constraints=np.empty((1, 0)))
+    writer = Recorder(store)
+    writer.asked(asked, charged, 0.0)
+    writer.answered((reply,), 0.1, 0.1)
+    store.close()
+
+    for queries, fits in ((asked, True), (other, False)):
+        store = store_module.Store(tmp_path, resume=True, library="0")
+        size = DSZOG_CELL.problem().size
+        store.load(size, lambda about: None, lambda content: content)
+        reader = Recorder(store)
+        if fits:
+            played = reader.played(queries, charged)
+            assert played is not None
+            assert np.array_equal(played.replies[0].losses, reply.losses)
+        else:
+            with pytest.raises(CheckpointError, match="answers other questions"):
+                reader.played(queries, charged)
+        store.close()

@@ -1,0 +1,599 @@
+"""Calls that learn how many constraints there are: none is forgotten by a death."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import LinearConstraint, NonlinearConstraint
+
+import dszog
+import dszog.save.store as store_module
+from dszog import (
+    CheckpointError,
+    CheckpointWarning,
+    CheckpointWriteError,
+    EvaluationError,
+    InputError,
+    InputTypeError,
+)
+from dszog.contract.arrays import FloatArray
+from dszog.errors import OtherRunError
+from dszog.save import SizeNote, Store
+from dszog.save.container import pack, unpack
+from dszog.save.sizes import NAME, read_note, write_note
+from dszog.save.snapshot import NOTED
+from tests.save.cells import Killed
+
+N_SIZING = 2  # functions of unknown size
+
+
+@dataclass
+class Box:
+    """A problem with two SciPy constraints of unknown size, and one of known size."""
+
+    before_call: Callable[[int], None] = field(default=lambda number: None)
+    n_calls: int = 0
+
+    def __post_init__(self) -> None:
+        self.constraints = [
+            NonlinearConstraint(self.limits, -np.inf, 1.0),
+            NonlinearConstraint(self.limits, -np.inf, np.ones(3)),
+            {"type": "ineq", "fun": lambda x: 2.0 - self._count(float(x @ x))},
+        ]
+
+    def _count(self, returned: Any) -> Any:
+        self.n_calls += 1
+        self.before_call(self.n_calls)
+        return returned
+
+    def loss(self, x: FloatArray) -> float:
+        return float(self._count(np.sum((x - 2.0) ** 2)))
+
+    def limits(self, x: FloatArray) -> FloatArray:
+        return np.asarray(self._count(np.array([x[0], x[1], x.sum()])))
+
+    def run(self, folder: Path | None, **more: Any) -> Any:
+        settings: dict[str, Any] = {"max_iterations": 6, "seed": 1, "resume": True}
+        settings |= {"options": {"n_directions": 2}, "x0": [0.1, 0.2]}
+        if folder is None:
+            del settings["resume"]
+        return dszog.minimize(
+            self.loss,
+            constraints=self.constraints,
+            checkpoint=folder,
+            **(settings | more),
+        )
+
+    def problem(self) -> dszog.Problem:
+        return dszog.Problem(self.loss, self.constraints, 2, x0=[0.1, 0.2])
+
+
+def dying_at(number: int) -> Box:
+    def before(n_calls: int) -> None:
+        if n_calls == number:
+            raise Killed
+
+    return Box(before)
+
+
+def die(*args: Any) -> None:
+    raise Killed
+
+
+def charged(result: Any) -> int:
+    costs = result.costs
+    return int(result.nfev + result.ncev + costs.n_lost + costs.n_retried)
+
+
+def same(first: Any, second: Any) -> bool:
+    return bool(
+        first.digest == second.digest
+        and first.x.tobytes() == second.x.tobytes()
+        and (first.nfev, first.ncev) == (second.nfev, second.ncev)
+    )
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the syncs, which only a loss of power needs."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+# ----------------------------------------------------------------------------- deaths
+
+
+@pytest.mark.parametrize("number", range(1, N_SIZING + 1))
+def test_calls_of_a_process_that_died_while_sizes_were_learned_are_lost(
+    number: int, tmp_path: Path
+) -> None:
+    with pytest.raises(Killed):
+        dying_at(number).run(tmp_path)
+
+    result = Box().run(tmp_path)
+
+    assert result.costs.n_lost == N_SIZING
+    assert same(result, Box().run(None))
+
+
+def test_the_calls_are_noted_before_the_first_is_made(tmp_path: Path) -> None:
+    seen = []
+
+    def before(number: int) -> None:
+        seen.append((number, read_note(tmp_path)))
+
+    Box(before).run(tmp_path)
+
+    for number, note in seen[:N_SIZING]:
+        assert note is not None, number
+        assert (note.n_calls, note.widths) == (N_SIZING, ())
+    for number, note in seen[N_SIZING:]:
+        assert note is not None, number
+        assert (note.n_calls, note.widths) == (N_SIZING, (3, 1))
+
+
+def test_a_kill_leaves_the_note_as_well(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from tests.save.test_sizing import Box\n"
+        "def before(number):\n"
+        "    Path(sys.argv[2]).open('a').write('.')\n"
+        "    if number == 2:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "Box(before).run(Path(sys.argv[1]))\n"
+    )
+    folder, calls = tmp_path / "run", tmp_path / "calls"
+    paths = [str(Path(dszog.__file__).parents[1]), str(Path(__file__).parents[2])]
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(folder), str(calls)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        check=False,
+    )
+    box = Box()
+    result = box.run(folder)
+
+    assert done.returncode == -signal.SIGKILL
+    assert calls.stat().st_size == 2
+    assert result.costs.n_lost == N_SIZING
+    assert 2 + box.n_calls <= charged(result)
+
+
+def test_sizes_that_were_learned_before_a_death_are_not_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, straight = Box(), Box(), Box()
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "save", die)  # the first checkpoint
+        with pytest.raises(Killed):
+            first.run(tmp_path)
+    result = second.run(tmp_path)
+
+    assert first.n_calls == N_SIZING
+    assert same(result, straight.run(None))
+    assert second.n_calls == straight.n_calls - N_SIZING
+    assert result.costs.n_lost == 0
+
+
+def test_a_finished_run_of_unknown_sizes_is_reported_again_without_a_call(
+    tmp_path: Path,
+) -> None:
+    first, second = Box(), Box()
+    expected = first.run(tmp_path)
+    result = second.run(tmp_path)
+
+    assert same(result, expected)
+    assert second.n_calls == 0
+    assert charged(result) == first.n_calls
+
+
+def test_a_function_that_comes_to_return_more_values_is_named_with_both_numbers(
+    tmp_path: Path,
+) -> None:
+    def limits(x: FloatArray, n_values: int) -> FloatArray:
+        return np.resize(1.0 - x, n_values)
+
+    def run(n_values: int, max_iterations: int) -> Any:
+        return dszog.minimize(
+            lambda x: float(x @ x),
+            np.zeros(2),
+            {"type": "ineq", "fun": limits, "args": (n_values,)},
+            max_iterations=max_iterations,
+            seed=0,
+            checkpoint=tmp_path / "run",
+            resume=True,
+        )
+
+    run(2, 3)
+    with pytest.raises(
+        EvaluationError,
+        match=r"limits returned 3 values, but 2 when it was called at x0 .*"
+        r"If the run is resumed and the function was changed since it began: put it "
+        r"back, or give an empty folder\.",
+    ):
+        run(3, 9)
+
+
+def test_values_that_do_not_fit_the_limits_are_counted() -> None:
+    limited = NonlinearConstraint(lambda x: np.resize(x, 5), -np.inf, np.ones(3))
+
+    with pytest.raises(EvaluationError, match=r"returned 5 values for 3 limits\. Ret"):
+        dszog.minimize(lambda x: float(x @ x), np.zeros(2), limited, seed=0)
+
+
+def of_both(first: Any, second: Any, n_values: int = 5) -> FloatArray:
+    return np.ones(n_values)
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [partial(of_both, 1), partial(of_both, second=1), partial(partial(of_both), 1)],
+)
+def test_a_function_with_bound_arguments_is_named_by_itself(bound: Any) -> None:
+    limited = NonlinearConstraint(bound, -np.inf, np.ones(3))
+
+    with pytest.raises(EvaluationError, match=r"\(of_both returned 5 values for 3 lim"):
+        dszog.minimize(lambda x: float(x @ x), np.zeros(2), limited, seed=0)
+
+
+def test_no_death_makes_more_calls_than_are_charged(tmp_path: Path) -> None:
+    rng = np.random.Generator(np.random.Philox(key=3))
+    for number in range(25):
+        folder, n_made = tmp_path / f"{number}", 0
+        budget = int(rng.integers(60, 400))
+        for _ in range(4):
+            box = dying_at(int(rng.integers(1, 30)))
+            with suppress(Killed):
+                box.run(folder, max_queries=budget, max_iterations=None)
+            n_made += box.n_calls
+        box = Box()
+        result = box.run(folder, max_queries=budget, max_iterations=None)
+        assert n_made + box.n_calls <= charged(result) <= budget
+
+
+# ----------------------------------------------------------------------------- budgets
+
+
+def test_a_budget_that_deaths_used_up_is_refused_without_another_call(
+    tmp_path: Path,
+) -> None:
+    for number in (1, 2):
+        with pytest.raises(Killed):
+            dying_at(number).run(tmp_path, max_queries=6)
+    box = Box()
+    with pytest.raises(InputError, match=r"2 queries to learn .*, after 4 .*got .*=6"):
+        box.run(tmp_path, max_queries=6)
+    assert box.n_calls == 0
+
+    result = box.run(tmp_path, max_queries=600)
+    assert result.costs.n_lost == 4
+    assert charged(result) <= 600
+
+
+def test_a_budget_that_is_too_small_says_one_that_is_enough_after_deaths(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(Killed):
+        dying_at(1).run(tmp_path)
+    first, second = Box(), Box()
+    with pytest.raises(InputError, match="need") as refused:
+        first.run(tmp_path, max_queries=8)
+    assert first.n_calls == N_SIZING
+    found = re.search(r"need (\d+) queries", str(refused.value))
+    assert found is not None
+
+    enough = int(found[1])
+    result = second.run(tmp_path, max_queries=enough)
+
+    assert result.nit >= 1
+    assert 1 + first.n_calls + second.n_calls <= charged(result) <= enough
+
+
+def test_wrong_calls_are_refused_before_sizes_are_learned(tmp_path: Path) -> None:
+    box = Box()
+    for wrong in (
+        {"constraint_tol": -1.0},
+        {"seed": -1},
+        {"on_failure": "never"},
+        {"tune": True},
+        {"weights": ([0], [1.0]), "method": "zopsgd", "options": {}},
+    ):
+        with pytest.raises(InputError):
+            box.run(tmp_path, **wrong)
+    assert not read_note(tmp_path)
+    for last in (
+        {"type": "ineq"},
+        LinearConstraint([[1.0, 1.0]], 2.0, 1.0),
+        NonlinearConstraint("f", 0.0, 1.0),
+        7,
+    ):
+        with pytest.raises((InputError, InputTypeError)):
+            dszog.minimize(box.loss, [0.1, 0.2], [box.constraints, last], seed=0)
+    assert box.n_calls == 0
+
+
+def test_a_folder_that_cannot_be_used_costs_no_call(tmp_path: Path) -> None:
+    Box().run(tmp_path)
+    box = Box()
+    with pytest.raises(OtherRunError, match="holds checkpoints of an earlier run"):
+        box.run(tmp_path, resume=False)
+    store = Store(tmp_path, resume=True, library="1")
+    with pytest.raises(CheckpointError, match="Another run writes"):
+        box.run(tmp_path)
+    store.close()
+    assert box.n_calls == 0
+
+
+# ------------------------------------------------------- other problems, other folders
+
+
+def test_another_start_is_refused_without_a_call_once_a_run_has_begun(
+    tmp_path: Path,
+) -> None:
+    Box().run(tmp_path)
+    box = Box()
+    with pytest.raises(OtherRunError, match=r"differs in: x0 \(\[0.1, 0.2\]"):
+        box.run(tmp_path, x0=[0.3, 0.2])
+    box.constraints.pop()
+    with pytest.raises(OtherRunError, match=r"unknown size \(2 there, 1 here\)"):
+        box.run(tmp_path)
+    assert box.n_calls == 0
+
+
+def test_before_a_run_has_begun_another_start_is_asked_for_its_sizes(
+    tmp_path: Path,
+) -> None:
+    def fail(number: int) -> None:
+        raise ValueError("not here")
+
+    with pytest.raises(EvaluationError, match="Start where it can be evaluated"):
+        Box(fail).run(tmp_path)
+    with pytest.raises(InputError, match="need"):
+        Box().run(tmp_path, max_queries=8)
+    box = Box()
+    result = box.run(tmp_path, x0=[0.3, 0.2])
+
+    assert result.costs.n_lost == 2 * N_SIZING
+    assert charged(result) == box.n_calls + 2 * N_SIZING
+
+
+def test_who_begins_is_asked_for_sizes_though_an_attempt_before_was(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(InputError, match="need"):
+        Box().run(tmp_path, resume=False, max_queries=8)
+    box = Box()
+    box.constraints[0] = NonlinearConstraint(
+        lambda x: box._count(np.array([x[0], x[1]])), -np.inf, 1.0
+    )
+    result = box.run(tmp_path, resume=False)
+
+    assert result.certificate.feasibility.n_constraints == 2 + 3 + 1
+    assert result.costs.n_lost == N_SIZING
+    assert charged(result) == box.n_calls + N_SIZING
+
+
+def without_note(folder: Path, *, is_old: bool) -> None:
+    """Take the note away, and what the checkpoints say of it if they are old."""
+    (folder / NAME).unlink()
+    for path in folder.glob("checkpoint-*.dszog") if is_old else ():
+        facts, arrays = unpack(path.read_bytes())
+        del facts["about"][NOTED]
+        path.write_bytes(b"".join(pack(facts, arrays, "1")))
+
+
+@pytest.mark.parametrize("is_old", [True, False])
+def test_a_folder_without_a_note_is_resumed_and_charged_for_each_call(
+    is_old: bool, tmp_path: Path
+) -> None:
+    first, third = Box(), Box()
+    expected = first.run(tmp_path)
+    without_note(tmp_path, is_old=is_old)
+    with pytest.raises(Killed):
+        dying_at(1).run(tmp_path)
+    result = third.run(tmp_path)
+
+    assert same(result, expected)
+    assert third.n_calls == N_SIZING
+    assert result.costs.n_lost == 2 * N_SIZING
+    assert charged(result) == first.n_calls + 2 * N_SIZING
+    assert charged(Box().run(tmp_path)) == charged(result)  # once, not each time
+
+
+def test_the_checkpoint_before_a_damaged_one_is_charged_for_what_it_does_not_know(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "SAVE_EVERY", 1e9)
+    Box().run(tmp_path)
+    (tmp_path / NAME).unlink()
+    expected = Box().run(tmp_path, max_iterations=9)  # learns the sizes once more
+    newest = max(tmp_path.glob("checkpoint-*.dszog"))
+    newest.write_bytes(newest.read_bytes()[:-1])
+    with pytest.warns(CheckpointWarning):
+        result = Box().run(tmp_path, max_iterations=9)
+
+    assert expected.costs.n_lost >= N_SIZING
+    assert result.costs.n_lost >= expected.costs.n_lost
+
+
+def test_a_problem_that_was_made_before_is_charged_for_its_calls_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(box: Box) -> Any:
+        return dszog.minimize(
+            box.problem(),
+            max_iterations=6,
+            seed=1,
+            options={"n_directions": 2},
+            checkpoint=tmp_path,
+            resume=True,
+        )
+
+    first, second, third = Box(), Box(), Box()
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "save", die)
+        with pytest.raises(Killed):
+            run(first)
+    result = run(second)
+    again = run(third)
+
+    assert first.n_calls == third.n_calls == N_SIZING
+    assert same(result, Box().run(None))
+    assert result.costs.n_lost == N_SIZING
+    assert charged(result) == first.n_calls + second.n_calls
+    assert charged(again) == charged(result) + third.n_calls
+
+
+# ---------------------------------------------------------------------- the note itself
+
+
+def test_a_note_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    assert read_note(tmp_path) is None
+    for note in (
+        SizeNote(),
+        SizeNote(n_calls=7, about={"x0": "[1]"}),
+        SizeNote(n_calls=2**62, about={"x0": "é"}, widths=(1, 2**40)),
+        SizeNote(n_calls=10**5, widths=(1,) * 10**5),
+    ):
+        write_note(tmp_path, note, "1")
+        assert read_note(tmp_path) == note
+
+
+def test_a_damaged_note_is_refused_without_a_call_and_stays(tmp_path: Path) -> None:
+    Box().run(tmp_path)
+    path = tmp_path / NAME
+    whole = path.read_bytes()
+    damaged = [whole[:length] for length in range(len(whole))]
+    damaged += [
+        whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :]
+        for place in range(len(whole))
+    ]
+    for content in damaged:
+        path.write_bytes(content)
+        with pytest.raises(CheckpointError, match=r"'sizes.dszog' in .* cannot be us"):
+            read_note(tmp_path)
+    box = Box()
+    with pytest.raises(CheckpointError, match="Or delete it: sizes are then learned"):
+        box.run(tmp_path)
+    assert box.n_calls == 0
+    assert path.read_bytes() == damaged[-1]
+
+    path.unlink()
+    assert box.run(tmp_path).costs.n_lost == N_SIZING  # which the checkpoint knows of
+    assert box.n_calls == N_SIZING
+
+
+GOOD: dict[str, Any] = {"kind": "sizes", "n_calls": 2, "about": {"x0": "[1]"}}
+WIDTHS = np.array([3, 1])
+
+
+@pytest.mark.parametrize(
+    ("facts", "arrays", "said"),
+    [
+        (GOOD | {"kind": "state"}, [WIDTHS], "holds something else"),
+        (GOOD | {"more": 1}, [WIDTHS], "holds something else"),
+        (GOOD | {"n_calls": -1}, [WIDTHS[:0]], "number of calls"),
+        (GOOD | {"n_calls": "2"}, [WIDTHS], "number of calls"),
+        (GOOD | {"n_calls": True}, [WIDTHS[:1]], "number of calls"),
+        (GOOD | {"n_calls": 1}, [WIDTHS], "number of calls"),
+        (GOOD | {"n_calls": 2**63}, [WIDTHS], "number of calls"),
+        (GOOD | {"about": ["x0"]}, [WIDTHS], "what it is about"),
+        (GOOD | {"about": {"x0": 1}}, [WIDTHS], "what it is about"),
+        (GOOD, [], "no sizes"),
+        (GOOD, [WIDTHS, WIDTHS], "no sizes"),
+        (GOOD, [WIDTHS.astype(float)], "no sizes"),
+        (GOOD, [WIDTHS[np.newaxis]], "no sizes"),
+        (GOOD, [np.array([3, 0])], "a size in it"),
+    ],
+)
+def test_a_note_that_makes_no_sense_is_refused(
+    facts: dict[str, Any], arrays: list[Any], said: str, tmp_path: Path
+) -> None:
+    (tmp_path / NAME).write_bytes(b"".join(pack(facts, arrays, "1")))
+    with pytest.raises(CheckpointError, match=said):
+        read_note(tmp_path)
+
+
+def test_a_note_behind_a_link_is_not_read(tmp_path: Path) -> None:
+    write_note(tmp_path, SizeNote(n_calls=1), "1")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / NAME).symlink_to(tmp_path / NAME)
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        Box().run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("wrong", ["2", -1, 2.5, True, 2**63])
+def test_a_checkpoint_with_a_count_of_calls_that_makes_no_sense_is_refused(
+    wrong: Any, tmp_path: Path
+) -> None:
+    Box().run(tmp_path)
+    path = max(tmp_path.glob("checkpoint-*.dszog"))
+    facts, arrays = unpack(path.read_bytes())
+    assert facts["about"][NOTED] == N_SIZING
+    facts["about"][NOTED] = wrong if wrong != 2.5 else [2]
+    path.write_bytes(b"".join(pack(facts, arrays, "1")))
+    with pytest.raises(CheckpointError, match=r"calls to learn sizes .* make no sense"):
+        Box().run(tmp_path)
+
+
+def test_a_note_that_cannot_be_written_is_loud_before_any_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = os.rename
+
+    def full(source: Any, target: Any) -> None:
+        if Path(target).name == NAME:
+            raise OSError(28, "No space left on device")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", full)
+    box = Box()
+    with pytest.raises(CheckpointWriteError, match=r"'sizes.dszog' could .*No spac"):
+        box.run(tmp_path)
+    assert box.n_calls == 0
+    assert list(tmp_path.iterdir()) == [tmp_path / "lock"]
+
+    with pytest.warns(CheckpointWarning, match="The run goes on"):
+        result = box.run(tmp_path, on_save_failure="warn")
+    assert result.costs.n_failed_saves == 2
+    assert charged(result) == box.n_calls
+    assert same(result, Box().run(None))
+
+
+def test_the_note_is_synced_before_the_first_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    rename = os.rename
+    monkeypatch.setattr(os, "fsync", lambda handle: told.append("sync"))
+
+    def renamed(source: Any, target: Any) -> None:
+        told.append(f"rename {Path(target).name}")
+        rename(source, target)
+
+    def before(number: int) -> None:
+        told.append("call")
+        raise Killed
+
+    monkeypatch.setattr(os, "rename", renamed)
+    with pytest.raises(Killed):
+        Box(before).run(tmp_path)
+    assert told == ["sync", f"rename {NAME}", "sync", "call"]
+
+
+def test_a_run_of_known_sizes_has_no_note(tmp_path: Path) -> None:
+    box = Box()
+    box.constraints = [box.constraints[1]]
+    box.run(tmp_path)
+    assert not (tmp_path / NAME).exists()

@@ -1,0 +1,429 @@
+"""Callbacks: what they are told, and the writers for TensorBoard and MLflow."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dszog
+from dszog import Progress, Result
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.show.callbacks import MLflow, TensorBoard, measures
+
+
+def run(**changes: Any) -> Result:
+    def values(points: FloatArray, indices: IntArray) -> FloatArray:
+        return points[:, :1] - 1.0 + 0.0 * indices
+
+    arguments: dict[str, Any] = {"max_iterations": 40, "seed": 0} | changes
+    return dszog.minimize(
+        lambda x: float(np.sum((x - 2.0) ** 2)),
+        [0.0, 1.0],
+        dszog.Constraints(values, 9),
+        **arguments,
+    )
+
+
+# ----------------------------------------------------------------- what they are told
+
+
+def test_a_callback_is_told_what_a_person_would_plot() -> None:
+    seen: list[Progress] = []
+    result = run(callback=seen.append, max_iterations=300)
+    last = seen[-1]
+
+    for progress in seen:
+        assert progress.n_queries == (
+            progress.n_loss_queries + progress.n_constraint_queries
+        )
+        assert 0.0 <= progress.evaluation_time <= progress.elapsed
+    assert last.n_loss_queries <= result.nfev
+    assert last.penalty == result.method.penalty
+    assert seen[0].penalty == dszog.DSZOG().penalty < last.penalty
+    assert [p.n_failed for p in seen] == [0] * len(seen)
+
+
+def test_failures_are_counted_as_they_come() -> None:
+    seen: list[Progress] = []
+    calls = 0
+
+    def now_and_then(x: FloatArray, j: int) -> float:
+        nonlocal calls
+        calls += 1
+        if not calls % 300:
+            raise ValueError
+        return float(x[0] - 1.0)
+
+    result = dszog.minimize(
+        lambda x: float(x @ x),
+        [0.5, 1.0],
+        dszog.Constraints.from_function(now_and_then, 2000),
+        max_iterations=20,
+        seed=0,
+        on_failure="resample",
+        callback=seen.append,
+    )
+    counts = [progress.n_failed for progress in seen]
+
+    assert counts == sorted(counts)
+    assert 0 < counts[-1] <= result.failures.n_failed
+    np.testing.assert_array_equal(
+        result.history["n_failed"], [p.n_failed for p in seen if p.iteration]
+    )
+
+
+def test_a_method_without_a_penalty_has_none() -> None:
+    seen: list[Progress] = []
+    dszog.minimize(
+        lambda x: float(x @ x),
+        [0.5, 1.0],
+        dszog.Constraints.linear(np.eye(2), np.ones(2)),
+        method="zopsgd",
+        max_iterations=3,
+        callback=seen.append,
+        seed=0,
+    )
+
+    assert np.isnan([progress.penalty for progress in seen]).all()
+    assert "run/penalty" not in measures(seen[0])
+
+
+def test_the_iterate_is_in_the_users_own_variables() -> None:
+    seen: list[Progress] = []
+    points: list[FloatArray] = []
+
+    def fun(x: FloatArray) -> float:
+        points.append(x.copy())
+        return float(np.sum((x / 1000.0 - 2.0) ** 2))
+
+    dszog.minimize(
+        fun,
+        [3000.0, 1000.0],
+        dszog.Constraints.from_function(lambda x, j: float(x[0] / 1000.0 - 5.0), 9),
+        x_scale=1000.0,
+        max_iterations=5,
+        seed=0,
+        callback=seen.append,
+    )
+
+    assert not any(progress.x.flags.writeable for progress in seen)
+    for progress in seen[:-1]:
+        distances = [np.abs(point - progress.x).max() for point in points]
+        assert min(distances) <= 1e-9 * 3000.0
+
+
+def test_several_callbacks_are_called_in_turn() -> None:
+    told: list[str] = []
+    run(
+        callback=[lambda p: told.append("first"), lambda p: told.append("second")],
+        max_iterations=2,
+    )
+
+    assert told == ["first", "second"] * 3
+
+
+def test_each_of_several_callbacks_is_checked_before_anything_is_called() -> None:
+    with pytest.raises(dszog.InputTypeError, match="`callback` must be a function"):
+        run(callback=[print, 3])
+    with pytest.raises(dszog.InputTypeError, match="must take 1 positional argument"):
+        run(callback=[lambda: None])
+
+
+class Finishing:
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.results: list[Result] = []
+        self.error = error
+
+    def __call__(self, progress: Progress) -> None:
+        assert not self.results
+
+    def finish(self, result: Result) -> None:
+        self.results.append(result)
+        if self.error is not None:
+            raise self.error
+
+
+def test_a_callback_with_finish_is_given_the_result() -> None:
+    callback = Finishing()
+    result = run(callback=callback)
+
+    assert callback.results == [result]
+
+
+def test_a_run_that_breaks_off_finishes_too() -> None:
+    callback = Finishing()
+    n_calls = iter(range(100))
+
+    def breaks(x: FloatArray) -> float:
+        if next(n_calls) == 30:
+            raise OSError("the licence has run out")
+        return float(x @ x)
+
+    with pytest.raises(dszog.EvaluationError, match="licence") as caught:
+        dszog.minimize(breaks, [0.5], bounds=[(0.0, 1.0)], seed=0, callback=callback)
+    assert callback.results == [caught.value.result]
+
+
+def test_a_finish_that_fails_does_not_lose_the_result() -> None:
+    broken, other = Finishing(OSError("disk full")), Finishing()
+    with pytest.warns(
+        dszog.CallbackWarning, match=r"Finishing\.finish failed \(OSError: disk full\)"
+    ):
+        result = run(callback=[broken, other])
+
+    assert result.digest == run().digest
+    assert other.results == [result]
+
+
+def test_ctrl_c_in_a_finish_that_hangs_does_not_lose_the_result() -> None:
+    with pytest.warns(dszog.CallbackWarning, match=r"failed \(KeyboardInterrupt: \)"):
+        result = run(callback=Finishing(KeyboardInterrupt()))
+
+    assert result.digest == run().digest
+    with pytest.raises(KeyboardInterrupt):
+        run(callback=Finishing(KeyboardInterrupt()), on_interrupt="raise")
+
+
+def test_what_a_finish_says_does_not_steer_the_terminal() -> None:
+    with pytest.warns(dszog.CallbackWarning, match=r"\(OSError: \\x1b\[2Jboo\)"):
+        run(callback=Finishing(OSError("\x1b[2Jboo")))
+
+
+# ------------------------------------------------------------------------ TensorBoard
+
+
+def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    """Read the event file back, record by record."""
+    from tensorboardX.proto import event_pb2
+
+    (path,) = folder.glob("events.out.tfevents.*")
+    content, found = path.read_bytes(), dict[str, list[tuple[int, float]]]()
+    while content:
+        length = int.from_bytes(content[:8], "little")
+        event = event_pb2.Event()
+        event.ParseFromString(content[12 : 12 + length])
+        content = content[16 + length :]
+        for value in event.summary.value:
+            number = value.simple_value
+            found.setdefault(value.tag, []).append((event.step, number))
+    return found
+
+
+def test_tensorboard_gets_batches_as_they_come_and_the_result_at_the_end(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("tensorboardX")
+    seen: list[Progress] = []
+    result = run(callback=[TensorBoard(tmp_path, every=10), seen.append])
+    written = scalars(tmp_path)
+
+    steps = [step for step, _ in written["batch/objective"]]
+    assert steps == [1, 10, 20, 30, 40]
+    by_step = {progress.iteration: progress for progress in seen}
+    for step, value in written["batch/worst_violation_seen"]:
+        assert value == pytest.approx(by_step[step].sampled_violation, rel=1e-6)
+    assert written["run/queries"][-1] == (40, by_step[40].n_queries)
+    ((step, found),) = written["result/objective"]
+    assert step == 40
+    assert found == pytest.approx(result.fun, rel=1e-6)
+    assert written["result/success"][0][1] == 1.0
+    assert any(tag.startswith("result/text") for tag in written)
+
+
+def test_tensorboard_is_closed_by_its_context(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX")
+
+    def broken(progress: Progress) -> None:
+        if progress.iteration == 3:
+            raise RuntimeError
+
+    with (
+        pytest.raises(RuntimeError),
+        TensorBoard(tmp_path, every=1) as board,
+    ):
+        run(callback=[board, broken])
+
+    steps = [step for step, _ in scalars(tmp_path)["batch/objective"]]
+    assert steps[-1] == 3
+
+
+def test_pytorchs_writer_is_used_where_tensorboardx_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made: list[Any] = []
+
+    class Writer:
+        def __init__(self, log_dir: str) -> None:
+            made.append(self)
+            self.log_dir, self.steps, self.closed = log_dir, list[int](), False
+
+        def add_scalar(self, tag: str, value: float, step: int) -> None:
+            self.steps.append(step)
+
+        def add_text(self, tag: str, text: str, step: int) -> None:
+            assert "Success" in text
+
+        def close(self) -> None:
+            self.closed = True
+
+    fake: Any = ModuleType("torch.utils.tensorboard")
+    fake.SummaryWriter = Writer
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    monkeypatch.setitem(sys.modules, "torch.utils", ModuleType("torch.utils"))
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", fake)
+    run(callback=TensorBoard(tmp_path))
+
+    (writer,) = made
+    assert writer.log_dir == str(tmp_path)
+    assert max(writer.steps) == 40
+    assert writer.closed
+
+
+def test_without_a_writer_the_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("tensorboardX", "torch", "torch.utils.tensorboard"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+    with pytest.raises(dszog.MissingExtraError, match=r"dszog\[tensorboard\]"):
+        TensorBoard(tmp_path)
+
+
+@pytest.mark.parametrize("kind", [TensorBoard, MLflow])
+def test_a_senseless_number_of_iterations_is_refused(kind: Any) -> None:
+    with pytest.raises(dszog.InputError, match="`every`"):
+        kind("folder", every=0)
+
+
+# ----------------------------------------------------------------------------- MLflow
+
+
+class FakeMlflowException(Exception):  # noqa: N818
+    pass
+
+
+class FakeMLflow(ModuleType):
+    """MLflow as far as it is used, with its signatures and its rules for names."""
+
+    def __init__(self) -> None:
+        super().__init__("mlflow")
+        self.metrics: list[tuple[str | None, str, float, int]] = []
+        self.params: dict[str, str] = {}
+        self.tags: dict[str, str] = {}
+        self.is_down = False
+        self.n_calls = 0
+        exceptions: Any = ModuleType("mlflow.exceptions")
+        exceptions.MlflowException = FakeMlflowException
+        self.exceptions = exceptions
+
+    def _called(self) -> None:
+        self.n_calls += 1
+        if self.is_down:
+            raise FakeMlflowException("API request failed \x1b[31m")
+
+    def log_metrics(
+        self, metrics: dict[str, float], step: int, run_id: str | None = None
+    ) -> None:
+        self._called()
+        for name, value in metrics.items():
+            assert isinstance(value, float)
+            assert all(c.isalnum() or c in "_-. /:" for c in name), name
+            self.metrics.append((run_id, name, value, step))
+
+    def log_params(self, params: dict[str, str], run_id: str | None = None) -> None:
+        self._called()
+        self.params.update(params)
+
+    def set_tags(self, tags: dict[str, str]) -> None:
+        self._called()
+        self.tags.update(tags)
+
+    def MlflowClient(self) -> Any:  # noqa: N802
+        fake = self
+
+        class Client:
+            def set_tag(self, run_id: str, key: str, value: str) -> None:
+                fake._called()
+                fake.tags[f"{run_id}:{key}"] = value
+
+        return Client()
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeMLflow:
+    made = FakeMLflow()
+    monkeypatch.setitem(sys.modules, "mlflow", made)
+    monkeypatch.setitem(sys.modules, "mlflow.exceptions", made.exceptions)
+    return made
+
+
+def test_mlflow_gets_metrics_settings_and_the_verdict(fake: FakeMLflow) -> None:
+    result = run(callback=MLflow(every=20, prefix="first."))
+    steps = [s for _, name, _, s in fake.metrics if name == "first.batch/objective"]
+
+    assert steps == [1, 20, 40]
+    assert (None, "first.result/objective", result.fun, 40) in fake.metrics
+    assert fake.params["first.method"] == "DSZOG"
+    assert fake.params["first.penalty"] == str(result.method.penalty)
+    assert fake.params["first.seed"] == "0"
+    assert fake.tags == {"first.verdict": result.verdict}
+
+
+def test_mlflow_logs_to_the_run_that_is_named(fake: FakeMLflow) -> None:
+    result = run(callback=MLflow("abc"))
+
+    assert {run_id for run_id, *_ in fake.metrics} == {"abc"}
+    assert fake.tags == {"abc:verdict": result.verdict}
+
+
+def test_a_server_that_is_down_is_told_once_and_ends_no_run(
+    fake: FakeMLflow, caplog: pytest.LogCaptureFixture
+) -> None:
+    fake.is_down = True
+    result = run(callback=MLflow(every=1))
+
+    assert result.success
+    assert fake.n_calls > 40
+    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert warnings == ["MLflow did not take it: API request failed \\x1b[31m"]
+
+
+def test_the_real_mlflow_takes_it_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its own
+        mlflow = pytest.importorskip("mlflow")
+        monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+        monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "runs").as_uri())
+        with mlflow.start_run() as active:
+            result = run(callback=MLflow(every=20))
+        with mlflow.start_run() as named:
+            pass
+        run(callback=MLflow(named.info.run_id))
+        client = mlflow.MlflowClient()
+        for made in (active, named):
+            data = client.get_run(made.info.run_id).data
+            assert data.metrics["result/objective"] == result.fun
+            assert data.params["method"] == "DSZOG"
+            assert data.tags["verdict"] == result.verdict
+        kept = client.get_metric_history(active.info.run_id, "batch/objective")
+
+    assert [metric.step for metric in kept] == [1, 20, 40]
+    assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
+
+
+def test_without_mlflow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+
+    with pytest.raises(dszog.MissingExtraError, match=r"dszog\[mlflow\]"):
+        MLflow()

@@ -1,0 +1,432 @@
+"""Pictures of runs: what is on them, and that they can always be drawn."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dszog
+from dszog import Result
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.show.plot import compare
+from dszog.show.plot.series import horizontal, raises, running_mean, spans_decades
+
+matplotlib = pytest.importorskip("matplotlib")
+backend_agg = pytest.importorskip("matplotlib.backends.backend_agg")
+
+PNG = b"\x89PNG\r\n"
+
+
+def disc(m: int = 1000) -> dszog.Constraints:
+    def values(points: FloatArray, indices: IntArray) -> FloatArray:
+        angles = 2 * np.pi * indices / m
+        found: FloatArray = points @ [np.cos(angles), np.sin(angles)] - 1.0
+        return found
+
+    return dszog.Constraints(values, m)
+
+
+def distance(x: FloatArray) -> float:
+    return float(np.sum((x - 2.0) ** 2))
+
+
+def run(m: int = 1000, **changes: Any) -> Result:
+    arguments: dict[str, Any] = {"max_iterations": 60, "seed": 0} | changes
+    return dszog.minimize(distance, np.zeros(2), disc(m), **arguments)
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return run()
+
+
+def failing(x: FloatArray, j: int) -> float:
+    if x[0] + x[1] > 1.35:
+        raise ValueError("no convergence")
+    angle = 2 * np.pi * j / 100
+    return float(x[0] * np.cos(angle) + x[1] * np.sin(angle) - 1.0)
+
+
+def contradictory(points: FloatArray, indices: IntArray) -> FloatArray:
+    return points[:, :1] * np.where(indices % 2, 1.0, -1.0) + 1.0
+
+
+def axes_of(figure: Any) -> list[Any]:
+    return list(figure.findobj(matplotlib.axes.Axes))
+
+
+def words(figure: Any) -> str:
+    texts = figure.findobj(matplotlib.text.Text)
+    for table in figure.findobj(matplotlib.table.Table):
+        texts += [cell.get_text() for cell in table.get_celld().values()]
+    return "\n".join(text.get_text() for text in texts)
+
+
+def is_drawn(figure: Any) -> bool:
+    """Draw it all, but for the pixels."""
+    figure.draw_without_rendering()
+    return bool(axes_of(figure))
+
+
+# ------------------------------------------------------------------------ what is drawn
+
+
+def test_the_curves_are_the_history_and_say_that_they_are_samples(
+    result: Result,
+) -> None:
+    figure = result.plot()
+    panels = [axes for axes in axes_of(figure) if axes.get_lines()]
+
+    assert len(panels) == 3
+    for axes, column in zip(
+        panels, ("sampled_objective", "sampled_violation", "sampled_share"), strict=True
+    ):
+        batches = axes.get_lines()[0]
+        np.testing.assert_array_equal(batches.get_ydata(), result.history[column])
+        np.testing.assert_array_equal(batches.get_xdata(), result.history["n_queries"])
+    said = words(figure)
+    for label in (
+        "one batch (sampled)",
+        "running mean of batches",
+        "returned point, fresh values",
+        "Worst violation seen in a batch",
+        "Share violated, of a uniformly drawn batch",
+        "tolerance",
+        "queries (values of losses and constraints)",
+    ):
+        assert label in said
+    assert result.verdict.split(":")[0] in said
+
+
+def test_fresh_values_and_tolerance_are_drawn_where_they_are() -> None:
+    result = run(constraint_tol=0.02)
+    objective, violation, share = [
+        axes for axes in axes_of(result.plot()) if axes.get_lines()
+    ]
+    levels = {
+        name: {line.get_ydata()[0] for line in axes.get_lines()[2:]}
+        for name, axes in zip("ovs", (objective, violation, share), strict=True)
+    }
+
+    assert result.fun in levels["o"]
+    assert {result.maxcv, 0.02} <= levels["v"]
+    assert result.certificate.feasibility.share_bound in levels["s"]
+
+
+def test_a_bound_is_called_a_bound_and_never_rounded_down() -> None:
+    result = run(m=10**6, max_queries=40_000, max_iterations=None)
+    feasibility = result.certificate.feasibility
+    assert feasibility.kind == "sampled"
+    said = words(result.plot())
+    text = said[said.index("at most ") + len("at most ") :]
+
+    assert "of all (95 %)" in said
+    assert float(text.split(" %")[0]) >= 100 * feasibility.share_bound
+    assert "among those checked" in said
+
+
+@pytest.mark.parametrize(
+    ("against", "column"),
+    [("queries", "n_queries"), ("time", "elapsed"), ("iterations", "iteration")],
+)
+def test_it_can_be_drawn_against(result: Result, against: str, column: str) -> None:
+    panel = next(axes for axes in axes_of(result.plot(against)) if axes.get_lines())
+
+    np.testing.assert_array_equal(
+        panel.get_lines()[0].get_xdata(), result.history[column]
+    )
+
+
+def test_the_heaviest_weights_are_drawn_by_name(result: Result) -> None:
+    indices, values = result.weights
+    bars = next(axes for axes in axes_of(result.plot()) if axes.patches)
+    order = np.argsort(-values, kind="stable")[:12]
+
+    assert len(bars.patches) == min(len(indices), 12)
+    np.testing.assert_allclose([bar.get_width() for bar in bars.patches], values[order])
+    names = [label.get_text() for label in bars.get_yticklabels()]
+    assert names == [f"{indices[j]:,}" for j in order]
+
+
+def test_a_raised_penalty_is_marked() -> None:
+    result = run(max_iterations=200)
+    penalty = result.history["penalty"]
+    assert len(set(penalty.tolist())) > 1
+    figure = result.plot("iterations")
+    panel = next(axes for axes in axes_of(figure) if axes.get_lines())
+    marks = [
+        line.get_xdata()[0] for line in panel.get_lines() if line.get_linestyle() == ":"
+    ]
+
+    expected = result.history["iteration"][1:][np.diff(penalty) != 0]
+    np.testing.assert_array_equal(marks, expected)
+    assert "penalty raised" in words(figure)
+
+
+# --------------------------------------------------------------- it can always be drawn
+
+
+def test_a_run_of_one_iteration_can_be_drawn() -> None:
+    result = run(max_iterations=1)
+    assert len(result.history["iteration"]) == 1
+
+    assert is_drawn(result.plot())
+    assert is_drawn(compare([result]))
+
+
+def test_an_infeasible_run_can_be_drawn() -> None:
+    result = dszog.minimize(
+        distance,
+        np.zeros(2),
+        dszog.Constraints(contradictory, 50),
+        max_iterations=30,
+        seed=0,
+    )
+    figure = result.plot()
+
+    assert is_drawn(figure)
+    assert "No success" in words(figure)
+
+
+def test_failures_get_a_panel_of_their_own() -> None:
+    result = dszog.minimize(
+        distance,
+        np.zeros(2),
+        dszog.Constraints.from_function(failing, 100),
+        max_iterations=60,
+        seed=1,
+        on_failure="resample",
+        options={"radius": 0.03},
+    )
+    assert result.failures.n_failed
+    figure = result.plot()
+
+    assert is_drawn(figure)
+    assert (
+        f"Points at which an evaluation failed, so far; {result.failures.n_failed:,} "
+        "at the end" in words(figure)
+    )
+    assert "(resample)" in words(figure)
+
+
+def test_a_method_that_draws_no_constraints_says_so() -> None:
+    A = np.array([[1.0, 1.0], [1.0, -1.0]])
+    result = dszog.minimize(
+        distance,
+        np.zeros(2),
+        dszog.Constraints.linear(A, np.ones(2)),
+        method="zopsgd",
+        max_iterations=20,
+        seed=0,
+    )
+    figure = result.plot()
+
+    assert is_drawn(figure)
+    assert "this method draws no constraints in batches" in words(figure)
+    assert is_drawn(compare([result, run(max_iterations=5)]))
+
+
+def test_a_run_with_bounds_alone_can_be_drawn() -> None:
+    box = [(-1.0, 1.0)] * 2
+    result = dszog.minimize(
+        distance, np.zeros(2), bounds=box, max_iterations=10, seed=0
+    )
+    figure = result.plot()
+
+    assert is_drawn(figure)
+    assert "no constraint has a weight of its own" in words(figure)
+
+
+def test_a_million_million_constraints_and_long_numbers_fit() -> None:
+    result = run(m=10**12, max_iterations=40)
+    figure = result.plot()
+    canvas = backend_agg.FigureCanvasAgg(figure)
+    canvas.draw()
+    width, height = figure.get_size_inches()
+    drawn = figure.get_tightbbox(canvas.get_renderer())  # all but the evidence
+
+    assert drawn.x0 >= -0.01
+    assert drawn.y0 >= -0.01
+    assert drawn.x1 <= width + 0.01
+    assert drawn.y1 <= height + 0.01
+    lines = figure.findobj(matplotlib.text.Annotation)
+    assert len(lines) > 8
+    for line in lines:
+        box = line.get_window_extent(canvas.get_renderer())
+        assert box.x1 <= figure.dpi * width + 1, line.get_text()
+        assert box.y0 >= -1, line.get_text()
+
+
+def test_dollar_signs_are_not_taken_for_formulas(result: Result) -> None:
+    figure = compare([result, result], labels=["$x_1", "cost in $ and $\\frac"])
+
+    assert is_drawn(figure)
+
+
+def test_a_given_figure_is_drawn_into(result: Result) -> None:
+    figure = matplotlib.figure.Figure(figsize=(5, 5))
+
+    assert result.plot(figure=figure) is figure
+    assert len(axes_of(figure)) == 5
+
+
+def test_a_notebook_is_given_a_picture(result: Result) -> None:
+    picture: Any = result.plot()
+
+    assert picture._repr_png_().startswith(PNG)
+
+
+def test_drawing_touches_no_global_state(
+    result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)  # it has the windows
+
+    assert is_drawn(result.plot())
+    assert is_drawn(compare([result]))
+
+
+# --------------------------------------------------------------------------- several
+
+
+def test_several_runs_are_compared_in_curves_and_a_table(result: Result) -> None:
+    other = run(seed=1, options={"distribution": "uniform"})
+    figure = compare([result, other], labels=["learnt", "uniform"])
+    said = words(figure)
+
+    assert is_drawn(figure)
+    for text in ("learnt", "uniform", f"{result.fun:.5g}", f"{other.maxcv:.3g}"):
+        assert text in said
+    assert "running mean of batches (sampled)" in said
+    assert "(mark: of all, at most, with 95 % confidence)" in said
+    marks = {
+        tuple(map(float, (line.get_xdata()[0], line.get_ydata()[0])))
+        for axes in axes_of(figure)
+        for line in axes.get_lines()
+        if line.get_marker() in ("o", "X") and len(line.get_xdata())
+    }
+    assert (float(result.history["n_queries"][-1]), float(result.fun)) in marks
+
+
+def test_runs_are_labelled_by_method_and_seed_if_nothing_is_given(
+    result: Result,
+) -> None:
+    assert "DSZOG, seed 0" in words(compare([result]))
+
+
+def test_fourteen_runs_look_different(result: Result) -> None:
+    figure = compare([result] * 14, labels=[f"run {k}" for k in range(14)])
+    handles = figure.legends[0].get_lines()
+
+    assert len({(line.get_color(), line.get_linestyle()) for line in handles}) == 14
+
+
+# ------------------------------------------------------------------------- wrong calls
+
+
+def test_wrong_calls_are_refused_with_what_to_do(result: Result) -> None:
+    with pytest.raises(dszog.InputError, match=r"plot: `against`.*'query'"):
+        result.plot("query")
+    with pytest.raises(dszog.InputError, match="Draw fewer at a time"):
+        compare([])
+    with pytest.raises(dszog.InputError, match="Draw fewer at a time"):
+        compare([result] * 15)
+    with pytest.raises(dszog.InputTypeError, match=r"use result\.plot\(\)"):
+        compare(result)
+    with pytest.raises(dszog.InputTypeError, match="run 1 must be a result of dszog"):
+        compare([result, 3])
+    with pytest.raises(dszog.InputError, match="`labels` has 1 entries, got 2 runs"):
+        compare([result, result], labels=["a"])
+    with pytest.raises(dszog.InputTypeError, match="`labels` must be a list of str"):
+        compare([result, result], labels="ab")
+    with pytest.raises(dszog.InputTypeError, match="must be a matplotlib Figure"):
+        result.plot(figure=3)  # type: ignore[arg-type]
+    used = matplotlib.figure.Figure()
+    used.subplots()
+    with pytest.raises(dszog.InputError, match="must be empty, got one with axes"):
+        result.plot(figure=used)
+
+
+def test_an_empty_history_is_said_to_be_empty(result: Result) -> None:
+    empty = Result(result)
+    empty.history = {name: np.empty(0) for name in result.history}
+
+    with pytest.raises(dszog.InputError, match="got an empty history: the run ended"):
+        empty.plot()
+    with pytest.raises(dszog.InputError, match="got an empty history: run 1 ended"):
+        compare([result, empty])
+
+
+def test_without_matplotlib_the_extra_is_named(
+    result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.delitem(sys.modules, "dszog.show.plot.picture", raising=False)
+
+    with pytest.raises(dszog.MissingExtraError, match=r'pip install "dszog\[viz\]"'):
+        result.plot()
+    with pytest.raises(dszog.MissingExtraError, match="compare needs matplotlib"):
+        compare([result])
+
+
+# ------------------------------------------------------------------------------ curves
+
+
+def test_the_running_mean_is_that_of_a_window_around_each_row() -> None:
+    values = np.arange(200.0) ** 2
+    values[50] = np.nan
+    smooth = running_mean(values)
+
+    assert len(smooth) == 200
+    for row in (0, 1, 49, 50, 51, 100, 199):
+        window = values[max(row - 2, 0) : row + 3]
+        assert smooth[row] == pytest.approx(np.nanmean(window))
+    few = np.array([3.0, 1.0, 2.0])
+    np.testing.assert_array_equal(running_mean(few), few)
+
+
+def test_where_nothing_is_known_the_running_mean_is_not_known() -> None:
+    values = np.concatenate([np.full(100, np.nan), np.ones(100)])
+    smooth = running_mean(values)
+
+    assert np.isnan(smooth[:90]).all()
+    np.testing.assert_allclose(smooth[110:], 1.0)
+
+
+def test_only_positive_values_over_decades_get_a_logarithmic_scale() -> None:
+    assert spans_decades(np.array([0.001, 1.0, np.nan]))
+    assert not spans_decades(np.array([0.1, 1.0]))
+    assert not spans_decades(np.array([-1.0, 1000.0]))
+    assert not spans_decades(np.array([0.0, 1000.0]))
+    assert not spans_decades(np.array([np.nan]))
+
+
+def test_raises_are_found_where_the_penalty_is_known() -> None:
+    assert raises(np.array([1.0, 1.0, 5.0, 5.0, 9.0])) == [2, 4]
+    assert raises(np.array([np.nan, np.nan, 5.0, 5.0])) == []
+    assert raises(np.full(4, np.nan)) == []
+    assert raises(np.array([3.0])) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "label", "last"),
+    [(90.0, "seconds", 90.0), (900.0, "minutes", 15.0), (36_000.0, "hours", 10.0)],
+)
+def test_long_times_are_in_larger_units(
+    seconds: float, label: str, last: float
+) -> None:
+    fake = SimpleNamespace(history={"elapsed": np.array([0.0, seconds])})
+    (x,), said = horizontal([fake], "time")
+
+    assert said == f"time in {label}"
+    assert x[-1] == last
+
+
+def test_a_picture_can_be_pickled(result: Result) -> None:
+    again = pickle.loads(pickle.dumps(result.plot()))
+
+    assert len(axes_of(again)) == len(axes_of(result.plot()))

@@ -1,0 +1,435 @@
+from __future__ import annotations
+
+import io
+import math
+import re
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dszog
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.run.history import Progress
+from dszog.run.meter import Limits
+from dszog.show.progress import line, lines, notebook, share_done, show_progress
+from dszog.show.progress.summary import Window, time_left
+from dszog.status import Status
+
+
+def seen_at(**changes: Any) -> Progress:
+    values: dict[str, Any] = {
+        "iteration": 1234,
+        "n_queries": 56_789,
+        "elapsed": 3.0,
+        "x": np.zeros(2),
+        "sampled_objective": 0.123456,
+        "sampled_violation": 0.00123456,
+        "sampled_share": 0.5,
+        "n_touched": 7,
+    }
+    return Progress(**(values | changes))
+
+
+def short_run(**changes: Any) -> Any:
+    def values(points: FloatArray, indices: IntArray) -> FloatArray:
+        return points[:, :1] - 1.0 + 0.0 * indices
+
+    arguments: dict[str, Any] = {"max_iterations": 12, "seed": 0} | changes
+    return dszog.minimize(
+        lambda x: float(x @ x), [3.0, 1.0], dszog.Constraints(values, 9), **arguments
+    )
+
+
+N_LOOKS = 1  # at the constraints, before the first of the iterations; shown, too
+
+
+class Terminal(io.StringIO):
+    """Standard error of somebody who is watching."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+# ------------------------------------------------------------------- how far a run is
+
+
+@pytest.mark.parametrize(
+    ("limits", "share"),
+    [
+        (Limits(), 0.0),
+        (Limits(iterations=12_340), 0.1),
+        (Limits(queries=113_578), 0.5),
+        (Limits(time=4.0), 0.75),
+        (Limits(iterations=12_340, queries=113_578, time=4.0), 0.75),
+        (Limits(iterations=12_340, queries=113_578), 0.5),
+        (Limits(iterations=1234), 1.0),
+        (Limits(iterations=10), 1.0),
+    ],
+    ids=[
+        "no limit",
+        "iterations",
+        "queries",
+        "time",
+        "all three: the nearest",
+        "two: the nearest",
+        "done",
+        "beyond",
+    ],
+)
+def test_share_done_is_that_of_the_nearest_limit(limits: Limits, share: float) -> None:
+    assert share_done(seen_at(), limits) == pytest.approx(share)
+
+
+def test_a_line_says_where_the_run_is_and_that_its_values_are_samples() -> None:
+    assert line(seen_at()) == (
+        "iteration 1,234  queries 56,789  objective ~0.1235  "
+        "worst violation seen 0.00123  share violated ~50.00%"
+    )
+
+
+def test_a_line_leaves_out_what_is_not_known_and_adds_failures_and_time() -> None:
+    unknown = seen_at(sampled_violation=math.nan, sampled_share=math.nan, n_failed=17)
+
+    assert line(unknown, left=125.0) == (
+        "iteration 1,234  queries 56,789  objective ~0.1235  failures 17  "
+        "left 2 min 05 s"
+    )
+
+
+def test_a_window_has_the_mean_objective_and_the_worst_violation() -> None:
+    window = Window()
+    for objective, violation, share in [(1.0, 0.2, 0.5), (2.0, 0.7, 0.25), (6.0, 0, 0)]:
+        window.add(
+            seen_at(
+                sampled_objective=objective,
+                sampled_violation=violation,
+                sampled_share=share,
+            )
+        )
+    seen = window.take()
+
+    assert (seen.objective, seen.violation, seen.share) == (3.0, 0.7, 0.25)
+    assert window.take() == seen  # nothing since
+    window.add(seen_at(sampled_violation=0.1))
+    assert window.take().violation == 0.1  # what was taken is forgotten
+
+
+def test_a_batch_without_violation_does_not_hide_those_of_others() -> None:
+    window = Window()
+    for violation in (math.nan, 0.3, math.nan):
+        window.add(seen_at(sampled_violation=violation))
+
+    assert window.take().violation == 0.3
+
+
+# ----------------------------------------------------------------- lines, in a log
+
+
+def test_without_a_terminal_there_is_a_line_every_few_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 100.0
+    clock = SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr("dszog.show.progress.lines.time", clock)
+    with show_progress(True, Limits(iterations=100)) as (show,):
+        for iteration in range(1, 31):
+            now += 1.0
+            show(seen_at(iteration=iteration))
+    said = capsys.readouterr()
+    assert not said.out
+    lines = said.err.splitlines()
+    assert [re.findall(r"iteration (\d+)", text) for text in lines] == [
+        [str(iteration)] for iteration in range(5, 31, 5)
+    ]
+    assert lines[0].split()[:2] == ["dszog", "5%"]
+    assert lines[-1].split()[:2] == ["dszog", "30%"]
+
+
+def test_a_run_without_a_terminal_writes_lines_to_standard_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(lines, "LINE_EVERY", 0.0)
+    result = short_run(progress=True)
+    said = capsys.readouterr()
+    assert not said.out
+    written = said.err.splitlines()
+    assert len(written) == N_LOOKS + result.nit == N_LOOKS + 12
+    assert written[0].startswith("dszog   0%  iteration 0  queries ")
+    assert re.fullmatch(
+        r"dszog 100%  iteration 12  queries [\d,]+  objective ~\S+  "
+        r"worst violation seen \S+  share violated ~\S+%  left 0 s",
+        written[-1],
+    )
+    assert "\x1b" not in said.err
+
+
+@pytest.mark.parametrize(("stops_at", "share"), [(99, "100%"), (6, " 50%")])
+def test_a_short_run_without_a_terminal_writes_one_line_at_its_end(
+    stops_at: int, share: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(progress: Progress) -> None:
+        if progress.iteration == stops_at:
+            raise StopIteration
+
+    result = short_run(progress=True, callback=stop)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert re.fullmatch(
+        rf"dszog {share}  iteration {result.nit}  queries [\d,]+  objective ~\S+  "
+        r"worst violation seen \S+  share violated ~\S+%\n",
+        said.err,
+    )
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_nothing_is_shown_if_it_is_not_wanted(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(lines, "LINE_EVERY", 0.0)
+    stderr = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    short_run(progress=False)
+    short_run()
+    assert stderr.getvalue() == ""
+    assert capsys.readouterr().out == ""
+    with show_progress(False, Limits(iterations=100)) as callbacks:
+        assert callbacks == ()
+
+
+def test_showing_progress_changes_no_bit_of_the_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lines, "LINE_EVERY", 0.0)
+    quiet, shown = short_run(progress=False), short_run(progress=True)
+    assert quiet.x.tobytes() == shown.x.tobytes()
+    assert (quiet.nit, quiet.ncev, quiet.message) == (
+        shown.nit,
+        shown.ncev,
+        shown.message,
+    )
+
+
+def test_the_users_callback_is_called_beside_the_shown_progress(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(lines, "LINE_EVERY", 0.0)
+    iterations: list[int] = []
+    short_run(
+        progress=True, callback=lambda progress: iterations.append(progress.iteration)
+    )
+    assert iterations == list(range(13))  # 0 is the look at the constraints
+    assert len(capsys.readouterr().err.splitlines()) == N_LOOKS + 12
+
+
+# ------------------------------------------------------------- a display, to a person
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    pytest.importorskip("rich")
+    from dszog.show.progress import terminal as module
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(module, "BAR_EVERY", 0.0)
+    stderr = Terminal()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    return stderr
+
+
+def without_escapes(drawn: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", drawn)
+
+
+def test_on_a_terminal_there_is_a_bar_that_ends_full(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = watched(monkeypatch)
+    result = short_run(progress=True, max_iterations=None, max_queries=1_000)
+    drawn = without_escapes(terminal.getvalue())
+    last = drawn[drawn.rindex("dszog ") :]
+
+    assert "100%" in last  # though the check of the result left some queries over
+    assert re.search(rf"iteration {result.nit}\s+queries [\d,]+ of 1,000", last)
+    assert re.search(r"objective ~\S+\s+worst violation seen \S+", last)
+    assert "left" not in last
+    assert "failures" not in last
+    assert capsys.readouterr().out == ""
+
+
+def test_the_bar_of_a_run_that_was_stopped_does_not_end_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = watched(monkeypatch)
+
+    def stop(progress: Progress) -> None:
+        if progress.iteration == 6:
+            raise StopIteration
+
+    short_run(progress=True, callback=stop)
+    drawn = without_escapes(terminal.getvalue())
+    last = drawn[drawn.rindex("dszog ") :]
+
+    assert " 50%" in last
+    assert "iteration 6 of 12" in last
+
+
+def test_the_bar_of_a_run_that_broke_does_not_end_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = watched(monkeypatch)
+
+    def fail(progress: Progress) -> None:
+        if progress.iteration == 3:
+            raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        short_run(progress=True, callback=fail)
+
+    assert "iteration 3 of 12" in without_escapes(terminal.getvalue())
+    assert "100%" not in terminal.getvalue()
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 100, 300])
+def test_the_display_fits_any_terminal(width: int) -> None:
+    rich = pytest.importorskip("rich.console")
+    from dszog.show.progress.terminal import Display
+
+    display = Display(Limits(iterations=2_000, queries=3_000_000, time=3600.0))
+    console = rich.Console(width=width, file=io.StringIO())
+    console.print(display)
+    display(seen_at(n_failed=17, n_queries=1_056_789))
+    console.print(display)
+    drawn = console.file.getvalue()
+
+    assert max(len(text) for text in drawn.splitlines()) <= width
+    if width >= 40:
+        for fact in ("1,234 of 2,000", "~0.1235", "0.00123", "~50.00%", "failures 17"):
+            assert fact in drawn
+
+
+def test_the_time_left_is_taken_from_the_pace_so_far() -> None:
+    assert time_left(seen_at(), Limits(iterations=4 * 1234)) == pytest.approx(9.0)
+    assert time_left(seen_at(), Limits(time=10.0)) == pytest.approx(7.0)
+    assert math.isnan(time_left(seen_at(), Limits()))
+
+
+def test_a_terminal_that_cannot_draw_gets_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(lines, "LINE_EVERY", 0.0)
+    stderr = Terminal()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    short_run(progress=True)
+    assert len(stderr.getvalue().splitlines()) == N_LOOKS + 12
+    assert "\x1b" not in stderr.getvalue()
+
+
+def test_a_terminal_without_rich_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "rich"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "rich", None)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delitem(sys.modules, "dszog.show.progress.terminal", raising=False)
+    monkeypatch.setattr(lines, "LINE_EVERY", 0.0)
+    stderr = Terminal()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    short_run(progress=True)
+    assert len(stderr.getvalue().splitlines()) == N_LOOKS + 12
+    assert "\x1b" not in stderr.getvalue()
+
+
+# ---------------------------------------------------------------------- in a notebook
+
+
+class FakeNotebook:
+    """What IPython does in a kernel, as far as a bar is concerned."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    def modules(self) -> dict[str, Any]:
+        def display(shown: str, display_id: bool) -> Any:
+            assert display_id
+            self.shown.append(shown)
+            return SimpleNamespace(update=self.shown.append)
+
+        shell = SimpleNamespace(kernel=object())
+        return {
+            "IPython": SimpleNamespace(get_ipython=lambda: shell),
+            "IPython.display": SimpleNamespace(HTML=str, display=display),
+        }
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeNotebook:
+    made = FakeNotebook()
+    for name, module in made.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return made
+
+
+def shares(shown: list[str]) -> list[float]:
+    return [float(re.findall(r'value="([\d.]+)"', html)[0]) for html in shown]
+
+
+def test_in_a_notebook_one_line_is_written_over(
+    fake: FakeNotebook,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(notebook, "SHOW_EVERY", 0.0)
+    short_run(progress=True)
+
+    assert len(fake.shown) == 1 + N_LOOKS + 12 + 1  # at first, each time, at the end
+    assert shares(fake.shown)[0] == 0.0
+    assert shares(fake.shown) == sorted(shares(fake.shown))
+    assert shares(fake.shown)[-1] == 1.0
+    assert "iteration 12  queries" in fake.shown[-1]
+    assert "worst violation seen" in fake.shown[-1]
+    assert "left" not in fake.shown[-1]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_notebook_is_not_flooded(fake: FakeNotebook) -> None:
+    short_run(progress=True)
+
+    assert len(fake.shown) <= 3
+    assert "iteration 12  queries" in fake.shown[-1]  # the last, whenever it was shown
+
+
+def test_a_run_that_was_stopped_in_a_notebook_does_not_end_full(
+    fake: FakeNotebook,
+) -> None:
+    bar = notebook.NotebookBar(Limits(iterations=2 * 1234))
+    bar.finish(SimpleNamespace(status=Status.INTERRUPTED))  # before there was anything
+    assert shares(fake.shown) == [0.0]
+    bar(seen_at())
+    bar.finish(SimpleNamespace(status=Status.INTERRUPTED))
+    assert shares(fake.shown)[-1] == 0.5
+    bar.finish(SimpleNamespace(status=Status.MAX_QUERIES))
+    assert shares(fake.shown)[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    "shell", [None, SimpleNamespace(), SimpleNamespace(kernel=None)]
+)
+def test_ipython_without_a_kernel_is_no_notebook(
+    shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = SimpleNamespace(get_ipython=lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", module)
+
+    assert not notebook.is_notebook()
+
+
+def test_where_ipython_is_not_loaded_it_is_not_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+
+    assert not notebook.is_notebook()
+    assert "IPython" not in sys.modules

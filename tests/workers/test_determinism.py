@@ -1,0 +1,133 @@
+"""One seed, one digest: whoever evaluates, however many they are, whatever happens.
+
+The matrix is the product of the registry of evaluators, the numbers of workers and the
+kinds of problems; a new evaluator adds its cells by being listed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import cache
+from multiprocessing import get_context
+from typing import Any
+
+import pytest
+
+import dszog
+from dszog import EVALUATORS
+from tests.workers.helpers import HAS, PROBLEMS, digest, solve, workers
+
+COUNTS = (1, 2, 3, 8)
+QUICK = {"serial": (1,), "threads": (1, 3), "processes": (2,)}
+
+
+@cache
+def expected(problem: str) -> str:
+    return digest(solve(PROBLEMS[problem]()))
+
+
+def need(name: str) -> None:
+    if not HAS.get(name, True):
+        pytest.skip(f"{name} is not installed")
+
+
+@pytest.fixture(scope="module")
+def team() -> Iterator[Any]:
+    """Return ``team(name, n)``: workers that last for the tests of this file."""
+    opened: dict[tuple[str, int], Any] = {}
+
+    def get(name: str, n: int) -> Any:
+        if (name, n) not in opened:
+            for key in [key for key in opened if key[0] == name != "serial"]:
+                opened.pop(key).close()  # Ray: one cluster at a time
+            opened[name, n] = workers(name, n)
+        return opened[name, n]
+
+    yield get
+    for one in opened.values():
+        if not isinstance(one, str):
+            one.close()
+
+
+def test_every_evaluator_is_in_the_matrix() -> None:
+    cells = list(itertools.product(EVALUATORS, COUNTS, PROBLEMS))
+    assert len(cells) == len(EVALUATORS) * 4 * 5 >= 100
+    assert set(QUICK) <= set(EVALUATORS)
+    for name in EVALUATORS:
+        assert workers(name, 2) is not None
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize(
+    ("name", "n"), [(name, n) for name, counts in QUICK.items() for n in counts]
+)
+def test_the_result_has_one_digest(team: Any, name: str, n: int, problem: str) -> None:
+    assert digest(solve(PROBLEMS[problem](), team(name, n))) == expected(problem)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of clusters
+@pytest.mark.parametrize("n", COUNTS)
+@pytest.mark.parametrize("name", EVALUATORS)
+def test_the_result_has_one_digest_with_any_number_of_workers(
+    team: Any, name: str, n: int
+) -> None:
+    need(name)
+    for problem in PROBLEMS:
+        found = digest(solve(PROBLEMS[problem](), team(name, n)))
+        print(f"{problem:10} {name:9} {n} {found}")
+        assert found == expected(problem)
+
+
+def test_executors_of_the_users_give_the_same_digest() -> None:
+    with ThreadPoolExecutor(2) as threads:
+        assert digest(solve(PROBLEMS["mixed"](), threads)) == expected("mixed")
+        assert threads.submit(int).result() == 0  # it is still open
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        result = solve(PROBLEMS["mixed"](), processes)
+        assert processes.submit(int).result() == 0
+    assert digest(result) == expected("mixed")
+    assert result.costs.traffic.bytes_problem > 0
+
+
+SCRIPT = """
+from tests.workers.helpers import PROBLEMS, digest, solve
+print(*(digest(solve(PROBLEMS[name](), "{evaluator}")) for name in PROBLEMS))
+"""
+
+
+@pytest.mark.parametrize(
+    "evaluator", ["serial", pytest.param("processes", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize(("threads", "seed"), [("1", "1"), ("2", "77")])
+def test_threads_of_libraries_and_the_hash_seed_change_nothing(
+    evaluator: str, threads: str, seed: str
+) -> None:
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    environment = {
+        **os.environ,
+        **dict.fromkeys(names, threads),
+        "PYTHONHASHSEED": seed,
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(evaluator=evaluator)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [expected(name) for name in PROBLEMS]
+
+
+@pytest.mark.parametrize("name", ["threads", "processes"])
+def test_a_certificate_is_the_same_for_all_evaluators(name: str) -> None:
+    problem = PROBLEMS["plain"]()
+    alone = dszog.certify(problem, [0.1, 0.2, 0.3])
+    found = dszog.certify(problem, [0.1, 0.2, 0.3], evaluator=name)
+    assert str(found) == str(alone)

@@ -1,0 +1,170 @@
+"""What functions may do wrong, in workers of every kind: never taken for a number.
+
+The product of what goes wrong, where, the policies and the registry of evaluators.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dszog import EVALUATORS, Constraints, EvaluationError, Problem
+from dszog.contract.arrays import FloatArray
+from dszog.run.failures import POLICIES
+from tests.workers.helpers import HAS, limit, objective, solve, workers
+
+
+def raises() -> Any:
+    raise ZeroDivisionError("the simulator broke")
+
+
+def leaves() -> Any:
+    raise SystemExit(3)
+
+
+def _value(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+BAD: dict[str, tuple[Callable[[], Any], str]] = {
+    "nan": (_value(np.nan), "not finite"),
+    "inf": (_value(-np.inf), "not finite"),
+    "None": (_value(None), "wrong shape"),
+    "str": (_value("-1.0"), "wrong shape"),
+    "wrong shape": (_value(np.array([-1.0, -1.0])), "wrong shape"),
+    "exception": (raises, "exception"),
+    "SystemExit": (leaves, "exception"),
+}
+FUNCTIONS = ("objective", "constraint")
+QUICK = ("serial", "threads")
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """Functions of which one goes wrong away from the start."""
+
+    bad: str
+    function: str
+
+    def objective(self, x: FloatArray) -> Any:
+        if self.function == "objective" and x[0] > 1e-6:
+            return BAD[self.bad][0]()
+        return objective(x)
+
+    def limit(self, x: FloatArray, j: int) -> Any:
+        if self.function == "constraint" and x[0] > 1e-6 and j % 3 == 1:
+            return BAD[self.bad][0]()
+        return limit(x, j)
+
+    def problem(self) -> Problem:
+        return Problem(self.objective, Constraints.from_function(self.limit, 30), 3)
+
+
+def outcome(bad: str, function: str, policy: Any, evaluator: Any) -> tuple[Any, ...]:
+    problem = Wrong(bad, function).problem()
+    try:
+        result = solve(problem, evaluator, on_failure=policy)
+    except EvaluationError as error:
+        return (str(error),)
+    report = result.failures
+    assert not result.success or result.maxcv <= 1e-2
+    messages = [failure.message for failure in report.first]
+    return result.x.tobytes(), report.n_failed, report.kinds, messages
+
+
+CELLS = list(itertools.product(BAD, FUNCTIONS, POLICIES))
+
+
+def test_the_matrix_is_the_product_of_its_registries() -> None:
+    assert len(CELLS) == 7 * 2 * len(POLICIES)
+    assert set(QUICK) < set(EVALUATORS)
+
+
+@pytest.mark.parametrize(("bad", "function", "policy"), CELLS)
+def test_threads_report_the_failures_that_serial_reports(
+    bad: str, function: str, policy: str
+) -> None:
+    alone = outcome(bad, function, policy, "serial")
+    assert outcome(bad, function, policy, "threads") == alone
+    if policy == "raise":
+        assert len(alone) == 1
+    elif len(alone) > 1:
+        assert alone[2].keys() == {BAD[bad][1]}
+
+
+@pytest.fixture(scope="module")
+def team() -> Iterator[Any]:
+    opened: dict[str, Any] = {}
+
+    def get(name: str) -> Any:
+        if name not in opened:
+            opened[name] = workers(name, 2)
+        return opened[name]
+
+    yield get
+    for one in opened.values():
+        if not isinstance(one, str):
+            one.close()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("bad", "function", "policy"), CELLS)
+@pytest.mark.parametrize("name", [name for name in EVALUATORS if name not in QUICK])
+def test_workers_elsewhere_report_the_failures_that_serial_reports(
+    team: Any, name: str, bad: str, function: str, policy: str
+) -> None:
+    if not HAS.get(name, True):
+        pytest.skip(f"{name} is not installed")
+    alone = outcome(bad, function, policy, "serial")
+    assert outcome(bad, function, policy, team(name)) == alone
+
+
+@pytest.mark.parametrize("cell", [("exception", "constraint"), ("nan", "objective")])
+def test_processes_report_the_failures_that_serial_reports(
+    cell: tuple[str, str],
+) -> None:
+    alone = outcome(*cell, "resample", "serial")
+    assert outcome(*cell, "resample", "processes") == alone
+
+
+# ------------------------------------------------------------------ threads in general
+
+
+def test_callbacks_are_called_in_the_callers_thread_one_at_a_time() -> None:
+    import threading
+
+    seen: list[tuple[int, int]] = []
+    others: set[int] = set()
+
+    def watched(x: FloatArray, j: int) -> float:
+        others.add(threading.get_ident())
+        time.sleep(0.001)
+        return limit(x, j)
+
+    problem = Problem(objective, Constraints.from_function(watched, 30), 3)
+    solve(
+        problem,
+        workers("threads", 3),
+        callback=lambda p: seen.append((p.iteration, threading.get_ident())),
+    )
+    assert [iteration for iteration, _ in seen] == list(range(7))  # 0: the first look
+    assert {thread for _, thread in seen} == {threading.get_ident()}
+    assert len(others) == 3
+    assert threading.get_ident() not in others
+
+
+def test_a_run_within_a_run_is_allowed() -> None:
+    def nested(x: FloatArray) -> float:
+        inner = Problem(lambda y: float((y[0] - x[0]) ** 2), None, 1, bounds=[(-9, 9)])
+        return float(solve(inner, "threads", max_iterations=2).fun) + objective(x)
+
+    problem = Problem(nested, Constraints.from_function(limit, 30), 3)
+    found = solve(problem, "threads", max_iterations=2)
+    assert found.x.tobytes() == solve(problem, max_iterations=2).x.tobytes()
