@@ -1,8 +1,7 @@
 """Imports point one way, and some things are not done at all: read from the source.
 
-The order is that of ``CONTRIBUTING.md``: `query` <- `gradients`, `penalties`,
-`distribution`, `subproblems` <- `methods`, `certificate` <- `run` <- front doors, and
-`query` <- `constraints` <- `problem` <- `evaluators` <- front doors.
+The order is that of ``CONTRIBUTING.md``: each line of `LAYERS` may import the lines
+above it.
 """
 
 from __future__ import annotations
@@ -22,76 +21,24 @@ SOURCE = Path(dszog.__file__).parent
 
 # ------------------------------------------------------------------------- the layers
 
-HELPERS = {"_arrays", "_log", "_random", "_validation", "_version", "errors", "status"}
-HELPERS |= {"_interrupts", "hints", "kernels"}
-PARTS = {"gradients", "penalties", "distribution", "subproblems"}
-BELOW_RUN = HELPERS | PARTS | {"query", "sampling", "methods", "certificate"}
-BELOW_RUN |= {"stationarity", "failures"}
-RUNNING = {"history", "meter", "run"}
-BELOW_DOORS = BELOW_RUN | RUNNING | {"io", "constraints", "problem", "evaluators"}
-BELOW_DOORS |= {"readers", "checkpoint"}
-CHECKING = {"checker", "final_check", "remarks", "verdict"}
-SAVING = {"fingerprint", "sizing", "stage", "snapshot"}
-SHOWING = {"callbacks", "plot", "result"}
-DOORS = CHECKING | SHOWING | {"solver", "progress", "minimize", "certify", "accounting"}
-DOORS |= {"tune", "tuning"}
-
-MAY_IMPORT: dict[str, set[str]] = {
-    "_arrays": set(),
-    "_interrupts": set(),
-    "_log": set(),
-    "_version": set(),
-    "errors": set(),
-    "status": set(),
-    "_random": {"_arrays", "errors", "kernels"},
-    "_validation": {"_arrays", "errors"},
-    "kernels": {"_arrays", "_interrupts"},
-    "query": {"_arrays", "errors", "kernels"},
-    **{part: HELPERS | {"query"} for part in PARTS - {"subproblems"}},
-    "subproblems": HELPERS | {"query", "distribution"},
-    "sampling": HELPERS | {"query"},
-    "methods": HELPERS | PARTS | {"query", "sampling"},
-    "stationarity": HELPERS | PARTS | {"query"},
-    "certificate": HELPERS | PARTS | {"query", "sampling", "stationarity"},
-    "failures": HELPERS | {"query"},
-    "history": HELPERS,
-    "meter": BELOW_RUN,
-    "run": BELOW_RUN | {"history", "meter"},
-    "io": BELOW_RUN | {"checkpoint", "fingerprint"},
-    "calls": HELPERS,
-    "rows": HELPERS,
-    "constraints": HELPERS | {"query", "calls", "rows"},
-    "problem": HELPERS | {"query", "calls", "constraints", "rows"},
-    "evaluators": HELPERS | {"query", "calls", "constraints", "problem"},
-    # The front doors, and what only they are built of.
-    "progress": HELPERS | RUNNING,
-    "callbacks": HELPERS | RUNNING,
-    "plot": HELPERS | {"certificate"},
-    "result": HELPERS | {"verdict", "plot"},
-    "checker": BELOW_DOORS,
-    "final_check": BELOW_DOORS | {"checker"},
-    "remarks": BELOW_DOORS | {"verdict"},
-    "verdict": BELOW_RUN,
-    "readers": HELPERS,
-    "hints": {"_validation"},
-    "accounting": HELPERS | PARTS | {"query", "methods", "evaluators"},
-    "feasible_set": BELOW_RUN | {"constraints", "problem"},
-    "checkpoint": BELOW_RUN,
-    "fingerprint": HELPERS | {"checkpoint", "problem"},
-    "stage": RUNNING,
-    "repeats": HELPERS | {"query", "problem"},
-    "sizing": HELPERS | {"checkpoint", "constraints", "fingerprint", "snapshot"},
-    "snapshot": BELOW_DOORS | SAVING | {"accounting"},
-    "solver": BELOW_DOORS | CHECKING | SAVING | {"accounting", "result", "repeats"},
-    "certify": BELOW_DOORS | CHECKING,
-    "tuning": BELOW_DOORS | {"final_check", "solver", "accounting", "result"},
-    "minimize": BELOW_DOORS
-    | SAVING
-    | {"solver", "result", "progress", "feasible_set", "tuning"},
-    "tune": HELPERS | {"minimize", "tuning", "result"},
-    "learn": BELOW_DOORS | DOORS | {"rows"},
-    "__init__": BELOW_DOORS | DOORS,
-    "cli": BELOW_DOORS | DOORS | {"learn", "__init__"},
+LAYERS: tuple[set[str], ...] = (
+    {"errors", "status", "_log", "_version"},
+    {"contract"},
+    {"kernels"},
+    {"maths"},
+    {"methods", "problem"},  # neither sees the other
+    {"evidence"},
+    {"run"},
+    {"save", "workers", "show", "readers", "tuning"},
+    {"minimize", "certify"},
+    {"tune", "learn"},
+    {"__init__"},
+    {"cli"},
+)
+PLACES = {part: i for i, layer in enumerate(LAYERS) for part in layer}
+UPWARDS = {  # what looks up all the same, and why
+    ("dszog.run.solver", "save"),  # one call of a front door is run and saved by it
+    ("dszog.run.result", "show"),  # a result draws itself, when it is told to
 }
 
 PACKAGES = {"dszog_paper", "dszog_bench"}  # users of the library beside it
@@ -99,28 +46,22 @@ HARD_DEPENDENCIES = {"numpy", "scipy"}
 OPTIONAL = {  # extras: at the top of a module where True, else inside a function
     "cli": ({"cyclopts", "rich", "matplotlib", "sklearn", *PACKAGES}, True),
     "learn": ({"sklearn"}, True),
-    "progress": ({"rich", "IPython"}, True),
-    "callbacks": ({"tensorboardX", "torch", "mlflow"}, False),
-    "result": ({"matplotlib", "pandas"}, False),
-    "plot": ({"matplotlib"}, True),
+    "show.progress": ({"rich", "IPython"}, True),
+    "show.callbacks": ({"tensorboardX", "torch", "mlflow"}, False),
+    "show.plot": ({"matplotlib"}, True),
+    "run.result": ({"matplotlib", "pandas"}, False),
     "kernels": ({"numba", "llvmlite"}, True),
-    "subproblems": ({"daqp", "piqp"}, False),
+    "maths.subproblems": ({"daqp", "piqp"}, False),
     "tuning": ({"optuna"}, False),
-    "evaluators": ({"dask", "distributed", "ray", "cloudpickle"}, False),
+    "workers": ({"dask", "distributed", "ray", "cloudpickle"}, False),
 }
-PURE = PARTS | {"query", "methods", "certificate", "_arrays", "_validation", "_random"}
+PURE = {"contract", "maths", "methods", "evidence"}
 CLOCKS = {"time", "datetime"}
 UNSAFE = {"pickle", "marshal", "shelve", "joblib", "dill", "cloudpickle", "random"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
 SENDS_FUNCTIONS = "dszog.workers._parcel"  # to workers the user asked for
 FORKS = "dszog.workers._nursery"  # workers that must not share one random state
-READING = {
-    "readers",
-    "checkpoint",
-    "snapshot",
-    "fingerprint",
-    "io",
-}  # of anybody's files
+READING = {"readers", "save"}  # of anybody's files
 UNSAFE_IN_READING = {
     *("ast", "builtins", "code", "codeop", "copyreg", "ctypes", "http", "imp"),
     *("importlib", "multiprocessing", "pkgutil", "runpy", "shutil", "socket", "ssl"),
@@ -232,8 +173,8 @@ def complaints(root: Path) -> list[str]:
 
 
 def _wrong_place(module: Module) -> Iterator[str]:
-    if module.part not in MAY_IMPORT:
-        yield f"{module.name} has no place in the layers: give it one in MAY_IMPORT"
+    if module.part not in PLACES:
+        yield f"{module.name} has no place in the layers: give it one in LAYERS"
 
 
 def _wrong_import(item: Import) -> Iterator[str]:
@@ -241,7 +182,7 @@ def _wrong_import(item: Import) -> Iterator[str]:
     part, top = part_of(item.importer), item.imported.split(".")[0]
     if top == "dszog":
         target = part_of(item.imported)
-        if target != part and target not in MAY_IMPORT.get(part, set()):
+        if not _looks_down(item.importer, part, target):
             yield f"{where}: {part} must not import {target}"
     elif top in PACKAGES:
         if part != "cli":
@@ -253,11 +194,28 @@ def _wrong_import(item: Import) -> Iterator[str]:
     elif top in CLOCKS and part in PURE:
         yield f"{where}: {part} must not read a clock ({top})"
     elif top not in sys.stdlib_module_names | HARD_DEPENDENCIES:
-        extras, at_the_top = OPTIONAL.get(part, (set(), False))
+        extras, at_the_top = _extras_of(item.importer)
         if top not in extras:
             yield f"{where}: {part} must not need {top}"
         elif item.at_import and not at_the_top:
             yield f"{where}: {top} is optional: import it where it is used"
+
+
+def _looks_down(importer: str, part: str, target: str) -> bool:
+    """Whether a module may import a part of the library."""
+    if target == part or PLACES.get(target, 99) < PLACES.get(part, 99):
+        return True
+    return any(
+        target == up and f"{importer}.".startswith(f"{name}.") for name, up in UPWARDS
+    )
+
+
+def _extras_of(importer: str) -> tuple[set[str], bool]:
+    """Return the extras that a module may import, and whether at its top."""
+    for name, extras in OPTIONAL.items():
+        if f"{importer}.".startswith(f"dszog.{name}."):
+            return extras
+    return set(), False
 
 
 def _wrong_deeds(module: Module) -> Iterator[str]:
@@ -350,14 +308,14 @@ def test_methods_reach_no_problem_and_no_evaluator_even_by_detours() -> None:
     for module in modules:
         needs[module.name] = {item.imported for item in imports_of(module, known)}
     reached: set[str] = set()
-    ahead = {name for name in known if part_of(name) in ("methods", "certificate")}
+    ahead = {name for name in known if part_of(name) == "methods"}
     while ahead:
         reached |= ahead
         ahead = {far for name in ahead for far in needs[name] & known} - reached
 
     parts = {part_of(name) for name in reached}
-    assert {"query", "gradients", "penalties", "distribution"} <= parts
-    assert not parts & {"problem", "evaluators", "constraints", "run", "__init__"}
+    assert {"contract", "maths"} <= parts
+    assert not parts & {"problem", "workers", "run", "save", "__init__"}
 
 
 def test_the_library_imports_with_numpy_and_scipy_alone() -> None:
@@ -391,23 +349,25 @@ print(sorted(n for n in names - ours if not n.startswith("_")))
 
 CLEAN = {
     "__init__.py": "from dszog.minimize import minimize\n",
-    "_arrays.py": "import numpy as np\n",
+    "contract/arrays.py": "import numpy as np\n",
     "errors.py": "class DszogError(Exception): ...\n",
-    "query.py": "from dszog.contract.arrays import np\nfrom dszog.errors import DszogError\n",
+    "contract/query.py": "from dszog.contract.arrays import np\nimport dszog.errors\n",
     "methods/__init__.py": "from dszog.methods.one import One\n",
-    "methods/one.py": "from ..query import np\nfrom .base import State\n",
+    "methods/one.py": "from ..contract.query import np\nfrom .base import State\n",
     "methods/base.py": "from __future__ import annotations\nimport math\n",
-    "constraints/__init__.py": "",
-    "constraints/base.py": (
+    "problem/__init__.py": "",
+    "problem/constraints/__init__.py": "",
+    "problem/constraints/base.py": (
         "from typing import TYPE_CHECKING\n"
         "if TYPE_CHECKING:\n    from dszog.problem.constraints.linear import Linear\n"
         "def linear():\n    from dszog.problem.constraints.linear import Linear\n"
     ),
-    "constraints/linear.py": "from dszog.problem.constraints import base\nimport scipy\n",
-    "problem.py": "from dszog import constraints\n",
-    "run.py": "import time\nfrom dszog.methods import One\n",
-    "progress.py": "def show():\n    import rich\n",
-    "minimize.py": "from dszog.run.loop import One\nfrom dszog.problem import constraints\n",
+    "problem/constraints/linear.py": "from . import base\nimport scipy\n",
+    "problem/problem.py": "from dszog.problem import constraints\n",
+    "run/loop.py": "import time\nfrom dszog.methods import One\n",
+    "run/result.py": "def plot():\n    from dszog.show import plot\n",
+    "show/progress.py": "def show():\n    import rich\n",
+    "minimize.py": "from dszog.run.loop import One\nimport dszog.problem\n",
     "cli/__init__.py": "import cyclopts\nimport dszog\nprint('hello')\n",
 }
 
@@ -429,47 +389,59 @@ VIOLATIONS = [
     ("methods/one.py", "from dszog import problem", "methods must not import problem"),
     ("methods/one.py", "from .. import problem", "methods must not import problem"),
     ("methods/one.py", "from ..problem import x", "methods must not import problem"),
-    ("methods/__init__.py", "from ..run import x", "methods must not import run"),
+    ("methods/__init__.py", "from ..run.loop import x", "methods must not import run"),
     ("methods/one.py", "import dszog", "methods must not import __init__"),
     (
         "methods/one.py",
         "def f():\n    from dszog.problem.constraints.base import x",
-        "methods must not import constraints",
+        "methods must not import problem",
     ),
     (
         "methods/one.py",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import dszog.problem",
         "methods must not import problem",
     ),
-    ("query.py", "from dszog.methods import One", "query must not import methods"),
-    ("query.py", "import dszog.maths.random_stream", "query must not import _random"),
-    ("constraints/base.py", "import dszog.problem", "constraints must not import prob"),
-    ("problem.py", "import dszog.evaluators", "problem must not import evaluators"),
-    ("run.py", "import dszog.problem", "run must not import problem"),
-    ("run.py", "import dszog.minimize", "run must not import minimize"),
+    ("contract/query.py", "import dszog.methods", "contract must not import methods"),
+    (
+        "contract/query.py",
+        "import dszog.maths.gradients",
+        "contract must not import maths",
+    ),
+    ("maths/new.py", "import dszog.problem", "maths must not import problem"),
+    ("problem/problem.py", "import dszog.workers", "problem must not import workers"),
+    ("run/loop.py", "import dszog.save", "run must not import save"),
+    ("run/loop.py", "import dszog.minimize", "run must not import minimize"),
     ("minimize.py", "import dszog.cli", "minimize must not import cli"),
     ("tuning/plan.py", "import dszog.minimize", "tuning must not import minimize"),
     ("tuning/tpe.py", "import optuna", "optuna is optional: import it where"),
     ("utils.py", "", "dszog.utils has no place in the layers"),
     ("minimize.py", "import dszog_paper", "only the command line may import"),
-    ("run.py", "def f():\n    import dszog_bench", "only the command line may import"),
+    (
+        "run/loop.py",
+        "def f():\n    import dszog_bench",
+        "only the command line may import",
+    ),
     (
         "methods/base.py",
         "from .one import x",
         "dszog.methods.base -> dszog.methods.one",
     ),
-    ("query.py", "import pandas", "query must not need pandas"),
+    ("contract/query.py", "import pandas", "contract must not need pandas"),
     ("methods/one.py", "def f():\n    import numba", "methods must not need numba"),
-    ("callbacks.py", "import mlflow", "mlflow is optional: import it where"),
-    ("subproblems.py", "import daqp", "daqp is optional: import it where"),
-    ("distribution.py", "import numba", "distribution must not need numba"),
-    ("run.py", "import pickle", "pickle must not be imported"),
-    ("run.py", "def f():\n    from joblib import load", "joblib must not be imported"),
-    ("run.py", "import importlib.util", "importlib must not be imported"),
-    ("run.py", "import random", "random must not be imported"),
-    ("run.py", "eval('1')", "eval() must not be called"),
-    ("run.py", "def f():\n    exec('1')", "exec() must not be called"),
-    ("run.py", "__import__('os')", "__import__() must not be called"),
+    ("show/callbacks.py", "import mlflow", "mlflow is optional: import it where"),
+    ("maths/subproblems.py", "import daqp", "daqp is optional: import it where"),
+    ("maths/distribution.py", "import numba", "maths must not need numba"),
+    ("run/loop.py", "import pickle", "pickle must not be imported"),
+    (
+        "run/loop.py",
+        "def f():\n    from joblib import load",
+        "joblib must not be imported",
+    ),
+    ("run/loop.py", "import importlib.util", "importlib must not be imported"),
+    ("run/loop.py", "import random", "random must not be imported"),
+    ("run/loop.py", "eval('1')", "eval() must not be called"),
+    ("run/loop.py", "def f():\n    exec('1')", "exec() must not be called"),
+    ("run/loop.py", "__import__('os')", "__import__() must not be called"),
     ("readers/new.py", "import subprocess", "a reader must not import subprocess"),
     ("readers/new.py", "import yaml", "must not"),
     ("readers/new.py", "def f():\n    from zipfile import ZipFile", "import zipfile"),
@@ -478,19 +450,19 @@ VIOLATIONS = [
     ("readers/new.py", "getattr(1, 'x')", "a reader must not call getattr()"),
     ("readers/new.py", "open('x')", "a reader must not call open()"),
     ("readers/new.py", "x = ().__class__", "must not use ().__class__"),
-    ("checkpoint/new.py", "compile('1', '', 'eval')", "compile() must not be called"),
-    ("checkpoint/new.py", "import marshal", "marshal must not be imported"),
-    ("snapshot.py", "import shelve", "shelve must not be imported"),
-    ("run.py", "print(1)", "print() belongs to the command line"),
-    ("run.py", "assert True", "a bare assert is no check"),
-    ("run.py", "np.load(1, allow_pickle=True)", "allow_pickle must not be used"),
+    ("save/new.py", "compile('1', '', 'eval')", "compile() must not be called"),
+    ("save/new.py", "import marshal", "marshal must not be imported"),
+    ("save/snapshot.py", "import shelve", "shelve must not be imported"),
+    ("run/loop.py", "print(1)", "print() belongs to the command line"),
+    ("run/loop.py", "assert True", "a bare assert is no check"),
+    ("run/loop.py", "np.load(1, allow_pickle=True)", "allow_pickle must not be used"),
     ("methods/one.py", "np.random.seed(0)", "np.random.seed is not stream"),
     ("methods/one.py", "x = np.random.rand", "np.random.rand is not stream"),
-    ("run.py", "np.random.default_rng()", "np.random.default_rng is not stream"),
-    ("run.py", "from numpy.random import rand", "numpy.random.rand must not be"),
+    ("run/loop.py", "np.random.default_rng()", "np.random.default_rng is not stream"),
+    ("run/loop.py", "from numpy.random import rand", "numpy.random.rand must not be"),
     ("methods/base.py", "import time", "methods must not read a clock (time)"),
-    ("gradients.py", "from time import time", "gradients must not read a clock"),
-    ("distribution.py", "import datetime", "distribution must not read a clock"),
+    ("maths/gradients.py", "from time import time", "maths must not read a clock"),
+    ("maths/distribution.py", "import datetime", "maths must not read a clock"),
 ]
 
 

@@ -1,5 +1,6 @@
 """Minimise what can only be evaluated, under more constraints than one can look at."""
 
+from dszog import workers as evaluators
 from dszog._version import VERSION
 from dszog.certify import certify
 from dszog.contract import ProblemSize, Query, Reply
@@ -20,6 +21,7 @@ from dszog.errors import (
     SubproblemError,
 )
 from dszog.evidence.certificate import Certificate
+from dszog.maths import subproblems
 from dszog.methods import (
     DSZOG,
     FCGS,
@@ -92,9 +94,11 @@ __all__ = [
     "TuningReport",
     "callbacks",
     "certify",
+    "evaluators",
     "load_state",
     "minimize",
     "plot",
     "save_state",
+    "subproblems",
     "tune",
 ]

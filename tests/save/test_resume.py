@@ -38,6 +38,7 @@ from dszog.contract import Cost, cost
 from dszog.contract.arrays import frozen_floats
 from dszog.run.final_check import FinalCheck
 from dszog.run.loop import N_SEEN
+from dszog.run.meter import Meter
 from dszog.save import Recorder
 from dszog.save.container import pack, unpack
 from dszog.save.fingerprint import rounding
@@ -345,8 +346,8 @@ def test_time_of_earlier_processes_counts(tmp_path: Path) -> None:
         def long_ago(self: Any, saved: dict[str, Any]) -> None:
             restore(self, saved | {"elapsed": 2000.0})
 
-        restore = dszog.run.meter.Meter.restore
-        patch.setattr(dszog.run.meter.Meter, "restore", long_ago)
+        restore = Meter.restore
+        patch.setattr(Meter, "restore", long_ago)
         result = two.run(tmp_path / "run", max_time=1000.0)
     assert result.status == dszog.Status.MAX_TIME
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
-from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
+from dszog.contract import NO_INDICES, Cost, ProblemSize, Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray, handed_out
 from dszog.errors import OutOfTimeError
 from dszog.evidence.certificate import (
@@ -28,12 +29,41 @@ from dszog.evidence.certificate import (
 from dszog.evidence.stationarity import stationarity, stationarity_cost
 from dszog.maths.penalties import merit
 from dszog.problem import Problem
-from dszog.run.meter import Meter
 
 N_SUSPECTS = 1000  # calls in a sampled check for what the run found violated
 N_SHARED = 32  # calls that give losses and constraints, at the least, to use both
 BETWEEN_LOOKS = 0.1  # seconds between looks at the clock
 N_EXAMINED = 200  # constraints whose gradients are looked at
+
+
+class Answers(Protocol):
+    """Answers queries within a budget, and knows the time: the meter of a run."""
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the run began."""
+        ...
+
+    @property
+    def n_lost(self) -> int:
+        """Queries that were used up for nothing."""
+        ...
+
+    def __call__(self, queries: Sequence[Query]) -> Sequence[Reply]:
+        """Charge for the queries, then have them answered."""
+        ...
+
+    def cost(self, queries: Sequence[Query]) -> Cost:
+        """Return what these queries would be charged."""
+        ...
+
+    def affords(self, n_queries: int) -> bool:
+        """Whether that many more queries are within the budget."""
+        ...
+
+    def time_for(self, n_queries: int) -> float:
+        """Return the seconds that many queries will take."""
+        ...
 
 
 class Checker:
@@ -42,7 +72,7 @@ class Checker:
     Parameters
     ----------
     problem : Problem
-    meter : Meter
+    meter : Answers
         Answers and counts.
     seed : int
         Of the draws, if not all is looked at.
@@ -57,7 +87,7 @@ class Checker:
     def __init__(
         self,
         problem: Problem,
-        meter: Meter,
+        meter: Answers,
         seed: int,
         allowance: int,
         until: float | None = None,

@@ -1,6 +1,7 @@
 """What is drawn in an iteration: losses, constraints, and points to look at.
 
-The plain forms are ``DSZOG._ask_plainly``, :func:`dszog.maths.random_stream.distinct_indices`,
+The plain forms are ``DSZOG._ask_plainly``,
+:func:`dszog.maths.random_stream.distinct_indices`,
 :func:`dszog.maths.distribution.base.inverse_draws` and
 ``dszog.maths.gradients._orthogonal_plainly``. What calls each other is in one file:
 kernels kept on disk are made anew when their own file changes, and only then.

@@ -1,9 +1,9 @@
 """The random numbers of NumPy's Philox generator, those of an iteration in one call.
 
-The plain form is :func:`dszog.maths.random_stream.stream`: the numbers are the same to the bit.
-NumPy goes word by word through pointers to functions; here blocks of words are made
-first, several at a time [1]_, and turned into numbers by NumPy's own tables [2]_, which
-Numba keeps.
+The plain form is :func:`dszog.maths.random_stream.stream`: the numbers are the same to
+the bit. NumPy goes word by word through pointers to functions; here blocks of words are
+made first, several at a time [1]_, and turned into numbers by NumPy's own tables [2]_,
+which Numba keeps.
 
 References
 ----------

@@ -1,10 +1,11 @@
 r"""What values are turned into: a step in the variables and one in the weights.
 
 The plain forms are ``DSZOG._step_plainly``, ``SparseDistribution._learn_plainly``,
-:func:`dszog.maths.distribution.combined` and :func:`dszog.maths.penalties.violations`. Results go
-into arrays that the caller hands in: to return one, Numba runs Python code that Ctrl-C
-must not hit. What calls each other is in one file: kernels kept on disk are made anew
-when their own file changes, and only then.
+:func:`dszog.maths.distribution.combined` and
+:func:`dszog.maths.penalties.violations`. Results go into arrays that the
+caller hands in: to return one, Numba runs Python code that Ctrl-C must not hit. What
+calls each other is in one file: kernels kept on disk are made anew when their own file
+changes, and only then.
 """
 
 from __future__ import annotations

@@ -15,7 +15,21 @@ from dszog.maths.subproblems import Domain, Solution
 from dszog.maths.subproblems.base import FEASIBLE
 from dszog.methods import FeasibleMethod
 from dszog.methods.linearised import LinearisedMethod
-from dszog.workers import Traffic
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """What went between a run and its workers."""
+
+    n_pieces: int = 0  # that were answered
+    n_retried: int = 0  # attempts made because a worker was lost
+    n_lost: int = 0  # attempts that were lost with their worker
+    n_timeouts: int = 0  # attempts that were ended because they took too long
+    n_duplicate: int = 0  # executions beyond those ordered and answers to them; unused
+    n_late: int = 0  # answers to what nobody waited for any more; unused
+    bytes_sent: int = 0  # pieces of work, without the problem
+    bytes_received: int = 0
+    bytes_problem: int = 0  # the problem, sent once to each worker
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from dszog.run.failures import FailureHandler, Policy
 from dszog.run.final_check import FinalCheck
 from dszog.run.history import Callback, History
 from dszog.run.loop import Outcome, Position, advance
-from dszog.run.meter import Limits, Meter
+from dszog.run.meter import Answer, Limits, Meter
 from dszog.run.remarks import on_events, on_set, on_signs, on_start
 from dszog.run.repeats import Repeats
 from dszog.run.result import Result
@@ -35,7 +35,6 @@ from dszog.run.verdict import Way, advice, is_success
 from dszog.save import Recorder, ReplayOverError, Store
 from dszog.save.snapshot import Contract, load_run, run_content
 from dszog.status import Status
-from dszog.workers import Evaluator
 
 ROUNDS = (0.2, 0.4, 1.0)  # parts of the budget after which the penalty may be raised
 ROUND_OVER = (Status.MAX_ITERATIONS, Status.MAX_QUERIES, Status.MAX_TIME)
@@ -62,7 +61,7 @@ class Solver:
         limits: Limits,
         constraint_tol: float,
         seed: int,
-        answer: Evaluator,
+        answer: Answer,
         callbacks: Sequence[Callback],
         on_failure: Policy,
         weights: tuple[IntArray, FloatArray] | None,

@@ -14,8 +14,9 @@ from functools import partial
 from typing import Any
 
 from dszog.errors import EvaluationError
+from dszog.run.accounting import Traffic
 from dszog.workers._chunks import Part
-from dszog.workers._supervisor import Begun, Done, Lost, Traffic
+from dszog.workers._supervisor import Begun, Done, Lost
 from dszog.workers._wire import pack_parts
 from dszog.workers._work import (
     ended_after,

@@ -12,6 +12,7 @@ from dszog._log import LOGGER
 from dszog.contract import Cost, Failure, Query, Reply, cost
 from dszog.contract.validation import printable, shown
 from dszog.problem import Problem
+from dszog.run.accounting import Traffic
 from dszog.workers._chunks import Assembly, Part, Piece, cut
 from dszog.workers.base import _named
 
@@ -20,21 +21,6 @@ HEARTBEAT = 0.5  # seconds after which a wait looks around, whatever happens
 UNEVEN = 0.3  # differences in the pace of messages that are worth
 UNEVEN_ROUNDS = 3  # several messages for each worker, the last for who is done first
 MAX_ATTEMPTS = 6  # at one piece; if workers live for 20 calls on average, 3 are too few
-
-
-@dataclass(frozen=True, kw_only=True)
-class Traffic:
-    """What went between a run and its workers."""
-
-    n_pieces: int = 0  # that were answered
-    n_retried: int = 0  # attempts made because a worker was lost
-    n_lost: int = 0  # attempts that were lost with their worker
-    n_timeouts: int = 0  # attempts that were ended because they took too long
-    n_duplicate: int = 0  # executions beyond those ordered and answers to them; unused
-    n_late: int = 0  # answers to what nobody waited for any more; unused
-    bytes_sent: int = 0  # pieces of work, without the problem
-    bytes_received: int = 0
-    bytes_problem: int = 0  # the problem, sent once to each worker
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from typing import Any
 from dszog.contract.validation import check_count
 from dszog.errors import EvaluationError, InputError
 from dszog.problem import Problem
+from dszog.run.accounting import Traffic
 from dszog.workers._chunks import Part
 from dszog.workers._parcel import pack_problem
-from dszog.workers._supervisor import Done, Lost, Supervised, Traffic
+from dszog.workers._supervisor import Done, Lost, Supervised
 from dszog.workers._wire import pack_parts
 from dszog.workers._work import received, work_if_known, work_on
 from dszog.workers.base import answer

@@ -19,10 +19,11 @@ from dataclasses import dataclass, field, replace
 from dszog.contract.validation import check_count, shown
 from dszog.errors import DszogError, EvaluationError, InputError, InputTypeError
 from dszog.problem import Problem
+from dszog.run.accounting import Traffic
 from dszog.workers import _nursery as wire
 from dszog.workers._chunks import Part
 from dszog.workers._parcel import Initializer, pack_problem
-from dszog.workers._supervisor import Begun, Done, Lost, Supervised, Traffic
+from dszog.workers._supervisor import Begun, Done, Lost, Supervised
 from dszog.workers._wire import pack_parts
 from dszog.workers._work import received
 

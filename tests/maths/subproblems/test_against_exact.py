@@ -2,8 +2,8 @@
 
 An answer is right if it lies in the set but for rounding and no point of the set is
 nearer, or lower; the points of the set to compare with come from
-``tests/maths/subproblems/exact.py``, which shares no code with the library. The sets are made
-of short fractions, so that they are the same to both.
+``tests/maths/subproblems/exact.py``, which shares no code with the library. The sets
+are made of short fractions, so that they are the same to both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""The same weights as :mod:`dszog.maths.distribution.dense` at a cost that ignores `m`.
+r"""The same weights as in :mod:`~dszog.maths.distribution.dense`, whatever `m` is.
 
 Every constraint that was never drawn with a positive penalty has followed the same
 recursion from the same start, so all of them hold the same pair of weight and averaged
