@@ -529,7 +529,7 @@ def test_a_note_behind_a_link_is_not_read(tmp_path: Path) -> None:
     write_note(tmp_path, SizeNote(n_calls=1), "1")
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / NAME).symlink_to(tmp_path / NAME)
-    with pytest.raises(CheckpointError, match="cannot be read"):
+    with pytest.raises(CheckpointError, match="cannot be opened"):
         Box().run(tmp_path / "run")
 
 

@@ -104,9 +104,13 @@ def load(path: str | PathLike[str]) -> Any:
     try:
         return _model(*read(where, own=False))
     except CheckpointError as error:
+        if isinstance(error.__cause__, OSError):
+            raise CheckpointError(
+                f"load: {str(path)!r} cannot be read ({error.__cause__.strerror}). "
+                "Give the path of a file that save() wrote."
+            ) from error
         raise CheckpointError(
-            f"load: {str(path)!r} is no model that can be used: {error}. Give the path "
-            "of a file that save() wrote, or save it again."
+            f"load: {str(path)!r} is no model that can be used: {error}. Save it again."
         ) from error
     except (
         *(KeyError, TypeError, ValueError, AttributeError, IndexError),

@@ -109,7 +109,7 @@ def open_existing(path: Path, *, write: bool = False, own: bool = True) -> int:
     try:
         handle = os.open(path, flags | os.O_NONBLOCK)
     except OSError as error:
-        raise CheckpointError(f"it cannot be read ({error.strerror})") from error
+        raise CheckpointError(f"it cannot be opened ({error.strerror})") from error
     found = os.fstat(handle)
     wrong = ""
     if not stat.S_ISREG(found.st_mode):

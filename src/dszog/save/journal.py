@@ -173,12 +173,17 @@ def _head(run: bytes, generation: int) -> bytes:
 
 def _crc(content: bytes, offset: int) -> int:
     """Return a checksum that a record has at this place only."""
-    return zlib.crc32(content, offset & 0xFFFFFFFF)
+    return zlib.crc32(content, _crc_before(offset))
+
+
+def _crc_before(offset: int) -> int:
+    """Return what the checksum of a record at this place begins with."""
+    return offset & 0xFFFFFFFF
 
 
 def _crc_on_disk(handle: int, start: int, length: int, offset: int) -> int:
     """Return the checksum of a record that may be larger than the memory."""
-    crc = offset & 0xFFFFFFFF
+    crc = _crc_before(offset)
     for place in range(start, start + length, CHUNK):
         n_bytes = min(CHUNK, start + length - place)
         crc = zlib.crc32(os.pread(handle, n_bytes, place), crc)
