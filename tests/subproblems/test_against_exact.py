@@ -23,8 +23,8 @@ import pytest
 from dszog._arrays import FloatArray
 from dszog.errors import DszogError, EmptySetError
 from dszog.subproblems import Polyhedron
+from tests.rounding import kernels, other_rounding
 from tests.subproblems.exact import Set, Vector, as_set, as_vector, lowest, nearest
-from tools.rounding import kernels, other_rounding
 
 KINDS = (
     "plain",
