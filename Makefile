@@ -66,7 +66,7 @@ unit: $(VENV)/.stamp-dev ## Run the tests that take seconds
 
 .PHONY: rounding
 rounding: $(VENV)/.stamp-dev ## Run the numerical tests again with other rounding (BLAS, SIMD)
-	$(BIN)/python tools/rounding.py -n $(WORKERS) -m "not slow and not browser" \
+	$(BIN)/python -m tests.rounding -n $(WORKERS) -m "not slow and not browser" \
 	  $(NUMERICAL) $(PYTEST_ARGS)
 
 .PHONY: slow

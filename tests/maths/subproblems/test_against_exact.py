@@ -31,7 +31,7 @@ from tests.maths.subproblems.exact import (
     lowest,
     nearest,
 )
-from tools.rounding import kernels, other_rounding
+from tests.rounding import kernels, other_rounding
 
 KINDS = (
     "plain",
@@ -100,8 +100,8 @@ def random_rows(kind: str, dim: int, rng: np.random.Generator) -> FloatArray:
     if kind == "opposite rows":
         return np.concatenate([rows, -rows[: int(rng.integers(1, n_rows + 1))]])
     if kind in ("nearly parallel rows", "narrow"):
-        # Angles of 1e-12 and more between like rows, 1e-4 and more between opposite.
-        tilt = 2.0 ** -int(rng.integers(3, 13 if kind == "narrow" else 40))
+        # Angles of 1e-12 and more between like rows, 1e-7 and more between opposite.
+        tilt = 2.0 ** -int(rng.integers(3, 25 if kind == "narrow" else 40))
         sign = -1.0 if kind == "narrow" else 1.0
         return np.concatenate(
             [rows, sign * rows + tilt * rng.integers(-4, 5, rows.shape)]

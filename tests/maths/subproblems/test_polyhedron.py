@@ -779,7 +779,7 @@ def test_a_set_is_empty_only_if_its_rows_contradict_each_other(
     assert contradicts(-1.001)
     assert not contradicts(-1.0)
     lies = optimize.OptimizeResult(
-        status=0, ineqlin=optimize.OptimizeResult(marginals=np.array([-1.0, 0.0]))
+        status=0, ineqlin=optimize.OptimizeResult(marginals=np.array([0.0, -1.0]))
     )
     monkeypatch.setattr(nearest, "linprog", lambda *_, **__: lies)
     assert not contradicts(-1.001)  # those multipliers prove nothing

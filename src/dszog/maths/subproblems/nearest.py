@@ -196,7 +196,9 @@ def least_distance(
         return Nearest(point, np.zeros(len(off)))
     if is_cone:  # a cone: what is left of the point is in its polar (Moreau)
         weights, _, events = least_squares(units.T, point)
-        return Nearest(point - np.einsum("nd,n->d", units, weights), weights, events)
+        w = point - np.einsum("nd,n->d", units, weights)
+        held = weights > 0.0
+        return Nearest(_put_back(w, units[held], np.zeros(held.sum())), weights, events)
     system = np.concatenate([-units.T, off[np.newaxis] / scale])
     target = np.zeros(len(system))
     target[-1] = 1.0
@@ -204,8 +206,27 @@ def least_distance(
     residual = np.einsum("nk,k->n", system, weights) - target
     if -residual[-1] <= EMPTY:
         raise EmptySetError(EMPTY_MESSAGE)
-    move = residual[:-1] / residual[-1]
-    return Nearest(point - scale * move, scale / -residual[-1] * weights, events)
+    w = point - scale * (residual[:-1] / residual[-1])
+    held = weights > 0.0
+    w = _put_back(w, units[held], (limits / lengths)[held])
+    return Nearest(w, scale / -residual[-1] * weights, events)
+
+
+def _put_back(w: FloatArray, units: FloatArray, sides: FloatArray) -> FloatArray:
+    """Return the point on the rows that hold it, if rounding took it off them.
+
+    It does where rows are nearly opposite: the point is far away then, and small
+    differences of large numbers tell where.
+    """
+
+    def off(w: FloatArray) -> FloatArray:
+        return np.asarray(np.einsum("nd,d->n", units, w) - sides)
+
+    largest = float(np.abs(off(w)).max(initial=0.0))
+    if largest <= PRECISION * (1.0 + float(np.abs(w).max())):
+        return w
+    moved: FloatArray = w - np.linalg.lstsq(units, off(w), rcond=None)[0]
+    return moved if np.abs(off(moved)).max() < largest else w
 
 
 # ------------------------------------------------------ least squares, weights >= 0

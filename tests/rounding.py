@@ -1,6 +1,6 @@
 """Run tests with other rounding: another BLAS kernel, and NumPy's plain loops.
 
-    python tools/rounding.py PYTEST_ARGUMENTS
+    python -m tests.rounding PYTEST_ARGUMENTS
 
 With another kernel of OpenBLAS sums differ in their last digits, as they do on another
 machine, and what hangs on these digits alone shows. Where NumPy and SciPy were built
