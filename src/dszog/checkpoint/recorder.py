@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from dszog._validation import printable
 from dszog.checkpoint.records import (
     Answered,
     Asked,
@@ -16,7 +18,7 @@ from dszog.checkpoint.records import (
     unpack,
 )
 from dszog.checkpoint.store import Store
-from dszog.errors import CheckpointError
+from dszog.errors import CheckpointError, CheckpointWarning
 from dszog.query import Cost, Query, Reply
 
 
@@ -155,10 +157,13 @@ class Recorder:
             )
         n_before = self.n_lost
         self.drop()
-        self._store.warn(
-            "what was evaluated after the checkpoint answers other questions than this "
-            f"run asks: {self.n_lost - n_before:,} queries are charged as lost, and "
-            "the run goes on from there."
+        warnings.warn(
+            f"{printable(str(self._store.folder))}: what was evaluated after the "
+            "checkpoint answers other questions than this run asks. "
+            f"{self.n_lost - n_before:,} queries are charged as lost, and the run goes "
+            "on from there.",
+            CheckpointWarning,
+            stacklevel=2,
         )
 
     def drop(self) -> None:
