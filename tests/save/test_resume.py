@@ -430,6 +430,24 @@ def test_after_ctrl_c_a_run_can_go_on(
     assert result.costs.n_lost >= 0
 
 
+@pytest.mark.parametrize("max_iterations", [12, 20])
+def test_ctrl_c_while_the_journal_is_heard_ends_the_run(
+    tmp_path: Path, max_iterations: int
+) -> None:
+    def press(progress: dszog.Progress) -> None:
+        raise KeyboardInterrupt
+
+    killed(tmp_path / "run")
+
+    stopped = fresh(DSZOG_CELL).run(
+        tmp_path / "run", max_iterations=max_iterations, callback=press
+    )
+    assert stopped.status == dszog.Status.INTERRUPTED
+    assert stopped.nit < 12
+    result = fresh(DSZOG_CELL).run(tmp_path / "run")
+    assert result.digest == fresh(DSZOG_CELL).run().digest
+
+
 def test_ctrl_c_inside_a_users_function_can_go_on(tmp_path: Path) -> None:
     def pressed(number: int) -> None:
         if number == 7:

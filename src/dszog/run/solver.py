@@ -176,7 +176,12 @@ class Solver:
 
     def _all_rounds(self) -> Outcome:
         """Run round after round, from where an earlier process stopped if one did."""
-        stage = self._resumed() or self._first_stage(0)
+        try:
+            stage = self._resumed() or self._first_stage(0)
+        except KeyboardInterrupt:
+            if self._stage is None:
+                raise
+            return Outcome.of(self._stage.position, Status.INTERRUPTED)
         while True:
             self._interrupts.hold()  # there is something to lose from here on
             self._stage = stage

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dszog.contract import Cost, Query, Reply
-from dszog.errors import CheckpointError
+from dszog.contract.validation import printable
+from dszog.errors import CheckpointError, CheckpointWarning
 from dszog.save.records import (
     Answered,
     Asked,
@@ -155,10 +157,13 @@ class Recorder:
             )
         n_before = self.n_lost
         self.drop()
-        self._store.warn(
-            "what was evaluated after the checkpoint answers other questions than this "
-            f"run asks: {self.n_lost - n_before:,} queries are charged as lost, and "
-            "the run goes on from there."
+        warnings.warn(
+            f"{printable(str(self._store.folder))}: what was evaluated after the "
+            "checkpoint answers other questions than this run asks. "
+            f"{self.n_lost - n_before:,} queries are charged as lost, and the run goes "
+            "on from there.",
+            CheckpointWarning,
+            stacklevel=2,
         )
 
     def drop(self) -> None:

@@ -190,13 +190,13 @@ class Store:
             try:
                 journal, n_cut = Journal.open(path, self._run, number)
             except CheckpointError as error:
-                self.warn(f"{path.name} cannot be used: {error}.")
+                self._warn(f"{path.name} cannot be used: {error}.")
                 self._set_aside(path)
                 whole = False
                 continue
             self.chain.append(journal)
             if n_cut:
-                self.warn(
+                self._warn(
                     f"The last {n_cut} bytes of {path.name} were not whole and were "
                     "cut off; what they held is evaluated again."
                 )
@@ -219,10 +219,9 @@ class Store:
         lost = "nothing but time is lost, its journal has the replies since"
         if not whole:
             lost = "what was evaluated since is evaluated again"
-        self.warn(f"{'; '.join(bad)}. {used} is used instead: {lost}.")
+        self._warn(f"{'; '.join(bad)}. {used} is used instead: {lost}.")
 
-    def warn(self, text: str) -> None:
-        """Say what is the matter with this folder."""
+    def _warn(self, text: str) -> None:
         warnings.warn(
             f"{printable(str(self.folder))}: {text}", CheckpointWarning, stacklevel=2
         )
@@ -255,7 +254,7 @@ class Store:
         if not self._warns:
             raise error
         self.n_failed += 1
-        self.warn(f"{error} The run goes on, and will try to save again.")
+        self._warn(f"{error} The run goes on, and will try to save again.")
 
     def write_note(self, note: SizeNote) -> None:
         """Note calls that learn sizes, which have to wait until this is done."""

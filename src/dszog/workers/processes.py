@@ -40,7 +40,7 @@ NURSERY_PATIENCE = 60.0  # seconds for the library to be imported and a worker f
 START_PATIENCE = 600.0  # seconds for a worker to be ready
 START = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
-    "from dszog.evaluators._nursery import main; main(int(sys.argv[1]))"
+    "from dszog.workers._nursery import main; main(int(sys.argv[1]))"
 )
 
 
