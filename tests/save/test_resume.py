@@ -544,6 +544,7 @@ def test_ctrl_c_at_each_call_returns_a_result_and_the_run_can_go_on(
 ) -> None:
     monkeypatch.setattr(store_module, "SAVE_EVERY", every)
     monkeypatch.setattr(store_module, "SAVE_SHARE", 1e9)
+    fresh(DSZOG_CELL).run()  # what is loaded once would be among the calls
     straight, n_calls = pressed_at(
         0, names, partial(fresh(DSZOG_CELL).run, tmp_path / "straight")
     )
