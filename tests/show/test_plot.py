@@ -294,7 +294,7 @@ def test_drawing_touches_no_global_state(
 
 
 def test_several_runs_are_compared_in_curves_and_a_table(result: Result) -> None:
-    other = run(seed=1, options={"distribution": "uniform"})
+    other = run(m=2000, seed=1, options={"distribution": "uniform"})
     figure = compare([result, other], labels=["learnt", "uniform"])
     said = words(figure)
 
