@@ -13,7 +13,7 @@ RELIABILITY_ARGS ?=
 PYTHONS     ?= 3.11 3.12 3.13
 
 # What `rounding` runs, and where the real data sets are if they are at hand.
-NUMERICAL   := $(addprefix tests/,subproblems distribution kernels methods)
+NUMERICAL   := $(addprefix tests/,maths kernels methods)
 DATA        := $(wildcard ../shared/data)
 
 VENV        := .venv
