@@ -177,7 +177,8 @@ def advance(
                 meter.failures.n_rejected += 1
                 continue
             moved, info = method.tell(state, *known)
-            if _runs_away(position.first, info) or not _accept(position, moved, info):
+            runs_away = not info.is_guarded and _runs_away(position.first, info)
+            if runs_away or not _accept(position, moved, info):
                 return Outcome.of(position, Status.DIVERGED)
             meter.note(info)
             position.note(method, meter)
@@ -190,6 +191,8 @@ def advance(
                     callback(progress)
             if meter.failures.is_enough:
                 return Outcome.of(position, Status.TOO_MANY_FAILURES)
+            if info.stop is not None:
+                return Outcome.of(position, info.stop)
             if between is not None:
                 between()
     except OutOfTimeError:  # in a subproblem: the iteration is given up

@@ -10,6 +10,7 @@ from dszog.methods.fcgs import FCGS
 from dszog.methods.feasible import FeasibleMethod, FeasibleState
 from dszog.methods.fzcgs import FZCGS
 from dszog.methods.fzfw import FZFW
+from dszog.methods.sampled_sqp import SampledSQP, SampledSQPState
 from dszog.methods.zopsgd import ZOPSGD
 from dszog.methods.zoscgd import ZOSCGD
 
@@ -23,6 +24,7 @@ METHODS: dict[str, type[Method]] = {
     "accszofw_storm": AccSZOFWStorm,
     "zopsgd": ZOPSGD,
     "acczomda": AccZOM,
+    "sampled_sqp": SampledSQP,
 }
 """Every method by the name `minimize(method=...)` knows it by."""
 
@@ -42,6 +44,8 @@ __all__ = [
     "FeasibleState",
     "Info",
     "Method",
+    "SampledSQP",
+    "SampledSQPState",
     "State",
     "stream",
 ]
