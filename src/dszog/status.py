@@ -18,6 +18,7 @@ class Status(IntEnum):
     SUBPROBLEM_FAILED = 7
     CONVERGED = 8
     STALLED = 9
+    LEAST_VIOLATION = 10
 
     @property
     def sentence(self) -> str:
@@ -27,8 +28,7 @@ class Status(IntEnum):
     @property
     def is_planned(self) -> bool:
         """Whether the run went as far as the caller wanted it to."""
-        ends = (Status.CONVERGED, Status.STALLED)
-        return self <= Status.STOPPED_BY_CALLBACK or self in ends
+        return self <= Status.STOPPED_BY_CALLBACK or self >= Status.CONVERGED
 
 
 _SENTENCES = {
@@ -41,5 +41,6 @@ _SENTENCES = {
     Status.SUBPROBLEM_FAILED: "A projection or a linear minimisation failed.",
     Status.CONVERGED: "The run has converged: the optimality conditions hold.",
     Status.STALLED: "No step improves the point: differences show no way down.",
+    Status.LEAST_VIOLATION: "No point near this one violates the constraints less.",
     Status.DIVERGED: "The iterates ran away and the run was stopped.",
 }

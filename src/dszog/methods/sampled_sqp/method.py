@@ -37,7 +37,7 @@ from dszog._random import stream
 from dszog._validation import check_count_fields, check_positive
 from dszog.methods.base import Info, check_first
 from dszog.methods.sampled_sqp.curvature import Pairs
-from dszog.methods.sampled_sqp.elastic_qp import Answer, solve
+from dszog.methods.sampled_sqp.elastic_qp import Answer, Rows, solve
 from dszog.methods.sampled_sqp.looks import NO_VALUES, Found, Look, inward, places_of
 from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import NOBODY, WorkingSet
@@ -64,6 +64,7 @@ NOISE_POINTS, NOISE_SPACING = 7, 1e-6
 # The step.
 FIRST_PRICE, LAST_PRICE = 1e2, 1e6  # in units of the gradient
 GROWTH = 4.0  # of sigma after a rejected step
+FEASIBLE = 1e-2  # of the tolerance: violations, in usual lengths
 ACCEPT, GOOD, POOR = 0.1, 0.75, 0.25  # shares of the promise that was kept
 MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
 # Looking.
@@ -208,6 +209,8 @@ class SampledSQP(Settings):
         stop = None
         if state.phase == "done":
             stop = Status.CONVERGED if self._is_optimal(state) else Status.STALLED
+            if not self._is_feasible(state):
+                stop = Status.LEAST_VIOLATION
         positive = int(np.count_nonzero(state.members.multipliers > 0))
         return Info(
             sampled_objective=state.objective,
@@ -445,7 +448,7 @@ class SampledSQP(Settings):
         state, answer = self._solved(state, curvature, correction)
         members, step = state.members, answer.step
         now, then = members.at(z), members.at(z + step)
-        weight = max(2.0 * float(members.multipliers.max(initial=0.0)), 1e-12)
+        weight = self._weight(state)
         curved = float(step @ curvature @ step)
         gain = -(float(table.gradient @ step) + 0.5 * curved)
         promise = gain + weight * (_excess(now) - _excess(then))
@@ -466,6 +469,12 @@ class SampledSQP(Settings):
             return self._verifying(state)
         return self._trying(state)
 
+    def _weight(self, state: SampledSQPState) -> float:
+        """Return what a unit of violation weighs in the merit: more than it can gain."""
+        needed = 2.0 * float(state.members.multipliers.max(initial=0.0))
+        steepness = float(np.linalg.norm(state.table.gradient))
+        return max(needed, 0.5 * (state.weight + needed), 0.5 * steepness, 1e-12)
+
     def _solved(
         self,
         state: SampledSQPState,
@@ -484,26 +493,33 @@ class SampledSQP(Settings):
         unit = np.eye(size.dim)
         steepness = float(np.linalg.norm(state.table.gradient)) or 1.0
         sigma, price = state.sigma, state.price
+        left, raised, best = math.inf, price, None
         for _ in range(12):
             answer = solve(
                 curvature + sigma * unit,
                 state.table.gradient,
                 rows,
-                price,
+                raised,
                 lower,
                 upper,
                 start,
             )
-            start = answer.multipliers
-            if answer.residual > 1e-3:
+            if answer.residual > 1e-3 and sigma < 1e12 * state.first_sigma:
                 sigma *= 10.0
-            elif (
-                np.abs(answer.multipliers).max(initial=0.0) > 0.99 * price
-                and price < LAST_PRICE * steepness
-            ):
-                price *= 10.0
+                continue
+            # A higher price is kept if it buys less violation.
+            violation = _excess_of(rows, answer.step)
+            if violation < 0.9 * left:
+                left, price, start, best = violation, raised, answer.multipliers, answer
             else:
                 break
+            saturated = np.abs(answer.multipliers).max(initial=0.0) > 0.99 * raised
+            if not saturated or raised >= LAST_PRICE * steepness or left == 0:
+                break
+            raised = 10.0 * price
+        if best is None:  # not solved well: the best there is
+            best = answer
+        answer = best
         members = members.with_multipliers(who, answer.multipliers)
         return replace(state, members=members, sigma=sigma, price=price), answer
 
@@ -526,10 +542,19 @@ class SampledSQP(Settings):
             1e-300,
         )
         violation = float(now.max(initial=0.0)) / reach_of
-        return max(float(np.abs(left).max()) / force, violation)
+        return max(float(np.abs(left).max()) / force, violation / FEASIBLE)
+
+    def _is_feasible(self, state: SampledSQPState) -> bool:
+        """Whether the models see no violation worth a word."""
+        size = max(float(np.abs(state.z).max()), state.length)
+        worst = float(state.members.at(state.z).max(initial=0.0))
+        return worst <= max(FEASIBLE * self.tol * size, 16 * state.constraint_noise)
 
     def _is_optimal(self, state: SampledSQPState) -> bool:
-        return state.residual <= self.tol or state.n_tiny >= 3
+        gone = abs(state.first_objective - state.objective)
+        worth = self.tol * max(abs(state.objective), gone)
+        is_flat = state.residual <= self.tol and state.promise <= worth
+        return is_flat or state.n_tiny >= 3
 
     def _is_at_end(self, state: SampledSQPState) -> bool:
         """Whether no step is worth trying any more."""
@@ -791,7 +816,8 @@ class SampledSQP(Settings):
         by_rows = state.weight * np.maximum(misses, 0.0).sum()
         if not state.is_corrected and by_rows > 0.5 * wrong and state.n_rejected == 0:
             corrected = self._proposed(state, np.array(misses))
-            if corrected.phase == "trial":
+            shift = np.linalg.norm(corrected.step - state.step)
+            if corrected.phase == "trial" and shift <= np.linalg.norm(state.step):
                 return replace(corrected, n_rejected=1)
         length = float(state.step @ state.step)
         steeper = state.sigma + 2.0 * wrong / max(length, 1e-300)
@@ -1029,6 +1055,13 @@ def _read(
 def _excess(values: FloatArray) -> float:
     """Return the sum of what is positive."""
     return float(np.maximum(values, 0.0).sum())
+
+
+def _excess_of(rows: Rows, step: FloatArray) -> float:
+    """Return the violation of the rows after a step."""
+    values = rows.offsets + rows.slopes @ step
+    values = np.where(rows.two_sided, np.abs(values), np.maximum(values, 0.0))
+    return float(values.sum())
 
 
 def _with_opposites(chosen: IntArray, values: FloatArray) -> IntArray:
