@@ -173,18 +173,7 @@ def _above_43(x: Any) -> list[Any]:
 
 def _of_76(x: Any) -> Any:
     a, b, c, d = x
-    return (
-        a * a
-        + 0.5 * b * b
-        + c * c
-        + 0.5 * d * d
-        - a * c
-        + c * d
-        - a
-        - 3 * b
-        + c
-        - d
-    )
+    return a * a + 0.5 * b * b + c * c + 0.5 * d * d - a * c + c * d - a - 3 * b + c - d
 
 
 def _problem(number: int, x0: Any, optimum: float, fun: Function, **more: Any) -> Any:
@@ -599,12 +588,7 @@ PROBLEMS: tuple[SmallProblem, ...] = (
         (2, 2, 2),
         961.7151721,
         lambda x: (
-            1000
-            - x[0] ** 2
-            - 2 * x[1] ** 2
-            - x[2] ** 2
-            - x[0] * x[1]
-            - x[0] * x[2]
+            1000 - x[0] ** 2 - 2 * x[1] ** 2 - x[2] ** 2 - x[0] * x[1] - x[0] * x[2]
         ),
         equal=lambda x: [
             8 * x[0] + 14 * x[1] + 7 * x[2] - 56,
@@ -726,9 +710,7 @@ PROBLEMS: tuple[SmallProblem, ...] = (
         81,
         (-2, 2, 2, -1, -1),
         0.0539498478,
-        lambda x: (
-            exp(min(_product(x), 700.0)) - 0.5 * (x[0] ** 3 + x[1] ** 3 + 1) ** 2
-        ),
+        lambda x: exp(min(_product(x), 700.0)) - 0.5 * (x[0] ** 3 + x[1] ** 3 + 1) ** 2,
         equal=_of_78,
         lower=(-2.3, -2.3, -3.2, -3.2, -3.2),
         upper=(2.3, 2.3, 3.2, 3.2, 3.2),

@@ -1,4 +1,4 @@
-"""The sampled SQP: models of the constraints that matter, learned by values and kept."""
+"""The sampled SQP: models of constraints that matter, learned by values and kept."""
 
 from dszog.methods.sampled_sqp.method import SampledSQP
 from dszog.methods.sampled_sqp.state import SampledSQPState

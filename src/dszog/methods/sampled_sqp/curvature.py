@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dszog._arrays import FloatArray, frozen_floats
+from dszog.query import ProblemSize
 
 MOST_PAIRS = 30
 LAST_PAIRS = 5  # these choose the matrix to begin with, and its size
@@ -28,6 +29,11 @@ class Pairs:
     def none(cls, dim: int) -> Pairs:
         """Return no pairs."""
         return cls(steps=np.empty((0, dim)), changes=np.empty((0, dim)))
+
+    def fits(self, size: ProblemSize) -> bool:
+        """Whether the shapes are those of pairs of such a problem."""
+        shape = (len(self.steps), size.dim)
+        return self.steps.shape == self.changes.shape == shape
 
     def with_pair(self, step: FloatArray, change: FloatArray) -> Pairs:
         """Return the pairs with one more; the oldest goes if there are too many."""
@@ -51,7 +57,9 @@ class Pairs:
         """
         dim = self.steps.shape[1]
         products = np.einsum("ij,ij->i", self.steps, self.changes)
-        lengths = np.linalg.norm(self.steps, axis=1) * np.linalg.norm(self.changes, axis=1)
+        lengths = np.linalg.norm(self.steps, axis=1) * np.linalg.norm(
+            self.changes, axis=1
+        )
         if not (products > 1e-8 * lengths).any():
             return np.zeros((dim, dim))
         convex = np.flatnonzero(products > 1e-8 * lengths)

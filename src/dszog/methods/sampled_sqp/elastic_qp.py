@@ -3,14 +3,14 @@ r"""The subproblem: a quadratic model under linear models that may be broken at 
 .. math:: \min_{l \le s \le u} \; g^T s + \tfrac12 s^T H s
           + \rho \sum_j \max(c_j + a_j^T s, 0)
 
-A row that is *two-sided* is an equality: it costs :math:`\rho |c_j + a_j^T s|`. The price
-makes the problem solvable whatever the rows say: where they contradict each other the
-answer violates them as little as it can.
+A row that is *two-sided* is an equality: it costs :math:`\rho |c_j + a_j^T s|`. The
+price makes the problem solvable whatever the rows say: where they contradict each other
+the answer violates them as little as it can.
 
 Solved by the method of multipliers. Its inner problems are smooth but for jumps of the
 second derivative, and a few Newton steps solve each. The multipliers of the last call
-are the start of the next. Once the active rows are found they are solved for as equations,
-which gives all the digits there are.
+are the start of the next. Once the active rows are found they are solved for as
+equations, which gives all the digits there are.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def solve(
     upper: FloatArray,
     start: FloatArray,
 ) -> Answer:
-    """Return the minimiser.
+    r"""Return the minimiser.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def solve(
     gradient : ndarray of shape (dim,)
     rows : Rows
     price : float
-        :math:`\\rho`, of a unit of violation.
+        :math:`\rho`, of a unit of violation.
     lower, upper : ndarray of shape (dim,)
         Bounds on the step; 0 lies within.
     start : ndarray of shape (k,)
@@ -79,7 +79,9 @@ def solve(
     ...     two_sided=np.array([False]),
     ... )
     >>> far = np.full(2, np.inf)
-    >>> answer = solve(np.eye(2), np.array([-3.0, 0.0]), rows, 9.0, -far, far, np.zeros(1))
+    >>> answer = solve(
+    ...     np.eye(2), np.array([-3.0, 0.0]), rows, 9.0, -far, far, np.zeros(1)
+    ... )
     >>> answer.step, answer.multipliers
     (array([1., 0.]), array([2.]))
     """
@@ -227,7 +229,7 @@ class _Problem:
             row_step = row_step + t * row_move
         return step
 
-    # ----------------------------------------------------------------------- polishing
+    # ------------------------------------------------------------------------ polishing
 
     def by_equations(self, found: Answer) -> Answer | None:
         """Return the answer in which the active rows and bounds hold exactly.
@@ -242,8 +244,12 @@ class _Problem:
         if len(active) > len(free) or not len(free):
             return None
         step = np.zeros(len(self.gradient))
-        step[fixed] = np.where(found.bound_multipliers > 0, self.upper, self.lower)[fixed]
-        given = np.where(at_top, self.upper_price, np.where(at_bottom, self.lower_price, 0))
+        step[fixed] = np.where(found.bound_multipliers > 0, self.upper, self.lower)[
+            fixed
+        ]
+        given = np.where(
+            at_top, self.upper_price, np.where(at_bottom, self.lower_price, 0)
+        )
         force = self.gradient + self.slopes.T @ given + self.hessian @ step
         factor = _factor(self.hessian[np.ix_(free, free)])
         if factor is None:

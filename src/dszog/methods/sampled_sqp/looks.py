@@ -50,6 +50,17 @@ class Look:
             constraint_values=NO_VALUES,
         )
 
+    def fits(self, size: ProblemSize) -> bool:
+        """Whether the shapes and indices are those of a look at such a problem."""
+        return (
+            self.at.shape == (size.dim,)
+            and self.reach.shape in ((0,), (size.dim,))
+            and are_indices(self.losses, size.n_losses)
+            and are_indices(self.constraints, size.n_constraints)
+            and self.loss_values.shape in ((0,), self.losses.shape)
+            and self.constraint_values.shape in ((0,), self.constraints.shape)
+        )
+
     @property
     def wants_slopes(self) -> bool:
         """Whether slopes are wanted."""
@@ -185,6 +196,16 @@ class Found:
     loss_slopes: FloatArray
     values: FloatArray
     slopes: FloatArray
+
+
+def are_indices(indices: IntArray, n: int) -> bool:
+    """Whether these are different numbers of things of which there are `n`."""
+    return bool(
+        indices.ndim == 1
+        and (indices >= 0).all()
+        and (indices < n).all()
+        and len(np.unique(indices)) == len(indices)
+    )
 
 
 def _filled(values: FloatArray, n: int) -> FloatArray:

@@ -1,8 +1,8 @@
 """The objective: a table of losses with their slopes, grown and refreshed on demand.
 
-The gradient is the mean of the table's slopes. After a step a part of the rows is learned
-anew; the mean of their changes moves the gradient (SAGA), until what is left of the noise
-along the step is small against the decrease that the step promised.
+The gradient is the mean of the table's slopes. After a step a part of the rows is
+learned anew; the mean of their changes moves the gradient (SAGA), until what is left of
+the noise along the step is small against the decrease that the step promised.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog.methods.sampled_sqp.looks import are_indices
+from dszog.query import ProblemSize
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -52,6 +54,20 @@ class LossTable:
             changes_along=nothing,
         )
 
+    def fits(self, size: ProblemSize) -> bool:
+        """Whether the shapes and indices are those of a table of such a problem."""
+        b, dim = len(self.indices), size.dim
+        along = (self.gradient, self.mean_before, self.change_sum)
+        return (
+            are_indices(self.indices, size.n_losses)
+            and are_indices(self.queue, b)
+            and self.values.shape == (b,)
+            and self.slopes.shape == (b, dim)
+            and all(vector.shape == (dim,) for vector in along)
+            and self.changes_along.ndim == 1
+            and 0 <= self.n_fresh <= len(self.queue)
+        )
+
     def __len__(self) -> int:
         return len(self.indices)
 
@@ -63,7 +79,7 @@ class LossTable:
         along = self.slopes @ step
         return float(along.std() / np.sqrt(b) * np.sqrt(1.0 - b / n_losses))
 
-    # ------------------------------------------------------------------------ growing
+    # -------------------------------------------------------------------------- growing
 
     def grown(
         self, indices: IntArray, values: FloatArray, slopes: FloatArray
@@ -81,7 +97,7 @@ class LossTable:
             gradient=gradient,
         )
 
-    # --------------------------------------------------------------------- refreshing
+    # ----------------------------------------------------------------------- refreshing
 
     def begun(self, order: IntArray) -> LossTable:
         """Begin to refresh the rows in this order."""

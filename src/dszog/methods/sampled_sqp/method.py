@@ -32,7 +32,7 @@ from typing import Self
 
 import numpy as np
 
-from dszog._arrays import BoolArray, FloatArray, IntArray
+from dszog._arrays import FloatArray, IntArray
 from dszog._random import stream
 from dszog._validation import check_count_fields, check_positive
 from dszog.methods.base import Info, check_first
@@ -40,7 +40,7 @@ from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.elastic_qp import Answer, Rows, solve
 from dszog.methods.sampled_sqp.looks import NO_VALUES, Found, Look, inward, places_of
 from dszog.methods.sampled_sqp.losses_table import LossTable
-from dszog.methods.sampled_sqp.models import NOBODY, WorkingSet
+from dszog.methods.sampled_sqp.models import WorkingSet
 from dszog.methods.sampled_sqp.scales import noise_level, reach, variable_scales
 from dszog.methods.sampled_sqp.screening import Seen, permuted
 from dszog.methods.sampled_sqp.state import SampledSQPState
@@ -62,6 +62,7 @@ PILOT_REACH = 1e-6  # of the size of a variable
 LOST = 1e3  # roundings: values that change by less say nothing
 NOISE_POINTS, NOISE_SPACING = 7, 1e-6
 # The step.
+UNSOLVED = 1e-3  # a subproblem whose residual is larger is made easier
 FIRST_PRICE, LAST_PRICE = 1e2, 1e6  # in units of the gradient
 GROWTH = 4.0  # of sigma after a rejected step
 FEASIBLE = 1e-2  # of the tolerance: violations, in usual lengths
@@ -112,7 +113,8 @@ class SampledSQP(Settings):
 
     def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> SampledSQPState:
         """Return the state before the pilot."""
-        x = size.clip(check_first(self, x0, size, seed))
+        x = check_first(self, x0, size, seed)
+        x = size.clip(x)
         dim = size.dim
         losses = self._loss_order(0, self.loss_batch, size, seed)
         n_first = max(self.constraint_batch, ALL_MEMBERS)
@@ -283,7 +285,7 @@ class SampledSQP(Settings):
         )
 
     def _after_slopes(self, state: SampledSQPState, found: Found) -> SampledSQPState:
-        """Take in the first slopes; look again where values hardly changed or jumped."""
+        """Take in the first slopes; look again where values hardly changed."""
         look = state.looks[0]
         members, table = state.members, state.table
         if state.n_pilot == 0:
@@ -396,7 +398,7 @@ class SampledSQP(Settings):
         query = Query(
             iteration=state.iteration,
             x=state.x,
-            steps=np.arange(1, NOISE_POINTS)[:, np.newaxis] * step,
+            steps=np.arange(1.0, NOISE_POINTS)[:, np.newaxis] * step,
             losses=state.table.indices[:8],
             constraints=state.members.indices[:8],
         )
@@ -441,7 +443,7 @@ class SampledSQP(Settings):
     def _proposed(
         self, state: SampledSQPState, correction: FloatArray | None = None
     ) -> SampledSQPState:
-        """Solve the subproblem; go on to the trial point, a larger table, or the end."""
+        """Solve the subproblem; go on to a trial point, a larger table, or the end."""
         z, table = state.z, state.table
         slopes = table.slopes if state.size.n_losses > 1 else table.slopes[:0]
         curvature = state.pairs.matrix(slopes)
@@ -470,7 +472,7 @@ class SampledSQP(Settings):
         return self._trying(state)
 
     def _weight(self, state: SampledSQPState) -> float:
-        """Return what a unit of violation weighs in the merit: more than it can gain."""
+        """Return what a unit of violation weighs in the merit: more than it gains."""
         needed = 2.0 * float(state.members.multipliers.max(initial=0.0))
         steepness = float(np.linalg.norm(state.table.gradient))
         return max(needed, 0.5 * (state.weight + needed), 0.5 * steepness, 1e-12)
@@ -489,37 +491,24 @@ class SampledSQP(Settings):
         rows, who = members.rows(offsets)
         lower = (size.lower - state.x) / state.scale
         upper = (size.upper - state.x) / state.scale
-        start = members.signed_multipliers(who)
-        unit = np.eye(size.dim)
-        steepness = float(np.linalg.norm(state.table.gradient)) or 1.0
+        gradient = state.table.gradient
+
+        def answered(sigma: float, price: float, start: FloatArray) -> Answer:
+            hessian = curvature + sigma * np.eye(size.dim)
+            return solve(hessian, gradient, rows, price, lower, upper, start)
+
         sigma, price = state.sigma, state.price
-        left, raised, best = math.inf, price, None
-        for _ in range(12):
-            answer = solve(
-                curvature + sigma * unit,
-                state.table.gradient,
-                rows,
-                raised,
-                lower,
-                upper,
-                start,
-            )
-            if answer.residual > 1e-3 and sigma < 1e12 * state.first_sigma:
-                sigma *= 10.0
-                continue
+        answer = answered(sigma, price, members.signed_multipliers(who))
+        while answer.residual > UNSOLVED and sigma < 1e12 * state.first_sigma:
+            sigma *= 10.0
+            answer = answered(sigma, price, answer.multipliers)
+        highest = LAST_PRICE * (float(np.linalg.norm(gradient)) or 1.0)
+        while price < highest and _is_saturated(answer, price):
+            higher = answered(sigma, 10.0 * price, answer.multipliers)
             # A higher price is kept if it buys less violation.
-            violation = _excess_of(rows, answer.step)
-            if violation < 0.9 * left:
-                left, price, start, best = violation, raised, answer.multipliers, answer
-            else:
+            if _excess_of(rows, higher.step) > 0.9 * _excess_of(rows, answer.step):
                 break
-            saturated = np.abs(answer.multipliers).max(initial=0.0) > 0.99 * raised
-            if not saturated or raised >= LAST_PRICE * steepness or left == 0:
-                break
-            raised = 10.0 * price
-        if best is None:  # not solved well: the best there is
-            best = answer
-        answer = best
+            answer, price = higher, 10.0 * price
         members = members.with_multipliers(who, answer.multipliers)
         return replace(state, members=members, sigma=sigma, price=price), answer
 
@@ -600,7 +589,7 @@ class SampledSQP(Settings):
     def _most_joining(self, size: ProblemSize) -> int:
         return max(8, min(size.dim // 6, 64))
 
-    # --------------------------------------------------------------- the trial's outcome
+    # -------------------------------------------------------------- the trial's outcome
 
     def _after_trial(self, state: SampledSQPState, found: Found) -> SampledSQPState:
         """Accept the trial point, keep the point and take in constraints, or reject."""
@@ -651,9 +640,7 @@ class SampledSQP(Settings):
         # The point stays: models of curved members that were learned here stay too.
         elsewhere = (members.bases[asked] != state.z).any(axis=1)
         use = elsewhere | (members.bent[asked] == 0)
-        state = replace(
-            state, members=members.corrected(asked[use], values[use], zy)
-        )
+        state = replace(state, members=members.corrected(asked[use], values[use], zy))
         if is_null:
             grown = 2.0 if spoiled < -state.promise else 1.0
             state = replace(state, sigma=self._held(state, grown * state.sigma))
@@ -665,10 +652,14 @@ class SampledSQP(Settings):
     ) -> tuple[SampledSQPState, IntArray, FloatArray, float]:
         """Return who joins the working set, with values; note what was seen."""
         look, size = state.looks[0], state.size
-        new = ~np.isin(look.constraints, state.members.indices) & ~np.isnan(found.values)
+        new = ~np.isin(look.constraints, state.members.indices) & ~np.isnan(
+            found.values
+        )
         indices, values = look.constraints[new], found.values[new]
         zy = look.at / state.scale
-        seen = state.seen.with_values(indices, values, zy) if len(indices) else state.seen
+        seen = (
+            state.seen.with_values(indices, values, zy) if len(indices) else state.seen
+        )
         usual = float(np.median(state.members.sizes)) if len(state.members) else 1.0
         worth = values > self.tol * state.length * usual
         n_found, most = int(worth.sum()), self._most_joining(size)
@@ -695,7 +686,7 @@ class SampledSQP(Settings):
         return state, indices[chosen], values[chosen], worst
 
     def _larger(self, state: SampledSQPState, batch: int) -> int:
-        """Return twice as many constraints to look at, within a tenth of what is left."""
+        """Return twice as many constraints to look at, as far as the budget goes."""
         left = 2**20
         if self.horizon_queries is not None:
             used = state.n_loss_queries + state.n_constraint_queries
@@ -823,9 +814,7 @@ class SampledSQP(Settings):
         steeper = state.sigma + 2.0 * wrong / max(length, 1e-300)
         sigma = min(max(GROWTH * state.sigma, steeper), 1e3 * state.sigma)
         n_rejected = state.n_rejected + 1
-        state = replace(
-            state, sigma=self._held(state, sigma), n_rejected=n_rejected
-        )
+        state = replace(state, sigma=self._held(state, sigma), n_rejected=n_rejected)
         if state.n_stale or n_rejected % 4 == 0:
             return self._learning_all(state)
         return self._proposed(state)
@@ -911,11 +900,11 @@ class SampledSQP(Settings):
             loss_values=NO_VALUES,
             constraint_values=NO_VALUES,
         )
-        return replace(
-            state, phase="learn", looks=(look,), wants_rows=0, has_moved=0
-        )
+        return replace(state, phase="learn", looks=(look,), wants_rows=0, has_moved=0)
 
-    def _loss_order(self, start: int, end: int, size: ProblemSize, seed: int) -> IntArray:
+    def _loss_order(
+        self, start: int, end: int, size: ProblemSize, seed: int
+    ) -> IntArray:
         positions = np.arange(start, min(end, size.n_losses))
         return np.sort(permuted(positions, size.n_losses, 2 * seed))
 
@@ -998,7 +987,7 @@ class SampledSQP(Settings):
             has_moved=0,
         )
 
-    # ---------------------------------------------------------------------- verification
+    # --------------------------------------------------------------------- verification
 
     def _verifying(self, state: SampledSQPState) -> SampledSQPState:
         """Look at constraints that were not seen here; end if there are none."""
@@ -1033,7 +1022,7 @@ class SampledSQP(Settings):
         return self._learning(state, state.x, joining, values)
 
 
-# --------------------------------------------------------------------------- small parts
+# -------------------------------------------------------------------------- small parts
 
 
 def _read(
@@ -1055,6 +1044,11 @@ def _read(
 def _excess(values: FloatArray) -> float:
     """Return the sum of what is positive."""
     return float(np.maximum(values, 0.0).sum())
+
+
+def _is_saturated(answer: Answer, price: float) -> bool:
+    """Whether a row would rather pay the price than hold."""
+    return float(np.abs(answer.multipliers).max(initial=0.0)) > 0.99 * price
 
 
 def _excess_of(rows: Rows, step: FloatArray) -> float:
@@ -1100,5 +1094,3 @@ def _usual_length(
     if not by_rows:
         length = max(0.5 * by_point, 0.0) or by_bounds or float(np.median(1.0 / scale))
     return length
-
-

@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dszog._arrays import BoolArray, FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog._arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog.methods.sampled_sqp.elastic_qp import Rows
+from dszog.methods.sampled_sqp.looks import are_indices
+from dszog.query import ProblemSize
 
 BENT = 1e-5  # a model that misses by this share of its change is not linear
 NOBODY = -1
@@ -56,6 +58,17 @@ class WorkingSet:
             opposites=none,
         )
 
+    def fits(self, size: ProblemSize) -> bool:
+        """Whether the shapes and indices are those of members of such a problem."""
+        k = len(self.indices)
+        vectors = (self.sizes, self.values, self.multipliers, self.bent, self.opposites)
+        tables = (self.slopes, self.bases)
+        return (
+            are_indices(self.indices, size.n_constraints)
+            and all(vector.shape == (k,) for vector in vectors)
+            and all(table.shape == (k, size.dim) for table in tables)
+        )
+
     def __len__(self) -> int:
         return len(self.indices)
 
@@ -79,7 +92,7 @@ class WorkingSet:
             opposites=self.opposites[which],
         )
 
-    # ------------------------------------------------------------------------ learning
+    # ------------------------------------------------------------------------- learning
 
     def joined(
         self, indices: IntArray, raw: FloatArray, slopes: FloatArray, z: FloatArray
@@ -134,7 +147,7 @@ class WorkingSet:
     def corrected(
         self, which: IntArray, values: FloatArray, z: FloatArray
     ) -> WorkingSet:
-        """Return the set with models that agree with values (of unit size) at a point."""
+        """Return the set with models that agree with unit-size values at a point."""
         moves = z - self.bases[which]
         lengths = np.einsum("ij,ij->i", moves, moves)
         misses = values - self.values[which]
@@ -160,7 +173,7 @@ class WorkingSet:
         bent[which] |= (misses > BENT * lengths + rounding).astype(np.int64)
         return replace(self, bent=bent)
 
-    # ------------------------------------------------------------------------ subproblem
+    # ----------------------------------------------------------------------- subproblem
 
     def rows(self, offsets: FloatArray) -> tuple[Rows, IntArray]:
         """Return the rows of the subproblem, and the member that each stands for.
@@ -210,9 +223,3 @@ class WorkingSet:
         needed = (self.multipliers > 0) | (self.opposites != NOBODY)
         scores = np.where(needed, np.inf, self.at(z))
         return self.kept(np.sort(np.argsort(-scores, kind="stable")[:most]))
-
-
-def violated(values: FloatArray) -> BoolArray:
-    """Return which values are positive."""
-    found: BoolArray = values > 0
-    return found

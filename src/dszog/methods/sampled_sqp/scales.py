@@ -45,7 +45,7 @@ def reach(noise: float, slope: float, length: float) -> float:
 
 
 def noise_level(values: FloatArray) -> FloatArray:
-    r"""Return the noise of functions, each from values at points in a row, evenly spaced.
+    r"""Return the noise of functions, from values at evenly spaced points in a row.
 
     Differences of order :math:`k` of a smooth function vanish quickly with the order;
     those of noise with standard deviation :math:`\sigma` have mean square

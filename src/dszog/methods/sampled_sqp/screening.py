@@ -1,9 +1,9 @@
 """Which constraints to look at: new ones in random order, seen ones by their risk.
 
 Nothing here has the length of the problem. A keyed permutation gives the constraints in
-random order without a list of them. Of those seen, the last value is kept with the point
-where it was seen: a constraint whose value rises by at most `rate` per unit of distance
-can have become violated only if ``value + rate * distance > 0``.
+random order without a list of them. Of those seen, the last value is kept with the
+point where it was seen: a constraint whose value rises by at most `rate` per unit of
+distance can have become violated only if ``value + rate * distance > 0``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_RATES = 2000  # observed rates of change that are kept
 RATE_QUANTILE, RATE_MARGIN = 0.995, 1.2
 ENOUGH_RATES = 200
 
-# ------------------------------------------------------------------- a keyed permutation
+# ------------------------------------------------------------------ a keyed permutation
 
 ROUNDS = 6
 
@@ -51,8 +51,8 @@ def _network(numbers: NDArray[np.uint64], half: int, key: int) -> NDArray[np.uin
     width, mask = np.uint64(half), np.uint64(2**half - 1)
     left, right = numbers >> width, numbers & mask
     for i in range(ROUNDS):
-        round_key = np.uint64((key * 0x9E3779B97F4A7C15 + i * 0xD1B54A32D192ED03) % 2**64)
-        left, right = right, left ^ (_mixed(right + round_key) & mask)
+        word = (key * 0x9E3779B97F4A7C15 + i * 0xD1B54A32D192ED03) % 2**64
+        left, right = right, left ^ (_mixed(right + np.uint64(word)) & mask)
     return (left << width) | right
 
 
@@ -105,11 +105,29 @@ class Seen:
             least_rate=0.0,
         )
 
+    def fits(self, size: ProblemSize) -> bool:
+        """Whether the shapes and indices are those of what such a problem shows."""
+        k, p = len(self.indices), len(self.points)
+        return bool(
+            self.indices.shape == self.values.shape == self.places.shape == (k,)
+            and self.points.shape == (p, size.dim)
+            and (np.diff(self.indices) > 0).all()
+            and (self.indices >= 0).all()
+            and (self.indices < size.n_constraints).all()
+            and (self.places >= 0).all()
+            and (self.places < max(p, 1)).all()
+            and self.rates.ndim == 1
+            and 0 <= self.n_drawn <= size.n_constraint_calls
+            and self.n_passes >= 0
+        )
+
     def all_drawn(self, size: ProblemSize) -> bool:
         """Whether every constraint was seen at least once."""
         return self.n_passes > 0 or self.n_drawn >= size.n_constraint_calls
 
-    def draw(self, n_wanted: int, size: ProblemSize, seed: int) -> tuple[IntArray, Seen]:
+    def draw(
+        self, n_wanted: int, size: ProblemSize, seed: int
+    ) -> tuple[IntArray, Seen]:
         """Return constraints not seen in this pass, whole calls, in random order."""
         n_calls = size.n_constraint_calls
         if n_wanted <= 0 or not n_calls:
@@ -118,7 +136,8 @@ class Seen:
         n_passes = self.n_passes + (self.n_drawn >= n_calls)
         per_call = size.n_constraints / n_calls
         n = min(max(round(n_wanted / per_call), 1), n_calls - start)
-        drawn = permuted(np.arange(start, start + n), n_calls, 2 * seed + 1 + 2 * n_passes)
+        key = 2 * (seed + n_passes) + 1
+        drawn = permuted(np.arange(start, start + n), n_calls, key)
         if size.calls is not None:
             drawn = size.calls.served_by(np.sort(drawn))
         return np.sort(drawn), replace(self, n_drawn=start + n, n_passes=n_passes)

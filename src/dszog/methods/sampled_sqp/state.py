@@ -14,6 +14,7 @@ from dszog.methods.sampled_sqp.looks import Look
 from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import WorkingSet
 from dszog.methods.sampled_sqp.screening import Seen
+from dszog.query import ProblemSize
 
 SqpPhase: TypeAlias = Literal[
     "pilot", "slopes", "noise", "trial", "learn", "verify", "done"
@@ -75,6 +76,11 @@ class SampledSQPState(State):
         State.__post_init__(self)
         for name in ("scale", "step", "anchor", "anchor_gradient"):
             object.__setattr__(self, name, frozen_floats(getattr(self, name)))
+
+    def fits(self, size: ProblemSize) -> bool:
+        """Whether the shapes are those of a state of such a problem."""
+        along = (self.scale, self.step, self.anchor, self.anchor_gradient)
+        return all(vector.shape == (size.dim,) for vector in along)
 
     @property
     def z(self) -> FloatArray:
