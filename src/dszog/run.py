@@ -210,6 +210,8 @@ def _accept(position: Position, moved: State, info: Info) -> bool:
     # Polynomial-decay averaging: no horizon needed, early iterates forgotten.
     n_done = position.n_done + 1
     share = (AVERAGE_POWER + 1) / (n_done + AVERAGE_POWER)
+    if info.is_guarded:  # the last is the best
+        share = 1.0
     average, is_finite = _averaged(position.average, moved.x, share)
     if not is_finite:
         return False

@@ -19,6 +19,7 @@ class Status(IntEnum):
     CONVERGED = 8
     STALLED = 9
     LEAST_VIOLATION = 10
+    UNBOUNDED = 11
 
     @property
     def sentence(self) -> str:
@@ -28,7 +29,8 @@ class Status(IntEnum):
     @property
     def is_planned(self) -> bool:
         """Whether the run went as far as the caller wanted it to."""
-        return self <= Status.STOPPED_BY_CALLBACK or self >= Status.CONVERGED
+        ends = (Status.CONVERGED, Status.STALLED, Status.LEAST_VIOLATION)
+        return self <= Status.STOPPED_BY_CALLBACK or self in ends
 
 
 _SENTENCES = {
@@ -42,5 +44,6 @@ _SENTENCES = {
     Status.CONVERGED: "The run has converged: the optimality conditions hold.",
     Status.STALLED: "No step improves the point: differences show no way down.",
     Status.LEAST_VIOLATION: "No point near this one violates the constraints less.",
+    Status.UNBOUNDED: "The objective falls as far as was looked: it has no minimum.",
     Status.DIVERGED: "The iterates ran away and the run was stopped.",
 }

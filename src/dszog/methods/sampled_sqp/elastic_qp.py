@@ -247,9 +247,7 @@ class _Problem:
         at_top = found.multipliers >= self.upper_price * (1.0 - 1e-9)
         at_bottom = found.multipliers <= self.lower_price * (1.0 - 1e-9)
         at_bounds = np.sign(found.bound_multipliers)
-        solved = self._equations(
-            at_top, at_bottom, at_bounds, found.multipliers
-        )
+        solved = self._equations(at_top, at_bottom, at_bounds, found.multipliers)
         if solved is None:
             return None
         step, multipliers, pushes = solved

@@ -59,9 +59,12 @@ from dszog.status import Status
 ALL_MEMBERS = 24  # up to so many constraints all are members from the start
 FIRST_MEMBERS = 16
 PILOT_REACH = 1e-6  # of the size of a variable
-LOST = 1e3  # roundings: values that change by less say nothing
-NOISE_POINTS, NOISE_SPACING = 7, 1e-6
+MOST_PILOTS, LONGEST_PILOT = 5, 0.1  # rounds of differences, and their longest steps
+LOST = 30.0  # times the noise: values that change by less say nothing
+NOISE_POINTS = 7
 # The step.
+LONGEST = 1e2  # steps, in units of the point's distance from the origin
+FARTHEST = 1e10  # in usual lengths: an objective that falls until there has no minimum
 UNSOLVED = 1e-3  # a subproblem whose residual is larger is made easier
 FIRST_PRICE, LAST_PRICE = 1e2, 1e6  # in units of the gradient
 GROWTH = 4.0  # of sigma after a rejected step
@@ -132,6 +135,7 @@ class SampledSQP(Settings):
             pairs=Pairs.none(dim),
             scale=np.ones(dim),
             length=1.0,
+            first_distance=0.0,
             first_sigma=1.0,
             reach=1e-7,
             loss_noise=0.0,
@@ -191,7 +195,7 @@ class SampledSQP(Settings):
             n_constraint_queries=state.n_constraint_queries + charged.constraints,
         )
         if phase == "noise":
-            state = self._after_noise(state, queries, replies)
+            state = self._after_noise(state, replies)
         else:
             found = _read(state, asked, queries, replies)
             if phase == "pilot":
@@ -213,6 +217,9 @@ class SampledSQP(Settings):
             stop = Status.CONVERGED if self._is_optimal(state) else Status.STALLED
             if not self._is_feasible(state):
                 stop = Status.LEAST_VIOLATION
+        far = FARTHEST * max(state.length, state.first_distance)
+        if state.n_trials and np.abs(state.z).max() > far:
+            stop = Status.UNBOUNDED
         positive = int(np.count_nonzero(state.members.multipliers > 0))
         return Info(
             sampled_objective=state.objective,
@@ -274,11 +281,15 @@ class SampledSQP(Settings):
             loss_values=found.loss_values[rows],
             constraint_values=values[first],
         )
+        knows_losses = size.has_gradient or not rows.any()
+        knows_rows = size.has_jacobian or not len(first)
         return replace(
             state,
-            phase="slopes",
+            phase="slopes" if knows_losses and knows_rows else "noise",
             looks=(slopes,),
             seen=state.seen.with_values(drawn, values, state.x),
+            loss_noise=_rounding(found.loss_values[rows]),
+            constraint_noise=_rounding(values[first]),
             objective=objective,
             first_objective=objective,
             violation=violation,
@@ -315,32 +326,33 @@ class SampledSQP(Settings):
         return self._scaled(state)
 
     def _pilot_again(self, state: SampledSQPState, look: Look) -> Look | None:
-        """Return another look with other steps for some variables, if need be."""
-        size = state.size
-        white = (size.has_gradient or not size.n_losses) and (
-            size.has_jacobian or not size.n_constraints
-        )
-        if white or state.n_pilot > 3:
+        """Return another look with longer steps where values hardly changed."""
+        size, members, table = state.size, state.members, state.table
+        if state.n_pilot >= MOST_PILOTS:
             return None
-        raw = np.vstack(
-            [
-                state.table.slopes,
-                state.members.slopes * state.members.sizes[:, np.newaxis],
-            ]
-        )
-        values = np.concatenate(
-            [state.table.values, state.members.values * state.members.sizes]
-        )
-        rise = np.abs(raw * look.reach)
-        rounding = 2.0**-52 * np.abs(values)[:, np.newaxis]
-        lost = (rise <= LOST * rounding).all(axis=0) & (look.reach != 0)
-        if state.n_pilot > 2:
-            lost[:] = False
+        noise = np.zeros((0, 1))
+        rises = np.zeros((0, size.dim))
+        if not size.has_gradient:
+            rises = np.abs(table.slopes * look.reach)
+            noise = np.full((len(table), 1), state.loss_noise)
+        if not size.has_jacobian:
+            raw = members.slopes * members.sizes[:, np.newaxis]
+            rises = np.vstack([rises, np.abs(raw * look.reach)])
+            own = np.full((len(members), 1), state.constraint_noise)
+            noise = np.vstack([noise, own])
+        if not len(rises):
+            return None
+        clear = (rises / np.maximum(LOST * noise, 1e-300)).max(axis=0)
+        lost = (clear < 1.0) & (look.reach != 0)
         if not lost.any():
             return None
-        factor = 1e3 if state.n_pilot == 1 else 1e2
-        steps = inward(state.x, np.abs(look.reach) * factor, size)
-        return replace(look, reach=np.where(lost, steps, 0.0))
+        factors = np.clip(3.0 / np.maximum(clear, 1e-300), 10.0, 1e3)
+        longest = LONGEST_PILOT / PILOT_REACH * np.abs(_pilot_reach(state.x, size))
+        steps = np.minimum(np.abs(look.reach) * factors, longest)
+        lost &= steps > 1.5 * np.abs(look.reach)
+        if not lost.any():
+            return None
+        return replace(look, reach=np.where(lost, inward(state.x, steps, size), 0.0))
 
     def _scaled(self, state: SampledSQPState) -> SampledSQPState:
         """Change to scaled variables; then see how noisy values are."""
@@ -368,27 +380,39 @@ class SampledSQP(Settings):
             table=table,
             scale=scale,
             length=length,
+            first_distance=float(np.abs(z).max()),
             sigma=sigma,
             first_sigma=sigma,
             price=FIRST_PRICE * (steepness or 1.0),
             seen=seen,
             anchor=z,
             anchor_gradient=table.gradient,
-            reach=reach(0.0, 1.0, length),
-            loss_noise=2.0**-52 * abs(state.objective),
-            constraint_noise=2.0**-52 * length,
+            reach=self._first_reach(state, members, table, length),
+            constraint_noise=state.constraint_noise / usual,
         )
-        knows_losses = size.has_gradient or not len(table)
-        knows_rows = size.has_jacobian or not len(members)
-        if knows_losses and knows_rows:
-            return self._proposed(state)
-        return replace(state, phase="noise")
+        return self._proposed(state)
+
+    def _first_reach(
+        self,
+        state: SampledSQPState,
+        members: WorkingSet,
+        table: LossTable,
+        length: float,
+    ) -> float:
+        """Return the step of differences that noise asks for, in scaled variables."""
+        lengths = [0.0]  # how far to go until a value has changed by its noise
+        steep = np.linalg.norm(table.slopes, axis=1)
+        if (steep > 0).any() and not state.size.has_gradient:
+            lengths.append(state.loss_noise / float(np.median(steep[steep > 0])))
+        if len(members) and not state.size.has_jacobian:
+            lengths.append(state.constraint_noise / float(np.median(members.sizes)))
+        return reach(max(lengths), 1.0, length)
 
     def _noise_queries(self, state: SampledSQPState) -> tuple[Query, ...]:
         """Ask at points in a row, close to each other."""
-        size = state.size
+        size, look = state.size, state.looks[0]
         signs = stream(state.seed, state.iteration).choice([-1.0, 1.0], size.dim)
-        spacing = NOISE_SPACING * state.length / math.sqrt(size.dim) * state.scale
+        spacing = np.abs(_pilot_reach(state.x, size)) / math.sqrt(size.dim)
         spacing = np.maximum(spacing, 64 * np.spacing(np.abs(state.x)))
         most = (NOISE_POINTS - 1) * spacing
         up, down = size.upper - state.x, state.x - size.lower
@@ -399,43 +423,27 @@ class SampledSQP(Settings):
             iteration=state.iteration,
             x=state.x,
             steps=np.arange(1.0, NOISE_POINTS)[:, np.newaxis] * step,
-            losses=state.table.indices[:8],
-            constraints=state.members.indices[:8],
+            losses=NO_INDICES if size.has_gradient else look.losses[:8],
+            constraints=NO_INDICES if size.has_jacobian else look.constraints[:8],
         )
         return (query,)
 
     def _after_noise(
-        self,
-        state: SampledSQPState,
-        queries: Sequence[Query],
-        replies: Sequence[Reply],
+        self, state: SampledSQPState, replies: Sequence[Reply]
     ) -> SampledSQPState:
-        """Set the step of differences by the noise of values."""
-        (query,), (reply,) = queries, replies
-        if len(reply.losses) < 5:  # too many failed
-            return self._proposed(state)
-        lengths = [state.constraint_noise]
-        loss_noise = state.loss_noise
-        if len(query.losses):
-            noise = noise_level(reply.losses)
-            loss_noise = float(noise_level(reply.losses.mean(axis=1)[:, np.newaxis])[0])
-            rows = places_of(query.losses, state.table.indices)
-            steep = np.linalg.norm(state.table.slopes[rows], axis=1)
-            if (steep > 0).any():
-                lengths.append(float(np.median((noise / steep)[steep > 0])))
-        constraint_noise = state.constraint_noise
-        if len(query.constraints):
-            rows = places_of(query.constraints, state.members.indices)
-            noise = noise_level(reply.constraints) / state.members.sizes[rows]
-            constraint_noise = float(np.median(noise))
-            lengths.append(constraint_noise)
-        return self._proposed(
-            replace(
-                state,
-                reach=reach(max(lengths), 1.0, state.length),
-                loss_noise=loss_noise,
-                constraint_noise=constraint_noise,
-            )
+        """Note how noisy values are; then learn slopes."""
+        (reply,) = replies
+        loss_noise, constraint_noise = state.loss_noise, state.constraint_noise
+        if len(reply.losses) >= 5:  # else too many have failed
+            if reply.losses.shape[1]:
+                loss_noise = float(np.median(noise_level(reply.losses)))
+            if reply.constraints.shape[1]:
+                constraint_noise = float(np.median(noise_level(reply.constraints)))
+        return replace(
+            state,
+            phase="slopes",
+            loss_noise=loss_noise,
+            constraint_noise=constraint_noise,
         )
 
     # ------------------------------------------------------------------------- the step
@@ -500,6 +508,10 @@ class SampledSQP(Settings):
         sigma, price = state.sigma, state.price
         answer = answered(sigma, price, members.signed_multipliers(who))
         while answer.residual > UNSOLVED and sigma < 1e12 * state.first_sigma:
+            sigma *= 10.0
+            answer = answered(sigma, price, answer.multipliers)
+        longest = LONGEST * max(float(np.abs(state.z).max()), state.length)
+        while np.abs(answer.step).max() > longest and sigma < 1e12 * state.first_sigma:
             sigma *= 10.0
             answer = answered(sigma, price, answer.multipliers)
         highest = LAST_PRICE * (float(np.linalg.norm(gradient)) or 1.0)
@@ -1067,6 +1079,11 @@ def _with_opposites(chosen: IntArray, values: FloatArray) -> IntArray:
         return chosen
     negatives = np.isin(values, -values[chosen]) & (values != 0)
     return np.union1d(chosen, np.flatnonzero(negatives))
+
+
+def _rounding(values: FloatArray) -> float:
+    """Return the least noise that values can have."""
+    return 2.0**-52 * float(np.median(np.abs(values))) if len(values) else 0.0
 
 
 def _pilot_reach(x: FloatArray, size: ProblemSize) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dszog._arrays import FloatArray
 
-LEAST_REACH, MOST_REACH = 1e-8, 1e-2  # steps of differences, in usual lengths
+LEAST_REACH, MOST_REACH = 1e-8, 0.1  # steps of differences, in usual lengths
 ROUNDING = 2.0**-52
 
 

@@ -39,6 +39,7 @@ class SampledSQPState(State):
     # Sizes, found by the pilot.
     scale: FloatArray  # (dim,)
     length: float  # of a usual step
+    first_distance: float  # of the start from the origin
     first_sigma: float
     reach: float  # of differences
     loss_noise: float  # of a value of the objective
