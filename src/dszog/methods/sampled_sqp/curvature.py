@@ -11,6 +11,7 @@ from dszog.query import ProblemSize
 
 MOST_PAIRS = 30
 LAST_PAIRS = 5  # these choose the matrix to begin with, and its size
+STEEPEST = 1e-3  # the least cosine between a step and its change
 DAMPING = 0.1  # the least share of the curvature so far that a pair may leave
 
 
@@ -56,20 +57,38 @@ class Pairs:
         better; then come the pairs, one after the other, by damped BFGS updates.
         """
         dim = self.steps.shape[1]
-        products = np.einsum("ij,ij->i", self.steps, self.changes)
-        lengths = np.linalg.norm(self.steps, axis=1) * np.linalg.norm(
-            self.changes, axis=1
-        )
-        if not (products > 1e-8 * lengths).any():
+        steps, changes = self._usable()
+        if not len(steps):
             return np.zeros((dim, dim))
-        convex = np.flatnonzero(products > 1e-8 * lengths)
-        last = convex[-LAST_PAIRS:]
-        base = _base(self.steps[last], self.changes[last], slopes)
-        bent = np.einsum("ij,jk,ik->i", self.steps[last], base, self.steps[last])
-        matrix: FloatArray = base * (products[last].sum() / bent.sum())
-        for i in convex:
-            matrix = _updated(matrix, self.steps[i], self.changes[i])
+        last = slice(-LAST_PAIRS, None)
+        base = _base(steps[last], changes[last], slopes)
+        bent = np.einsum("ij,jk,ik->", steps[last], base, steps[last])
+        matrix: FloatArray = base * ((steps[last] * changes[last]).sum() / bent)
+        for step, change in zip(steps, changes, strict=True):
+            matrix = _updated(matrix, step, change)
         return matrix
+
+    def _usable(self) -> tuple[FloatArray, FloatArray]:
+        """Return the pairs that curve upwards, or next to not at all.
+
+        A change that is nearly at a right angle to its step would be taken for a
+        curvature without bounds: it is turned towards the step a little.
+        """
+        products = np.einsum("ij,ij->i", self.steps, self.changes)
+        squares = np.einsum("ij,ij->i", self.steps, self.steps)
+        lengths = np.sqrt(squares) * np.linalg.norm(self.changes, axis=1)
+        used = (products > -STEEPEST * lengths) & (lengths > 0)
+        turns = np.maximum(STEEPEST * lengths - products, 0.0) / squares
+        changes = self.changes + turns[:, np.newaxis] * self.steps
+        return self.steps[used], changes[used]
+
+    def stiffness(self) -> float:
+        """Return how much the gradient usually changes per unit of a step."""
+        if not len(self.steps):
+            return 0.0
+        lengths = np.linalg.norm(self.steps[-LAST_PAIRS:], axis=1)
+        changes = np.linalg.norm(self.changes[-LAST_PAIRS:], axis=1)
+        return float(np.median(changes / lengths))
 
 
 def _base(steps: FloatArray, changes: FloatArray, slopes: FloatArray) -> FloatArray:

@@ -127,7 +127,7 @@ class _Problem:
         left = self.gradient + self.hessian @ step + pull + at_bounds
         force = np.abs(self.gradient).max(initial=0.0) + np.abs(pull).max(initial=0.0)
         # Each row's multiplier is what the row, moved by its value, would ask for.
-        size = np.abs(step).max(initial=0.0) + np.abs(self.offsets).max(initial=0.0)
+        size = np.abs(step).max(initial=0.0) + 1e-3 * force / self.curvature
         stiffness = max(force, 1e-300) / max(size, 1e-300)
         wanted = np.clip(
             multipliers + stiffness * values, self.lower_price, self.upper_price
@@ -313,17 +313,17 @@ class _Problem:
         Mostly a few rounds are enough; where they go in circles the best is returned.
         """
         pulled, at_bounds = start, np.zeros(len(self.gradient))
+        near = np.clip(start, self.lower_price, self.upper_price)
         best = self.answer(np.zeros(len(self.gradient)), 0.0 * start, at_bounds)
         for _ in range(MAX_GUESSES):
             at_top = pulled >= self.upper_price
             at_bottom = pulled <= self.lower_price
-            near = np.clip(pulled, self.lower_price, self.upper_price)
             solved = self._equations(at_top, at_bottom, at_bounds, near)
             if solved is None:
                 break
             step, multipliers, pushes = solved
-            clipped = np.clip(multipliers, self.lower_price, self.upper_price)
-            found = self.answer(step, clipped, pushes)
+            near = np.clip(multipliers, self.lower_price, self.upper_price)
+            found = self.answer(step, near, pushes)
             if found.residual < best.residual:
                 best = found
             if best.residual <= EXACT:

@@ -9,7 +9,7 @@ the point itself is not paid for again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -60,6 +60,14 @@ class Look:
             and self.loss_values.shape in ((0,), self.losses.shape)
             and self.constraint_values.shape in ((0,), self.constraints.shape)
         )
+
+    def shorter(self, size: ProblemSize) -> Look:
+        """Return the look with shorter differences, to the other side if that fits."""
+        if not self.wants_slopes:
+            return self
+        there = np.clip(self.at - self.reach / 8.0, size.lower, size.upper)
+        stuck = there == self.at
+        return replace(self, reach=np.where(stuck, self.reach / 8.0, there - self.at))
 
     @property
     def wants_slopes(self) -> bool:

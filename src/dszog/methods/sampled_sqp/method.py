@@ -76,6 +76,13 @@ NEAR = 0.5  # of the usual length: members that are looked at
 ALL_EVERY = 5  # trials after which all members are looked at
 QUIET = 10**5  # unseen constraints without a violation that end a run
 
+NOISY_REACH = 3e-3  # steps of differences, in usual lengths, that are worth a word
+FLAT = (
+    "the objective did not change in any difference at the start: it may be piecewise "
+    "constant, or have no part in the problem"
+)
+NOISY = "values are noisy: differences were taken over long steps and tell less"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledSQP(Settings):
@@ -209,7 +216,10 @@ class SampledSQP(Settings):
             else:
                 state = self._after_verifying(state, found[0])
         state = replace(state, iteration=state.iteration + 1)
-        return state, self._info(state, is_step=phase == "trial")
+        info = self._info(state, is_step=phase == "trial")
+        if phase == "slopes" and state.phase != "slopes":
+            info = info._replace(events=_warnings(state))
+        return state, info
 
     def _info(self, state: SampledSQPState, *, is_step: bool) -> Info:
         stop = None
@@ -297,28 +307,23 @@ class SampledSQP(Settings):
 
     def _after_slopes(self, state: SampledSQPState, found: Found) -> SampledSQPState:
         """Take in the first slopes; look again where values hardly changed."""
-        look = state.looks[0]
+        look, size = state.looks[0], state.size
         members, table = state.members, state.table
-        if state.n_pilot == 0:
-            table = LossTable.empty(state.size.dim).grown(
-                look.losses, found.loss_values, np.nan_to_num(found.loss_slopes)
-            )
-            members = replace(
-                WorkingSet.empty(state.size.dim).joined(
-                    look.constraints, found.values, np.nan_to_num(found.slopes), state.x
-                )
-            )
-        else:
+        loss_noise = 0.0 if size.has_gradient else state.loss_noise
+        row_noise = 0.0 if size.has_jacobian else state.constraint_noise
+        loss_slopes = _clear(found.loss_slopes, look.reach, loss_noise)
+        slopes = _clear(found.slopes, look.reach, row_noise)
+        if state.n_pilot > 0:
             moved = look.reach != 0
-            slopes = np.array(table.slopes)
-            fresh = np.nan_to_num(found.loss_slopes)
-            slopes[:, moved] = fresh[:, moved]
-            table = replace(table, slopes=slopes, gradient=slopes.mean(axis=0))
-            old = members.slopes * members.sizes[:, np.newaxis]
-            old[:, moved] = np.nan_to_num(found.slopes)[:, moved]
-            members = WorkingSet.empty(state.size.dim).joined(
-                members.indices, members.values * members.sizes, old, state.x
-            )
+            raw = members.slopes * members.sizes[:, np.newaxis]
+            loss_slopes = np.where(moved, loss_slopes, table.slopes)
+            slopes = np.where(moved, slopes, raw)
+        table = LossTable.empty(size.dim).grown(
+            look.losses, found.loss_values, loss_slopes
+        )
+        members = WorkingSet.empty(size.dim).joined(
+            look.constraints, found.values, slopes, state.x
+        )
         state = replace(state, members=members, table=table, n_pilot=state.n_pilot + 1)
         again = self._pilot_again(state, look)
         if again is not None:
@@ -532,14 +537,14 @@ class SampledSQP(Settings):
         now: FloatArray,
     ) -> float:
         """Return by how much the optimality conditions fail, relative to the forces."""
-        members, dim = state.members, state.size.dim
+        members = state.members
         left = curvature @ answer.step + state.sigma * answer.step
         pull = members.slopes.T @ members.multipliers
         reach_of = max(float(np.abs(state.z).max()), state.length)
         force = max(
             float(np.abs(state.table.gradient).max()),
             float(np.abs(pull).max(initial=0.0)),
-            float(np.trace(curvature)) / dim * reach_of,
+            state.pairs.stiffness() * reach_of,
             1e-300,
         )
         violation = float(now.max(initial=0.0)) / reach_of
@@ -586,16 +591,24 @@ class SampledSQP(Settings):
         return replace(state, phase="trial", looks=(look,), seen=seen)
 
     def _at_risk(self, state: SampledSQPState, z: FloatArray) -> IntArray:
-        """Return the seen constraints that may be violated at a point, the worst."""
-        seen = state.seen
+        """Return the seen constraints that may be violated at a point, the worst.
+
+        Once all were seen, some that seem safe are looked at too, the riskiest: the
+        rate by which risks are judged is itself only learned.
+        """
+        seen, size = state.seen, state.size
         risks = seen.risks(z)
-        most = max(state.batch, 4 * self._most_joining(state.size))
-        risky = np.flatnonzero(risks > 0)
-        risky = risky[~np.isin(seen.indices[risky], state.members.indices)]
-        if len(risky) > most:
-            worst = np.argpartition(-risks[risky], most)[:most]
-            risky = risky[np.sort(worst)]
-        found: IntArray = seen.indices[risky]
+        most = max(state.batch, 4 * self._most_joining(size))
+        n_more = 0
+        if seen.all_drawn(size):
+            behind = (state.n_loss_queries - state.n_constraint_queries) // 8
+            n_more = min(state.batch, max(self.constraint_batch, behind))
+        others = np.flatnonzero(~np.isin(seen.indices, state.members.indices))
+        n_wanted = min(int((risks[others] > 0).sum()) + n_more, most, len(others))
+        if n_wanted < len(others):
+            order = np.argpartition(-risks[others], n_wanted)[:n_wanted]
+            others = others[np.sort(order)]
+        found: IntArray = seen.indices[others]
         return found
 
     def _most_joining(self, size: ProblemSize) -> int:
@@ -1079,6 +1092,23 @@ def _with_opposites(chosen: IntArray, values: FloatArray) -> IntArray:
         return chosen
     negatives = np.isin(values, -values[chosen]) & (values != 0)
     return np.union1d(chosen, np.flatnonzero(negatives))
+
+
+def _warnings(state: SampledSQPState) -> tuple[str, ...]:
+    """Return what the pilot has found that may mislead differences."""
+    found = []
+    if not state.size.has_gradient and not state.table.slopes.any():
+        found.append(FLAT)
+    if state.reach > NOISY_REACH * state.length:
+        found.append(NOISY)
+    return tuple(found)
+
+
+def _clear(slopes: FloatArray, reach: FloatArray, noise: float) -> FloatArray:
+    """Return slopes with 0 for those that noise may have made, or that are unknown."""
+    rises = np.abs(slopes * reach)
+    clear: FloatArray = np.where(rises > 3.0 * noise, slopes, 0.0)
+    return clear
 
 
 def _rounding(values: FloatArray) -> float:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeAlias
 
-import numpy as np
-
 from dszog._arrays import FloatArray, frozen_floats
 from dszog.methods.base import State
 from dszog.methods.sampled_sqp.curvature import Pairs
@@ -110,15 +108,7 @@ class SampledSQPState(State):
                 promise=self.promise / 2,
                 sigma=4.0 * self.sigma,
             )
-        looks = tuple(replace(look, reach=-look.reach / 8) for look in self.looks)
-        looks = tuple(
-            replace(
-                look,
-                reach=np.clip(look.at + look.reach, self.size.lower, self.size.upper)
-                - look.at
-                if look.wants_slopes
-                else look.reach,
-            )
-            for look in looks
-        )
+        if self.phase == "noise":  # go on without
+            return replace(self, phase="slopes")
+        looks = tuple(look.shorter(self.size) for look in self.looks)
         return replace(self, looks=looks)
