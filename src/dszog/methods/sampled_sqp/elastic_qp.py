@@ -85,7 +85,7 @@ def solve(
     >>> answer = solve(
     ...     np.eye(2), np.array([-3.0, 0.0]), rows, 9.0, -far, far, np.zeros(1)
     ... )
-    >>> answer.step, answer.multipliers
+    >>> answer.step.round(9) + 0.0, answer.multipliers
     (array([1., 0.]), array([2.]))
     """
     problem = _Problem(hessian, gradient, rows, price, lower, upper)

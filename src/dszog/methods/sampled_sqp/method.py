@@ -68,8 +68,8 @@ FARTHEST = 1e10  # in usual lengths: an objective that falls until there has no 
 UNSOLVED = 1e-3  # a subproblem whose residual is larger is made easier
 FIRST_PRICE, LAST_PRICE = 1e2, 1e6  # in units of the gradient
 GROWTH = 4.0  # of sigma after a rejected step
-FEASIBLE = 1e-2  # of the tolerance: violations, in usual lengths
-ACCEPT, GOOD, POOR = 0.1, 0.75, 0.25  # shares of the promise that was kept
+FEASIBLE = 1e-3  # of the tolerance: violations, in usual lengths
+ACCEPT, GOOD, POOR = 0.1, 0.5, 0.25  # shares of the promise that was kept
 MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
 # Looking.
 NEAR = 0.5  # of the usual length: members that are looked at
@@ -912,7 +912,8 @@ class SampledSQP(Settings):
         upcoming = len(table) * (state.size.dim + 1)
         has_share = state.n_loss_queries + upcoming < state.n_constraint_queries
         too_noisy = noise > self.noise_share * max(state.promise, 0.0)
-        return bool(state.wants_rows) or too_noisy or has_share
+        is_wanted = bool(state.wants_rows) or self._is_optimal(state)
+        return is_wanted or too_noisy or has_share
 
     def _growing(self, state: SampledSQPState) -> SampledSQPState:
         """Take as many losses into the table as it has."""
