@@ -16,6 +16,7 @@ from dszog.methods.zoscgd import ZOSCGD
 
 METHODS: dict[str, type[Method]] = {
     "dszog": DSZOG,
+    "sampled_sqp": SampledSQP,
     "zoscgd": ZOSCGD,
     "fzfw": FZFW,
     "fzcgs": FZCGS,
@@ -24,7 +25,6 @@ METHODS: dict[str, type[Method]] = {
     "accszofw_storm": AccSZOFWStorm,
     "zopsgd": ZOPSGD,
     "acczomda": AccZOM,
-    "sampled_sqp": SampledSQP,
 }
 """Every method by the name `minimize(method=...)` knows it by."""
 

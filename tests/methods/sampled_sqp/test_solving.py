@@ -336,7 +336,7 @@ def test_a_failing_value_raises_if_that_is_the_policy() -> None:
         )
 
 
-# ----------------------------------------------------------------- the same on every way
+# ---------------------------------------------------------------- the same on any way
 
 
 def test_workers_and_a_run_cut_in_two_give_the_same_bits(tmp_path: Any) -> None:
