@@ -246,7 +246,7 @@ class SampledSQP(Settings):
         """Return the method with the number of queries known."""
         if queries is None or self.horizon_queries is not None:
             return self
-        return replace(self, horizon_queries=queries)
+        return replace(self, horizon_queries=max(queries, 1))
 
     def least_queries(self, size: ProblemSize) -> int:
         """Return what the pilot and the first trial cost."""
