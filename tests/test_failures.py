@@ -90,7 +90,7 @@ TOLERANCE = 1e-2
 # The functions below know the stage of a run by the order of their calls, which is that
 # of one thread. All evaluators have a matrix of their own: tests/evaluators.
 WATCHED = ("serial",)
-# The sampled SQP has other stages: tests/methods/sampled_sqp/test_failing.py.
+# The sampled SQP has other stages: tests/methods/sampled_sqp/test_solving.py.
 OTHER_METHODS = sorted(set(METHODS) - set(FEASIBLE_METHODS) - {"sampled_sqp"})
 CELLS = list(
     itertools.product(BAD, FUNCTIONS, PLACES, POLICIES, OTHER_METHODS, WATCHED)
