@@ -16,6 +16,10 @@ class Status(IntEnum):
     DIVERGED = 5
     TOO_MANY_FAILURES = 6
     SUBPROBLEM_FAILED = 7
+    CONVERGED = 8
+    STALLED = 9
+    LEAST_VIOLATION = 10
+    UNBOUNDED = 11
 
     @property
     def sentence(self) -> str:
@@ -25,7 +29,8 @@ class Status(IntEnum):
     @property
     def is_planned(self) -> bool:
         """Whether the run went as far as the caller wanted it to."""
-        return self <= Status.STOPPED_BY_CALLBACK
+        ends = (Status.CONVERGED, Status.STALLED, Status.LEAST_VIOLATION)
+        return self <= Status.STOPPED_BY_CALLBACK or self in ends
 
 
 _SENTENCES = {
@@ -36,5 +41,9 @@ _SENTENCES = {
     Status.INTERRUPTED: "The run was interrupted; this is the best point so far.",
     Status.TOO_MANY_FAILURES: "Too many evaluations failed and the run was stopped.",
     Status.SUBPROBLEM_FAILED: "A projection or a linear minimisation failed.",
+    Status.CONVERGED: "The run has converged: the optimality conditions hold.",
+    Status.STALLED: "No step improves the point: differences show no way down.",
+    Status.LEAST_VIOLATION: "No point near this one violates the constraints less.",
+    Status.UNBOUNDED: "The objective falls as far as was looked: it has no minimum.",
     Status.DIVERGED: "The iterates ran away and the run was stopped.",
 }

@@ -97,6 +97,10 @@ def cells() -> list[Cell]:
         Cell(f"dszog-{name}", "dszog", options, "values")
         for name, options in weights.items()
     ]
+    made += [
+        Cell(f"sampled_sqp-{form}", "sampled_sqp", {"loss_batch": 6}, form)
+        for form in ("values", "jacobian")
+    ]
     small: dict[str, Any] = {"loss_batch": 6, "n_directions": 3}
     for name, kind in METHODS.items():
         if not issubclass(kind, FeasibleMethod):

@@ -160,8 +160,8 @@ def solve(
     problem
         FILE.py:NAME.
     method
-        One of dszog, zoscgd, fzfw, fzcgs, fcgs, accszofw, accszofw_storm, zopsgd,
-        acczomda.
+        One of dszog, sampled_sqp, zoscgd, fzfw, fzcgs, fcgs, accszofw,
+        accszofw_storm, zopsgd, acczomda.
     settings
         name=value, a setting of the method; may be given several times.
     tune

@@ -10,11 +10,13 @@ from dszog.methods.fcgs import FCGS
 from dszog.methods.feasible import FeasibleMethod, FeasibleState
 from dszog.methods.fzcgs import FZCGS
 from dszog.methods.fzfw import FZFW
+from dszog.methods.sampled_sqp import SampledSQP, SampledSQPState
 from dszog.methods.zopsgd import ZOPSGD
 from dszog.methods.zoscgd import ZOSCGD
 
 METHODS: dict[str, type[Method]] = {
     "dszog": DSZOG,
+    "sampled_sqp": SampledSQP,
     "zoscgd": ZOSCGD,
     "fzfw": FZFW,
     "fzcgs": FZCGS,
@@ -42,6 +44,8 @@ __all__ = [
     "FeasibleState",
     "Info",
     "Method",
+    "SampledSQP",
+    "SampledSQPState",
     "State",
     "stream",
 ]

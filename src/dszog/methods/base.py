@@ -12,6 +12,7 @@ from dszog.contract import ProblemSize, Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
 from dszog.contract.validation import check_seed, check_vector, shown
 from dszog.errors import InputError, InputTypeError
+from dszog.status import Status
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,6 +54,8 @@ class Info(NamedTuple):
     n_touched: int = 0  # constraints with a weight of their own
     n_inner: int = 0  # steps of an inner loop, where the method has one
     events: tuple[str, ...] = ()  # what went differently than it should have
+    is_guarded: bool = False  # no step is taken that makes things worse
+    stop: Status | None = None  # the method has come to its end
 
 
 def check_first(owner: object, x0: Any, size: Any, seed: Any) -> FloatArray:

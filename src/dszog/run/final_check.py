@@ -83,8 +83,9 @@ class FinalCheck:
         best: Certificate | None = None
         chosen = outcome.state.x
         try:
-            for x in (outcome.state.x, outcome.average, start):
-                if not np.isfinite(x).all():
+            last = outcome.state.x
+            for x in (last, outcome.average, start):
+                if not np.isfinite(x).all() or (x is not last and (x == last).all()):
                     continue
                 bar = math.inf
                 if best is not None:

@@ -218,7 +218,7 @@ def advance(
                 meter.failures.n_rejected += 1
                 continue
             moved, info = method.tell(state, *known)
-            how = _runs_away(position.first, info)
+            how = "" if info.is_guarded else _runs_away(position.first, info)
             if how or not _accept(position, moved, info):
                 return Outcome.of(position, Status.DIVERGED, fell=how == "fell")
             meter.note(info)
@@ -232,6 +232,8 @@ def advance(
                 callback(_progress(method, moved, info, meter, elapsed))
             if meter.failures.is_enough:
                 return Outcome.of(position, Status.TOO_MANY_FAILURES)
+            if info.stop is not None:
+                return Outcome.of(position, info.stop)
             if between is not None:
                 between()
     except OutOfTimeError:  # in a subproblem: the iteration is given up
@@ -249,7 +251,9 @@ def _accept(position: Position, moved: State, info: Info) -> bool:
     # Polynomial-decay averaging: no horizon needed, early iterates forgotten.
     n_done = position.n_done + 1
     share = (AVERAGE_POWER + 1) / (n_done + AVERAGE_POWER)
-    average = freeze(position.average + share * (moved.x - position.average))
+    average = moved.x  # of a method that keeps to what is better, the last is the best
+    if not info.is_guarded:
+        average = freeze(position.average + share * (moved.x - position.average))
     if not all_finite(moved.x):
         return False
     position.last_good, position.n_rejected = position.state, 0

@@ -21,9 +21,10 @@ from dszog.maths.distribution import (
     SparseDistribution,
     UniformDistribution,
 )
-from dszog.methods import METHODS, DSZOGState, FeasibleState, State
+from dszog.methods import METHODS, DSZOGState, FeasibleState, SampledSQPState, State
 from dszog.methods.accszofw import AcceleratedState
 from dszog.methods.linearised import LinearisedMethod, LinearisedState
+from dszog.methods.sampled_sqp import parts as sampled_sqp
 from dszog.methods.start import StartPass
 
 DISTRIBUTIONS = (DenseDistribution, SparseDistribution, UniformDistribution)
@@ -35,6 +36,8 @@ TYPES: dict[str, type[Any]] = {
         AcceleratedState,
         LinearisedState,
         StartPass,
+        SampledSQPState,
+        *sampled_sqp.PARTS,
         *DISTRIBUTIONS,
     )
 }
@@ -207,6 +210,13 @@ _FITS: dict[str, Callable[[Any], bool]] = {
     "FeasibleState": _is(FeasibleState),
     "StartPass | None": _is(StartPass, type(None)),
     "Distribution | None": _is(*DISTRIBUTIONS, type(None)),
+    "SqpPhase": lambda value: value in sampled_sqp.PHASES,
+    "tuple[Look, ...]": lambda value: (
+        isinstance(value, tuple)
+        and len(value) > 0
+        and all(isinstance(item, sampled_sqp.Look) for item in value)
+    ),
+    **{part.__name__: _is(part) for part in sampled_sqp.PARTS},
 }
 """How each annotation of a listed dataclass is checked."""
 
@@ -228,11 +238,15 @@ def _hangs_together(made: Any, size: ProblemSize) -> bool:
                 and (indices < made.n_constraints).all()
             )
         return True
+    if isinstance(made, sampled_sqp.PARTS):
+        return made.fits(size)
     along = [getattr(made, name) for name in ALONG_X if hasattr(made, name)]
     fits = all(vector.shape == (size.dim,) for vector in along)
     if isinstance(made, LinearisedState):
         fits &= made.values.ndim == made.at_origin.ndim == 1
         fits &= made.jacobian.shape == (len(made.jacobian), size.dim)
+    if isinstance(made, SampledSQPState):
+        fits &= made.fits(size)
     fits &= isinstance(made, State) and 0 <= made.seed < 2**64
     return fits and 0 <= made.iteration < 2**62
 

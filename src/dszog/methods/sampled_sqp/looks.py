@@ -1,0 +1,253 @@
+"""A look: what is wanted at one point, as queries, and what the replies to them say.
+
+Slopes of functions that come with gradients are asked for as such; all others are
+learned by differences, a step along each variable. The value at the point itself is
+mostly known already, so the first of these points serves as the base of the query and
+the point itself is not paid for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
+from dszog.contract.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    frozen_floats,
+    frozen_ints,
+)
+
+NO_VALUES = frozen_floats(np.empty(0))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Look:
+    """What is wanted at a point: values, or slopes where `reach` says how far to go."""
+
+    at: FloatArray  # (dim,)
+    losses: IntArray
+    constraints: IntArray
+    reach: FloatArray  # (dim,), steps of the differences, 0: none; empty: values only
+    loss_values: FloatArray  # known at the point, one per loss; empty: to be asked
+    constraint_values: FloatArray
+
+    def __post_init__(self) -> None:
+        for name in ("at", "reach", "loss_values", "constraint_values"):
+            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
+        for name in ("losses", "constraints"):
+            object.__setattr__(self, name, frozen_ints(getattr(self, name)))
+
+    @classmethod
+    def for_values(
+        cls, at: FloatArray, losses: IntArray, constraints: IntArray
+    ) -> Look:
+        """Look at values alone."""
+        return cls(
+            at=at,
+            losses=losses,
+            constraints=constraints,
+            reach=NO_VALUES,
+            loss_values=NO_VALUES,
+            constraint_values=NO_VALUES,
+        )
+
+    def fits(self, size: ProblemSize) -> bool:
+        """Whether the shapes and indices are those of a look at such a problem."""
+        return (
+            self.at.shape == (size.dim,)
+            and self.reach.shape in ((0,), (size.dim,))
+            and are_indices(self.losses, size.n_losses)
+            and are_indices(self.constraints, size.n_constraints)
+            and self.loss_values.shape in ((0,), self.losses.shape)
+            and self.constraint_values.shape in ((0,), self.constraints.shape)
+        )
+
+    def shorter(self, size: ProblemSize) -> Look:
+        """Return the look with shorter differences, to the other side if that fits."""
+        if not self.wants_slopes:
+            return self
+        there = np.clip(self.at - self.reach / 8.0, size.lower, size.upper)
+        stuck = there == self.at
+        return replace(self, reach=np.where(stuck, self.reach / 8.0, there - self.at))
+
+    @property
+    def wants_slopes(self) -> bool:
+        """Whether slopes are wanted."""
+        return len(self.reach) > 0
+
+    def queries(self, iteration: int, size: ProblemSize) -> tuple[Query, ...]:
+        """Return the queries: for given gradients, then for all else."""
+        if not self.wants_slopes:
+            query = Query.at(
+                self.at,
+                iteration=iteration,
+                losses=self.losses,
+                constraints=self.constraints,
+            )
+            return (query,)
+        white_losses = self.losses if size.has_gradient else NO_INDICES
+        white_rows = self.constraints if size.has_jacobian else NO_INDICES
+        made = []
+        if len(white_losses) or len(white_rows):
+            made.append(
+                Query.at(
+                    self.at,
+                    iteration=iteration,
+                    losses=white_losses,
+                    constraints=white_rows,
+                    want="gradients",
+                )
+            )
+        losses = NO_INDICES if size.has_gradient else self.losses
+        rows = NO_INDICES if size.has_jacobian else self.constraints
+        moved = np.flatnonzero(self.reach)
+        if (len(losses) or len(rows)) and (len(moved) or not made):
+            made.append(self._differences(iteration, losses, rows, moved))
+        return tuple(made)
+
+    def _differences(
+        self, iteration: int, losses: IntArray, rows: IntArray, moved: IntArray
+    ) -> Query:
+        steps = np.zeros((len(moved), len(self.at)))
+        steps[np.arange(len(moved)), moved] = self.reach[moved]
+        base = self.at
+        if self._knows_values and len(moved):
+            base = self.at + steps[0]
+            steps = steps[1:] - steps[0]
+        return Query(
+            iteration=iteration, x=base, steps=steps, losses=losses, constraints=rows
+        )
+
+    @property
+    def _knows_values(self) -> bool:
+        return len(self.loss_values) == len(self.losses) and len(
+            self.constraint_values
+        ) == len(self.constraints)
+
+    def read(
+        self,
+        queries: Sequence[Query],
+        replies: Sequence[Reply],
+        size: ProblemSize,
+        scale: FloatArray,
+    ) -> Found:
+        """Return what the replies say; what has failed is nan.
+
+        Slopes are those along the variables divided by `scale`.
+        """
+        found = Found(
+            loss_values=_filled(self.loss_values, len(self.losses)),
+            loss_slopes=np.full((len(self.losses), size.dim), np.nan),
+            values=_filled(self.constraint_values, len(self.constraints)),
+            slopes=np.full((len(self.constraints), size.dim), np.nan),
+        )
+        for query, reply in zip(queries, replies, strict=True):
+            places = places_of(query.losses, self.losses)
+            rows = places_of(query.constraints, self.constraints)
+            if query.want == "gradients":
+                found.loss_values[places] = reply.losses[0]
+                found.values[rows] = reply.constraints[0]
+                if len(places):
+                    found.loss_slopes[places] = reply.loss_gradients * scale
+                if len(rows):
+                    found.slopes[rows] = reply.jacobian * scale
+            elif not self.wants_slopes:
+                found.loss_values[places] = reply.losses[0]
+                found.values[rows] = reply.constraints[0]
+            else:
+                self._read_differences(query, reply, size, scale, found, places, rows)
+        return found
+
+    def _read_differences(
+        self,
+        query: Query,
+        reply: Reply,
+        size: ProblemSize,
+        scale: FloatArray,
+        found: Found,
+        places: IntArray,
+        rows: IntArray,
+    ) -> None:
+        shifts = query.points(size) - self.at
+        if not np.any(self.reach):  # no variable can move
+            found.loss_values[places] = reply.losses[0]
+            found.values[rows] = reply.constraints[0]
+            found.loss_slopes[places] = found.slopes[rows] = 0.0
+            return
+        at_base = 0
+        if not self._knows_values:
+            found.loss_values[places] = reply.losses[0]
+            found.values[rows] = reply.constraints[0]
+            at_base = 1
+        shifts = shifts[at_base:]
+        along = np.abs(shifts / np.where(self.reach == 0, np.inf, self.reach)).argmax(1)
+        moved = shifts[np.arange(len(along)), along]
+        ok = moved != 0
+        along, moved = along[ok], moved[ok]
+        for values, slopes, which, replied in (
+            (found.loss_values, found.loss_slopes, places, reply.losses),
+            (found.values, found.slopes, rows, reply.constraints),
+        ):
+            if not len(which):
+                continue
+            rise = (replied[at_base:][ok] - values[which]).T / moved
+            part = np.zeros((len(which), size.dim))
+            part[:, self.reach != 0] = np.nan
+            part[:, along] = rise * scale[along]
+            slopes[which] = part
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Found:
+    """What a look has found, in the order of its losses and constraints."""
+
+    loss_values: FloatArray
+    loss_slopes: FloatArray
+    values: FloatArray
+    slopes: FloatArray
+
+
+def are_indices(indices: IntArray, n: int) -> bool:
+    """Whether these are different numbers of things of which there are `n`."""
+    return bool(
+        indices.ndim == 1
+        and (indices >= 0).all()
+        and (indices < n).all()
+        and len(np.unique(indices)) == len(indices)
+    )
+
+
+def _filled(values: FloatArray, n: int) -> FloatArray:
+    return np.array(values) if len(values) == n else np.full(n, np.nan)
+
+
+def places_of(wanted: IntArray, among: IntArray) -> IntArray:
+    """Return the place of each index in a list that holds it."""
+    order = np.argsort(among, kind="stable")
+    places: IntArray = order[np.searchsorted(among, wanted, sorter=order)]
+    return places
+
+
+def inward(x: FloatArray, reach: FloatArray, size: ProblemSize) -> FloatArray:
+    """Return steps of at most this size that stay within the bounds, with their signs.
+
+    Each is turned to the side on which there is more room if it does not fit on the
+    upper one; 0 for a variable that cannot move.
+    """
+    up, down = size.upper - x, x - size.lower
+    step = np.where(up >= reach, reach, -reach)
+    short = (up < reach) & (down < reach)
+    step = np.where(short, np.where(up >= down, up, -down), step)
+    moved: FloatArray = np.clip(x + step, size.lower, size.upper) - x
+    return moved
+
+
+def unlike(indices: IntArray, others: IntArray) -> BoolArray:
+    """Return which indices are not among the others."""
+    found: BoolArray = ~np.isin(indices, others)
+    return found

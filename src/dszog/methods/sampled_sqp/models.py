@@ -1,0 +1,225 @@
+"""The working set: constraints that matter, each with a linear model that is kept.
+
+A model is learned by differences when its constraint joins. Every later value corrects
+it along the step that was made (Broyden's rank-one update), so that linear constraints
+are learned once and for all.
+
+All models are of *unit size*: values and slopes are divided by the length of the slope
+when the constraint joined. A multiplier or a violation then means the same for each,
+whatever the units of the user's functions are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dszog.contract import ProblemSize
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog.methods.sampled_sqp.elastic_qp import Rows
+from dszog.methods.sampled_sqp.looks import are_indices
+
+BENT = 1e-5  # a model that misses by this share of its change is not linear
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class WorkingSet:
+    """Constraints with linear models in scaled variables."""
+
+    indices: IntArray  # (k,), of the constraints, in the order in which they joined
+    sizes: FloatArray  # (k,), raw values are divided by these
+    values: FloatArray  # (k,), of unit size, at the bases
+    slopes: FloatArray  # (k, dim)
+    bases: FloatArray  # (k, dim), where each was last looked at, in scaled variables
+    multipliers: FloatArray  # (k,)
+    bent: IntArray  # (k,), 1: was found not to be linear
+    opposites: IntArray  # (k,), the constraint that is the negative of this one, or -1
+
+    def __post_init__(self) -> None:
+        for name in ("sizes", "values", "slopes", "bases", "multipliers"):
+            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
+        for name in ("indices", "bent", "opposites"):
+            object.__setattr__(self, name, frozen_ints(getattr(self, name)))
+
+    @classmethod
+    def empty(cls, dim: int) -> WorkingSet:
+        """Return a set without members."""
+        none, nothing = np.empty(0, dtype=np.int64), np.empty(0)
+        return cls(
+            indices=none,
+            sizes=nothing,
+            values=nothing,
+            slopes=np.empty((0, dim)),
+            bases=np.empty((0, dim)),
+            multipliers=nothing,
+            bent=none,
+            opposites=none,
+        )
+
+    def fits(self, size: ProblemSize) -> bool:
+        """Whether the shapes and indices are those of members of such a problem."""
+        k = len(self.indices)
+        vectors = (self.sizes, self.values, self.multipliers, self.bent, self.opposites)
+        tables = (self.slopes, self.bases)
+        return (
+            are_indices(self.indices, size.n_constraints)
+            and all(vector.shape == (k,) for vector in vectors)
+            and all(table.shape == (k, size.dim) for table in tables)
+        )
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def at(self, z: FloatArray) -> FloatArray:
+        """Return what the models say at a point."""
+        found: FloatArray = self.values + np.einsum(
+            "ij,ij->i", self.slopes, z - self.bases
+        )
+        return found
+
+    def kept(self, which: IntArray) -> WorkingSet:
+        """Return the members at these places."""
+        return WorkingSet(
+            indices=self.indices[which],
+            sizes=self.sizes[which],
+            values=self.values[which],
+            slopes=self.slopes[which],
+            bases=self.bases[which],
+            multipliers=self.multipliers[which],
+            bent=self.bent[which],
+            opposites=self.opposites[which],
+        )
+
+    # ------------------------------------------------------------------------- learning
+
+    def joined(
+        self, indices: IntArray, raw: FloatArray, slopes: FloatArray, z: FloatArray
+    ) -> WorkingSet:
+        """Return the set with new members, learned at a point."""
+        if not len(indices):
+            return self
+        lengths = np.linalg.norm(slopes, axis=1)
+        usual = float(np.median(self.sizes)) if len(self) else 1.0
+        sizes = np.where(lengths > 0, lengths, np.maximum(np.abs(raw), 1e-3 * usual))
+        likely_bent = len(self) > 0 and 2 * int(self.bent.sum()) > len(self)
+        more = WorkingSet(
+            indices=np.concatenate([self.indices, indices]),
+            sizes=np.concatenate([self.sizes, sizes]),
+            values=np.concatenate([self.values, raw / sizes]),
+            slopes=np.vstack([self.slopes, slopes / sizes[:, np.newaxis]]),
+            bases=np.vstack([self.bases, np.tile(z, (len(indices), 1))]),
+            multipliers=np.concatenate([self.multipliers, np.zeros(len(indices))]),
+            bent=np.concatenate([self.bent, np.full(len(indices), int(likely_bent))]),
+            opposites=np.concatenate([self.opposites, np.full(len(indices), NOBODY)]),
+        )
+        return more._paired(len(self))
+
+    def _paired(self, first: int) -> WorkingSet:
+        """Find members whose value and slope are the negatives of another's.
+
+        An equality arrives as two such inequalities, exact negatives to the last bit.
+        """
+        opposites = np.array(self.opposites)
+        by_bits: dict[bytes, int] = {}
+        for i in range(first, len(self)):
+            model = np.append(self.slopes[i], self.values[i]) + 0.0
+            other = by_bits.pop((-model + 0.0).tobytes(), None)
+            if other is None or not model.any():
+                by_bits[model.tobytes()] = i
+                continue
+            opposites[i], opposites[other] = self.indices[other], self.indices[i]
+        return replace(self, opposites=opposites)
+
+    def learned_anew(
+        self, which: IntArray, raw: FloatArray, slopes: FloatArray, z: FloatArray
+    ) -> WorkingSet:
+        """Return the set with fresh models for the members at these places."""
+        values, all_slopes = np.array(self.values), np.array(self.slopes)
+        bases, sizes = np.array(self.bases), self.sizes[which]
+        values[which] = raw / sizes
+        fresh = slopes / sizes[:, np.newaxis]
+        all_slopes[which] = np.where(np.isnan(fresh), all_slopes[which], fresh)
+        bases[which] = z
+        return replace(self, values=values, slopes=all_slopes, bases=bases)
+
+    def corrected(
+        self, which: IntArray, values: FloatArray, z: FloatArray
+    ) -> WorkingSet:
+        """Return the set with models that agree with unit-size values at a point."""
+        moves = z - self.bases[which]
+        lengths = np.einsum("ij,ij->i", moves, moves)
+        misses = values - self.values[which]
+        misses -= np.einsum("ij,ij->i", self.slopes[which], moves)
+        moved = lengths > 0
+        factors = np.where(moved, misses / np.where(moved, lengths, 1.0), 0.0)
+        all_slopes, all_values = np.array(self.slopes), np.array(self.values)
+        bases = np.array(self.bases)
+        all_slopes[which] += factors[:, np.newaxis] * moves
+        all_values[which], bases[which] = values, z
+        return replace(self, slopes=all_slopes, values=all_values, bases=bases)
+
+    def with_bends(
+        self, which: IntArray, values: FloatArray, z: FloatArray
+    ) -> WorkingSet:
+        """Return the set with those marked that a value shows not to be linear."""
+        moves = z - self.bases[which]
+        changes = np.einsum("ij,ij->i", self.slopes[which], moves)
+        misses = np.abs(values - self.values[which] - changes)
+        lengths = np.linalg.norm(moves, axis=1)
+        rounding = 1e-13 * (np.abs(values) + np.abs(self.values[which]))
+        bent = np.array(self.bent)
+        bent[which] |= (misses > BENT * lengths + rounding).astype(np.int64)
+        return replace(self, bent=bent)
+
+    # ----------------------------------------------------------------------- subproblem
+
+    def rows(self, offsets: FloatArray) -> tuple[Rows, IntArray]:
+        """Return the rows of the subproblem, and the member that each stands for.
+
+        Of a constraint and its opposite one row is left, which is two-sided.
+        """
+        seconds = np.zeros(len(self), dtype=bool)
+        two_sided = np.zeros(len(self), dtype=bool)
+        place = {int(index): i for i, index in enumerate(self.indices)}
+        for i in np.flatnonzero(self.opposites != NOBODY).tolist():
+            other = place.get(int(self.opposites[i]))
+            if other is not None:
+                two_sided[i] = True
+                seconds[i] = other < i
+        members = np.flatnonzero(~seconds)
+        rows = Rows(
+            slopes=self.slopes[members],
+            offsets=offsets[members],
+            two_sided=two_sided[members],
+        )
+        return rows, members
+
+    def signed_multipliers(self, members: IntArray) -> FloatArray:
+        """Return the multipliers of the rows; of an equality either sign."""
+        place = {int(index): i for i, index in enumerate(self.indices)}
+        found = np.array(self.multipliers[members])
+        for row, i in enumerate(members.tolist()):
+            other = place.get(int(self.opposites[i]))
+            if other is not None:
+                found[row] -= self.multipliers[other]
+        return found
+
+    def with_multipliers(self, members: IntArray, found: FloatArray) -> WorkingSet:
+        """Return the set with multipliers of rows; a negative one is the opposite's."""
+        multipliers = np.zeros(len(self))
+        multipliers[members] = np.maximum(found, 0.0)
+        place = {int(index): i for i, index in enumerate(self.indices)}
+        for row in np.flatnonzero(found < 0).tolist():
+            other = place[int(self.opposites[members[row]])]
+            multipliers[other] = -found[row]
+        return replace(self, multipliers=multipliers)
+
+    def trimmed(self, most: int, z: FloatArray) -> WorkingSet:
+        """Return the set without the safest members where there are too many."""
+        if len(self) <= most:
+            return self
+        needed = (self.multipliers > 0) | (self.opposites != NOBODY)
+        scores = np.where(needed, np.inf, self.at(z))
+        return self.kept(np.sort(np.argsort(-scores, kind="stable")[:most]))

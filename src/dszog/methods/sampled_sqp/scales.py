@@ -1,0 +1,77 @@
+"""Sizes: how far a variable has to move to matter, and how noisy values are."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dszog.contract.arrays import FloatArray
+
+LEAST_REACH, MOST_REACH = 1e-8, 0.1  # steps of differences, in usual lengths
+ROUNDING = 2.0**-52
+
+
+def variable_scales(groups: list[FloatArray]) -> FloatArray:
+    """Return the length along each variable that changes functions by the same.
+
+    Parameters
+    ----------
+    groups : list of ndarray of shape (k, dim)
+        Slopes of functions of one kind; a kind counts as a whole, whatever its units.
+    """
+    dim = groups[0].shape[1]
+    squares = np.zeros(dim)
+    for slopes in groups:
+        if not len(slopes):
+            continue
+        mean = (np.nan_to_num(slopes) ** 2).mean(axis=0)
+        squares += mean / max(float(mean.mean()), 1e-300)
+    rates = np.sqrt(squares)
+    usual = float(np.median(rates[rates > 0])) if (rates > 0).any() else 1.0
+    rates = np.where(rates > 1e-10 * rates.max(initial=0.0), rates, usual)
+    scales: FloatArray = 1.0 / np.where(rates > 0, rates, 1.0)
+    return scales
+
+
+def reach(noise: float, slope: float, length: float) -> float:
+    """Return the step of differences, in scaled variables.
+
+    About the square root of the noise, both relative: an error of the values is then
+    blown up as much as the curvature is seen, if that is of the size of the slope.
+    """
+    relative = noise / max(slope * length, 1e-300)
+    return length * min(max(math.sqrt(relative), LEAST_REACH), MOST_REACH)
+
+
+def noise_level(values: FloatArray) -> FloatArray:
+    r"""Return the noise of functions, from values at evenly spaced points in a row.
+
+    Differences of order :math:`k` of a smooth function vanish quickly with the order;
+    those of noise with standard deviation :math:`\sigma` have mean square
+    :math:`\binom{2k}{k} \sigma^2` (Hamming; Moré and Wild 2011). The first of three
+    orders that agree says how large it is; if none do, the least that any says.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_points, n_functions)
+    """
+    n_points, n_functions = values.shape
+    levels = np.empty((n_points - 1, n_functions))
+    differences = values
+    turns = np.empty((n_points - 1, n_functions), dtype=bool)
+    for k in range(1, n_points):
+        differences = np.diff(differences, axis=0)
+        factor = math.comb(2 * k, k)
+        levels[k - 1] = np.sqrt((differences**2).mean(axis=0) / factor)
+        turns[k - 1] = (differences.min(axis=0) < 0) & (differences.max(axis=0) > 0)
+    found = levels.min(axis=0)
+    done = np.zeros(n_functions, dtype=bool)
+    for k in range(n_points - 3):
+        three = levels[k : k + 3]
+        agree = (three.max(axis=0) <= 4.0 * three.min(axis=0)) & turns[k] & ~done
+        found = np.where(agree, three[0], found)
+        done |= agree
+    rounding = ROUNDING * np.abs(values).max(axis=0)
+    noise: FloatArray = np.maximum(found, rounding)
+    return noise

@@ -1,0 +1,114 @@
+"""Where a run of the sampled SQP stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, TypeAlias
+
+from dszog.contract import ProblemSize
+from dszog.contract.arrays import FloatArray, frozen_floats
+from dszog.methods.base import State
+from dszog.methods.sampled_sqp.curvature import Pairs
+from dszog.methods.sampled_sqp.looks import Look
+from dszog.methods.sampled_sqp.losses_table import LossTable
+from dszog.methods.sampled_sqp.models import WorkingSet
+from dszog.methods.sampled_sqp.screening import Seen
+
+SqpPhase: TypeAlias = Literal[
+    "pilot", "slopes", "noise", "trial", "learn", "verify", "done"
+]
+PHASES = ("pilot", "slopes", "noise", "trial", "learn", "verify", "done")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SampledSQPState(State):
+    """All that was learned, and the looks that come next.
+
+    Slopes, lengths and the matrix of the subproblem are in scaled variables,
+    ``z = x / scale``.
+    """
+
+    phase: SqpPhase
+    looks: tuple[Look, ...]  # what is asked next
+    members: WorkingSet
+    table: LossTable
+    seen: Seen
+    pairs: Pairs
+    # Sizes, found by the pilot.
+    scale: FloatArray  # (dim,)
+    length: float  # of a usual step
+    first_distance: float  # of the start from the origin
+    first_sigma: float
+    reach: float  # of differences
+    loss_noise: float  # of a value of the objective
+    constraint_noise: float  # of a value of unit size
+    n_pilot: int  # rounds of pilot differences
+    # The step that is tried.
+    step: FloatArray  # (dim,), to the trial point
+    curved: float  # step' B step
+    promise: float  # decrease of the merit that the step promises
+    is_corrected: int  # 1: the step is a second-order correction
+    sigma: float  # proximal weight
+    price: float  # of violations in the subproblem
+    weight: float  # of violations in the merit
+    # How things go.
+    objective: float  # at the iterate, over the table
+    first_objective: float
+    violation: float  # the largest raw one seen at the iterate
+    has_moved: int  # 1: the last trial point was accepted
+    n_trials: int
+    n_stale: int  # steps since the gradient was learned
+    n_rejected: int  # trials in a row
+    n_idle: int  # times that all was learned anew without a step since
+    n_tiny: int  # steps in a row that promised less than rounding
+    batch: int  # unseen constraints looked at
+    wants_rows: int  # 1: the table should grow
+    n_found: int  # violators among the constraints looked at last
+    n_clean: int  # unseen constraints looked at since one was violated
+    anchor: FloatArray  # (dim,), scaled point where the gradient was last learned
+    anchor_gradient: FloatArray  # (dim,)
+    residual: float  # of the optimality conditions
+    n_loss_queries: int
+    n_constraint_queries: int
+
+    def __post_init__(self) -> None:
+        State.__post_init__(self)
+        for name in ("scale", "step", "anchor", "anchor_gradient"):
+            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
+
+    def fits(self, size: ProblemSize) -> bool:
+        """Whether the shapes are those of a state of such a problem."""
+        along = (self.scale, self.step, self.anchor, self.anchor_gradient)
+        return all(vector.shape == (size.dim,) for vector in along)
+
+    @property
+    def z(self) -> FloatArray:
+        """The iterate in scaled variables."""
+        scaled: FloatArray = self.x / self.scale
+        return scaled
+
+    @property
+    def target(self) -> FloatArray:
+        """The point that is asked about next."""
+        look = self.looks[0]
+        if not look.wants_slopes or not look.reach.any():
+            return look.at
+        moved: FloatArray = look.at + look.reach  # somewhere around the point
+        return moved
+
+    def back_to(self, good: Any) -> Self:
+        """Return the state that looks half as far."""
+        if self.phase == "trial":
+            look = replace(self.looks[0], at=(self.x + self.looks[0].at) / 2)
+            return replace(
+                self,
+                looks=(look,),
+                step=self.step / 2,
+                curved=self.curved / 4,
+                promise=self.promise / 2,
+                sigma=4.0 * self.sigma,
+            )
+        if self.phase == "noise":  # go on without
+            return replace(self, phase="slopes")
+        looks = tuple(look.shorter(self.size) for look in self.looks)
+        return replace(self, looks=looks)

@@ -1,0 +1,120 @@
+"""Constraints are drawn in random order without a list, and seen ones by their risk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dszog.contract import Calls, ProblemSize
+from dszog.methods.sampled_sqp import screening
+from dszog.methods.sampled_sqp.screening import Seen, permuted
+
+
+def size_of(m: int, dim: int = 2, calls: Calls | None = None) -> ProblemSize:
+    far = np.full(dim, np.inf)
+    return ProblemSize(
+        dim=dim, n_losses=1, n_constraints=m, lower=-far, upper=far, calls=calls
+    )
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 16, 17, 63, 64, 65, 1000, 4097])
+def test_a_permutation_has_every_number_once(n: int) -> None:
+    for key in (0, 1, 2**64 - 1, 2**65 + 1):
+        np.testing.assert_array_equal(
+            np.sort(permuted(np.arange(n), n, key)), np.arange(n)
+        )
+
+
+def test_a_permutation_of_very_many_repeats_nothing_and_keeps_the_range() -> None:
+    n = 10**12
+    found = permuted(np.arange(50_000), n, key=3)
+
+    assert len(np.unique(found)) == 50_000
+    assert found.min() >= 0
+    assert found.max() < n
+    # Uniform: the mean of 50,000 is 6 standard errors off once in 10^9.
+    assert abs(found.mean() / n - 0.5) < 6 / np.sqrt(12 * 50_000)
+
+
+def test_other_keys_give_other_orders() -> None:
+    orders = {permuted(np.arange(50), 50, key).tobytes() for key in range(50)}
+    assert len(orders) == 50
+
+
+def test_draws_meet_every_constraint_once_a_pass() -> None:
+    size, seen = size_of(1000), Seen.nothing(2)
+    met = []
+    while not seen.all_drawn(size):
+        drawn, seen = seen.draw(300, size, seed=5)
+        met.append(drawn)
+
+    np.testing.assert_array_equal(np.sort(np.concatenate(met)), np.arange(1000))
+    again, seen = seen.draw(300, size, seed=5)
+    assert seen.n_passes == 1
+    assert not np.array_equal(again, met[0])
+
+
+def test_whole_calls_are_drawn() -> None:
+    size = size_of(60, calls=Calls.of_width(6, 60))
+    drawn, _ = Seen.nothing(2).draw(12, size, seed=0)
+
+    assert len(drawn) == 12
+    assert len(np.unique(drawn // 6)) == 2
+
+
+def test_what_may_have_become_violated_is_at_risk() -> None:
+    rng = np.random.Generator(np.random.Philox(key=2))
+    slopes = rng.normal(size=(500, 2))
+    slopes /= np.linalg.norm(slopes, axis=1)[:, np.newaxis]
+    seen = replace(Seen.nothing(2), rate=1.0, first_rate=1.0)
+    z = np.zeros(2)
+    for _ in range(40):
+        values = slopes @ z - 1.0
+        some = rng.random(500) < 0.3
+        seen = seen.with_values(np.flatnonzero(some), values[some], z)
+        z = z + 0.1 * rng.normal(size=2)
+        violated = np.flatnonzero(slopes @ z > 1.0)
+        safe = seen.indices[replace(seen, rate=1.0).risks(z) <= 0]
+
+        assert not np.isin(violated, safe).any()
+
+
+def test_a_violation_that_was_overlooked_raises_the_rate() -> None:
+    seen = replace(Seen.nothing(1), rate=0.1, first_rate=0.1)
+    seen = seen.with_values(np.array([3]), np.array([-1.0]), np.zeros(1))
+    seen = seen.with_values(np.array([3]), np.array([4.0]), np.ones(1))
+
+    assert seen.rate >= 5.0
+
+
+def test_what_is_kept_is_capped_and_the_safest_goes_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(screening, "MOST_SEEN", 64)
+    seen = replace(Seen.nothing(1), rate=1.0, first_rate=1.0)
+    values = -np.arange(100.0)
+    seen = seen.with_values(np.arange(100), values, np.zeros(1))
+
+    assert len(seen.indices) <= 64
+    assert seen.values.min() >= -64.0
+    assert 0 in seen.indices
+
+
+def test_few_points_are_kept_and_nothing_looks_safer_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(screening, "MOST_POINTS", 8)
+    full = few = replace(Seen.nothing(1), rate=1.0, first_rate=1.0)
+    for i in range(30):
+        z = np.array([float(i)])
+        few = few.with_values(np.array([i]), np.array([-50.0]), z)
+        monkeypatch.setattr(screening, "MOST_POINTS", 1000)
+        full = full.with_values(np.array([i]), np.array([-50.0]), z)
+        monkeypatch.setattr(screening, "MOST_POINTS", 8)
+
+    assert len(few.points) <= 8
+    assert len(full.points) == 30
+    at = np.array([10.0])
+    assert (few.risks(at) >= full.risks(at) - 1e-12).all()
