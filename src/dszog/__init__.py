@@ -33,6 +33,7 @@ from dszog.methods import (
     AccSZOFW,
     AccSZOFWStorm,
     AccZOM,
+    SampledSQP,
 )
 from dszog.methods.theory import TheoremConstants
 from dszog.minimize import minimize
@@ -84,6 +85,7 @@ __all__ = [
     "Query",
     "Reply",
     "Result",
+    "SampledSQP",
     "Simulator",
     "StartWarning",
     "Status",
