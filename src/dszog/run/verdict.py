@@ -118,6 +118,8 @@ def advice(
         pass  # unfinished: nothing to be learnt from what is left
     elif feasibility.maxcv > constraint_tol:
         sentences.append(_against_violation(feasibility.maxcv, way, constraint_tol))
+    elif status == Status.CONVERGED and certificate.stationarity is None:
+        pass  # the method has looked at that itself
     elif knows_set and status.is_planned:
         sentences += _on_optimality(certificate, way)
     return sentences

@@ -33,6 +33,19 @@ def solve(problem: SmallProblem, **more: Any) -> Any:
     )
 
 
+def test_a_message_does_not_doubt_what_the_method_has_shown() -> None:
+    # Too few queries for gradients at the result, which the method knows anyway.
+    result = dszog.minimize(
+        lambda x: (x[0] - 1) ** 2 + (x[1] - 2.5) ** 2,
+        [2.0, 0.0],
+        {"type": "ineq", "fun": lambda x: x[0] - 2 * x[1] + 2},
+        method="sampled_sqp",
+        seed=0,
+    )
+    assert (result.status, result.certificate.stationarity) == (Status.CONVERGED, None)
+    assert "not shown to be optimal" not in result.message
+
+
 @pytest.mark.parametrize("number", QUICK)
 def test_small_problems_are_solved_and_said_to_be(number: int) -> None:
     problem = BY_NUMBER[number]
