@@ -32,6 +32,7 @@ from dszog.subproblems.nearest import (
 from dszog.subproblems.polyhedron import Form
 from dszog.subproblems.rows import MatrixRows, System
 from tests.subproblems.exact import as_set, as_vector, dot, lowest
+from tests.subproblems.exact import nearest as exactly_nearest
 from tests.subproblems.misjudged import A_ROUNDED, A_WHOLE, B_ROUNDED, B_WHOLE
 
 BALLS = ("none", "l2", "l1", "box")
@@ -740,6 +741,22 @@ def test_the_lowest_point_may_lie_beyond_a_corner_that_is_nearest_for_long() -> 
     assert exact is not None
     best = float(dot(exact, as_vector(gradient)))
     assert gradient @ domain.lmo(gradient).point == pytest.approx(best, abs=1e-8)
+
+
+def test_a_set_between_nearly_opposite_rows_is_projected_on() -> None:
+    # Angles of 1e-7: the nearest point is known to 1e-10 only if it is put back.
+    rows = np.array([[-4, 4, 2, 3], [4, -3, -4, 3], [4, 2, 3, -1]]) / 1.0
+    tilts = np.array([[-2, -2, -2, -1], [1, -1, -2, 2], [-1, 2, -1, 1]]) * 2.0**-22
+    A = np.concatenate([rows, tilts - rows])
+    b = np.array([1.0, 1.0, -1.0, -1.0 - 2.0**-22, -1.0 - 2.0**-21, 1.0])
+    point = np.array([-6.0, 4.0, 0.0, -3.0])
+    found = Polyhedron.linear(A, b).project(point).point
+    exact = exactly_nearest(as_set(A, b), as_vector(point))
+
+    assert exact is not None
+    best = np.linalg.norm(np.array(exact, dtype=float) - point)
+    assert (A @ found - b).max() <= 1e-8
+    assert np.linalg.norm(found - point) == pytest.approx(best, abs=1e-7)
 
 
 WRONG_CORNERS: dict[str, Any] = {
