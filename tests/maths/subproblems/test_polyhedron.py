@@ -32,6 +32,7 @@ from dszog.maths.subproblems.nearest import (
 from dszog.maths.subproblems.polyhedron import Form
 from dszog.maths.subproblems.rows import MatrixRows, System
 from tests.maths.subproblems.exact import as_set, as_vector, dot, lowest
+from tests.maths.subproblems.exact import nearest as exactly_nearest
 from tests.maths.subproblems.misjudged import A_ROUNDED, A_WHOLE, B_ROUNDED, B_WHOLE
 
 BALLS = ("none", "l2", "l1", "box")
@@ -740,6 +741,22 @@ def test_the_lowest_point_may_lie_beyond_a_corner_that_is_nearest_for_long() -> 
     assert exact is not None
     best = float(dot(exact, as_vector(gradient)))
     assert gradient @ domain.lmo(gradient).point == pytest.approx(best, abs=1e-8)
+
+
+def test_a_set_between_nearly_opposite_rows_is_projected_on() -> None:
+    # Angles of 1e-7: on the rows but for 1e-10 it is right but for 1e-3 or less.
+    rows = np.array([[-4, 4, 2, 3], [4, -3, -4, 3], [4, 2, 3, -1]]) / 1.0
+    tilts = np.array([[-2, -2, -2, -1], [1, -1, -2, 2], [-1, 2, -1, 1]]) * 2.0**-22
+    A = np.concatenate([rows, tilts - rows])
+    b = np.array([1.0, 1.0, -1.0, -1.0 - 2.0**-22, -1.0 - 2.0**-21, 1.0])
+    point = np.array([-6.0, 4.0, 0.0, -3.0])
+    found = Polyhedron.linear(A, b).project(point).point
+    exact = exactly_nearest(as_set(A, b), as_vector(point))
+
+    assert exact is not None
+    best = np.linalg.norm(np.array(exact, dtype=float) - point)
+    assert (A @ found - b).max() <= 1e-8
+    assert np.linalg.norm(found - point) == pytest.approx(best, abs=1e-5)
 
 
 WRONG_CORNERS: dict[str, Any] = {

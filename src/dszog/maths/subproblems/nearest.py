@@ -32,6 +32,7 @@ ROUNDING = 1e-14  # likewise, relative to the point that is projected
 ACCEPTED = 1e-7  # likewise, of what a solver returns
 GAP = 1e-11  # likewise, between its value and that of the dual
 EMPTY = 1e-13  # a least-distance residual below this is 0
+TOLERANCES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")  # HiGHS
 REACH = 1e6  # a set without points nearer to the origin than this is empty
 OPTIMAL = 1e-12  # how far weights may be from optimal, relative to the target
 
@@ -216,17 +217,21 @@ def _put_back(w: FloatArray, units: FloatArray, sides: FloatArray) -> FloatArray
     """Return the point on the rows that hold it, if rounding took it off them.
 
     It does where rows are nearly opposite: the point is far away then, and small
-    differences of large numbers tell where.
+    differences of large numbers tell where. Where no point is on all of these rows, as
+    in a set that is empty, it stays.
     """
 
     def off(w: FloatArray) -> FloatArray:
         return np.asarray(np.einsum("nd,d->n", units, w) - sides)
 
-    largest = float(np.abs(off(w)).max(initial=0.0))
-    if largest <= PRECISION * (1.0 + float(np.abs(w).max())):
+    def is_on_all(w: FloatArray) -> bool:
+        tolerance = PRECISION * (1.0 + float(np.abs(w).max()))
+        return bool(np.abs(off(w)).max(initial=0.0) <= tolerance)
+
+    if is_on_all(w):
         return w
     moved: FloatArray = w - np.linalg.lstsq(units, off(w), rcond=None)[0]
-    return moved if np.abs(off(moved)).max() < largest else w
+    return moved if is_on_all(moved) else w
 
 
 # ------------------------------------------------------ least squares, weights >= 0
@@ -387,6 +392,7 @@ def is_empty(families: Sequence[Rows], signs: SignRows | None = None) -> bool:
         A_ub=np.column_stack([matrix, -np.ones(n_rows)]),
         b_ub=limits,
         bounds=[*[(None, None)] * n_all, (0.0, None)],
+        options=dict.fromkeys(TOLERANCES, PRECISION),  # 1e-7 would hide contradictions
     )
     if answer.status != 0:
         return False
