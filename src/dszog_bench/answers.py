@@ -23,14 +23,16 @@ MORE_STEPS = {"acczomda": (0.1,)}  # a step of its own paper beside the grid
 TAKES_SIZE = ("fzfw", "fzcgs", "fcgs", "accszofw")
 TUNING_DATA, DATA = 1, 0
 NAMES = tuple(dszog.METHODS)
+BLACK_BOX = ("dszog", "sampled_sqp")  # by values alone, with their defaults
 
 
 def methods(effort: Effort) -> Iterator[Row]:
-    """Run all nine methods on the relaxed pairs, at equal time and equal queries.
+    """Run all methods on the relaxed pairs, at equal time and equal queries.
 
-    DSZOG sees the pairs as a black box; the others are given them as linear
-    constraints, listed (full) or not (lifted), within a ball of radius 10, and `fcgs`
-    gradients. Settings: the best of the defaults and the grid on another draw.
+    DSZOG and the sampled SQP see the pairs as a black box; the others are given them
+    as linear constraints, listed (full) or not (lifted), within a ball of radius 10,
+    and `fcgs` gradients. Settings: the best of the defaults and the grid on another
+    draw.
     """
     tried, judged = RelaxedPairs(TUNING_DATA), RelaxedPairs(DATA)
     time_alone, longest = 8.0 * effort.share, 20.0 * effort.share
@@ -48,7 +50,7 @@ def methods(effort: Effort) -> Iterator[Row]:
         settings = _settings(name)
         merits = {label: merit(name, method) for label, method in settings.items()}
         best = min(merits, key=lambda label: merits[label])
-        for form in ("black box",) if name == "dszog" else ("lifted", "full"):
+        for form in ("black box",) if name in BLACK_BOX else ("lifted", "full"):
             for limit, allowed in limits.items():
                 before = time.perf_counter()
                 found = _solve(judged, name, settings[best], form, **allowed)
@@ -63,9 +65,9 @@ def methods(effort: Effort) -> Iterator[Row]:
 
 def _settings(name: str) -> dict[str, Any]:
     """Return the settings that are tried for a method, by a short name."""
-    if name == "dszog":
-        return {"defaults": dszog.DSZOG()}
     kind: Any = dszog.METHODS[name]
+    if name in BLACK_BOX:
+        return {"defaults": kind()}
     more = {"n_losses": 500} if name in TAKES_SIZE else {}
     steps = (*MORE_STEPS.get(name, ()), *STEPS)
     tried = {f"step {step:g}": kind.for_comparison(step, **more) for step in steps}
@@ -75,9 +77,9 @@ def _settings(name: str) -> dict[str, Any]:
 def _solve(
     pairs: RelaxedPairs, name: str, method: Any, form: str, **limits: Any
 ) -> Any:
-    if name != "dszog":
+    if name not in BLACK_BOX:
         method = replace(method, form=form, ball="l2", ball_radius=10.0)
-    problem = pairs.known_as(black_box=name == "dszog", gradient=name == "fcgs")
+    problem = pairs.known_as(black_box=name in BLACK_BOX, gradient=name == "fcgs")
     return dszog.minimize(problem, method=method, seed=0, **limits)
 
 
