@@ -140,7 +140,7 @@ class Feasibility:
             f"{self.calls.n_drawn:,} of {self.calls.n_calls:,} calls drawn and "
             f"{self.calls.n_suspects:,} others made, all their {n_values:,} of "
             f"{self.n_constraints:,} constraints checked: {self.calls.n_violated:,} "
-            f"calls of the draw with one above 0, so {bound} calls {end}"
+            f"of the draw with one above 0, so {bound} calls {end}"
         )
 
 
