@@ -785,8 +785,8 @@ def test_suspects_are_taken_by_turns_from_the_heaviest_and_the_worst_seen() -> N
 @pytest.mark.parametrize("kind", ["blocks", "simulator"])
 def test_a_bad_value_in_a_call_that_is_drawn_is_never_missed(kind: str) -> None:
     # Five of 3,000 blocks are bad, each in one value of 20; 750 blocks are drawn. One
-    # of the five is among them in 1 - 0.75**5 = 76 of 100 checks: that 20 of 40 or fewer
-    # find one has a chance of 3e-4. With one value of each call it would be 6 of 100.
+    # of the five is among them in 1 - 0.75**5 = 76 of 100 checks: that 20 of 40 or
+    # fewer find one has a chance of 3e-4. One value of each call would find 6 of 100.
     n_blocks, width, n_found = 3000, 20, 0
 
     def limits(x: FloatArray, b: int) -> FloatArray:
