@@ -69,7 +69,7 @@ class CallCounts:
     n_calls: int  # that a look at all constraints would take
     n_drawn: int
     n_violated: int  # of these: with a value above 0, or one that is not known
-    n_suspects: int  # made in addition
+    n_suspects: int  # made in addition, as those of a Feasibility
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -89,7 +89,7 @@ class Feasibility:
     n_constraints: int
     n_checked: int  # uniformly drawn ones, or all
     n_violated: int  # of these
-    n_suspects: int  # checked in addition, because they were violated before
+    n_suspects: int  # in addition: suspects, and a draw by which the point was chosen
     n_unknown: int  # of all that were checked, those that gave no value
     worst_value: float
     worst_index: int
@@ -140,7 +140,7 @@ class Feasibility:
             f"{self.calls.n_drawn:,} of {self.calls.n_calls:,} calls drawn and "
             f"{self.calls.n_suspects:,} others made, all their {n_values:,} of "
             f"{self.n_constraints:,} constraints checked: {self.calls.n_violated:,} "
-            f"calls of the draw with one above 0, so {bound} calls {end}"
+            f"of the draw with one above 0, so {bound} calls {end}"
         )
 
 
@@ -352,8 +352,9 @@ class _Tally:
         self.n_calls += len(calls)
         self.n_bad_calls += n_bad
         with np.errstate(over="ignore"):  # inf is what the squares of such values are
-            squares = np.square(np.maximum(values[~unknown], 0.0))
-        self.sum_squares += float(squares.sum())
+            self.sum_squares += float(
+                np.square(np.maximum(values[~unknown], 0.0)).sum()
+            )
         self.keep_worst(indices[~unknown], values[~unknown])
 
     def keep_worst(self, indices: IntArray, values: FloatArray) -> None:
