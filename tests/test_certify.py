@@ -662,3 +662,22 @@ def test_the_theorem_needs_a_dual_averaging_of_at_most_one(averaging: float) -> 
             dual_variance=1.0,
             dual_averaging=averaging,
         )
+
+
+def test_the_draw_is_not_that_of_a_run_with_the_same_seed() -> None:
+    # The run's draw may have chosen the point: it would bound nothing.
+    asked: list[set[int]] = []
+
+    def values(points: FloatArray, j: IntArray) -> FloatArray:
+        if len(points) == 1:
+            asked[-1].update(j.tolist())
+        return np.zeros((len(points), len(j))) - 1.0 + 0.0 * points[:, :1]
+
+    problem = Problem(lambda x: float(x @ x), Constraints(values, 10**6), 2)
+    asked.append(set())
+    options = {"start": "sampled"}
+    result = dszog.minimize(problem, max_iterations=3, seed=0, options=options)
+    asked.append(set())
+    certify(problem, result.x, seed=0, max_queries=2_000)
+    # Of some thousand of a million two draws share a few.
+    assert len(asked[0] & asked[1]) < 0.05 * len(asked[1])

@@ -108,15 +108,15 @@ def test_the_names_that_a_page_points_to_exist(page: Path) -> None:
 @pytest.mark.parametrize(
     ("page", "start"),
     [
-        ("solver.py", "The iterates ran away with"),
-        ("solver.py", "The iterates ran away; the run was started again"),
-        ("verdict.py", "The point is feasible but not shown to be optimal"),
-        ("remarks.py", "The objective falls on, and no constraint is in its way"),
+        ("run/solver.py", "The iterates ran away with"),
+        ("run/solver.py", "The iterates ran away; the run was started again"),
+        ("run/verdict.py", "The point is feasible but not shown to be optimal"),
+        ("run/remarks.py", "The objective falls on, and no constraint is in its way"),
         ("status.py", "The iterates ran away and the run was stopped."),
-        ("solver.py", "The penalty was raised from"),
-        ("remarks.py", "Neither the last iterate nor the average was better than"),
-        ("solver.py", "The start was moved to the nearest feasible point."),
-        ("solver.py", "This is the result of the run in"),
+        ("run/solver.py", "The penalty was raised from"),
+        ("run/remarks.py", "Neither the last iterate nor the average was better than"),
+        ("run/solver.py", "The start was moved to the nearest feasible point."),
+        ("run/solver.py", "This is the result of the run in"),
         ("minimize.py", "No x0 was given: the run began at the origin"),
     ],
 )
@@ -130,8 +130,12 @@ def test_what_a_message_tells_of_the_run_is_explained(page: str, start: str) -> 
 def test_every_public_name_is_in_the_reference() -> None:
     reference = (ROOT / "docs/api/index.md").read_text()
     listed = set(re.findall(r"^(?:   |\.\. py:data:: )([\w.~]+)$", reference, re.M))
-    listed |= set(re.findall(r"^\.\. currentmodule:: dszog\.(\w+)$", reference, re.M))
-    missing = set(dszog.__all__) - listed
+    modules = set(re.findall(r"^\.\. currentmodule:: ([\w.]+)$", reference, re.M))
+    missing = {
+        name
+        for name in set(dszog.__all__) - listed
+        if getattr(getattr(dszog, name), "__name__", "") not in modules
+    }
     assert not missing, "add them to docs/api/index.md, under the heading that fits"
 
 

@@ -82,7 +82,7 @@ ITEMS: tuple[Item, ...] = (
     Item(
         "A1",
         "A killed run goes on bit for bit",
-        ("checkpoint/test_resume.py",),
+        ("save/test_resume.py",),
         (
             *none_of("mismatches", "orphans"),
             Bar("kills", ">=", 1300),
@@ -93,43 +93,43 @@ ITEMS: tuple[Item, ...] = (
     Item(
         "A1b",
         "Every method dies in every call and ends as if it had lived",
-        ("checkpoint/test_resume.py",),
+        ("save/test_resume.py",),
         select="not killed_processes",
     ),
     Item(
         "A2",
         "A save is whole or not there, whatever is lost",
-        ("checkpoint/test_store.py",),
+        ("save/test_store.py",),
         select="death or synced or order or disk_error",
     ),
     Item(
         "A3",
         "A corrupted checkpoint is never loaded",
-        ("checkpoint/test_store.py", "checkpoint/test_container.py"),
+        ("save/test_store.py", "save/test_container.py"),
         (*none_of("undetected"), Bar("corruptions", ">=", 10_000)),
         select="corrupted or flip or truncation or damaged",
     ),
     Item(
         "A4",
         "A torn journal is cut and no study is lost",
-        ("checkpoint/test_journal.py",),
+        ("save/test_journal.py",),
     ),
     Item(
         "A7",
         "One writer to a folder",
-        ("checkpoint/test_store.py",),
+        ("save/test_store.py",),
         select="second_writer or two_stores",
     ),
     Item(
         "B1",
         "An unknown value is never used, never a satisfied constraint",
-        ("test_failures.py",),
+        ("run/test_failures.py",),
         none_of("false successes"),
     ),
     Item(
         "C",
         "Workers that die, hang or repeat themselves change no bit",
-        ("evaluators/test_chaos.py",),
+        ("workers/test_chaos.py",),
         (
             *none_of("other digests", "lost", "used twice", "beyond what was charged"),
             Bar("chaotic runs, processes", ">=", 400),
@@ -140,24 +140,24 @@ ITEMS: tuple[Item, ...] = (
     Item(
         "C6",
         "Timeouts end workers, clusters end with the run and serve this machine only",
-        ("evaluators/test_clusters.py", "evaluators/test_failure_matrix.py"),
+        ("workers/test_clusters.py", "workers/test_failure_matrix.py"),
     ),
     Item(
         "D1",
         "Same seed, same bits, whatever evaluates",
-        ("evaluators/test_determinism.py",),
+        ("workers/test_determinism.py",),
     ),
     Item(
         "E1",
         "A query budget is never exceeded",
-        ("test_budgets.py",),
+        ("run/test_budgets.py",),
         none_of("exceeded or miscounted"),
         select="budget",
     ),
     Item(
         "E1b",
         "Nor is it while drivers and workers are killed and functions fail",
-        ("checkpoint/test_budget_of_killed.py",),
+        ("save/test_budget_of_killed.py",),
         (
             *none_of("exceeded", "miscounted", "most over"),
             Bar("configurations", ">=", 2000),
@@ -166,7 +166,7 @@ ITEMS: tuple[Item, ...] = (
     Item(
         "F1",
         "Ctrl-C returns the best so far",
-        ("test_budgets.py",),
+        ("run/test_budgets.py",),
         none_of("results lost"),
         select="ctrl_c",
     ),
@@ -178,32 +178,32 @@ ITEMS: tuple[Item, ...] = (
     Item(
         "H1",
         "Success only on fresh, finite values within the tolerance",
-        ("test_certificate.py",),
+        ("evidence/test_certificate.py",),
         select="success or unknown or known",
     ),
     Item(
         "H2",
         "The bound on the violated share holds",
-        ("test_certificate.py",),
+        ("evidence/test_certificate.py",),
         (Bar("least coverage", ">=", 0.95 - 2 * (0.95 * 0.05 / 2000) ** 0.5),),
         select="bound_covers or (best_of_three and 2000)",
     ),
     Item(
         "I1",
         "The simplex projection is right at every scale",
-        ("distribution/test_projection.py",),
+        ("maths/distribution/test_projection.py",),
         none_of("failures of 20,000"),
     ),
     Item(
         "I2",
         "Sparse and dense weights agree",
-        ("distribution/test_sparse.py",),
+        ("maths/distribution/test_sparse.py",),
         (Bar("largest difference", "<=", 1e-12),),
     ),
     Item(
         "I4",
         "Estimators are unbiased, and broken ones are caught",
-        ("test_unbiased.py",),
+        ("maths/test_unbiased.py",),
     ),
     Item(
         "L1",

@@ -19,8 +19,9 @@ from dszog.contract.validation import (
     shown,
 )
 from dszog.errors import DszogError, InputError, InputTypeError
-from dszog.evidence.certificate import Certificate
+from dszog.evidence.certificate import CERTIFICATION, Certificate
 from dszog.evidence.checker import Checker, heaviest_first
+from dszog.maths.random_stream import CHECK, stream
 from dszog.problem import Problem
 from dszog.run.failures import FailureHandler
 from dszog.run.meter import Meter
@@ -113,7 +114,9 @@ def certify(
     with open_evaluator("certify", evaluator, problem, timeout) as answer:
         meter = Meter(answer, size, limit, FailureHandler("resample"))
         meter.kept = limit or 0
-        checker = Checker(problem, meter, seed, _allowance(problem, limit))
+        # A draw of its own: that of a run with this seed may have chosen the point.
+        own = int(stream(seed, CERTIFICATION, CHECK).integers(2**63))
+        checker = Checker(problem, meter, own, _allowance(problem, limit))
         suspects = NO_INDICES if weights is None else heaviest_first(weights)
         certificate = checker.check(problem.scaled(point), suspects)
         if certificate is None:

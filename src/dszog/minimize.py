@@ -18,7 +18,7 @@ import numpy as np
 from dszog._log import LOGGER
 from dszog._version import VERSION
 from dszog.contract.arrays import FloatArray, IntArray, handed_out
-from dszog.contract.hints import about_argument, about_method, about_option
+from dszog.contract.hints import RENAMED, about_argument, about_method, about_option
 from dszog.contract.interrupts import Interrupts
 from dszog.contract.validation import (
     check_callable,
@@ -312,6 +312,8 @@ def minimize(
         try:
             result = solver.solve()
         except (EvaluationError, CheckpointWriteError) as error:
+            if interrupts.interrupted() and on_interrupt == "raise":
+                raise KeyboardInterrupt from error
             if error.result is not None:
                 _finish(watching, error.result, on_interrupt, interrupts)
             raise
@@ -330,7 +332,8 @@ def _refuse_unknown(unknown: dict[str, Any]) -> None:
     known = _argument_names()
     for name in unknown:
         hint = about_argument(name, known)
-        if any(name in _field_names(kind) for kind in METHODS.values()):
+        is_field = any(name in _field_names(kind) for kind in METHODS.values())
+        if is_field and name not in RENAMED:
             hint = f" It is a field of the method: options={{{name!r}: ...}}."
         raise InputTypeError(
             f"minimize: there is no argument {name!r}.{hint or ' See help(minimize).'}"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from typing import Any
 
@@ -1168,3 +1169,26 @@ def test_a_point_about_which_something_is_unknown_is_never_the_best(
     violated = evidence_of(feasibility={"worst_value": 3.0})
     assert certificate_merit(violated, 2.0) == 1.0 + 2.0 * 9.0
     assert certificate_merit(evidence_of(**changes), 2.0) == math.inf
+
+
+@pytest.mark.parametrize("later", [0.5, np.nan])
+def test_what_a_second_look_finds_counts_whatever_the_first_said(later: float) -> None:
+    calls: dict[tuple[bytes, int], int] = {}
+
+    def value(x: FloatArray, j: int) -> float:
+        key = (x.tobytes(), j)
+        calls[key] = calls.get(key, 0) + 1
+        return later if calls[key] > 1 else -1.0
+
+    with pytest.warns(dszog.PurityWarning) if later == 0.5 else nullcontext():
+        result = dszog.minimize(
+            lambda x: float(x @ x),
+            [1.0, 2.0],
+            Constraints.from_function(value, 20_000),
+            seed=0,
+            max_queries=20_000,
+            on_failure="resample",
+        )
+    found = result.certificate.feasibility
+    assert found.n_unknown if np.isnan(later) else found.maxcv == 0.5
+    assert not result.success

@@ -48,7 +48,7 @@ MUTANTS: list[Mutant] = [
         "workers/base.py",
         "contracts/test_evaluators.py",
         (
-            "if is_known:",
+            "if all_finite(table):",
             "if True:",
             "test_a_value_that_is_not_finite_is_named_with_its_index",
         ),
@@ -73,7 +73,7 @@ MUTANTS: list[Mutant] = [
     ),
     *_group(
         "workers/base.py",
-        "test_failures.py",
+        "run/test_failures.py",
         (
             "self._points), handed_out(indices))\n"
             "        except (Exception, SystemExit) as error:",
@@ -89,7 +89,7 @@ MUTANTS: list[Mutant] = [
     ),
     *_group(
         "run/failures.py",
-        "test_failures.py",
+        "run/test_failures.py",
         (
             "unknown: BoolArray = np.isnan(values)",
             "unknown: BoolArray = np.zeros(values.shape, dtype=bool)",
@@ -157,7 +157,7 @@ MUTANTS: list[Mutant] = [
     # ------------------------------------------------------------ budgets and the loop
     *_group(
         "run/meter.py",
-        "test_run.py",
+        "run/test_loop.py",
         (
             *never("not self.affords(charged.total)"),
             "test_the_meter_refuses_what_would_exceed_the_budget_and_calls_nothing",
@@ -165,14 +165,14 @@ MUTANTS: list[Mutant] = [
     ),
     *_group(
         "run/loop.py",
-        "test_run.py",
+        "run/test_loop.py",
         (
             "meter.n_charged + charged.total > end.queries",
             "meter.n_queries > end.queries",
             "test_queries_are_used_to_within_one_iteration_and_never_exceeded",
         ),
         (
-            "if not is_finite:",
+            "if not all_finite(moved.x):",
             "if False:",
             "test_an_iterate_that_is_not_finite_is_not_taken",
         ),
@@ -208,7 +208,7 @@ MUTANTS: list[Mutant] = [
     ),
     *_group(
         "run/loop.py",
-        "test_failures.py",
+        "run/test_failures.py",
         (
             "MAX_REJECTED = 5 ",
             "MAX_REJECTED = 10**9 ",
@@ -219,21 +219,21 @@ MUTANTS: list[Mutant] = [
         "run/final_check.py",
         "test_minimize.py",
         (
-            "for x in (outcome.state.x, outcome.average, start):",
-            "for x in (outcome.state.x, outcome.average):",
+            "for x in (last, outcome.average, start):",
+            "for x in (last, outcome.average):",
             "test_an_optimal_start_is_returned_as_it_is",
         ),
         (
             "GRACE = 1.0",
             "GRACE = 1e9",
-            "../test_budgets.py::"
+            "../run/test_budgets.py::"
             "test_after_ctrl_c_the_check_takes_no_longer_than_its_grace",
         ),
     ),
     # --------------------------------------------------------------- honest results
     *_group(
         "run/verdict.py",
-        "test_certificate.py",
+        "evidence/test_certificate.py",
         (
             "status.is_planned\n        and",
             "True and",
@@ -258,7 +258,7 @@ MUTANTS: list[Mutant] = [
     ),
     *_group(
         "run/verdict.py",
-        "test_certificate.py",
+        "evidence/test_certificate.py",
         (
             *never("not way.responds"),
             "test_a_larger_penalty_is_advised_only_where_it_may_help",
@@ -290,7 +290,7 @@ MUTANTS: list[Mutant] = [
     ),
     *_group(
         "run/remarks.py",
-        "test_scipy_forms.py",
+        "problem/test_scipy_forms.py",
         (
             *never("found.n_opposing"),
             "test_a_right_problem_brings_no_word_about_scipys_sign",
@@ -321,7 +321,7 @@ MUTANTS: list[Mutant] = [
     ),
     *_group(
         "evidence/certificate.py",
-        "test_certificate.py",
+        "evidence/test_certificate.py",
         (
             "violated_share_bound(drawn.n_bad_calls, drawn.n_calls, confidence)",
             "drawn.n_bad_calls / drawn.n_calls",
@@ -355,7 +355,7 @@ MUTANTS: list[Mutant] = [
     ),
     *_group(
         "evidence/checker.py",
-        "test_certificate.py",
+        "evidence/test_certificate.py",
         (
             *never("not certificate.is_known"),
             "test_a_point_about_which_something_is_unknown_is_never_the_best",
@@ -860,7 +860,7 @@ MUTANTS: list[Mutant] = [
     # ------------------------------------------------------------------------- doors
     *_group(
         "contract/validation.py",
-        "test_validation.py",
+        "contract/test_validation.py",
         (
             "int(value) if value.is_integer() else None",
             "int(value)",
@@ -869,7 +869,7 @@ MUTANTS: list[Mutant] = [
     ),
     *_group(
         "save/numbers.py",
-        "test_io.py",
+        "save/test_state_file.py",
         (
             *never("not np.isfinite(number).all()"),
             "test_numbers_that_no_run_leaves_behind_are_refused_at_once",
@@ -1025,7 +1025,7 @@ MUTANTS: list[Mutant] = [
     ),
     *_group(
         "run/final_check.py",
-        "test_certificate.py",
+        "evidence/test_certificate.py",
         (
             "best = checker.confirm(best, chosen, suspects)",
             "pass",
@@ -1039,7 +1039,7 @@ MUTANTS: list[Mutant] = [
     ),
     *_group(
         "evidence/checker.py",
-        "test_certificate.py",
+        "evidence/test_certificate.py",
         (
             "confidence=1.0 - (1.0 - CONFIDENCE) / n_points",
             "confidence=CONFIDENCE",
@@ -1048,7 +1048,7 @@ MUTANTS: list[Mutant] = [
     ),
     *_group(
         "evidence/certificate.py",
-        "test_certificate.py",
+        "evidence/test_certificate.py",
         (
             "bad = indices[~(values <= 0.0)]",
             "bad = indices[values > 0.0]",

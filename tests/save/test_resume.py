@@ -1162,7 +1162,6 @@ print(dszog.save.fingerprint.rounding())
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="names kernels of x86")
 def test_other_kernels_of_blas_are_other_surroundings() -> None:
     def found(**more: str) -> str:
         code = [sys.executable, "-c", OTHER_ROUNDING]
@@ -1174,7 +1173,8 @@ def test_other_kernels_of_blas_are_other_surroundings() -> None:
     names = ("Prescott", "Sandybridge", "Haswell")
     each = [found(OPENBLAS_CORETYPE=name) for name in names]
     assert each == [found(OPENBLAS_CORETYPE=name) for name in names]
-    if "openblas" in np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]:
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]
+    if "openblas" in blas and platform.machine() == "x86_64":  # whose kernels these are
         assert len(set(each)) == len(names)
 
 

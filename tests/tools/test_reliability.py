@@ -17,10 +17,10 @@ from tools.reliability import ITEMS, MUTANTS, Bar, Item, markdown, read_report
 
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = {  # of workers, whose extras may be missing
-    "evaluators/test_chaos.py",
-    "evaluators/test_clusters.py",
-    "evaluators/test_determinism.py",
-    "evaluators/test_failure_matrix.py",
+    "workers/test_chaos.py",
+    "workers/test_clusters.py",
+    "workers/test_determinism.py",
+    "workers/test_failure_matrix.py",
 }
 
 REPORT = """<?xml version="1.0"?>

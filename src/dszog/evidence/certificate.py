@@ -25,6 +25,7 @@ BLOCK = 2**10  # calls asked for at a time
 MANY_VALUES = 2**16  # about as many values at a time, where a call gives many
 CONFIDENCE = 0.95
 SELECTION, CONFIRMATION = 1, 2  # the draws: for all candidates, and for the chosen one
+CERTIFICATION = 3  # for a point that somebody has chosen
 N_WORST = 100  # constraints of largest value that are kept by name
 
 
@@ -268,11 +269,22 @@ def confirm_constraints(
     before = _Tally(
         n_values=first.n_checked + first.n_suspects - again.n_values,
         n_calls=len(seen) - again.n_calls,
-        n_unknown=first.n_unknown - again.n_unknown,
-        sum_squares=first.sum_squares,
+        n_unknown=first.n_unknown,
+        sum_squares=max(first.sum_squares, again.sum_squares),
     )
-    before.keep_worst(first.worst_indices, first.worst_values)
-    new.count(again)  # whose values are in `before` already
+    # Of what was asked twice the worse answer counts, if they differ.
+    known = dict(zip(first.worst_indices.tolist(), first.worst_values, strict=True))
+    is_worse = np.array(
+        [
+            value > known.get(index, -np.inf)
+            for index, value in zip(again.indices.tolist(), again.values, strict=True)
+        ],
+        dtype=bool,
+    )
+    is_kept = ~np.isin(first.worst_indices, again.indices[is_worse])
+    before.keep_worst(first.worst_indices[is_kept], first.worst_values[is_kept])
+    before.keep_worst(again.indices[is_worse], again.values[is_worse])
+    new.count(again)
     return _feasibility("sampled", size, new, before)
 
 

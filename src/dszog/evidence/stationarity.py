@@ -205,8 +205,15 @@ def _residuals(
         active_tol=active_tol,
         n_examined=len(examined),
         gradients=source,
-        n_opposing=int(np.count_nonzero(gradients @ objective_gradient < 0.0)),
+        n_opposing=_n_opposing(objective_gradient, gradients),
     )
+
+
+def _n_opposing(objective_gradient: FloatArray, gradients: FloatArray) -> int:
+    """Return how many rows point against a vector; no product is too large."""
+    sizes = np.abs(gradients).max(axis=1, keepdims=True, initial=0.0)
+    rows = gradients / np.where(sizes > 0.0, sizes, 1.0)
+    return int(np.count_nonzero(rows @ objective_gradient < 0.0))
 
 
 class _Free:

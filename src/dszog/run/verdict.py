@@ -116,6 +116,12 @@ def advice(
         )
     elif status == Status.INTERRUPTED:
         pass  # unfinished: nothing to be learnt from what is left
+    elif status == Status.LEAST_VIOLATION:
+        sentences.append(
+            f"The worst violation is {feasibility.maxcv:.3g}: the constraints may "
+            "contradict each other. Relax those named in "
+            "result.certificate.feasibility.worst_indices, or start from another x0."
+        )
     elif feasibility.maxcv > constraint_tol:
         sentences.append(_against_violation(feasibility.maxcv, way, constraint_tol))
     elif status == Status.CONVERGED and certificate.stationarity is None:

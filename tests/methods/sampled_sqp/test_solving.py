@@ -46,6 +46,32 @@ def test_a_message_does_not_doubt_what_the_method_has_shown() -> None:
     assert "not shown to be optimal" not in result.message
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda value, x: round(value, 5),
+        lambda value, x: round(value, 2),
+        lambda value, x: value + 1e-3 * np.sin(1e9 * x[0] + 3e9 * x[1] + 1.0),
+        lambda value, x: 0.0,
+    ],
+    ids=["5 digits", "2 digits", "a ripple", "constant"],
+)
+def test_nothing_is_said_to_be_optimal_that_noise_or_steps_may_hide(spoil: Any) -> None:
+    def fun(x: FloatArray) -> float:
+        return float(spoil(float(np.sum((x - 2.0) ** 2)), x))
+
+    result = dszog.minimize(
+        fun,
+        np.zeros(2),
+        bounds=[(-5.0, 5.0)] * 2,
+        seed=0,
+        method="sampled_sqp",
+        max_iterations=100,
+    )
+    assert result.status == Status.STALLED
+    assert "differences" in result.message
+
+
 @pytest.mark.parametrize("number", QUICK)
 def test_small_problems_are_solved_and_said_to_be(number: int) -> None:
     problem = BY_NUMBER[number]
@@ -187,6 +213,8 @@ def test_constraints_that_contradict_each_other_end_with_the_least_violation() -
     result = run(distance, np.array([5.0, 5.0]), both)
 
     assert result.status == Status.LEAST_VIOLATION
+    assert "may contradict each other" in result.message
+    assert "larger budget" not in result.message
     assert not result.success
     assert -1.0 - 1e-6 <= result.x[0] <= 1.0 + 1e-6
     assert "violates the constraints less" in result.message
@@ -230,6 +258,7 @@ def test_a_nonsmooth_objective_does_no_harm() -> None:
     np.testing.assert_allclose(result.x, [1.0, -0.5], atol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore::dszog.PurityWarning")
 @pytest.mark.parametrize("noise", [1e-6, 1e-4, 1e-3])
 def test_noise_is_noticed_and_lived_with(noise: float) -> None:
     # Measured over 20 seeds: gap at most 15, violation at most 8 times the noise.

@@ -74,8 +74,10 @@ MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
 # Looking.
 NEAR = 0.5  # of the usual length: members that are looked at
 ALL_EVERY = 5  # trials after which all members are looked at
+MOST_VERIFIED = 4096  # constraints in one look before the end
 QUIET = 10**5  # unseen constraints without a violation that end a run
 
+DROWNED = 1e-2  # of the objective: what noise may hide if a run is to have converged
 NOISY_REACH = 3e-3  # steps of differences, in usual lengths, that are worth a word
 FLAT = (
     "the objective did not change in any difference at the start: it may be piecewise "
@@ -223,8 +225,11 @@ class SampledSQP(Settings):
 
     def _info(self, state: SampledSQPState, *, is_step: bool) -> Info:
         stop = None
+        events: tuple[str, ...] = ()
         if state.phase == "done":
-            stop = Status.CONVERGED if self._is_optimal(state) else Status.STALLED
+            is_shown = self._is_optimal(state) and not _is_drowned(state)
+            stop = Status.CONVERGED if is_shown else Status.STALLED
+            events = (NOISY,) if _is_drowned(state) else ()
             if not self._is_feasible(state):
                 stop = Status.LEAST_VIOLATION
         far = FARTHEST * max(state.length, state.first_distance)
@@ -237,6 +242,7 @@ class SampledSQP(Settings):
             is_step=is_step,
             n_touched=positive,
             is_guarded=True,
+            events=events,
             stop=stop,
         )
 
@@ -1022,7 +1028,10 @@ class SampledSQP(Settings):
         unsure = seen.distances(state.z) > 1e-3 * state.length
         unsure &= ~np.isin(seen.indices, members.indices)
         who = np.flatnonzero(unsure)
-        most = max(state.batch, 4096)
+        most = max(state.batch, MOST_VERIFIED)
+        if self.horizon_queries is not None:  # half of what is left, to get to the end
+            used = state.n_loss_queries + state.n_constraint_queries
+            most = max(min(most, (self.horizon_queries - used) // 2), 1)
         if len(who) > most:
             who = who[np.argpartition(-risks[who], most)[:most]]
         wanted, n_left = seen.indices[np.sort(who)], most - len(who)
@@ -1103,6 +1112,17 @@ def _warnings(state: SampledSQPState) -> tuple[str, ...]:
     if state.reach > NOISY_REACH * state.length:
         found.append(NOISY)
     return tuple(found)
+
+
+def _is_drowned(state: SampledSQPState) -> bool:
+    """Whether noise hides what the objective could still lose."""
+    if FLAT in _warnings(state):  # a constant, if it is the same far away
+        return not (state.n_trials and state.objective == state.first_objective)
+    if state.size.has_gradient:
+        return False
+    unknown = 2.0 * state.loss_noise / state.reach * state.length
+    gone = abs(state.first_objective - state.objective)
+    return unknown > DROWNED * max(abs(state.objective), gone)
 
 
 def _clear(slopes: FloatArray, reach: FloatArray, noise: float) -> FloatArray:
