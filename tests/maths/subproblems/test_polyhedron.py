@@ -647,8 +647,8 @@ def test_least_squares_are_right_where_nnls_is_not() -> None:
 WRONG_WEIGHTS: dict[str, Any] = {
     "all zero": lambda A, b: (np.zeros(A.shape[1]), np.linalg.norm(b)),
     "negative": lambda A, b: (
-        np.linalg.lstsq(A, b)[0],
-        np.linalg.norm(A @ np.linalg.lstsq(A, b)[0] - b),
+        np.linalg.lstsq(A, b, rcond=None)[0],
+        np.linalg.norm(A @ np.linalg.lstsq(A, b, rcond=None)[0] - b),
     ),
     "not a number": lambda A, b: (np.full(A.shape[1], np.nan), 0.0),
     "a false residual": lambda A, b: (optimize.nnls(A, b)[0], 0.0),

@@ -286,7 +286,7 @@ def is_least(matrix: FloatArray, target: FloatArray, found: Weights) -> bool:
     With :math:`r = \text{target} - \text{matrix} \cdot w` these are :math:`w_j \ge 0`,
     :math:`-a_j \cdot r \ge 0`, and that one of the two is 0: the smaller one is 0.
     """
-    if not np.isfinite([*found.weights, found.residual]).all():
+    if not np.isfinite(found.weights).all():
         return False
     columns, tops, goal, top = _scaled(matrix, target)
     parts = found.weights * (tops / top)
