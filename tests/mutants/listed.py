@@ -1056,8 +1056,8 @@ MUTANTS: list[Mutant] = [
             "test_unknown_draws_raise_the_bound_and_unknown_suspects_do_not",
         ),
         (
-            "    before.keep_worst(first.worst_indices, first.worst_values)\n",
-            "",
+            "first.worst_indices[is_kept], first.worst_values[is_kept]",
+            "first.worst_indices[:0], first.worst_values[:0]",
             "test_a_fresh_look_bounds_by_its_own_draw_and_forgets_no_violation",
         ),
     ),
