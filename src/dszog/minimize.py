@@ -15,7 +15,6 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dszog import kernels
 from dszog._log import LOGGER
 from dszog._version import VERSION
 from dszog.contract.arrays import FloatArray, IntArray, handed_out
@@ -310,7 +309,6 @@ def minimize(
                 contract=contract,
             )
         watching = [*shown_to, *callbacks]
-        kernels.is_on()  # load Numba now: an import cut short in the loop stays broken
         try:
             result = solver.solve()
         except (EvaluationError, CheckpointWriteError) as error:
