@@ -13,7 +13,7 @@ def frank_wolfe_gap(domain: Domain, x: FloatArray, gradient: FloatArray) -> floa
 
     Examples
     --------
-    >>> from dszog.subproblems import L2Ball
+    >>> from dszog.maths.subproblems import L2Ball
     >>> frank_wolfe_gap(L2Ball(dim=2, radius=1.0), np.zeros(2), np.array([3.0, 4.0]))
     5.0
     """
@@ -27,7 +27,7 @@ def gradient_mapping(
 
     Examples
     --------
-    >>> from dszog.subproblems import L2Ball
+    >>> from dszog.maths.subproblems import L2Ball
     >>> ball = L2Ball(dim=2, radius=1.0)
     >>> gradient_mapping(ball, np.zeros(2), np.array([0.3, 0.4]), step_size=0.1)
     0.5
