@@ -54,7 +54,6 @@ class Info(NamedTuple):
     n_touched: int = 0  # constraints with a weight of their own
     n_inner: int = 0  # steps of an inner loop, where the method has one
     events: tuple[str, ...] = ()  # what went differently than it should have
-    is_guarded: bool = False  # no step is taken that makes things worse
     stop: Status | None = None  # the method has come to its end
 
 
@@ -80,7 +79,12 @@ def check_first(owner: object, x0: Any, size: Any, seed: Any) -> FloatArray:
 
 
 class Method(Protocol):
-    """A frozen dataclass of hyper-parameters with three pure functions."""
+    """A frozen dataclass of hyper-parameters with three pure functions.
+
+    It may also have ``policy(fixed)``, which returns a `dszog.methods.policy.Policy`:
+    what a run does with the method between rounds, and when iterates run away. `fixed`
+    are the fields that the caller set, which stay as they are.
+    """
 
     def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> Any:
         """Return the state before the first iteration."""
@@ -110,10 +114,7 @@ class Method(Protocol):
         ...
 
     def new_round(self, state: Any) -> Any:
-        """Return the state from which a run with other settings goes on.
-
-        Needed of methods with a `penalty` that may be raised between rounds.
-        """
+        """Return the state from which a run with other settings goes on."""
         ...
 
     def weights(self, state: Any) -> tuple[IntArray, FloatArray]:

@@ -9,6 +9,22 @@ by descent in :math:`w` along averaged zeroth-order gradients and ascent in the 
 :math:`p` over the constraints. Each iteration looks at a few losses, a few constraints
 drawn from :math:`p`, and a few drawn uniformly.
 
+What `minimize` does by default, from the first query to the last, is all in this file:
+
+1. A look at all constraints at the start, or at a draw of them, gives the first weights
+   (``init``, ``_tell_start``).
+2. Each iteration asks (``ask``) and takes a step in the variables, which shrinks to 0
+   over the budget, and one in the weights (``tell``).
+3. There are three rounds. After 0.2 and 0.4 of the budget the penalty is raised so far
+   that the violation it leaves falls to the tolerance; the iterate and the weights
+   stay, the steps begin anew (:class:`PenaltyRounds`, ``new_round``).
+4. If sampled values leave the scale of the start, the run starts again with a quarter
+   of the step (:class:`~dszog.methods.policy.SlowsDown`). What the caller has set is
+   never changed.
+5. The last iterate, the average of the iterates (the t-th weighs :math:`t^8`) and the
+   start are evaluated afresh, within a tenth of the budget that is kept for it. The
+   best by ``fun + penalty * maxcv**2`` is the result (``dszog.run.final_check``).
+
 References
 ----------
 .. [1] W. Shi, H. Gao and B. Gu, "Gradient-Free Method for Heavily Constrained Nonconvex
@@ -60,6 +76,7 @@ from dszog.maths.sampling import constraints_per_draw, uniform_constraints
 from dszog.methods import dszog_compiled
 from dszog.methods.base import Info, State, check_first
 from dszog.methods.dszog_compiled import Step
+from dszog.methods.policy import RoundReport, SlowsDown
 from dszog.methods.settings import Settings
 from dszog.methods.start import StartPass
 from dszog.methods.theory import TheoremConstants, theorem_parameters
@@ -77,6 +94,11 @@ NUMBERS = (
     *("dual_ridge", "averaging", "dual_averaging", "step_eps"),
 )
 SQRT_DECAY = 100  # steps until the decay by the square root sets in
+
+ROUNDS = (0.2, 0.4, 1.0)  # parts of the budget after which the penalty may be raised
+VIOLATION_AIM = 0.1  # of the tolerance: the weighted violation that is aimed at
+MAX_RAISE = 100.0  # the largest factor by which a penalty is raised at once
+HIGHEST_PENALTY = 3e5  # in problems of order one
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -444,6 +466,10 @@ class DSZOG(Settings):
         around = n_points * (n_losses + min(n_constraints, n_calls))
         return min(start, n_calls) + around + min(n_duals, n_calls)
 
+    def policy(self, fixed: frozenset[str]) -> PenaltyRounds:
+        """Return how a run raises the penalty and starts again, where it may."""
+        return PenaltyRounds(fixed)
+
     def new_round(self, state: DSZOGState) -> DSZOGState:
         """Return the state from which a run with other settings goes on.
 
@@ -651,6 +677,71 @@ class DSZOG(Settings):
                 f"{size.n_constraints} constraints, which needs {gigabytes:.1f} GB. "
                 "Use distribution='sparse'."
             )
+
+
+# ----------------------------------------------------------------- between the rounds
+
+
+class PenaltyRounds(SlowsDown):
+    """Three rounds, between which the penalty is raised if violations remain.
+
+    Parameters
+    ----------
+    fixed : frozenset of str
+        The fields that the caller set. A penalty that was set makes it one round, a
+        step size that was set stays after iterates ran away.
+    """
+
+    def __init__(self, fixed: frozenset[str]) -> None:
+        self._fixed = fixed
+        self.shares = (1.0,) if "penalty" in fixed else ROUNDS
+
+    def after_round(self, method: DSZOG, report: RoundReport) -> tuple[DSZOG, str]:
+        r"""Raise the penalty so that the violation it leaves falls to the tolerance.
+
+        At a minimum of the penalised objective the multipliers sum to
+        :math:`2 \beta \sum_j p_j \max(f_j, 0)`, whatever the penalty; so this weighted
+        violation is inversely proportional to it. A stiffer one needs smaller steps.
+        """
+        aim, violation = (
+            VIOLATION_AIM * report.constraint_tol,
+            report.weighted_violation,
+        )
+        if not violation > aim:
+            return method, ""
+        factor = min(violation / aim, MAX_RAISE) if aim > 0 else MAX_RAISE
+        highest = highest_penalty(report.objectives, aim)
+        factor = min(factor, highest / method.penalty)
+        if not factor > 1.0:
+            return method, ""
+        penalty, step_size = factor * method.penalty, method.step_size
+        if "step_size" not in self._fixed:
+            step_size = step_size / math.sqrt(factor)
+        said = f"The penalty was raised from {method.penalty:.3g} to {penalty:.3g}."
+        return replace(method, penalty=penalty, step_size=step_size), said
+
+    def after_runaway(
+        self, method: DSZOG, report: RoundReport
+    ) -> tuple[DSZOG, str] | None:
+        """Return the method with a quarter of its step, unless that was set."""
+        if "step_size" in self._fixed:
+            return None
+        return super().after_runaway(method, report)
+
+
+def highest_penalty(objectives: FloatArray, aim: float) -> float:
+    """Return the largest penalty that may be of use, given sampled objectives.
+
+    What violation remains is the sum of the multipliers over twice the penalty, and in
+    problems of order one these are of the size of the objective. Where a violation
+    stays in spite of such a penalty, it has another cause.
+    """
+    n = len(objectives)
+    if not (n and aim > 0):
+        return HIGHEST_PENALTY
+    low, high = np.sort(objectives)[[n // 10, -n // 10]]
+    with np.errstate(over="ignore"):  # the range, without what is far off
+        return max(HIGHEST_PENALTY, float(high - low) / aim)
 
 
 def _learned(learn: Callable[..., Distribution], penalties: FloatArray) -> Distribution:

@@ -31,6 +31,7 @@ from dszog.methods.estimates import (
     draw_steps,
     estimate,
 )
+from dszog.methods.policy import ONE_ROUND, SLOWS_DOWN, Policy
 from dszog.methods.settings import Settings
 
 DEFAULT_HORIZON = 1000  # iterations, where a formula asks for their number
@@ -201,6 +202,11 @@ class FeasibleMethod(Settings):
         if queries is not None:
             lengths.append(queries // max(self._queries_per_step(size), 1))
         return replace(self, horizon=max(min(lengths), 1)) if lengths else self
+
+    def policy(self, fixed: frozenset[str]) -> Policy:
+        """Return that a run starts again with a smaller step, unless that was set."""
+        is_open = self.step_size is not None and "step_size" not in fixed
+        return SLOWS_DOWN if is_open else ONE_ROUND
 
     def new_round(self, state: FeasibleState) -> FeasibleState:
         """Return the state as it is: these methods run in one round."""

@@ -12,6 +12,7 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import OutOfTimeError
 from dszog.evidence.certificate import Certificate
 from dszog.evidence.checker import Checker, certificate_merit, suspects_of
+from dszog.methods.policy import penalty_of
 from dszog.problem import Problem
 from dszog.run.loop import Outcome
 from dszog.run.meter import Limits, Meter
@@ -77,7 +78,7 @@ class FinalCheck:
         elif until is not None and in_subproblems:
             until = max(until, self._meter.elapsed + CHECK_SHARE * until)
         checker = self._checker(self._allowance(), until)
-        penalty = float(getattr(method, "penalty", MERIT_PENALTY))
+        penalty = penalty_of(method, MERIT_PENALTY)
         weights = method.weights(outcome.state)
         suspects = suspects_of(weights, outcome.worst_seen)
         best: Certificate | None = None

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from dszog.contract import Cost, Query, Reply
-from dszog.contract.arrays import FloatArray, IntArray, all_finite, freeze, handed_out
+from dszog.contract.arrays import FloatArray, IntArray, all_finite, handed_out
 from dszog.errors import (
     EmptySetError,
     EvaluationError,
@@ -20,6 +19,7 @@ from dszog.errors import (
     SubproblemError,
 )
 from dszog.methods import Info, Method, State
+from dszog.methods.policy import Policy, decayed, penalty_of, policy_of
 from dszog.run.failures import RejectedPointError
 from dszog.run.history import Callback, History, Progress
 from dszog.run.meter import Limits, Meter
@@ -27,11 +27,9 @@ from dszog.status import Status
 
 DIGEST_EVERY = 64  # iterations after which all goes into the digest
 
-RUNAWAY = 1e4  # sampled values this many times the scale of the start have run away
 MAX_REJECTED = 5  # steps taken back one after the other
-RECENT_POWER = 50  # likewise for what is wanted of the last iterates alone
+RECENT_POWER = 50  # of a mean over the last iterates alone
 N_SEEN = 1000  # constraints that were the worst of a batch are remembered
-AVERAGE_POWER = 8  # the average gives iterate t a weight that grows as t^8
 
 
 @dataclass(kw_only=True)
@@ -179,12 +177,19 @@ def run(
     """
     position = Position.at(state, last_good)
     return advance(
-        method, position, meter, end=end, history=history, callbacks=callbacks
+        method,
+        policy_of(method),
+        position,
+        meter,
+        end=end,
+        history=history,
+        callbacks=callbacks,
     )
 
 
 def advance(
     method: Method,
+    policy: Policy,
     position: Position,
     meter: Meter,
     *,
@@ -218,8 +223,8 @@ def advance(
                 meter.failures.n_rejected += 1
                 continue
             moved, info = method.tell(state, *known)
-            how = "" if info.is_guarded else _runs_away(position.first, info)
-            if how or not _accept(position, moved, info):
+            how = policy.runaway(position.first, info)
+            if how or not _accept(policy, position, moved, info):
                 return Outcome.of(position, Status.DIVERGED, fell=how == "fell")
             meter.note(info)
             position.note(method, meter)
@@ -246,21 +251,16 @@ def advance(
         return Outcome.of(position, Status.INTERRUPTED)
 
 
-def _accept(position: Position, moved: State, info: Info) -> bool:
+def _accept(policy: Policy, position: Position, moved: State, info: Info) -> bool:
     """Move on by one iteration; False, and stay, if that leads to no finite point."""
-    # Polynomial-decay averaging: no horizon needed, early iterates forgotten.
     n_done = position.n_done + 1
-    share = (AVERAGE_POWER + 1) / (n_done + AVERAGE_POWER)
-    average = moved.x  # of a method that keeps to what is better, the last is the best
-    if not info.is_guarded:
-        average = freeze(position.average + share * (moved.x - position.average))
+    average = policy.averaged(position.average, moved.x, n_done)
     if not all_finite(moved.x):
         return False
     position.last_good, position.n_rejected = position.state, 0
     position.state, position.n_done, position.average = moved, n_done, average
-    share = (RECENT_POWER + 1) / (n_done + RECENT_POWER)
-    position.weighted_violation += share * (
-        info.weighted_violation - position.weighted_violation
+    position.weighted_violation = decayed(
+        position.weighted_violation, info.weighted_violation, n_done, RECENT_POWER
     )
     return True
 
@@ -287,26 +287,6 @@ def _reached(end: Limits, meter: Meter, charged: Cost) -> Status | None:
     return None
 
 
-def _runs_away(first: dict[str, float], info: Info) -> Literal["", "rose", "fell"]:
-    """Return how values left the scale of the first ones; empty if they did not.
-
-    Values, not the size of ``x``: how large ``x`` may become is the problem's affair.
-    """
-    for name, value in (
-        ("objective", info.sampled_objective),
-        ("violation", info.sampled_violation),
-    ):
-        at_first = first.get(name)
-        if at_first is None:
-            if math.isfinite(value):
-                first[name] = value
-        elif math.isfinite(value):
-            limit = RUNAWAY * max(abs(at_first), 1.0)
-            if abs(value - at_first) > limit:
-                return "rose" if value > at_first else "fell"
-    return ""
-
-
 def _row(method: Any, info: Info, meter: Meter, elapsed: float) -> tuple[float, ...]:
     """Return what the history keeps of an iteration, in the order of its columns."""
     return (
@@ -318,7 +298,7 @@ def _row(method: Any, info: Info, meter: Meter, elapsed: float) -> tuple[float, 
         info.sampled_share,
         info.n_touched,
         meter.n_constraint_queries,
-        getattr(method, "penalty", math.nan),
+        penalty_of(method),
         meter.failures.n_failed,
     )
 
@@ -338,7 +318,7 @@ def _progress(
         n_touched=info.n_touched,
         n_loss_queries=meter.n_loss_queries,
         n_constraint_queries=meter.n_constraint_queries,
-        penalty=getattr(method, "penalty", math.nan),
+        penalty=penalty_of(method),
         n_failed=meter.failures.n_failed,
         evaluation_time=meter.evaluation_time,
     )

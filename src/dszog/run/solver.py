@@ -20,6 +20,8 @@ from dszog.errors import (
     PrecisionWarning,
 )
 from dszog.evidence.certificate import Certificate
+from dszog.methods.dszog import HIGHEST_PENALTY
+from dszog.methods.policy import RAN_AWAY, RoundReport, policy_of
 from dszog.problem import Problem
 from dszog.run.accounting import Costs, Ledger
 from dszog.run.failures import FailureHandler, Policy
@@ -36,16 +38,7 @@ from dszog.save import Recorder, ReplayOverError, Store
 from dszog.save.snapshot import Contract, load_run, run_content
 from dszog.status import Status
 
-ROUNDS = (0.2, 0.4, 1.0)  # parts of the budget after which the penalty may be raised
 ROUND_OVER = (Status.MAX_ITERATIONS, Status.MAX_QUERIES, Status.MAX_TIME)
-VIOLATION_AIM = 0.1  # of the tolerance: the weighted violation that is aimed at
-MAX_RAISE = 100.0  # the largest factor by which a penalty is raised at once
-HIGHEST_PENALTY = 3e5  # in problems of order one
-SMALLER_STEP = 0.25  # after iterates ran away, if the step size was not given
-MAX_RESTARTS = 3  # where the objective fell: a smaller step only takes longer to do so
-LEAST_STEP = 1e-15  # a step that is smaller moves nothing of order one
-
-RAN_AWAY = "The iterates ran away"
 
 OnInterrupt: TypeAlias = Literal["return", "raise"]
 
@@ -76,6 +69,7 @@ class Solver:
         self._size = problem.size
         self._method = method
         self._fixed = fixed  # fields of the method that the user set
+        self._policy = policy_of(method, fixed)
         self._limits = limits
         self._constraint_tol = constraint_tol
         self._seed = seed
@@ -194,12 +188,7 @@ class Solver:
                 continue
             if outcome.status in ROUND_OVER and stage.round + 1 < len(stage.ends):
                 stage = self._next_round(stage, outcome)
-            elif (
-                outcome.status == Status.DIVERGED
-                and self._may_change("step_size")
-                and self._may_start_again(stage, outcome)
-            ):
-                self._shrink_step(stage.attempt)
+            elif self._starts_again(stage, outcome):
                 stage = self._first_stage(stage.attempt + 1, stage.position.digest)
             else:
                 if outcome.status in ROUND_OVER:
@@ -240,8 +229,11 @@ class Solver:
         )
 
     def _next_round(self, stage: Stage, outcome: Outcome) -> Stage:
-        """Return the beginning of the next round, with a higher penalty if need be."""
-        self._raise_penalty(outcome.weighted_violation)
+        """Return the beginning of the next round, with the method as it then is."""
+        report = self._round_report(stage, outcome)
+        self._method, said = self._policy.after_round(self._method, report)
+        if said:
+            self._add(said)
         LOGGER.info(
             "Round %d of %d begins at iteration %d.",
             stage.round + 2,
@@ -361,9 +353,7 @@ class Solver:
     def _round_ends(self) -> list[Limits]:
         """Return where each round ends; the check of the result is set aside."""
         now, limits = self._meter.used, self._check.set_aside(self._limits)
-        if not self._may_change("penalty"):
-            return [limits]
-        return [limits.part_way(now, share) for share in ROUNDS]
+        return [limits.part_way(now, share) for share in self._policy.shares]
 
     def _planned(self, end: Limits) -> Any:
         """Return the method, told how far this round goes."""
@@ -390,6 +380,7 @@ class Solver:
             self._interrupts.let_in()
             outcome = advance(
                 self._ledger.watched(stage.method),
+                self._policy,
                 stage.position,
                 self._meter,
                 end=end,
@@ -432,75 +423,32 @@ class Solver:
     def _needed(self, max_queries: int) -> int:
         """Return what one step and the check need if so many queries are allowed."""
         reserve = self._check.reserved(max_queries)
-        n_first = max(max_queries - reserve, 1)
-        if self._may_change("penalty"):
-            n_first = max(round(ROUNDS[0] * n_first), 1)
+        n_first = max(round(self._policy.shares[0] * (max_queries - reserve)), 1)
         method = self._method.planned(self._size, self._limits.iterations, n_first)
         made: int = self._problem.n_calls_made + self._meter.n_lost
         return made + reserve + int(method.least_queries(self._size))
 
-    def _may_change(self, name: str) -> bool:
-        """Whether the method has such a field and the user left it to us."""
-        value = getattr(self._method, name, None)
-        return value is not None and name not in self._fixed
-
-    def _may_start_again(self, stage: Stage, outcome: Outcome) -> bool:
-        """Whether a smaller step may end better; the budget ends it in any case."""
-        if stage.attempt < MAX_RESTARTS:
-            return True
-        return not outcome.fell and self._method.step_size >= LEAST_STEP
-
-    def _shrink_step(self, n_before: int) -> None:
-        """Make the step smaller, and say so in one sentence, however often it is."""
-        step_size = self._method.step_size
-        smaller = SMALLER_STEP * step_size
-        said = f"The iterates ran away with step_size={step_size:g}; "
-        said += f"the run was started again with {smaller:g}."
-        if n_before:
-            said = f"The iterates ran away; the run was started again {n_before + 1} "
-            said += f"times with smaller steps, the last time with {smaller:g}."
+    def _starts_again(self, stage: Stage, outcome: Outcome) -> bool:
+        """Whether a run that ran away starts again; with another method, and a note."""
+        if outcome.status != Status.DIVERGED:
+            return False
+        report = self._round_report(stage, outcome)
+        again = self._policy.after_runaway(self._method, report)
+        if again is None:
+            return False
+        self._method, said = again
         self._notes = [note for note in self._notes if not note.startswith(RAN_AWAY)]
-        self._add(said)
-        self._method = replace(self._method, step_size=smaller)
+        self._add(said)  # one sentence, however often it is
+        return True
 
-    def _raise_penalty(self, violation: float) -> None:
-        r"""Raise the penalty so that the violation it leaves falls to the tolerance.
-
-        At a minimum of the penalised objective the multipliers sum to
-        :math:`2 \beta \sum_j p_j \max(f_j, 0)`, whatever the penalty; so this weighted
-        violation is inversely proportional to it. A stiffer one needs smaller steps.
-        """
-        aim = VIOLATION_AIM * self._constraint_tol
-        if not violation > aim:
-            return
-        factor = min(violation / aim, MAX_RAISE) if aim > 0 else MAX_RAISE
-        factor = min(factor, self._highest_penalty / self._method.penalty)
-        if not factor > 1.0:
-            return
-        penalty = factor * self._method.penalty
-        self._add(
-            f"The penalty was raised from {self._method.penalty:.3g} to {penalty:.3g}."
+    def _round_report(self, stage: Stage, outcome: Outcome) -> RoundReport:
+        return RoundReport(
+            constraint_tol=self._constraint_tol,
+            weighted_violation=outcome.weighted_violation,
+            objectives=self._history.known("sampled_objective"),
+            n_restarts=stage.attempt,
+            fell=outcome.fell,
         )
-        self._method = replace(self._method, penalty=penalty)
-        if self._may_change("step_size"):
-            step_size = self._method.step_size / math.sqrt(factor)
-            self._method = replace(self._method, step_size=step_size)
-
-    @property
-    def _highest_penalty(self) -> float:
-        """Return the largest penalty that may be of use.
-
-        What violation remains is the sum of the multipliers over twice the penalty, and
-        in problems of order one these are of the size of the objective. Where a
-        violation stays in spite of such a penalty, it has another cause.
-        """
-        objective = self._history.known("sampled_objective")
-        aim = VIOLATION_AIM * self._constraint_tol
-        if not (len(objective) and aim > 0):
-            return HIGHEST_PENALTY
-        low, high = np.sort(objective)[[len(objective) // 10, -len(objective) // 10]]
-        with np.errstate(over="ignore"):  # the range, without what is far off
-            return max(HIGHEST_PENALTY, float(high - low) / aim)
 
     def _way(self, outcome: Outcome, certificate: Certificate) -> Way:
         """Return what advice needs to know of how the run went."""

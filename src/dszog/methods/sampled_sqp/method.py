@@ -44,6 +44,7 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import check_count_fields, check_positive
 from dszog.maths.random_stream import stream
 from dszog.methods.base import Info, check_first
+from dszog.methods.policy import GUARDED, Policy
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.elastic_qp import Answer, Rows, solve
 from dszog.methods.sampled_sqp.looks import NO_VALUES, Found, Look, inward, places_of
@@ -241,7 +242,6 @@ class SampledSQP(Settings):
             sampled_violation=max(state.violation, 0.0),
             is_step=is_step,
             n_touched=positive,
-            is_guarded=True,
             events=events,
             stop=stop,
         )
@@ -253,6 +253,10 @@ class SampledSQP(Settings):
         if queries is None or self.horizon_queries is not None:
             return self
         return replace(self, horizon_queries=max(queries, 1))
+
+    def policy(self, fixed: frozenset[str]) -> Policy:
+        """Return that no step makes things worse, so that the last iterate is best."""
+        return GUARDED
 
     def least_queries(self, size: ProblemSize) -> int:
         """Return what the pilot and the first trial cost."""
