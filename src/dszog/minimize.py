@@ -188,6 +188,8 @@ def minimize(
         ``message``; ``nit``, ``nfev`` (losses), ``ncev`` (constraints); ``seed``,
         ``history``, ``weights`` (the touched constraints and their weights),
         ``certificate`` (the evidence: print it), ``multipliers`` (indices and values),
+        ``noise`` (standard deviations of single ``losses`` and ``constraints``, where
+        the method estimates them; else None),
         ``failures``, ``method``, ``costs`` (queries, subproblems, where the time went),
         ``digest`` (the same only if every iterate was the same, bit for bit),
         ``constraint_tol`` (as given), ``is_start`` (whether `x` is the start, which was

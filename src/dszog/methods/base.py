@@ -57,6 +57,13 @@ class Info(NamedTuple):
     stop: Status | None = None  # the method has come to its end
 
 
+class Noise(NamedTuple):
+    """By how much single values are off at random, as a method has found."""
+
+    losses: float
+    constraints: float
+
+
 def check_first(owner: object, x0: Any, size: Any, seed: Any) -> FloatArray:
     """Return a copy of the start; refuse what no first state can be made of.
 

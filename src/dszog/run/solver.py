@@ -559,6 +559,7 @@ class Solver:
             certificate=certificate,
             multipliers=None if stationarity is None else stationarity.multipliers,
             weights=self._method.weights(outcome.state),
+            noise=getattr(self._method, "noise", lambda _: None)(outcome.state),
             method=self._method,
             costs=self._costs(),
             digest=self._digest(),

@@ -9,7 +9,7 @@ the point itself is not paid for again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -30,31 +30,19 @@ class Look:
     """What is wanted at a point: values, or slopes where `reach` says how far to go."""
 
     at: FloatArray  # (dim,)
-    losses: IntArray
-    constraints: IntArray
-    reach: FloatArray  # (dim,), steps of the differences, 0: none; empty: values only
-    loss_values: FloatArray  # known at the point, one per loss; empty: to be asked
-    constraint_values: FloatArray
+    losses: IntArray = field(default_factory=lambda: NO_INDICES)
+    constraints: IntArray = field(default_factory=lambda: NO_INDICES)
+    # (dim,), steps of the differences, 0: none; empty: values only
+    reach: FloatArray = field(default_factory=lambda: NO_VALUES)
+    # Known at the point, one per loss or constraint; empty: to be asked.
+    loss_values: FloatArray = field(default_factory=lambda: NO_VALUES)
+    constraint_values: FloatArray = field(default_factory=lambda: NO_VALUES)
 
     def __post_init__(self) -> None:
         for name in ("at", "reach", "loss_values", "constraint_values"):
             object.__setattr__(self, name, frozen_floats(getattr(self, name)))
         for name in ("losses", "constraints"):
             object.__setattr__(self, name, frozen_ints(getattr(self, name)))
-
-    @classmethod
-    def for_values(
-        cls, at: FloatArray, losses: IntArray, constraints: IntArray
-    ) -> Look:
-        """Look at values alone."""
-        return cls(
-            at=at,
-            losses=losses,
-            constraints=constraints,
-            reach=NO_VALUES,
-            loss_values=NO_VALUES,
-            constraint_values=NO_VALUES,
-        )
 
     def fits(self, size: ProblemSize) -> bool:
         """Whether the shapes and indices are those of a look at such a problem."""
@@ -200,6 +188,18 @@ class Look:
             part[:, self.reach != 0] = np.nan
             part[:, along] = rise * scale[along]
             slopes[which] = part
+
+
+def slope_looks(for_losses: Look, for_rows: Look) -> tuple[Look, ...]:
+    """Return looks at slopes at one point: a single one if their steps are the same."""
+    if not len(for_rows.constraints):
+        return (for_losses,) if len(for_losses.losses) else ()
+    if not len(for_losses.losses):
+        return (for_rows,)
+    if not np.array_equal(for_losses.reach, for_rows.reach):
+        return for_losses, for_rows
+    rows, values = for_rows.constraints, for_rows.constraint_values
+    return (replace(for_losses, constraints=rows, constraint_values=values),)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

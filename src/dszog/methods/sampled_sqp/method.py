@@ -43,31 +43,32 @@ from dszog.contract import (
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import check_count_fields, check_positive
 from dszog.maths.random_stream import stream
-from dszog.methods.base import Info, check_first
+from dszog.methods.base import Info, Noise, check_first
 from dszog.methods.policy import GUARDED, Policy
+from dszog.methods.sampled_sqp import pilot
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.elastic_qp import Answer, Rows, solve
-from dszog.methods.sampled_sqp.looks import NO_VALUES, Found, Look, inward, places_of
+from dszog.methods.sampled_sqp.looks import (
+    NO_VALUES,
+    Found,
+    Look,
+    inward,
+    places_of,
+    slope_looks,
+)
 from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import WorkingSet
-from dszog.methods.sampled_sqp.scales import noise_level, reach, variable_scales
+from dszog.methods.sampled_sqp.pilot import with_opposites
 from dszog.methods.sampled_sqp.screening import Seen, permuted
 from dszog.methods.sampled_sqp.state import SampledSQPState
 from dszog.methods.settings import Settings
 from dszog.status import Status
 
-# The pilot.
-ALL_MEMBERS = 24  # up to so many constraints all are members from the start
-FIRST_MEMBERS = 16
-PILOT_REACH = 1e-6  # of the size of a variable
-MOST_PILOTS, LONGEST_PILOT = 5, 0.1  # rounds of differences, and their longest steps
-LOST = 30.0  # times the noise: values that change by less say nothing
-NOISE_POINTS = 7
 # The step.
 LONGEST = 1e2  # steps, in units of the point's distance from the origin
 FARTHEST = 1e10  # in usual lengths: an objective that falls until there has no minimum
 UNSOLVED = 1e-3  # a subproblem whose residual is larger is made easier
-FIRST_PRICE, LAST_PRICE = 1e2, 1e6  # in units of the gradient
+LAST_PRICE = 1e6  # of violations in the subproblem, in units of the gradient
 GROWTH = 4.0  # of sigma after a rejected step
 FEASIBLE = 1e-3  # of the tolerance: violations, in usual lengths
 ACCEPT, GOOD, POOR = 0.1, 0.5, 0.25  # shares of the promise that was kept
@@ -85,6 +86,10 @@ FLAT = (
     "constant, or have no part in the problem"
 )
 NOISY = "values are noisy: differences were taken over long steps and tell less"
+JUMPS = (
+    "values change in jumps, as if rounded or piecewise constant: differences were "
+    "taken over long steps and tell less"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +135,7 @@ class SampledSQP(Settings):
         x = size.clip(x)
         dim = size.dim
         losses = self._loss_order(0, self.loss_batch, size, seed)
-        n_first = max(self.constraint_batch, ALL_MEMBERS)
+        n_first = max(self.constraint_batch, pilot.ALL_MEMBERS)
         drawn, seen = Seen.nothing(dim).draw(n_first, size, seed)
         return SampledSQPState(
             iteration=0,
@@ -138,7 +143,7 @@ class SampledSQP(Settings):
             size=size,
             x=x,
             phase="pilot",
-            looks=(Look.for_values(x, losses, drawn),),
+            looks=(Look(at=x, losses=losses, constraints=drawn),),
             members=WorkingSet.empty(dim),
             table=LossTable.empty(dim),
             seen=seen,
@@ -147,9 +152,13 @@ class SampledSQP(Settings):
             length=1.0,
             first_distance=0.0,
             first_sigma=1.0,
-            reach=1e-7,
+            loss_reach=1e-7,
+            row_reach=1e-7,
             loss_noise=0.0,
             constraint_noise=0.0,
+            unit_noise=0.0,
+            is_rounded=0,
+            pilot_steps=np.zeros((2, dim)),
             n_pilot=0,
             step=np.zeros(dim),
             curved=0.0,
@@ -181,7 +190,7 @@ class SampledSQP(Settings):
     def ask(self, state: SampledSQPState) -> tuple[Query, ...]:
         """Ask what the state wants to look at."""
         if state.phase == "noise":
-            return self._noise_queries(state)
+            return pilot.noise_queries(state)
         return tuple(
             query
             for look in state.looks
@@ -205,13 +214,13 @@ class SampledSQP(Settings):
             n_constraint_queries=state.n_constraint_queries + charged.constraints,
         )
         if phase == "noise":
-            state = self._after_noise(state, replies)
+            state = pilot.after_noise(state, replies)
         else:
             found = _read(state, asked, queries, replies)
             if phase == "pilot":
-                state = self._after_pilot(state, found[0])
+                state = pilot.after_values(state, found[0])
             elif phase == "slopes":
-                state = self._after_slopes(state, found[0])
+                state = self._after_slopes(state, found)
             elif phase == "trial":
                 state = self._after_trial(state, found[0])
             elif phase == "learn":
@@ -230,7 +239,8 @@ class SampledSQP(Settings):
         if state.phase == "done":
             is_shown = self._is_optimal(state) and not _is_drowned(state)
             stop = Status.CONVERGED if is_shown else Status.STALLED
-            events = (NOISY,) if _is_drowned(state) else ()
+            if _is_drowned(state) and not _warnings(state):  # else it was said before
+                events = (NOISY,)
             if not self._is_feasible(state):
                 stop = Status.LEAST_VIOLATION
         far = FARTHEST * max(state.length, state.first_distance)
@@ -262,8 +272,10 @@ class SampledSQP(Settings):
         """Return what the pilot and the first trial cost."""
         losses = min(self.loss_batch, size.n_losses)
         constraints = min(self.constraint_batch, size.n_constraints)
-        members = constraints if constraints <= ALL_MEMBERS else FIRST_MEMBERS
-        learned = (size.dim + NOISE_POINTS) * (losses + 2 * members)
+        members = (
+            constraints if constraints <= pilot.ALL_MEMBERS else pilot.FIRST_MEMBERS
+        )
+        learned = (size.dim + pilot.NOISE_POINTS) * (losses + 2 * members)
         return 2 * (losses + constraints) + learned
 
     def new_round(self, state: SampledSQPState) -> SampledSQPState:
@@ -280,186 +292,21 @@ class SampledSQP(Settings):
             return indices, np.zeros(len(indices))
         return indices, raw[order] / total
 
-    # ------------------------------------------------------------------------ the pilot
-
-    def _after_pilot(self, state: SampledSQPState, found: Found) -> SampledSQPState:
-        """Take in the first values; learn slopes of the losses and largest values."""
-        look, size = state.looks[0], state.size
-        known = ~np.isnan(found.values)
-        drawn, values = look.constraints[known], found.values[known]
-        rows = ~np.isnan(found.loss_values)
-        order = np.argsort(-values, kind="stable")
-        n_first = len(drawn) if size.n_constraints <= ALL_MEMBERS else FIRST_MEMBERS
-        first = _with_opposites(order[:n_first], values)
-        violation = float(values.max(initial=0.0))
-        objective = float(found.loss_values[rows].mean()) if rows.any() else 0.0
-        slopes = Look(
-            at=state.x,
-            losses=look.losses[rows],
-            constraints=drawn[first],
-            reach=_pilot_reach(state.x, size),
-            loss_values=found.loss_values[rows],
-            constraint_values=values[first],
-        )
-        knows_losses = size.has_gradient or not rows.any()
-        knows_rows = size.has_jacobian or not len(first)
-        return replace(
-            state,
-            phase="slopes" if knows_losses and knows_rows else "noise",
-            looks=(slopes,),
-            seen=state.seen.with_values(drawn, values, state.x),
-            loss_noise=_rounding(found.loss_values[rows]),
-            constraint_noise=_rounding(values[first]),
-            objective=objective,
-            first_objective=objective,
-            violation=violation,
-        )
-
-    def _after_slopes(self, state: SampledSQPState, found: Found) -> SampledSQPState:
-        """Take in the first slopes; look again where values hardly changed."""
-        look, size = state.looks[0], state.size
-        members, table = state.members, state.table
-        loss_noise = 0.0 if size.has_gradient else state.loss_noise
-        row_noise = 0.0 if size.has_jacobian else state.constraint_noise
-        loss_slopes = _clear(found.loss_slopes, look.reach, loss_noise)
-        slopes = _clear(found.slopes, look.reach, row_noise)
-        if state.n_pilot > 0:
-            moved = look.reach != 0
-            raw = members.slopes * members.sizes[:, np.newaxis]
-            loss_slopes = np.where(moved, loss_slopes, table.slopes)
-            slopes = np.where(moved, slopes, raw)
-        table = LossTable.empty(size.dim).grown(
-            look.losses, found.loss_values, loss_slopes
-        )
-        members = WorkingSet.empty(size.dim).joined(
-            look.constraints, found.values, slopes, state.x
-        )
-        state = replace(state, members=members, table=table, n_pilot=state.n_pilot + 1)
-        again = self._pilot_again(state, look)
-        if again is not None:
-            return replace(state, looks=(again,))
-        return self._scaled(state)
-
-    def _pilot_again(self, state: SampledSQPState, look: Look) -> Look | None:
-        """Return another look with longer steps where values hardly changed."""
-        size, members, table = state.size, state.members, state.table
-        if state.n_pilot >= MOST_PILOTS:
-            return None
-        noise = np.zeros((0, 1))
-        rises = np.zeros((0, size.dim))
-        if not size.has_gradient:
-            rises = np.abs(table.slopes * look.reach)
-            noise = np.full((len(table), 1), state.loss_noise)
-        if not size.has_jacobian:
-            raw = members.slopes * members.sizes[:, np.newaxis]
-            rises = np.vstack([rises, np.abs(raw * look.reach)])
-            own = np.full((len(members), 1), state.constraint_noise)
-            noise = np.vstack([noise, own])
-        if not len(rises):
-            return None
-        clear = (rises / np.maximum(LOST * noise, 1e-300)).max(axis=0)
-        lost = (clear < 1.0) & (look.reach != 0)
-        if not lost.any():
-            return None
-        factors = np.clip(3.0 / np.maximum(clear, 1e-300), 10.0, 1e3)
-        longest = LONGEST_PILOT / PILOT_REACH * np.abs(_pilot_reach(state.x, size))
-        steps = np.minimum(np.abs(look.reach) * factors, longest)
-        lost &= steps > 1.5 * np.abs(look.reach)
-        if not lost.any():
-            return None
-        return replace(look, reach=np.where(lost, inward(state.x, steps, size), 0.0))
-
-    def _scaled(self, state: SampledSQPState) -> SampledSQPState:
-        """Change to scaled variables; then see how noisy values are."""
-        size, members, table = state.size, state.members, state.table
-        raw = members.slopes * members.sizes[:, np.newaxis]
-        scale = variable_scales([raw, table.slopes])
-        x, z = state.x, state.x / scale
-        slopes = raw * scale
-        table_slopes = table.slopes * scale
-        members = WorkingSet.empty(size.dim).joined(
-            members.indices, members.values * members.sizes, slopes, z
-        )
-        table = replace(table, slopes=table_slopes, gradient=table_slopes.mean(axis=0))
-        length = _usual_length(members, x, scale, size)
-        steepness = float(np.linalg.norm(table.gradient))
-        usual = float(np.median(members.sizes)) if len(members) else 1.0
-        rate = 3.0 * usual / math.sqrt(size.dim)
-        sigma = (steepness or 1.0) / length
-        seen = replace(
-            state.seen, points=state.seen.points / scale, rate=rate, first_rate=rate
-        )
-        state = replace(
-            state,
-            members=members,
-            table=table,
-            scale=scale,
-            length=length,
-            first_distance=float(np.abs(z).max()),
-            sigma=sigma,
-            first_sigma=sigma,
-            price=FIRST_PRICE * (steepness or 1.0),
-            seen=seen,
-            anchor=z,
-            anchor_gradient=table.gradient,
-            reach=self._first_reach(state, members, table, length),
-            constraint_noise=state.constraint_noise / usual,
-        )
-        return self._proposed(state)
-
-    def _first_reach(
-        self,
-        state: SampledSQPState,
-        members: WorkingSet,
-        table: LossTable,
-        length: float,
-    ) -> float:
-        """Return the step of differences that noise asks for, in scaled variables."""
-        lengths = [0.0]  # how far to go until a value has changed by its noise
-        steep = np.linalg.norm(table.slopes, axis=1)
-        if (steep > 0).any() and not state.size.has_gradient:
-            lengths.append(state.loss_noise / float(np.median(steep[steep > 0])))
-        if len(members) and not state.size.has_jacobian:
-            lengths.append(state.constraint_noise / float(np.median(members.sizes)))
-        return reach(max(lengths), 1.0, length)
-
-    def _noise_queries(self, state: SampledSQPState) -> tuple[Query, ...]:
-        """Ask at points in a row, close to each other."""
-        size, look = state.size, state.looks[0]
-        signs = stream(state.seed, state.iteration).choice([-1.0, 1.0], size.dim)
-        spacing = np.abs(_pilot_reach(state.x, size)) / math.sqrt(size.dim)
-        spacing = np.maximum(spacing, 64 * np.spacing(np.abs(state.x)))
-        most = (NOISE_POINTS - 1) * spacing
-        up, down = size.upper - state.x, state.x - size.lower
-        signs = np.where(up < most, -1.0, np.where(down < most, 1.0, signs))
-        fits = np.where(signs > 0, up, down) >= most
-        step = np.where(fits, signs * spacing, 0.0)
-        query = Query(
-            iteration=state.iteration,
-            x=state.x,
-            steps=np.arange(1.0, NOISE_POINTS)[:, np.newaxis] * step,
-            losses=NO_INDICES if size.has_gradient else look.losses[:8],
-            constraints=NO_INDICES if size.has_jacobian else look.constraints[:8],
-        )
-        return (query,)
-
-    def _after_noise(
-        self, state: SampledSQPState, replies: Sequence[Reply]
+    def _after_slopes(
+        self, state: SampledSQPState, found: list[Found]
     ) -> SampledSQPState:
-        """Note how noisy values are; then learn slopes."""
-        (reply,) = replies
-        loss_noise, constraint_noise = state.loss_noise, state.constraint_noise
-        if len(reply.losses) >= 5:  # else too many have failed
-            if reply.losses.shape[1]:
-                loss_noise = float(np.median(noise_level(reply.losses)))
-            if reply.constraints.shape[1]:
-                constraint_noise = float(np.median(noise_level(reply.constraints)))
-        return replace(
-            state,
-            phase="slopes",
-            loss_noise=loss_noise,
-            constraint_noise=constraint_noise,
-        )
+        """Look again where values hardly changed; else go on to the first step."""
+        state = pilot.with_slopes(state, found)
+        looks = pilot.longer_looks(state)
+        if looks:
+            return replace(state, looks=looks)
+        return self._proposed(pilot.scaled(state))
+
+    def noise(self, state: SampledSQPState) -> Noise | None:
+        """Return the noise of values; None if the run did not get so far."""
+        if not state.n_pilot:
+            return None
+        return Noise(state.loss_noise, state.constraint_noise)
 
     # ------------------------------------------------------------------------- the step
 
@@ -564,7 +411,7 @@ class SampledSQP(Settings):
         """Whether the models see no violation worth a word."""
         size = max(float(np.abs(state.z).max()), state.length)
         worst = float(state.members.at(state.z).max(initial=0.0))
-        return worst <= max(FEASIBLE * self.tol * size, 16 * state.constraint_noise)
+        return worst <= max(FEASIBLE * self.tol * size, 16 * state.unit_noise)
 
     def _is_optimal(self, state: SampledSQPState) -> bool:
         gone = abs(state.first_objective - state.objective)
@@ -585,7 +432,7 @@ class SampledSQP(Settings):
         zy = y / state.scale
         then = members.at(zy)
         near = (then > -NEAR * state.length) | (members.multipliers > 0)
-        if state.n_trials % ALL_EVERY == 0 or len(members) <= ALL_MEMBERS:
+        if state.n_trials % ALL_EVERY == 0 or len(members) <= pilot.ALL_MEMBERS:
             near[:] = True
         near |= np.isin(members.indices, members.opposites[near])
         at_risk = self._at_risk(state, zy)
@@ -597,7 +444,7 @@ class SampledSQP(Settings):
             )
             drawn = drawn[~np.isin(drawn, members.indices)]
         wanted = np.concatenate([members.indices[near], at_risk, drawn])
-        look = Look.for_values(y, state.table.indices, np.unique(wanted))
+        look = Look(at=y, losses=state.table.indices, constraints=np.unique(wanted))
         return replace(state, phase="trial", looks=(look,), seen=seen)
 
     def _at_risk(self, state: SampledSQPState, z: FloatArray) -> IntArray:
@@ -644,7 +491,7 @@ class SampledSQP(Settings):
         fall = float((before - after).mean()) if rows.any() else 0.0
         kept = fall + state.weight * (_excess(now) - _excess(seen_then))
         fuzz = 4.0 * state.loss_noise / math.sqrt(max(int(rows.sum()), 1))
-        fuzz += 4.0 * state.weight * state.constraint_noise * math.sqrt(len(members))
+        fuzz += 4.0 * state.weight * state.unit_noise * math.sqrt(len(members))
         ratio = (kept + fuzz) / (max(state.promise, 0.0) + fuzz) if fuzz > 0 else kept
         if not math.isfinite(ratio):
             ratio = -1.0
@@ -699,7 +546,7 @@ class SampledSQP(Settings):
         worth = values > self.tol * state.length * usual
         n_found, most = int(worth.sum()), self._most_joining(size)
         order = np.argsort(-np.where(worth, values, -np.inf), kind="stable")
-        chosen = _with_opposites(order[: min(n_found, most)], values)
+        chosen = with_opposites(order[: min(n_found, most)], values)
         batch, wants_rows = state.batch, state.wants_rows
         table_cost = len(state.table) * (size.dim + 1)
         if n_found < max(2, most // 4):
@@ -861,24 +708,19 @@ class SampledSQP(Settings):
         matters = (members.multipliers > 0) | (members.at(state.z) > 0)
         wanted = (members.bent == 1) & matters & (elsewhere | (state.n_idle > 0))
         wanted |= np.isin(members.indices, members.opposites[wanted])
-        size = state.reach
+        factor = 1.0
         if state.n_idle:
-            size = state.reach * (8.0 if state.n_idle % 2 else 0.125)
+            factor = 8.0 if state.n_idle % 2 else 0.125
         order = stream(state.seed, state.iteration).permutation(len(table))
         table = table.begun(order)
         state = replace(
             state, table=table, n_idle=state.n_idle + (state.n_stale == 0), has_moved=0
         )
         rows = order if state.n_stale == 0 else table.next_rows(self.loss_batch)
-        look = Look(
-            at=state.x,
-            losses=table.indices[rows],
-            constraints=members.indices[wanted],
-            reach=inward(state.x, self._reach(state, size), state.size),
-            loss_values=NO_VALUES,
-            constraint_values=NO_VALUES,
+        looks = _slope_looks(
+            state, state.x, table.indices[rows], members.indices[wanted], factor=factor
         )
-        return replace(state, phase="learn", looks=(look,))
+        return replace(state, phase="learn", looks=looks)
 
     def _held(self, state: SampledSQPState, sigma: float) -> float:
         """Return sigma within its bounds."""
@@ -886,11 +728,6 @@ class SampledSQP(Settings):
         return min(max(sigma, least * state.first_sigma), 1e12 * state.first_sigma)
 
     # ------------------------------------------------------------------------- learning
-
-    def _reach(self, state: SampledSQPState, size: float) -> FloatArray:
-        """Return the steps of differences in the user's variables."""
-        steps: FloatArray = np.maximum(size * state.scale, 1e-8 * np.abs(state.x))
-        return steps
 
     def _learning(
         self,
@@ -903,15 +740,15 @@ class SampledSQP(Settings):
         """Learn slopes at a point; go on at once if there is nothing to learn."""
         if not len(constraints) and not len(rows):
             return self._proposed(state)
-        look = Look(
-            at=at,
-            losses=state.table.indices[rows],
-            constraints=constraints,
-            reach=inward(at, self._reach(state, state.reach), state.size),
-            loss_values=state.table.values[rows],
-            constraint_values=values,
+        looks = _slope_looks(
+            state,
+            at,
+            state.table.indices[rows],
+            constraints,
+            state.table.values[rows],
+            values,
         )
-        return replace(state, phase="learn", looks=(look,))
+        return replace(state, phase="learn", looks=looks)
 
     def _wants_growth(self, state: SampledSQPState) -> bool:
         """Whether the table has too few losses for the step that is proposed."""
@@ -928,15 +765,9 @@ class SampledSQP(Settings):
     def _growing(self, state: SampledSQPState) -> SampledSQPState:
         """Take as many losses into the table as it has."""
         b = len(state.table)
-        look = Look(
-            at=state.x,
-            losses=self._loss_order(b, 2 * b, state.size, state.seed),
-            constraints=NO_INDICES,
-            reach=inward(state.x, self._reach(state, state.reach), state.size),
-            loss_values=NO_VALUES,
-            constraint_values=NO_VALUES,
-        )
-        return replace(state, phase="learn", looks=(look,), wants_rows=0, has_moved=0)
+        more = self._loss_order(b, 2 * b, state.size, state.seed)
+        looks = _slope_looks(state, state.x, more, NO_INDICES)
+        return replace(state, phase="learn", looks=looks, wants_rows=0, has_moved=0)
 
     def _loss_order(
         self, start: int, end: int, size: ProblemSize, seed: int
@@ -1044,9 +875,9 @@ class SampledSQP(Settings):
             drawn, seen = seen.draw(n_left, size, state.seed)
             wanted = np.union1d(wanted, drawn[~np.isin(drawn, members.indices)])
         if len(wanted):
-            look = Look.for_values(state.x, NO_INDICES, wanted)
+            look = Look(at=state.x, constraints=wanted)
             return replace(state, phase="verify", looks=(look,), seen=seen)
-        look = Look.for_values(state.x, state.table.indices, members.indices)
+        look = Look(at=state.x, losses=state.table.indices, constraints=members.indices)
         return replace(state, phase="done", looks=(look,))
 
     def _after_verifying(self, state: SampledSQPState, found: Found) -> SampledSQPState:
@@ -1080,6 +911,34 @@ def _read(
     return found
 
 
+def _slope_looks(
+    state: SampledSQPState,
+    at: FloatArray,
+    losses: IntArray,
+    constraints: IntArray,
+    loss_values: FloatArray = NO_VALUES,
+    values: FloatArray = NO_VALUES,
+    factor: float = 1.0,
+) -> tuple[Look, ...]:
+    """Return looks at slopes, by differences over steps as long as noise asks for."""
+
+    def steps(reach: float) -> FloatArray:
+        size = np.maximum(factor * reach * state.scale, 1e-8 * np.abs(state.x))
+        return inward(at, size, state.size)
+
+    return slope_looks(
+        Look(
+            at=at, losses=losses, loss_values=loss_values, reach=steps(state.loss_reach)
+        ),
+        Look(
+            at=at,
+            constraints=constraints,
+            constraint_values=values,
+            reach=steps(state.row_reach),
+        ),
+    )
+
+
 def _excess(values: FloatArray) -> float:
     """Return the sum of what is positive."""
     return float(np.maximum(values, 0.0).sum())
@@ -1097,23 +956,14 @@ def _excess_of(rows: Rows, step: FloatArray) -> float:
     return float(values.sum())
 
 
-def _with_opposites(chosen: IntArray, values: FloatArray) -> IntArray:
-    """Return places with those whose value is exactly the negative of a chosen one's.
-
-    The two sides of an equality join together.
-    """
-    if not len(chosen):
-        return chosen
-    negatives = np.isin(values, -values[chosen]) & (values != 0)
-    return np.union1d(chosen, np.flatnonzero(negatives))
-
-
 def _warnings(state: SampledSQPState) -> tuple[str, ...]:
     """Return what the pilot has found that may mislead differences."""
     found = []
     if not state.size.has_gradient and not state.table.slopes.any():
         found.append(FLAT)
-    if state.reach > NOISY_REACH * state.length:
+    if state.is_rounded:
+        found.append(JUMPS)
+    elif max(state.loss_reach, state.row_reach) > NOISY_REACH * state.length:
         found.append(NOISY)
     return tuple(found)
 
@@ -1124,45 +974,6 @@ def _is_drowned(state: SampledSQPState) -> bool:
         return not (state.n_trials and state.objective == state.first_objective)
     if state.size.has_gradient:
         return False
-    unknown = 2.0 * state.loss_noise / state.reach * state.length
+    unknown = 2.0 * state.loss_noise / state.loss_reach * state.length
     gone = abs(state.first_objective - state.objective)
     return unknown > DROWNED * max(abs(state.objective), gone)
-
-
-def _clear(slopes: FloatArray, reach: FloatArray, noise: float) -> FloatArray:
-    """Return slopes with 0 for those that noise may have made, or that are unknown."""
-    rises = np.abs(slopes * reach)
-    clear: FloatArray = np.where(rises > 3.0 * noise, slopes, 0.0)
-    return clear
-
-
-def _rounding(values: FloatArray) -> float:
-    """Return the least noise that values can have."""
-    return 2.0**-52 * float(np.median(np.abs(values))) if len(values) else 0.0
-
-
-def _pilot_reach(x: FloatArray, size: ProblemSize) -> FloatArray:
-    """Return steps for differences while nothing is known of the variables' sizes."""
-    with np.errstate(invalid="ignore"):
-        room = size.upper - size.lower
-    usual = np.where(np.isfinite(room), np.clip(room, 1e-300, None), 1.0)
-    usual = np.where(usual > 1.0, np.maximum(1.0, 1e-2 * usual), usual)
-    return inward(x, PILOT_REACH * np.maximum(np.abs(x), usual), size)
-
-
-def _usual_length(
-    members: WorkingSet, x: FloatArray, scale: FloatArray, size: ProblemSize
-) -> float:
-    """Return how far steps may go at first, in scaled variables."""
-    far = np.abs(members.values)
-    far = far[far > 0]
-    by_rows = float(np.median(far)) if len(far) else 0.0
-    by_point = float(np.linalg.norm(x / scale))
-    with np.errstate(invalid="ignore"):
-        room = (size.upper - size.lower) / scale
-    room = room[np.isfinite(room) & (room > 0)]
-    by_bounds = 0.25 * float(np.median(room)) if len(room) else 0.0
-    length = max(by_rows, 1e-3 * by_point)
-    if not by_rows:
-        length = max(0.5 * by_point, 0.0) or by_bounds or float(np.median(1.0 / scale))
-    return length

@@ -75,3 +75,27 @@ def noise_level(values: FloatArray) -> FloatArray:
     rounding = ROUNDING * np.abs(values).max(axis=0)
     noise: FloatArray = np.maximum(found, rounding)
     return noise
+
+
+def granularity(changes: FloatArray) -> float:
+    """Return the step of which all changes are multiples; 0 if there is none.
+
+    Values that are rounded, or counts, change by multiples of a step.
+
+    Examples
+    --------
+    >>> round(granularity(np.array([0.003, 0.0, -0.001, 0.0005])), 6)
+    0.0005
+    >>> granularity(np.array([0.003, 0.0, -0.001, 0.0005, np.pi * 1e-4]))
+    0.0
+    """
+    sizes = np.unique(np.abs(changes))
+    least = 1e-6 * float(sizes.max(initial=0.0))
+    found = 0.0
+    for size in sizes[sizes > least].tolist():
+        a, b = size, found
+        while b > least:  # Euclid's algorithm
+            a, b = b, a - b * round(a / b)
+            b = abs(b)
+        found = a
+    return found if found > 1e2 * least else 0.0

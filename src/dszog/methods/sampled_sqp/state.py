@@ -39,9 +39,13 @@ class SampledSQPState(State):
     length: float  # of a usual step
     first_distance: float  # of the start from the origin
     first_sigma: float
-    reach: float  # of differences
-    loss_noise: float  # of a value of the objective
-    constraint_noise: float  # of a value of unit size
+    loss_reach: float  # of differences of losses
+    row_reach: float  # of differences of constraints
+    loss_noise: float  # of a loss
+    constraint_noise: float  # of a constraint
+    unit_noise: float  # of a constraint of unit size
+    is_rounded: int  # 1: values of losses or constraints change in jumps
+    pilot_steps: FloatArray  # (2, dim), of its differences: of losses, of constraints
     n_pilot: int  # rounds of pilot differences
     # The step that is tried.
     step: FloatArray  # (dim,), to the trial point
@@ -73,13 +77,17 @@ class SampledSQPState(State):
 
     def __post_init__(self) -> None:
         State.__post_init__(self)
-        for name in ("scale", "step", "anchor", "anchor_gradient"):
+        for name in ("scale", "step", "anchor", "anchor_gradient", "pilot_steps"):
             object.__setattr__(self, name, frozen_floats(getattr(self, name)))
 
     def fits(self, size: ProblemSize) -> bool:
         """Whether the shapes are those of a state of such a problem."""
         along = (self.scale, self.step, self.anchor, self.anchor_gradient)
-        return all(vector.shape == (size.dim,) for vector in along)
+        return (
+            all(vector.shape == (size.dim,) for vector in along)
+            and self.pilot_steps.shape == (2, size.dim)
+            and all(look.fits(size) for look in self.looks)
+        )
 
     @property
     def z(self) -> FloatArray:

@@ -1,0 +1,331 @@
+"""The pilot: sizes of variables and functions, and the noise of values, at the start.
+
+First values, then values at a few points in a row, from which noise is estimated, then
+differences along each variable; again over longer steps where values changed too little
+to be told from noise. The objective and the constraints are judged apart: one may be
+noisy or rounded where the other is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.maths.random_stream import stream
+from dszog.methods.sampled_sqp.looks import Found, Look, inward, slope_looks
+from dszog.methods.sampled_sqp.losses_table import LossTable
+from dszog.methods.sampled_sqp.models import WorkingSet
+from dszog.methods.sampled_sqp.scales import (
+    granularity,
+    noise_level,
+    reach,
+    variable_scales,
+)
+from dszog.methods.sampled_sqp.state import SampledSQPState
+
+ALL_MEMBERS = 24  # up to so many constraints all are members from the start
+FIRST_MEMBERS = 16
+PILOT_REACH = 1e-6  # of the size of a variable
+MOST_PILOTS, LONGEST_PILOT = 5, 0.1  # rounds of differences, and their longest steps
+LOST = 30.0  # times the noise: values that change by less say nothing
+CLEAR = 3.0  # times the noise: smaller changes count as none
+ROUNDED = 0.3  # of the step between values that are rounded is their noise
+NOISE_POINTS = 7
+NOISE_FUNCTIONS = 8  # of each kind, from which noise is estimated
+ALIKE = 10.0  # differences of both kinds use one step, if theirs differ by less
+FIRST_PRICE = 1e2  # of violations, in units of the gradient
+
+
+# --------------------------------------------------------------------------- the values
+
+
+def after_values(state: SampledSQPState, found: Found) -> SampledSQPState:
+    """Take in the first values; learn slopes of the losses and largest values next."""
+    look, size = state.looks[0], state.size
+    known = ~np.isnan(found.values)
+    drawn, values = look.constraints[known], found.values[known]
+    rows = ~np.isnan(found.loss_values)
+    order = np.argsort(-values, kind="stable")
+    n_first = len(drawn) if size.n_constraints <= ALL_MEMBERS else FIRST_MEMBERS
+    first = with_opposites(order[:n_first], values)
+    objective = float(found.loss_values[rows].mean()) if rows.any() else 0.0
+    slopes = Look(
+        at=state.x,
+        losses=look.losses[rows],
+        constraints=drawn[first],
+        reach=_first_steps(state.x, size),
+        loss_values=found.loss_values[rows],
+        constraint_values=values[first],
+    )
+    knows_losses = size.has_gradient or not rows.any()
+    knows_rows = size.has_jacobian or not len(first)
+    return replace(
+        state,
+        phase="slopes" if knows_losses and knows_rows else "noise",
+        looks=(slopes,),
+        table=LossTable.empty(size.dim).grown(
+            slopes.losses, slopes.loss_values, np.zeros((len(slopes.losses), size.dim))
+        ),
+        members=WorkingSet.empty(size.dim).joined(
+            slopes.constraints,
+            slopes.constraint_values,
+            np.zeros((len(slopes.constraints), size.dim)),
+            state.x,
+        ),
+        seen=state.seen.with_values(drawn, values, state.x),
+        loss_noise=_rounding(found.loss_values[rows]),
+        constraint_noise=_rounding(values[first]),
+        pilot_steps=np.zeros((2, size.dim)),
+        objective=objective,
+        first_objective=objective,
+        violation=float(values.max(initial=0.0)),
+    )
+
+
+def with_opposites(chosen: IntArray, values: FloatArray) -> IntArray:
+    """Return places with those whose value is exactly the negative of a chosen one's.
+
+    The two sides of an equality join together.
+    """
+    if not len(chosen):
+        return chosen
+    negatives = np.isin(values, -values[chosen]) & (values != 0)
+    return np.union1d(chosen, np.flatnonzero(negatives))
+
+
+def _rounding(values: FloatArray) -> float:
+    """Return the least noise that values can have."""
+    return 2.0**-52 * float(np.median(np.abs(values))) if len(values) else 0.0
+
+
+def _first_steps(x: FloatArray, size: ProblemSize) -> FloatArray:
+    """Return steps for differences while nothing is known of the variables' sizes."""
+    with np.errstate(invalid="ignore"):
+        room = size.upper - size.lower
+    usual = np.where(np.isfinite(room), np.clip(room, 1e-300, None), 1.0)
+    usual = np.where(usual > 1.0, np.maximum(1.0, 1e-2 * usual), usual)
+    return inward(x, PILOT_REACH * np.maximum(np.abs(x), usual), size)
+
+
+# ---------------------------------------------------------------------------- the noise
+
+
+def noise_queries(state: SampledSQPState) -> tuple[Query, ...]:
+    """Ask at points in a row, close to each other."""
+    size, look = state.size, state.looks[0]
+    signs = stream(state.seed, state.iteration).choice([-1.0, 1.0], size.dim)
+    spacing = np.abs(_first_steps(state.x, size)) / math.sqrt(size.dim)
+    spacing = np.maximum(spacing, 64 * np.spacing(np.abs(state.x)))
+    most = (NOISE_POINTS - 1) * spacing
+    up, down = size.upper - state.x, state.x - size.lower
+    signs = np.where(up < most, -1.0, np.where(down < most, 1.0, signs))
+    fits = np.where(signs > 0, up, down) >= most
+    step = np.where(fits, signs * spacing, 0.0)
+    losses, rows = look.losses[:NOISE_FUNCTIONS], look.constraints[:NOISE_FUNCTIONS]
+    query = Query(
+        iteration=state.iteration,
+        x=state.x,
+        steps=np.arange(1.0, NOISE_POINTS)[:, np.newaxis] * step,
+        losses=NO_INDICES if size.has_gradient else losses,
+        constraints=NO_INDICES if size.has_jacobian else rows,
+    )
+    return (query,)
+
+
+def after_noise(state: SampledSQPState, replies: Sequence[Reply]) -> SampledSQPState:
+    """Note how noisy values are; then learn slopes."""
+    (reply,) = replies
+    loss_noise, constraint_noise = state.loss_noise, state.constraint_noise
+    if len(reply.losses) >= 5:  # else too many have failed
+        if reply.losses.shape[1]:
+            loss_noise = float(np.median(noise_level(reply.losses)))
+        if reply.constraints.shape[1]:
+            constraint_noise = float(np.median(noise_level(reply.constraints)))
+    return replace(
+        state,
+        phase="slopes",
+        loss_noise=loss_noise,
+        constraint_noise=constraint_noise,
+    )
+
+
+# --------------------------------------------------------------------------- the slopes
+
+
+def with_slopes(state: SampledSQPState, found: Sequence[Found]) -> SampledSQPState:
+    """Take in slopes where the looks have moved; values that jump are rounded."""
+    dim, table, members = state.size.dim, state.table, state.members
+    values, loss_slopes = table.values, np.array(table.slopes)
+    raw, slopes = members.values * members.sizes, _raw_slopes(members)
+    steps = np.array(state.pilot_steps)
+    loss_noise, row_noise = state.loss_noise, state.constraint_noise
+    for look, one in zip(state.looks, found, strict=True):
+        moved = look.reach != 0
+        if len(look.losses):
+            if state.n_pilot and not loss_slopes.any():
+                loss_noise = _if_rounded(loss_noise, one.loss_slopes, look.reach)
+            new = moved | state.size.has_gradient
+            loss_slopes[:, new] = np.nan_to_num(one.loss_slopes[:, new])
+            values, steps[0] = one.loss_values, np.where(moved, look.reach, steps[0])
+        if len(look.constraints):
+            if state.n_pilot and not slopes.any():
+                row_noise = _if_rounded(row_noise, one.slopes, look.reach)
+            new = moved | state.size.has_jacobian
+            slopes[:, new] = np.nan_to_num(one.slopes[:, new])
+            raw, steps[1] = one.values, np.where(moved, look.reach, steps[1])
+    return replace(
+        state,
+        table=LossTable.empty(dim).grown(table.indices, values, loss_slopes),
+        members=WorkingSet.empty(dim).joined(members.indices, raw, slopes, state.x),
+        loss_noise=loss_noise,
+        constraint_noise=row_noise,
+        is_rounded=int(
+            state.is_rounded
+            or loss_noise > state.loss_noise
+            or row_noise > state.constraint_noise
+        ),
+        pilot_steps=steps,
+        n_pilot=state.n_pilot + 1,
+    )
+
+
+def _raw_slopes(members: WorkingSet) -> FloatArray:
+    raw: FloatArray = members.slopes * members.sizes[:, np.newaxis]
+    return raw
+
+
+def _if_rounded(noise: float, slopes: FloatArray, steps: FloatArray) -> float:
+    """Return the noise of values that did not change at all over shorter steps."""
+    return max(noise, ROUNDED * granularity(np.nan_to_num(slopes * steps)))
+
+
+def longer_looks(state: SampledSQPState) -> tuple[Look, ...]:
+    """Return looks over longer steps where values hardly changed, for each kind."""
+    if state.n_pilot >= MOST_PILOTS:
+        return ()
+    size, table, members = state.size, state.table, state.members
+    for_losses, for_rows = np.zeros((2, size.dim))
+    if not size.has_gradient:
+        for_losses = _longer(state, table.slopes, 0, state.loss_noise)
+    if not size.has_jacobian:
+        for_rows = _longer(state, _raw_slopes(members), 1, state.constraint_noise)
+    losses = table.indices if for_losses.any() else NO_INDICES
+    rows = members.indices if for_rows.any() else NO_INDICES
+    values = members.values * members.sizes
+    return slope_looks(
+        Look(at=state.x, losses=losses, loss_values=table.values, reach=for_losses),
+        Look(at=state.x, constraints=rows, constraint_values=values, reach=for_rows),
+    )
+
+
+def _longer(
+    state: SampledSQPState, slopes: FloatArray, kind: int, noise: float
+) -> FloatArray:
+    """Return longer steps for the variables that one kind of function hardly felt.
+
+    A kind that changed with other variables and not in the least with this one does not
+    depend on it.
+    """
+    steps = np.abs(state.pilot_steps[kind])
+    changes = np.abs(slopes * steps).max(axis=0, initial=0.0)
+    clear = changes / max(LOST * noise, 1e-300)
+    lost = (clear < 1.0) & (steps > 0)
+    if not len(slopes) or (clear >= 1.0).any():
+        lost &= changes > 0
+    factors = np.clip(3.0 / np.maximum(clear, 1e-300), 10.0, 1e3)
+    longest = LONGEST_PILOT / PILOT_REACH * np.abs(_first_steps(state.x, state.size))
+    longer = np.minimum(steps * factors, longest)
+    lost &= longer > 1.5 * steps
+    return np.where(lost, inward(state.x, longer, state.size), 0.0)
+
+
+# ---------------------------------------------------------------------------- the sizes
+
+
+def scaled(state: SampledSQPState) -> SampledSQPState:
+    """Change to scaled variables."""
+    size, members, table = state.size, state.members, state.table
+    raw = _raw_slopes(members)
+    loss_slopes = table.slopes
+    if not size.has_gradient:
+        loss_slopes = _clear(loss_slopes, state.pilot_steps[0], state.loss_noise)
+    if not size.has_jacobian:
+        raw = _clear(raw, state.pilot_steps[1], state.constraint_noise)
+    scale = variable_scales([raw, loss_slopes])
+    z, loss_slopes = state.x / scale, loss_slopes * scale
+    members = WorkingSet.empty(size.dim).joined(
+        members.indices, members.values * members.sizes, raw * scale, z
+    )
+    table = replace(table, slopes=loss_slopes, gradient=loss_slopes.mean(axis=0))
+    length = _usual_length(members, state.x, scale, size)
+    steepness = float(np.linalg.norm(table.gradient)) or 1.0
+    usual = float(np.median(members.sizes)) if len(members) else 1.0
+    rate = 3.0 * usual / math.sqrt(size.dim)
+    unit_noise = state.constraint_noise / usual
+    loss_reach, row_reach = _reaches(state, table, unit_noise, length)
+    return replace(
+        state,
+        members=members,
+        table=table,
+        scale=scale,
+        length=length,
+        first_distance=float(np.abs(z).max()),
+        sigma=steepness / length,
+        first_sigma=steepness / length,
+        price=FIRST_PRICE * steepness,
+        seen=replace(
+            state.seen, points=state.seen.points / scale, rate=rate, first_rate=rate
+        ),
+        anchor=z,
+        anchor_gradient=table.gradient,
+        loss_reach=loss_reach,
+        row_reach=row_reach,
+        unit_noise=unit_noise,
+    )
+
+
+def _clear(slopes: FloatArray, steps: FloatArray, noise: float) -> FloatArray:
+    """Return slopes with 0 for those that noise may have made."""
+    clear: FloatArray = np.where(np.abs(slopes * steps) > CLEAR * noise, slopes, 0.0)
+    return clear
+
+
+def _reaches(
+    state: SampledSQPState, table: LossTable, unit_noise: float, length: float
+) -> tuple[float, float]:
+    """Return the steps of differences that noise asks for: of losses, of constraints.
+
+    One step for both if there is no reason against it: then both share their points.
+    """
+    steep = np.linalg.norm(table.slopes, axis=1)
+    steep = steep[steep > 0]
+    has_noise = len(steep) > 0 and not state.size.has_gradient
+    for_losses = state.loss_noise / float(np.median(steep)) if has_noise else 0.0
+    for_rows = 0.0 if state.size.has_jacobian else unit_noise
+    found = reach(for_losses, 1.0, length), reach(for_rows, 1.0, length)
+    if max(found) <= ALIKE * min(found):
+        return max(found), max(found)
+    return found
+
+
+def _usual_length(
+    members: WorkingSet, x: FloatArray, scale: FloatArray, size: ProblemSize
+) -> float:
+    """Return how far steps may go at first, in scaled variables."""
+    far = np.abs(members.values)
+    far = far[far > 0]
+    by_rows = float(np.median(far)) if len(far) else 0.0
+    by_point = float(np.linalg.norm(x / scale))
+    with np.errstate(invalid="ignore"):
+        room = (size.upper - size.lower) / scale
+    room = room[np.isfinite(room) & (room > 0)]
+    by_bounds = 0.25 * float(np.median(room)) if len(room) else 0.0
+    length = max(by_rows, 1e-3 * by_point)
+    if not by_rows:
+        length = max(0.5 * by_point, 0.0) or by_bounds or float(np.median(1.0 / scale))
+    return length
