@@ -37,7 +37,7 @@ from dszog.maths.random_stream import (
     stream,
 )
 from dszog.methods import dszog_compiled
-from dszog.problem.rows import Rows
+from dszog.problem.data_rows import DataRows
 
 pytest.importorskip("numba")
 
@@ -522,7 +522,7 @@ def test_scores_of_sparse_rows_are_those_of_dense_ones(
     points, indices = rng.standard_normal((n_points, 12)), rng.integers(40, size=9)
     expected = points @ X[indices].T
     for matrix in (X, sparse.csr_array(X), sparse.coo_matrix(X)):
-        rows = Rows("test", "X", matrix)
+        rows = DataRows("test", "X", matrix)
         assert rows.csr is not None
         np.testing.assert_allclose(rows.scores(points, indices), expected, atol=1e-12)
         np.testing.assert_allclose(rows.all_scores(points[0]), X @ points[0])
@@ -534,7 +534,7 @@ def test_no_bit_of_a_score_depends_on_what_else_is_asked() -> None:
     rng = np.random.default_rng(0)
     points, indices = rng.standard_normal((11, 12)), np.arange(40)
     pairs = dszog.Constraints.pairwise(X[:15], X[15:], margin=0.1)
-    rows = Rows("test", "X", X)
+    rows = DataRows("test", "X", X)
     all_pairs = np.arange(len(pairs))
     together = rows.scores(points, indices), pairs.values(points, all_pairs)
     for k in range(11):

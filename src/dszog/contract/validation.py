@@ -252,23 +252,6 @@ def check_callable(
         ) from None
 
 
-def check_not_overridden(kind: type[Any], base: type[Any], arguments: str) -> None:
-    """Refuse a subclass that defines what evaluators do not ask it for.
-
-    They call the function that was given to ``__init__``, so a method of that name
-    would be passed over in silence, also one of a class that is mixed in.
-    """
-    before = kind.__mro__[: kind.__mro__.index(base)]
-    for name in ("values", "values_at"):
-        if any(name in vars(other) for other in before):
-            raise InputTypeError(
-                f"{kind.__name__}: `{name}` of a subclass of {base.__name__} is not "
-                f"what is called, got it overridden. Give the method another name and "
-                f"pass it on: super().__init__(self._values, ...), as "
-                f"{base.__name__}({arguments})."
-            )
-
-
 def check_vector(owner: object, name: str, value: Any) -> FloatArray:
     """Return a read-only float64 copy of a vector of finite numbers."""
     vector = check_floats(owner, name, value)

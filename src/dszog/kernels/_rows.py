@@ -1,6 +1,6 @@
 """Scores of rows, and of pairs of them, in one compiled pass.
 
-The plain forms are :meth:`dszog.problem.rows.Rows.scores` and
+The plain forms are :meth:`dszog.problem.data_rows.DataRows.scores` and
 ``PairwiseConstraints._pairs_at`` without kernels. Of rows that are mostly zeros all
 points are scored at once; every sum runs over one row at one point: no bit depends on
 which other rows and points are asked for. No values at all stand for ones, as in data

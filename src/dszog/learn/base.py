@@ -32,7 +32,7 @@ from dszog.learn.samples import TrainingSet, training_set
 from dszog.minimize import minimize
 from dszog.problem import Losses, Problem
 from dszog.problem.constraints import Constraints
-from dszog.problem.rows import Rows
+from dszog.problem.data_rows import DataRows
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
@@ -248,7 +248,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
 
     def _losses(self, model: Any, train: TrainingSet) -> Losses:
         loss = LOSSES[self.loss] if isinstance(self.loss, str) else self.loss
-        rows = Rows(type(self).__name__, "X", model)
+        rows = DataRows(type(self).__name__, "X", model)
         half, weights, labels = 0.5 * float(self.alpha), train.weights, train.labels
 
         def values(points: FloatArray, indices: IntArray) -> Any:

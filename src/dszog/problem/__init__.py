@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from dszog.problem.problem import Asking, Losses, Problem
+from dszog.problem.losses import Losses
+from dszog.problem.problem import Asking, Problem
 
 __all__ = ["Asking", "Losses", "Problem"]

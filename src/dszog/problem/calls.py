@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dszog.contract.arrays import FloatArray, handed_out
 from dszog.contract.validation import shown
@@ -82,24 +83,19 @@ def _vector(
     function: Callable[..., Any], x: FloatArray, index: tuple[int, ...], width: int
 ) -> FloatArray:
     current, x = SESSION.get(), handed_out(x)
-    if current is None:
-        return as_vector(function(x, *index), width, index)
     try:
         return as_vector(function(x, *index), width, index)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
+    except (Exception, SystemExit) as error:
+        if current is None:
+            raise
         current.errors.append(error)
         return np.full(width, np.nan)
 
 
 def as_vector(values: Any, width: int, index: tuple[int, ...] = ()) -> FloatArray:
     """Return real numbers as a vector of `width`; refuse anything else."""
-    try:
-        array = np.asarray(values)
-    except ValueError:  # ragged
-        array = np.asarray(None)
-    if np.ma.isMaskedArray(values):
-        array = np.asarray(None)  # what is masked is not known
-    if array.dtype.kind not in "fiub" or array.size != width:
+    array = real_array(values)
+    if array is None or array.size != width:
         wanted = "a real number" if width == 1 else f"{width} real numbers"
         for_index = f" for index {index[0]}" if index else ""
         raise EvaluationError(
@@ -108,3 +104,17 @@ def as_vector(values: Any, width: int, index: tuple[int, ...] = ()) -> FloatArra
         )
     vector: FloatArray = array.astype(float).reshape(width)
     return vector
+
+
+def real_array(values: Any) -> NDArray[Any] | None:
+    """Return what a function returned as an array of real numbers, None if it is none.
+
+    What is masked is not known: a masked array is none.
+    """
+    if np.ma.isMaskedArray(values):
+        return None
+    try:
+        array = np.asarray(values)
+    except ValueError:  # ragged
+        return None
+    return array if array.dtype.kind in "fiub" else None

@@ -3,22 +3,15 @@ r"""A family of constraints :math:`f_j(x) \le 0`, known by its values alone."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from dszog.contract import Calls
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.contract.validation import (
-    check_callable,
-    check_count,
-    check_indices,
-    check_not_overridden,
-)
-from dszog.errors import InputError
 from dszog.problem.calls import Grain
+from dszog.problem.family import Family, Indexed
 
 if TYPE_CHECKING:
     from dszog.problem.constraints.blocks import BlockConstraints
@@ -29,10 +22,6 @@ if TYPE_CHECKING:
     from dszog.problem.constraints.concat import ConcatConstraints
     from dszog.problem.constraints.linear import LinearConstraints
     from dszog.problem.constraints.pairwise import PairwiseConstraints
-
-Values: TypeAlias = Callable[[FloatArray, IntArray], Any]
-
-LARGEST_COUNT = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +35,7 @@ class Summary:
     sum_squares: float  # the sum of max(f_j, 0)^2
 
 
-class Constraints:
+class Constraints(Family):
     r"""Constraints :math:`f_j(x) \le 0` for :math:`j = 0, \dots, m - 1`.
 
     A constraint **holds where its value is at most 0**. The family is a function of the
@@ -78,43 +67,12 @@ class Constraints:
     array([[ 1., -3.]])
     """
 
-    def __init_subclass__(cls, **more: Any) -> None:
-        """Refuse a class whose values nobody would ask for."""
-        super().__init_subclass__(**more)
-        check_not_overridden(cls, Constraints, "values, m")
+    _family, _count_word, _slopes_word = "Constraints", "m", "jacobian"
 
     def __init__(
-        self,
-        values: Values,
-        m: int | float,
-        *,
-        jacobian: Callable[[FloatArray, IntArray], Any] | None = None,
+        self, values: Indexed, m: int | float, *, jacobian: Indexed | None = None
     ) -> None:
-        check_callable(
-            "Constraints",
-            "values",
-            values,
-            "values(points, indices) -> (k, b) array",
-            2,
-        )
-        self._m = check_constraint_count("Constraints", m)
-        if jacobian is not None:
-            check_callable(
-                "Constraints",
-                "jacobian",
-                jacobian,
-                "jacobian(point, indices) -> (b, dim) array",
-                2,
-            )
-        self.values_at = values  # of indices known to be good; evaluators call it
-        self._jacobian = jacobian
-        self._grain = Grain()
-
-    def __len__(self) -> int:
-        return self._m
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(m={self._m:_})"
+        super().__init__(values, m, jacobian)
 
     @property
     def dim(self) -> int | None:
@@ -129,44 +87,16 @@ class Constraints:
     @property
     def grains(self) -> tuple[tuple[int, Grain], ...]:
         """How values may be cut into pieces, from which constraint on."""
-        return ((0, self._grain),)
-
-    def in_pieces(self, size: int) -> Constraints:
-        """Return the same constraints, evaluated in pieces of at most `size` calls.
-
-        Pieces are what workers share. A family that is called for one point and index
-        at a time is cut by itself; one that is called with many is called with all of
-        them at once unless this says how many values one call shall give. The answer
-        is the same for every evaluator and any number of workers.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> slow = Constraints(lambda points, j: points @ np.ones((2, len(j))), 9)
-        >>> slow.in_pieces(4).grains[0][1].size
-        4
-        """
-        other = copy(self)
-        other._grain = replace(self._grain, size=check_count("in_pieces", "size", size))
-        return other
+        return ((0, self.grain),)
 
     @property
     def has_jacobian(self) -> bool:
         """Whether gradients of the constraints can be asked for."""
-        return self._jacobian is not None
-
-    def values(self, points: FloatArray, indices: IntArray) -> Any:
-        """Return ``f_j(x)`` for each point (row) and each index (column)."""
-        return self.values_at(points, check_indices(self, indices, self._m))
+        return self._slopes is not None
 
     def jacobian(self, point: FloatArray, indices: IntArray) -> Any:
         """Return the gradients of the indexed constraints at one point, as rows."""
-        if self._jacobian is None:
-            raise InputError(
-                f"{type(self).__name__}: there is no jacobian, got asked for it. Give "
-                "one: Constraints(values, m, jacobian=...)."
-            )
-        return self._jacobian(point, check_indices(self, indices, self._m))
+        return self._slopes_at(point, indices)
 
     def summary(self, x: FloatArray) -> Summary | None:
         """Return what all `m` constraints say about `x` where structure makes it cheap.
@@ -308,42 +238,22 @@ class BlackBoxConstraints(Constraints):
 
     @property
     def dim(self) -> int | None:
-        """Number of variables, where the kind of constraint knows it."""
+        """Those of the constraints, as all that follows."""
         return self._inner.dim
 
     @property
     def calls(self) -> Calls | None:
-        """Which constraints share a call of the user's function."""
         return self._inner.calls
 
     @property
     def grains(self) -> tuple[tuple[int, Grain], ...]:
-        """How values may be cut into pieces, from which constraint on."""
         return self._inner.grains
 
-    def in_pieces(self, size: int) -> Constraints:
-        """Return the same constraints, evaluated in pieces of at most `size` calls."""
-        return BlackBoxConstraints(self._inner.in_pieces(size))
+    def in_pieces(self, size: int) -> Self:
+        return type(self)(self._inner.in_pieces(size))
 
     def summary(self, x: FloatArray) -> Summary | None:
-        """Return what all constraints say about `x`, where structure tells."""
         return self._inner.summary(x)
-
-
-def check_constraint_count(owner: str, m: Any) -> int:
-    """Return `m` as an int; refuse none, and more than 64-bit indices can name."""
-    count = check_count(
-        owner,
-        "m",
-        m,
-        advice="Pass an int. Leave the constraints out if there are none.",
-    )
-    if count > LARGEST_COUNT:
-        raise InputError(
-            f"{owner}: `m` must be below 2**63, got {m}. Indices are 64-bit integers; "
-            "group constraints so that one index stands for several."
-        )
-    return count
 
 
 def summarise(values: FloatArray, first_index: int = 0) -> Summary:

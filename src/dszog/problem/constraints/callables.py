@@ -19,16 +19,11 @@ class FunctionConstraints(Constraints):
     def __init__(
         self, function: Callable[[FloatArray, int], float], m: int | float
     ) -> None:
-        check_callable(
-            "Constraints.from_function",
-            "function",
-            function,
-            "function(x, j) -> float",
-            n_arguments=2,
-        )
+        name = "Constraints.from_function"
+        check_callable(name, "function", function, "function(x, j) -> float", 2)
         self._function = function
         super().__init__(self._each, m)
-        self._grain = Grain(each=True)
+        self.grain = Grain(each=True)
 
     def _each(self, points: FloatArray, indices: IntArray) -> FloatArray:
         js = indices.tolist()  # plain ints: what a user's function expects
@@ -53,12 +48,10 @@ class CallableConstraints(Constraints):
                 "list. Leave the constraints out if there are none."
             )
         for i, function in enumerate(functions):
-            check_callable(
-                name, f"functions[{i}]", function, "f(x) -> float", n_arguments=1
-            )
+            check_callable(name, f"functions[{i}]", function, "f(x) -> float", 1)
         self._functions = tuple(functions)
         super().__init__(self._each, len(self._functions))
-        self._grain = Grain(each=True)
+        self.grain = Grain(each=True)
 
     def _each(self, points: FloatArray, indices: IntArray) -> FloatArray:
         chosen = [self._functions[j] for j in indices]

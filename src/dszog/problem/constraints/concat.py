@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 
@@ -50,7 +51,6 @@ class ConcatConstraints(Constraints):
 
     @property
     def dim(self) -> int | None:
-        """Number of variables, where a part knows it."""
         return self._dim
 
     @property
@@ -60,7 +60,6 @@ class ConcatConstraints(Constraints):
 
     @property
     def calls(self) -> Calls | None:
-        """As in the parts."""
         each = [(part.calls, len(part)) for part in self._parts]
         if all(calls is None for calls, _ in each):
             return None
@@ -68,23 +67,20 @@ class ConcatConstraints(Constraints):
 
     @property
     def grains(self) -> tuple[tuple[int, Grain], ...]:
-        """As in the parts."""
         return tuple(
             (int(start) + first, grain)
             for start, part in zip(self._starts[:-1], self._parts, strict=True)
             for first, grain in part.grains
         )
 
-    def in_pieces(self, size: int) -> ConcatConstraints:
-        """Return the same constraints, evaluated in pieces of at most `size` calls."""
-        return ConcatConstraints([part.in_pieces(size) for part in self._parts])
+    def in_pieces(self, size: int) -> Self:
+        return type(self)([part.in_pieces(size) for part in self._parts])
 
     def _split(self, indices: IntArray) -> list[tuple[Constraints, IntArray, IntArray]]:
         """Return each part that is asked for, where, and for which of its own."""
         split = []
-        for part, (first, last) in zip(
-            self._parts, pairwise(self._starts), strict=True
-        ):
+        limits = pairwise(self._starts)
+        for part, (first, last) in zip(self._parts, limits, strict=True):
             here = np.flatnonzero((indices >= first) & (indices < last))
             if len(here):
                 split.append((part, here, indices[here] - first))

@@ -11,6 +11,7 @@ from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
 from dszog.contract.validation import check_floats
 from dszog.errors import InputError
 from dszog.problem.constraints.base import Constraints, Summary, summarise
+from dszog.problem.data_rows import check_matrix
 
 
 class LinearConstraints(Constraints):
@@ -18,20 +19,10 @@ class LinearConstraints(Constraints):
 
     def __init__(self, A: Any, b: Any) -> None:
         name = "Constraints.linear"
-        self._matrix: Any
-        if sparse.issparse(A):
-            self._matrix = sparse.csr_array(A, copy=True)
-            check_floats(name, "A.data", self._matrix.data)
-            self._matrix = self._matrix.astype(np.float64)
-        else:
-            self._matrix = check_floats(name, "A", A)
-        if self._matrix.ndim != 2 or 0 in self._matrix.shape:
-            raise InputError(
-                f"{name}: `A` must be a matrix with a row per constraint, got shape "
-                f"{self._matrix.shape}. For one constraint pass A[None, :]."
-            )
+        advice = "For one constraint pass A[None, :]."
+        self._matrix = check_matrix(name, "A", A, "constraint", advice)
         self._limits = check_floats(name, "b", b)
-        n_rows, self._dim = self._matrix.shape
+        n_rows = self._matrix.shape[0]
         if self._limits.shape == ():
             self._limits = frozen_floats(np.full(n_rows, float(self._limits)))
         if self._limits.shape != (n_rows,):
@@ -44,7 +35,7 @@ class LinearConstraints(Constraints):
     @property
     def dim(self) -> int:
         """Number of variables: the columns of `A`."""
-        return int(self._dim)
+        return int(self._matrix.shape[1])
 
     @property
     def rows(self) -> tuple[Any, FloatArray]:

@@ -11,7 +11,7 @@ from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_in
 from dszog.contract.validation import check_number
 from dszog.errors import InputError
 from dszog.problem.constraints.base import Constraints, Summary
-from dszog.problem.rows import Rows
+from dszog.problem.data_rows import DataRows
 
 
 class PairwiseConstraints(Constraints):
@@ -23,8 +23,8 @@ class PairwiseConstraints(Constraints):
 
     def __init__(self, X_pos: Any, X_neg: Any, margin: float = 0.0) -> None:
         name = "Constraints.pairwise"
-        self._positives = Rows(name, "X_pos", X_pos)
-        self._negatives = Rows(name, "X_neg", X_neg)
+        self._positives = DataRows(name, "X_pos", X_pos)
+        self._negatives = DataRows(name, "X_neg", X_neg)
         if self._positives.shape[1] != self._negatives.shape[1]:
             raise InputError(
                 f"{name}: `X_pos` and `X_neg` must have the same columns, got "

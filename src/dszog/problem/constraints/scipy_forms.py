@@ -17,6 +17,7 @@ from scipy.optimize import LinearConstraint, NonlinearConstraint
 from dszog.contract.arrays import FloatArray, handed_out
 from dszog.contract.validation import as_numbers, check_callable, check_choice, shown
 from dszog.errors import EvaluationError, InputError, InputTypeError
+from dszog.problem.calls import real_array
 from dszog.problem.constraints.base import Constraints
 from dszog.problem.constraints.linear import LinearConstraints
 from dszog.problem.constraints.vector import VectorConstraints, call_with, one_sided
@@ -154,13 +155,8 @@ def _width(function: Callable[[FloatArray], Any], x0: FloatArray) -> int:
             "where it is called once to learn how many values it returns. Start where "
             "it can be evaluated."
         ) from error
-    try:
-        array = np.asarray(returned)
-    except ValueError:  # ragged
-        array = np.asarray(None)
-    if np.ma.isMaskedArray(returned):
-        array = np.asarray(None)
-    if array.dtype.kind not in "fiub" or not array.size:
+    array = real_array(returned)
+    if array is None or not array.size:
         raise InputTypeError(
             f"constraints: a constraint function must return numbers, got "
             f"{shown(returned)} at x0. Return a float or an array."

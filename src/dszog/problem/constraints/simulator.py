@@ -14,7 +14,10 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import check_callable, check_count, shown
 from dszog.errors import EvaluationError
 from dszog.problem.calls import Grain, as_vector, call_vector
-from dszog.problem.constraints.base import Constraints, check_constraint_count
+from dszog.problem.constraints.base import Constraints
+from dszog.problem.constraints.blocks import values_by_block
+from dszog.problem.family import check_family_size
+from dszog.problem.losses import Losses
 
 
 class Simulator:
@@ -54,13 +57,11 @@ class Simulator:
         n: int | float,
         width: int,
     ) -> None:
-        check_callable(
-            "Simulator", "run", run, "run(x, i) -> (loss, limits)", n_arguments=2
-        )
+        check_callable("Simulator", "run", run, "run(x, i) -> (loss, limits)", 2)
         self._run = run
         self.n = check_count("Simulator", "n", n)
         self.width = check_count("Simulator", "width", width)
-        check_constraint_count("Simulator", self.n * self.width)
+        check_family_size("Simulator", "m", self.n * self.width)
         self.grain = Grain(each=True)
 
     def in_pieces(self, size: int) -> Simulator:
@@ -77,6 +78,13 @@ class Simulator:
         return f"Simulator(n={self.n:_}, width={self.width:_})"
 
     @property
+    def losses(self) -> Losses:
+        """The losses of all scenarios."""
+        losses = Losses(self.loss_values, self.n)
+        losses.grain = self.grain
+        return losses
+
+    @property
     def constraints(self) -> Constraints:
         """All limits of all scenarios."""
         return SimulatorConstraints(self)
@@ -88,13 +96,9 @@ class Simulator:
 
     def limit_values(self, points: FloatArray, indices: IntArray) -> FloatArray:
         """Return the limits with these indices at each point (row)."""
-        scenarios, places = np.divmod(indices, self.width)
-        table = np.empty((len(points), len(indices)))
-        for row, x in zip(table, points, strict=True):
-            for scenario in np.unique(scenarios).tolist():
-                here = scenarios == scenario
-                row[here] = self._call(x, scenario)[1 + places[here]]
-        return table
+        return values_by_block(
+            lambda x, i: self._call(x, i)[1:], points, indices, self.width
+        )
 
     def _call(self, x: FloatArray, scenario: int) -> FloatArray:
         """Return the loss and then the limits of one scenario."""
@@ -121,7 +125,7 @@ class SimulatorConstraints(Constraints):
     def __init__(self, simulator: Simulator) -> None:
         self.simulator = simulator
         super().__init__(simulator.limit_values, simulator.n * simulator.width)
-        self._grain = simulator.grain
+        self.grain = simulator.grain
 
     @property
     def calls(self) -> Calls:

@@ -11,7 +11,7 @@ import numpy as np
 from dszog.contract import Calls
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog.errors import EvaluationError, InputError
-from dszog.problem.calls import Grain, call_vector
+from dszog.problem.calls import Grain, call_vector, real_array
 from dszog.problem.constraints.base import Constraints
 
 
@@ -53,7 +53,7 @@ class VectorConstraints(Constraints):
             len(rows),
             jacobian=None if jacobian is None else self._gradients,
         )
-        self._grain = Grain(each=True)
+        self.grain = Grain(each=True)
 
     @property
     def calls(self) -> Calls:
@@ -70,36 +70,25 @@ class VectorConstraints(Constraints):
         return table
 
     def _called(self, x: FloatArray) -> Any:
-        """Return what the function returns; say so if these are more or fewer values.
-
-        What is no array of numbers at all, the caller refuses.
-        """
+        """Return what the function returns; refuse more or fewer numbers."""
         returned = self._function(x)
-        try:
-            array = np.asarray(returned)
-        except ValueError:  # ragged
+        array = real_array(returned)  # what is none, the caller refuses
+        if array is None or array.size == self._width:
             return returned
-        if array.dtype.kind in "fiub" and array.size != self._width:
-            raise EvaluationError(self._miscounted(array.size))
-        return returned
-
-    def _miscounted(self, n_values: int) -> str:
-        name = _name(self._function)
+        found = f"{_name(self._function)} returned {array.size} values"
         if not self._learned:
-            return (
-                f"{name} returned {n_values} values for {self._width} limits. Return "
-                "one for each limit."
+            raise EvaluationError(
+                f"{found} for {self._width} limits. Return one for each limit."
             )
-        return (
-            f"{name} returned {n_values} values, but {self._width} when it was called "
-            "at x0 to learn how many there are. Return as many at every point. If the "
-            "run is resumed and the function was changed since it began: put it back, "
-            "or give an empty folder."
+        raise EvaluationError(
+            f"{found}, but {self._width} when it was called at x0 to learn how many "
+            "there are. Return as many at every point. If the run is resumed and the "
+            "function was changed since it began: put it back, or give an empty folder."
         )
 
     def _gradients(self, point: FloatArray, indices: IntArray) -> FloatArray:
         full: Any = self._full_jacobian(point)
-        full = full.toarray() if hasattr(full, "toarray") else np.asarray(full)
+        full = full.toarray() if hasattr(full, "toarray") else full
         full = np.asarray(full, dtype=float).reshape(self._width, len(point))
         gradients: FloatArray = (
             self._signs[indices, np.newaxis] * full[self._rows[indices]]

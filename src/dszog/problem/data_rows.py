@@ -25,7 +25,7 @@ MOSTLY_ZEROS = 0.25  # a dense matrix with at most this share of entries is kept
 Csr: TypeAlias = tuple[FloatArray, ColumnArray, IntArray]
 
 
-class Rows:
+class DataRows:
     """A data matrix, dense or sparse, whose rows are scored at several points at once.
 
     Parameters
@@ -38,25 +38,28 @@ class Rows:
     """
 
     def __init__(self, owner: str, name: str, matrix: Any) -> None:
+        advice = "Pass at least one row: X[y == 1]."
+        kept = check_matrix(owner, name, matrix, "sample", advice)
+        self.shape: tuple[int, int] = kept.shape
         self.sparse: Any = None
         self._dense: FloatArray | None = None
-        if sparse.issparse(matrix):
-            self.sparse = _checked_sparse(owner, name, matrix)
-            self.shape = _checked_shape(owner, name, self.sparse.shape)
+        if sparse.issparse(kept):
+            self.sparse = kept
+            self.sparse.sum_duplicates()
         else:
-            self._dense = frozen_floats(check_floats(owner, name, matrix))
-            self.shape = _checked_shape(owner, name, self._dense.shape)
-            n_entries = np.count_nonzero(self._dense)
-            if kernels.is_on() and n_entries <= MOSTLY_ZEROS * self._dense.size:
-                self.sparse = sparse.csr_array(self._dense)
+            self._dense = kept
+            n_entries = np.count_nonzero(kept)
+            if kernels.is_on() and n_entries <= MOSTLY_ZEROS * kept.size:
+                self.sparse = sparse.csr_array(kept)
         self._owner, self._name = owner, name
         self.csr: Csr | None = None  # what compiled kernels read
-        fits = self.shape[1] < 2**31  # columns have 32 bits there, or 16
-        if self.sparse is not None and fits and kernels.is_on():
+        n_columns = self.shape[1]  # columns have 16 bits there, or 32
+        if self.sparse is not None and n_columns < 2**31 and kernels.is_on():
+            kind = np.uint16 if n_columns <= 2**16 else np.int32
             values = frozen_floats(self.sparse.data)
             self.csr = (
                 values[:0] if (values == 1.0).all() else values,
-                freeze(self.sparse.indices.astype(_columns(self.shape[1]))),
+                freeze(self.sparse.indices.astype(kind)),
                 frozen_ints(self.sparse.indptr),
             )
 
@@ -69,7 +72,7 @@ class Rows:
         return self.sparse is None
 
     def scores(self, points: FloatArray, indices: IntArray) -> FloatArray:
-        """Return the score of each point (row) and each indexed row (column)."""
+        """Return the score of each point (row) and indexed row (column)."""
         self.check_points(points)
         if self.csr is not None and (compiled := kernels.rows()) is not None:
             table = np.empty((len(points), len(indices)))
@@ -117,23 +120,18 @@ class Rows:
         return self._dense
 
 
-def _columns(n: int) -> type[np.signedinteger[Any] | np.unsignedinteger[Any]]:
-    """Return the smaller type that holds a column: kernels wait for memory."""
-    return np.uint16 if n <= 2**16 else np.int32
-
-
-def _checked_sparse(owner: str, name: str, matrix: Any) -> Any:
-    rows = sparse.csr_array(matrix, copy=True)
-    check_floats(owner, f"{name}.data", rows.data)
-    rows = rows.astype(np.float64)
-    rows.sum_duplicates()
-    return rows
-
-
-def _checked_shape(owner: str, name: str, shape: tuple[int, ...]) -> tuple[int, int]:
-    if len(shape) != 2 or 0 in shape:
+def check_matrix(owner: str, name: str, matrix: Any, per_row: str, advice: str) -> Any:
+    """Return a matrix of finite numbers as read-only float64, dense or CSR."""
+    kept: Any
+    if sparse.issparse(matrix):
+        kept = sparse.csr_array(matrix, copy=True)
+        check_floats(owner, f"{name}.data", kept.data)
+        kept = kept.astype(np.float64)
+    else:
+        kept = frozen_floats(check_floats(owner, name, matrix))
+    if kept.ndim != 2 or 0 in kept.shape:
         raise InputError(
-            f"{owner}: `{name}` must be a matrix with a sample per row, got shape "
-            f"{shape}. Pass at least one row: X[y == 1]."
+            f"{owner}: `{name}` must be a matrix with a {per_row} per row, got shape "
+            f"{kept.shape}. {advice}"
         )
-    return shape[0], shape[1]
+    return kept

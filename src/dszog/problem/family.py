@@ -1,0 +1,106 @@
+"""What losses and constraints have in common: functions that are known by an index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from typing import Any, ClassVar, Self, TypeAlias
+
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.validation import check_callable, check_count, check_indices
+from dszog.errors import InputError, InputTypeError
+from dszog.problem.calls import Grain
+
+Indexed: TypeAlias = Callable[[FloatArray, IntArray], Any]
+
+
+class Family:
+    """Functions of a point, each with an index; the base of losses and constraints."""
+
+    _family: ClassVar[str]  # "Losses"
+    _count_word: ClassVar[str]  # what their number is called, "n"
+    _slopes_word: ClassVar[str]  # what their gradients are called, "gradient"
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Refuse a class whose values nobody would ask for.
+
+        Evaluators call the function that was given to ``__init__``: a method of that
+        name would be passed over in silence, also one of a class that is mixed in.
+        """
+        super().__init_subclass__(**more)
+        before = cls.__mro__[: cls.__mro__.index(Family)]
+        for name in ("values", "values_at"):
+            if any(name in vars(other) for other in before):
+                raise InputTypeError(
+                    f"{cls.__name__}: `{name}` of a subclass of {cls._family} is not "
+                    "what is called, got it overridden. Give the method another name "
+                    "and pass it on: super().__init__(self._values, ...), as "
+                    f"{cls._family}(values, {cls._count_word})."
+                )
+
+    def __init__(self, values: Indexed, count: Any, slopes: Indexed | None) -> None:
+        name = self._slopes_word
+        expected = "values(points, indices) -> (k, b) array"
+        check_callable(self._family, "values", values, expected, 2)
+        self._n_functions = check_family_size(self._family, self._count_word, count)
+        if slopes is not None:
+            expected = f"{name}(point, indices) -> (b, dim) array"
+            check_callable(self._family, name, slopes, expected, 2)
+        self.values_at = values  # of indices known to be good; evaluators call it
+        self._slopes = slopes
+        self.grain = Grain()
+
+    def __len__(self) -> int:
+        return self._n_functions
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._count_word}={self._n_functions:_})"
+
+    def values(self, points: FloatArray, indices: IntArray) -> Any:
+        """Return the value at each point (row) for each index (column)."""
+        return self.values_at(points, check_indices(self, indices, self._n_functions))
+
+    def _slopes_at(self, point: FloatArray, indices: IntArray) -> Any:
+        if self._slopes is None:
+            name = self._slopes_word
+            raise InputError(
+                f"{type(self).__name__}: there is no {name}, got asked for it. Give "
+                f"one: {self._family}(values, {self._count_word}, {name}=...)."
+            )
+        return self._slopes(point, check_indices(self, indices, self._n_functions))
+
+    def in_pieces(self, size: int) -> Self:
+        """Return the same functions, evaluated in pieces of at most `size` calls.
+
+        Pieces are what workers share. Functions that are called for one point and index
+        at a time are cut by themselves; one that is called with many is called with all
+        of them at once unless this says how many values one call shall give. The answer
+        is the same for every evaluator and any number of workers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dszog import Constraints
+        >>> slow = Constraints(lambda points, j: points @ np.ones((2, len(j))), 9)
+        >>> slow.in_pieces(4).grains[0][1].size
+        4
+        """
+        other = copy(self)
+        size = check_count(f"{type(self).__name__}.in_pieces", "size", size)
+        other.grain = replace(self.grain, size=size)
+        return other
+
+
+def check_family_size(owner: str, name: str, count: Any) -> int:
+    """Return a number of functions; refuse none, and more than 64 bits can name."""
+    advice = "Pass an int."
+    if name == "m":
+        advice += " Leave the constraints out if there are none."
+    size = check_count(owner, name, count, advice=advice)
+    if size >= 2**63:
+        raise InputError(
+            f"{owner}: `{name}` must be below 2**63, got {count}. Indices have 64 "
+            "bits: let one index stand for several."
+        )
+    return size

@@ -1,0 +1,132 @@
+"""The terms of the objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.validation import check_callable
+from dszog.errors import InputError
+from dszog.problem.calls import Grain, call_number
+from dszog.problem.data_rows import DataRows
+from dszog.problem.family import Family, Indexed
+
+
+class Losses(Family):
+    """The terms of the objective, which is their mean.
+
+    Parameters
+    ----------
+    values : callable
+        ``values(points, indices)`` with `points` of shape ``(k, dim)`` and `indices` of
+        shape ``(b,)``, returning an array of shape ``(k, b)``.
+    n : int
+        The number of terms.
+    gradient : callable, optional
+        ``gradient(point, indices)`` of shape ``(b, dim)``: the gradients at one point.
+        Given, the losses are a white box and methods that can use it do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = np.array([1.0, 2.0, 6.0])
+    >>> losses = Losses(lambda points, i: (points - data[i]) ** 2, n=3)
+    >>> losses.values(np.array([[2.0]]), np.array([0, 2]))
+    array([[ 1., 16.]])
+    """
+
+    _family, _count_word, _slopes_word = "Losses", "n", "gradient"
+
+    def __init__(
+        self, values: Indexed, n: int | float, *, gradient: Indexed | None = None
+    ) -> None:
+        super().__init__(values, n, gradient)
+        self.dim: int | None = None  # number of variables, where it is known
+
+    @classmethod
+    def from_function(cls, function: Callable[[FloatArray], float]) -> Losses:
+        """Return the single loss ``function(x) -> float``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Losses.from_function(lambda x: x @ x).values(np.eye(2), np.array([0]))
+        array([[1.],
+               [1.]])
+        """
+        owner = "Losses.from_function"
+        check_callable(owner, "function", function, "fun(x) -> float", 1)
+        losses = cls(_OneLoss(function), 1)
+        losses.grain = Grain(each=True)
+        return losses
+
+    @classmethod
+    def linear(cls, X: Any, y: Any, loss: Callable[[FloatArray, Any], Any]) -> Losses:
+        r"""Return :math:`\text{loss}(x_i \cdot w, y_i)` for each row, a linear model.
+
+        The scores of all points are found together, and from a sparse `X` (or a dense
+        one that is mostly zeros) without touching the zeros.
+
+        Parameters
+        ----------
+        X : array_like or SciPy sparse matrix of shape (n, dim)
+            Rows of data; or of kernels with chosen rows, for a kernel model.
+        y : array_like of shape (n,)
+            What the loss wants to know of each row, such as its label.
+        loss : callable
+            ``loss(scores, y)`` with `scores` of shape ``(k, b)`` and `y` of shape
+            ``(b,)``, returning ``(k, b)`` values. A black box: it need not be smooth.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X, y = np.eye(2), np.array([1.0, -1.0])
+        >>> losses = Losses.linear(
+        ...     X, y, lambda scores, y: np.maximum(1 - y * scores, 0)
+        ... )
+        >>> losses.values(np.array([[2.0, 0.5]]), np.arange(2))
+        array([[0. , 1.5]])
+        """
+        rows = DataRows("Losses.linear", "X", X)
+        try:
+            labels = np.array(y)
+        except ValueError:  # ragged
+            labels = np.array(None)
+        if labels.shape != (len(rows),):
+            raise InputError(
+                f"Losses.linear: `y` must have an entry per row of X, got shape "
+                f"{labels.shape} for {len(rows)} rows. Pass a vector."
+            )
+        labels.flags.writeable = False
+        check_callable("Losses.linear", "loss", loss, "loss(scores, y) -> (k, b)", 2)
+
+        def values(points: FloatArray, indices: IntArray) -> Any:
+            return loss(rows.scores(points, indices), labels[indices])
+
+        losses = cls(values, len(rows))
+        losses.dim = rows.shape[1]
+        return losses
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether gradients of the losses can be asked for."""
+        return self._slopes is not None
+
+    def gradient(self, point: FloatArray, indices: IntArray) -> Any:
+        """Return the gradients of the indexed losses at one point, as rows."""
+        return self._slopes_at(point, indices)
+
+
+@dataclass(frozen=True)
+class _OneLoss:
+    """The values of a single loss; a class, so that it can be sent to workers."""
+
+    function: Callable[[FloatArray], float]
+
+    def __call__(self, points: FloatArray, indices: IntArray) -> FloatArray:
+        once = np.array([call_number(self.function, x) for x in points])
+        return np.repeat(once[:, np.newaxis], len(indices), axis=1)
