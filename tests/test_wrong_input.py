@@ -679,7 +679,7 @@ SHAPE_ROWS = [
         "Constraints.linear",
         "A",
         InputError,
-        "`A` must be a matrix with a row per constraint",
+        "`A` must be a matrix with a constraint per row",
         of_shape((3,), (0, 3), (3, 0), (1, 1, 1))
         | {"sparse, empty": (sparse.csr_array((0, 3)), r"shape \(0, 3\)")},
         r"pass A\[None, :\]",

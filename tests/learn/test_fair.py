@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dszog
-from dszog.learn import FairClassifier, PairwiseClassifier
+from dszog.learn import FairClassifier
 from dszog.learn.group_constraints import COVARIANCES, KINDS
 from dszog.learn.report import fairness_report
 
@@ -218,29 +217,6 @@ def test_what_cannot_be_kept_is_said(unfair: Any) -> None:
         FairClassifier(max_iterations=5).fit(X, y)
 
 
-def test_sensitive_features_that_are_a_name_are_told_where_they_belong(
-    unfair: Any,
-) -> None:
-    X, y, _ = unfair
-    kind: Any = FairClassifier
-    with pytest.raises(
-        dszog.InputTypeError,
-        match=r"no parameter 'sensitive_features', got 'sex'\. Give it to fit: model",
-    ):
-        kind(sensitive_features="sex")
-    with pytest.raises(dszog.InputTypeError, match=r"got the name 'sex'.*X\['sex'\]"):
-        FairClassifier().fit(X, y, sensitive_features="sex")
-    with pytest.raises(dszog.InputError, match="got 3 with 0 dimensions"):
-        FairClassifier().fit(X, y, sensitive_features=3)
-
-
-@pytest.mark.parametrize("kind", [FairClassifier, PairwiseClassifier])
-def test_a_misspelt_parameter_is_answered_with_the_right_one(kind: Any) -> None:
-    with pytest.raises(dszog.InputTypeError, match=r"'alhpa'.*Did you mean 'alpha'\?"):
-        kind(alhpa=1.0)
-    assert "alpha" in inspect.signature(kind).parameters  # what help() shows
-
-
 def test_wrong_sensitive_features_are_refused_before_the_fit(unfair: Any) -> None:
     X, y, group = unfair
     calls = []
@@ -252,19 +228,19 @@ def test_wrong_sensitive_features_are_refused_before_the_fit(unfair: Any) -> Non
     def attempt(features: Any, **changes: Any) -> None:
         FairClassifier(loss=loss, **changes).fit(X, y, sensitive_features=features)
 
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        attempt(group[:-1])
     holes = np.where(np.arange(1500) == 7, np.nan, 1.0)
-    with pytest.raises(dszog.InputError, match="no value in row 7 "):
-        attempt(holes)
-    with pytest.raises(dszog.InputError, match="no value in row 0 "):
-        attempt([None, *group[1:].tolist()])
-    with pytest.raises(dszog.InputError, match="no two groups are large enough"):
-        attempt(np.full(1500, "everybody"))
-    with pytest.raises(dszog.InputError, match="at least one column"):
-        attempt(np.empty((1500, 0)))
-    with pytest.raises(dszog.InputError, match="3 dimensions"):
-        attempt(np.zeros((1500, 1, 1)))
+    for features, wrong in (
+        (group[:-1], "inconsistent numbers of samples"),
+        (holes, "no value in row 7 "),
+        ([None, *group[1:].tolist()], "no value in row 0 "),
+        (np.full(1500, "everybody"), "no two groups are large enough"),
+        (np.empty((1500, 0)), "at least one column"),
+        (np.zeros((1500, 1, 1)), "3 dimensions"),
+        (3, "got 3 with 0 dimensions"),
+        ("sex", r"got the name 'sex'.*X\['sex'\]"),
+    ):
+        with pytest.raises((ValueError, dszog.InputTypeError), match=wrong):
+            attempt(features)
     with pytest.raises(ValueError, match="'constraint' parameter"):
         attempt(group, constraint="equalised_odds")
     with pytest.raises(ValueError, match="'tolerance' parameter"):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -24,8 +25,6 @@ from sklearn.utils.validation import (
 )
 
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.contract.validation import did_you_mean, shown
-from dszog.errors import InputTypeError
 from dszog.learn.features import Kernel, Scaling, dot, least_squares, with_ones
 from dszog.learn.losses import LOSSES, Loss
 from dszog.learn.samples import TrainingSet, training_set
@@ -52,17 +51,88 @@ class Count(Interval):
 
 
 COUNT = Count()
-TO_FIT = {  # what fit takes, and the constructor does not
-    "sensitive_features": "Z",
-    "sample_weight": "weights",
-}
+PARAMETERS = r"""loss : str or callable
+        ``"logistic"``, ``"hinge"``, ``"squared"``, ``"sigmoid"``, ``"ramp"``,
+        ``"zero_one"`` (smoothed) or ``"welsch"``; or a black box
+        ``loss(scores, labels)`` of `scores` of shape ``(k, b)`` and `labels` (-1 or +1)
+        of shape ``(b,)`` that returns ``(k, b)`` values.
+    kernel : {"linear", "rbf"}
+        What scores are linear in: the features, or kernels with rows that are kept.
+    gamma : {"scale", "median"} or float
+        Of the kernel :math:`\exp(-\gamma \|x - x'\|^2)` of standardised rows:
+        ``"scale"`` is one over the number of features times their variance,
+        ``"median"`` one over the median squared distance.
+    n_centres, n_components : int
+        Rows that a kernel model keeps, drawn if there are more; and the directions, the
+        most important ones, in which it may move.
+    alpha : float
+        Weight of the squared length of the weights, which are those of standardised
+        features.
+    fit_intercept, standardize : bool
+        Whether there is an intercept, which is not in `alpha`; whether features are
+        brought to mean 0 and standard deviation 1 first (sparse ones keep their mean).
+    penalty : float, optional
+        Weight of the worst squared violation against the loss: the larger, the more it
+        counts. None lets it grow during the run until all constraints are kept.
+    step_size, n_directions, batch_size
+        Of the method :class:`dszog.DSZOG`: its step, directions an iteration, and rows
+        whose loss it looks at.
+    max_iterations, max_queries, max_time : optional
+        Budgets as in :func:`dszog.minimize`; without any, 2000 iterations.
+    constraint_tol : float
+        How large a violation may remain for ``result_.success``.
+    options : dict, optional
+        Further fields of the method by name.
+    random_state : int, RandomState or None
+        The same integer gives the same model.
+    verbose : bool
+        Show progress."""
+ATTRIBUTES = """\
+coef_, intercept_ : ndarray of shape (1, n_features), ndarray of shape (1,)
+        The linear model, in the units of the features as given.
+    dual_coef_, centres_, gamma_ : ndarray of shape (1, n_centres), rows, float
+        The kernel model; there is no ``coef_`` then. ``centres_`` are scaled by
+        ``mean_`` and ``scale_``.
+    mean_, scale_ : ndarray of shape (n_features,)
+    classes_ : ndarray of shape (2,)
+        The second one is the positive class.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where `X` has column names that are all text.
+    result_ : scipy.optimize.OptimizeResult
+        Of :func:`dszog.minimize`.
+    certificate_ : dszog.Certificate
+        The evidence: print it.
+    n_iter_ : int"""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
     """A binary classifier whose scores keep to constraints.
 
-    A subclass lists its parameters, says what is constrained, and documents both.
+    A subclass adds its parameters as fields, says what is constrained, and documents
+    both. ``{parameters}`` and ``{attributes}`` in its docstring are those of all.
     """
+
+    loss: str | Loss = "logistic"
+    kernel: str = "linear"
+    gamma: str | float = "scale"
+    n_centres: int | float = 1000
+    n_components: int | float = 100
+    alpha: float = 1e-4
+    fit_intercept: bool = True
+    standardize: bool = True
+    penalty: float | None = None
+    step_size: float = 0.02
+    n_directions: int | float = 8
+    batch_size: int | float = 256
+    max_iterations: int | float | None = None
+    max_queries: int | float | None = None
+    max_time: float | None = None
+    constraint_tol: float = 1e-2
+    options: dict[str, Any] | None = None
+    random_state: Any = None
+    verbose: bool = False
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "loss": [StrOptions(set(LOSSES)), callable],
@@ -86,49 +156,10 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         "verbose": ["boolean"],
     }
 
-    loss: str | Loss
-    kernel: str
-    gamma: str | float
-    n_centres: int | float
-    n_components: int | float
-    alpha: float
-    fit_intercept: bool
-    standardize: bool
-    penalty: float | None
-    step_size: float
-    n_directions: int | float
-    batch_size: int | float
-    max_iterations: int | float | None
-    max_queries: int | float | None
-    max_time: float | None
-    constraint_tol: float
-    options: dict[str, Any] | None
-    random_state: Any
-    verbose: bool
-
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        _, *parameters = inspect.signature(cls.__init__).parameters.values()
-        cls.__signature__ = inspect.Signature(parameters)  # not that of __new__
-
-    def __new__(cls, *given: Any, **named: Any) -> Self:
-        """Refuse a parameter that there is not, with a word on where it belongs.
-
-        Here, since scikit-learn wants an ``__init__`` that takes what it lists.
-        """
-        known = cls._get_param_names()
-        for word in named:
-            if word in known:
-                continue
-            hint = did_you_mean(word, known)
-            if word in TO_FIT:
-                hint = f" Give it to fit: model.fit(X, y, {word}={TO_FIT[word]})."
-            raise InputTypeError(
-                f"{cls.__name__}: there is no parameter {word!r}, got "
-                f"{shown(named[word])}.{hint or f' See help({cls.__name__}).'}"
-            )
-        made: Self = super().__new__(cls)
-        return made
+        for word, text in (("parameters", PARAMETERS), ("attributes", ATTRIBUTES)):
+            cls.__doc__ = (cls.__doc__ or "").replace(f"{{{word}}}", text)
 
     # ------------------------------------------------------------------- using it
 
@@ -144,24 +175,16 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self, "intercept_")  # set last: a fit that failed is none
-        X = self._checked(X, reset=False)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         intercept = float(self.intercept_[0])
         if hasattr(self, "dual_coef_"):
-            kernels = self._kernel_map(self._scaling(X))
+            scaled = Scaling(mean=self.mean_, scale=self.scale_)(X)
+            kernels = rbf_kernel(scaled, self.centres_, gamma=self.gamma_)
             return dot(kernels, self.dual_coef_[0]) + intercept
         return dot(X, self.coef_[0]) + intercept
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of each row.
-
-        Parameters
-        ----------
-        X : array_like or SciPy sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the class of each row of `X`, as in :meth:`decision_function`."""
         is_positive = self.decision_function(X) > 0.0
         predicted: NDArray[Any] = self.classes_[is_positive.astype(np.intp)]
         return predicted
@@ -190,7 +213,9 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         """Fit the model; `extra` gives the columns that only the constraints see."""
         self._validate_params()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        weights = self._checked_weights(sample_weight, X)
+        weights: FloatArray = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
         labels = self._checked_labels(y, weights)
         beside = None if extra is None else extra(weights > 0.0)
         train = training_set(X, labels, weights, beside)
@@ -200,15 +225,9 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         rows = scaling(train.X)
         kernel = None
         if self.kernel == "rbf":
-            kernel = Kernel.of(
-                train,
-                rows,
-                self.gamma,
-                int(self.n_centres),
-                int(self.n_components),
-                seed,
-            )
-            rows = kernel(rows) @ kernel.basis
+            sizes = int(self.n_centres), int(self.n_components)
+            kernel = Kernel.of(train, rows, self.gamma, *sizes, seed)
+            rows = kernel(rows)
         model = with_ones(rows, self.fit_intercept)
         problem = Problem(
             self._losses(model, train),
@@ -217,8 +236,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
             x0=least_squares(model, train),
             unconstrained=True,
         )
-        result = self._minimize(problem, seed)
-        self._keep(result, scaling, kernel)
+        self._keep(self._minimize(problem, seed), scaling, kernel)
         return self
 
     @abstractmethod
@@ -280,26 +298,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
                 stacklevel=4,
             )
 
-    @property
-    def _scaling(self) -> Scaling:
-        return Scaling(mean=self.mean_, scale=self.scale_)
-
-    @property
-    def _kernel_map(self) -> Kernel:
-        return Kernel(centres=self.centres_, gamma=self.gamma_, basis=np.empty((0, 0)))
-
     # ------------------------------------------------------------- checking input
-
-    def _checked(self, X: Any, *, reset: bool) -> Any:
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=np.float64, reset=reset
-        )
-
-    def _checked_weights(self, sample_weight: Any, X: Any) -> FloatArray:
-        weights: FloatArray = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
-        return weights
 
     def _checked_labels(self, y: NDArray[Any], weights: FloatArray) -> FloatArray:
         """Return the labels as -1 and +1, and keep the names of the classes."""
@@ -330,8 +329,3 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
 
 def _whole(number: float | None) -> int | None:
     return None if number is None else int(number)
-
-
-def one_of(*names: str) -> Any:
-    """Return scikit-learn's check that a parameter has one of these values."""
-    return Options(str, set(names))

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import column_or_1d
 
 from dszog.contract.arrays import FloatArray
 from dszog.contract.validation import shown
 from dszog.errors import InputError
-from dszog.learn.base import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    ConstrainedClassifier,
-    one_of,
-)
+from dszog.learn.base import COUNT, NOT_NEGATIVE, POSITIVE, ConstrainedClassifier
 from dszog.learn.features import with_ones
 from dszog.learn.group_constraints import KINDS, GroupConstraints, functionals
-from dszog.learn.losses import Loss
 from dszog.learn.report import FairnessReport, fairness_report
 from dszog.learn.samples import TrainingSet
 from dszog.learn.sensitive import SensitiveColumn, encoded, sensitive_columns
 from dszog.problem.constraints import Constraints
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FairClassifier(ConstrainedClassifier):
     r"""Minimise a loss while decisions depend little on sensitive features.
 
@@ -63,61 +59,11 @@ class FairClassifier(ConstrainedClassifier):
     min_group_size : int
         A rate of fewer (different) rows is not constrained; ``unconstrained_groups_``
         lists them.
-    loss : str or callable
-        ``"logistic"``, ``"hinge"``, ``"squared"``, ``"sigmoid"``, ``"ramp"``,
-        ``"zero_one"`` (smoothed) or ``"welsch"``; or a black box
-        ``loss(scores, labels)`` of `scores` of shape ``(k, b)`` and `labels` (-1 or +1)
-        of shape ``(b,)`` that returns ``(k, b)`` values.
-    kernel : {"linear", "rbf"}
-        What scores are linear in: the features, or kernels with rows that are kept.
-    gamma : {"scale", "median"} or float
-        Of the kernel :math:`\exp(-\gamma \|x - x'\|^2)` of standardised rows:
-        ``"scale"`` is one over the number of features times their variance,
-        ``"median"`` one over the median squared distance.
-    n_centres, n_components : int
-        Rows that a kernel model keeps, drawn if there are more; and the directions, the
-        most important ones, in which it may move.
-    alpha : float
-        Weight of the squared length of the weights, which are those of standardised
-        features.
-    fit_intercept, standardize : bool
-        Whether there is an intercept, which is not in `alpha`; whether features are
-        brought to mean 0 and standard deviation 1 first (sparse ones keep their mean).
-    penalty : float, optional
-        Weight of the worst squared violation against the loss. None lets
-        it grow during the run until the constraints are kept.
-    step_size, n_directions, batch_size
-        Of the method :class:`dszog.DSZOG`: its step, directions an iteration, and rows
-        whose loss it looks at.
-    max_iterations, max_queries, max_time : optional
-        Budgets as in :func:`dszog.minimize`; without any, 2000 iterations.
-    constraint_tol : float
-        How large a violation may remain for ``result_.success``.
-    options : dict, optional
-        Further fields of the method by name.
-    random_state : int, RandomState or None
-        The same integer gives the same model.
-    verbose : bool
-        Show progress.
+    {parameters}
 
     Attributes
     ----------
-    coef_, intercept_ : ndarray of shape (1, n_features), ndarray of shape (1,)
-        The linear model, in the units of the features as given.
-    dual_coef_, centres_, gamma_ : ndarray of shape (1, n_centres), rows, float
-        The kernel model; there is no ``coef_`` then. ``centres_`` are scaled by
-        ``mean_`` and ``scale_``.
-    mean_, scale_ : ndarray of shape (n_features,)
-    classes_ : ndarray of shape (2,)
-        The second one is the positive class.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where `X` has column names that are all text.
-    result_ : scipy.optimize.OptimizeResult
-        Of :func:`dszog.minimize`.
-    certificate_ : dszog.Certificate
-        The evidence: print it.
-    n_iter_ : int
+    {attributes}
     sensitive_ : tuple
         How each sensitive column is read.
     constraint_names_, unconstrained_groups_ : tuple of str
@@ -136,67 +82,20 @@ class FairClassifier(ConstrainedClassifier):
     True
     """
 
+    constraint: str = "equalized_odds"
+    tolerance: float = 0.02
+    sharpness: float = 8.0
+    n_bins: int | float | None = None
+    min_group_size: int | float = 20
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ConstrainedClassifier._parameter_constraints,
-        "constraint": [one_of(*KINDS)],
+        "constraint": [StrOptions(set(KINDS))],
         "tolerance": [NOT_NEGATIVE],
         "sharpness": [POSITIVE],
         "n_bins": [COUNT, None],
         "min_group_size": [COUNT],
     }
-
-    def __init__(
-        self,
-        *,
-        constraint: str = "equalized_odds",
-        tolerance: float = 0.02,
-        sharpness: float = 8.0,
-        n_bins: int | float | None = None,
-        min_group_size: int | float = 20,
-        loss: str | Loss = "logistic",
-        kernel: str = "linear",
-        gamma: str | float = "scale",
-        n_centres: int | float = 1000,
-        n_components: int | float = 100,
-        alpha: float = 1e-4,
-        fit_intercept: bool = True,
-        standardize: bool = True,
-        penalty: float | None = None,
-        step_size: float = 0.02,
-        n_directions: int | float = 8,
-        batch_size: int | float = 256,
-        max_iterations: int | float | None = None,
-        max_queries: int | float | None = None,
-        max_time: float | None = None,
-        constraint_tol: float = 1e-2,
-        options: dict[str, Any] | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.constraint = constraint
-        self.tolerance = tolerance
-        self.sharpness = sharpness
-        self.n_bins = n_bins
-        self.min_group_size = min_group_size
-        self.loss = loss
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_centres = n_centres
-        self.n_components = n_components
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.penalty = penalty
-        self.step_size = step_size
-        self.n_directions = n_directions
-        self.batch_size = batch_size
-        self.max_iterations = max_iterations
-        self.max_queries = max_queries
-        self.max_time = max_time
-        self.constraint_tol = constraint_tol
-        self.options = options
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(
         self,

@@ -114,9 +114,9 @@ class Kernel:
         return cls(centres=centres, gamma=float(width), basis=basis)
 
     def __call__(self, scaled: Any) -> FloatArray:
-        """Return the kernels of scaled rows with the centres."""
+        """Return the coordinates of scaled rows in the basis."""
         table: FloatArray = rbf_kernel(scaled, self.centres, gamma=self.gamma)
-        return table
+        return table @ self.basis
 
 
 def with_ones(X: Any, ones: bool) -> Any:

@@ -121,21 +121,17 @@ def functionals(
                 what = f"{column.name}{{}}, covariance" + (
                     "" if labels is None else f" with mistakes on {labels:+.0f}"
                 )
-            if not column.has_groups:
-                weights = _numeric(codes, inside, train.weights, kind)
-                if weights is None:
-                    too_small.append(what.format(""))
-                else:
-                    found.append(Functional(name=what.format(""), weights=weights))
-                continue
             for group, member in _members(column, codes):
-                name = what.format(f" = {group}")
-                if kind in COVARIANCES:
+                name = what.format(group)
+                if not column.has_groups:
+                    weights = _numeric(codes, inside, train.weights, kind)
+                elif (inside * member).sum() < min_group_size:
+                    weights = None
+                elif kind in COVARIANCES:
                     weights = _covariance(member, inside, train.weights)
                 else:
                     weights = _difference(member, inside)
-                n_inside = float((inside * member).sum())
-                if n_inside < min_group_size or weights is None:
+                if weights is None:
                     too_small.append(name)
                 else:
                     found.append(Functional(name=name, weights=weights))
@@ -145,8 +141,12 @@ def functionals(
 def _members(
     column: SensitiveColumn, codes: FloatArray
 ) -> Iterator[tuple[str, FloatArray]]:
+    """Return each group's words in a name and its rows; numbers are one, of all."""
+    if not column.has_groups:
+        yield "", codes
+        return
     for place, group in enumerate(column.group_names):
-        yield group, (codes == place).astype(float)
+        yield f" = {group}", (codes == place).astype(float)
 
 
 def _difference(member: FloatArray, inside: FloatArray) -> FloatArray | None:
@@ -173,13 +173,12 @@ def _numeric(
     """Return the weights of a covariance with a standardised column of numbers."""
     if not inside.any():
         return None
-    if kind in COVARIANCES:
-        mean = np.average(values, weights=weights)
-        spread = np.sqrt(np.average((values - mean) ** 2, weights=weights))
-        return _covariance(values / spread, inside, weights) if spread > 0 else None
-    mean = np.average(values, weights=inside)
-    spread = np.sqrt(np.average((values - mean) ** 2, weights=inside))
+    counted = weights if kind in COVARIANCES else inside
+    mean = np.average(values, weights=counted)
+    spread = np.sqrt(np.average((values - mean) ** 2, weights=counted))
     if spread <= 0.0:
         return None
+    if kind in COVARIANCES:
+        return _covariance(values / spread, inside, weights)
     found: FloatArray = (values - mean) / spread * inside / inside.sum()
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -9,11 +10,11 @@ from sklearn.utils._param_validation import Interval
 
 from dszog.learn.base import ConstrainedClassifier
 from dszog.learn.features import with_ones
-from dszog.learn.losses import Loss
 from dszog.learn.samples import TrainingSet
 from dszog.problem.constraints import Constraints
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PairwiseClassifier(ConstrainedClassifier):
     r"""Minimise a loss while every positive row outscores every negative one.
 
@@ -27,65 +28,14 @@ class PairwiseClassifier(ConstrainedClassifier):
 
     Parameters
     ----------
-    loss : str or callable
-        ``"logistic"``, ``"hinge"``, ``"squared"``, ``"sigmoid"``, ``"ramp"``,
-        ``"zero_one"`` (smoothed) or ``"welsch"``; or a black box
-        ``loss(scores, labels)`` of `scores` of shape ``(k, b)`` and `labels` (-1 or +1)
-        of shape ``(b,)`` that returns ``(k, b)`` values.
     margin : float
         By how much a positive row has to outscore a negative one; below 0 relaxes. The
         intercept plays no part.
-    kernel : {"linear", "rbf"}
-        What scores are linear in: the features, or kernels with rows that are kept.
-    gamma : {"scale", "median"} or float
-        Of the kernel :math:`\exp(-\gamma \|x - x'\|^2)` of standardised rows:
-        ``"scale"`` is one over the number of features times their variance,
-        ``"median"`` one over the median squared distance.
-    n_centres, n_components : int
-        Rows that a kernel model keeps, drawn if there are more; and the directions, the
-        most important ones, in which it may move.
-    alpha : float
-        Weight of the squared length of the weights, which are those of standardised
-        features.
-    fit_intercept, standardize : bool
-        Whether there is an intercept, which is not in `alpha`; whether features are
-        brought to mean 0 and standard deviation 1 first (sparse ones keep their mean).
-    penalty : float, optional
-        Weight of the worst squared violation against the loss. The larger,
-        the more the worst pair counts; None lets it grow during the run until all pairs
-        are kept, for classes that can be separated.
-    step_size, n_directions, batch_size
-        Of the method :class:`dszog.DSZOG`: its step, directions an iteration, and rows
-        whose loss it looks at.
-    max_iterations, max_queries, max_time : optional
-        Budgets as in :func:`dszog.minimize`; without any, 2000 iterations.
-    constraint_tol : float
-        How large a violation may remain for ``result_.success``.
-    options : dict, optional
-        Further fields of the method by name.
-    random_state : int, RandomState or None
-        The same integer gives the same model.
-    verbose : bool
-        Show progress.
+    {parameters}
 
     Attributes
     ----------
-    coef_, intercept_ : ndarray of shape (1, n_features), ndarray of shape (1,)
-        The linear model, in the units of the features as given.
-    dual_coef_, centres_, gamma_ : ndarray of shape (1, n_centres), rows, float
-        The kernel model; there is no ``coef_`` then. ``centres_`` are scaled by
-        ``mean_`` and ``scale_``.
-    mean_, scale_ : ndarray of shape (n_features,)
-    classes_ : ndarray of shape (2,)
-        The second one is the positive class.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where `X` has column names that are all text.
-    result_ : scipy.optimize.OptimizeResult
-        Of :func:`dszog.minimize`.
-    certificate_ : dszog.Certificate
-        The evidence: print it.
-    n_iter_ : int
+    {attributes}
 
     Examples
     --------
@@ -97,55 +47,13 @@ class PairwiseClassifier(ConstrainedClassifier):
     (True, 2)
     """
 
+    margin: float = 0.0
+    penalty: float | None = 0.03
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ConstrainedClassifier._parameter_constraints,
         "margin": [Interval(Real, None, None, closed="neither")],
     }
-
-    def __init__(
-        self,
-        *,
-        loss: str | Loss = "logistic",
-        margin: float = 0.0,
-        kernel: str = "linear",
-        gamma: str | float = "scale",
-        n_centres: int | float = 1000,
-        n_components: int | float = 100,
-        alpha: float = 1e-4,
-        fit_intercept: bool = True,
-        standardize: bool = True,
-        penalty: float | None = 0.03,
-        step_size: float = 0.02,
-        n_directions: int | float = 8,
-        batch_size: int | float = 256,
-        max_iterations: int | float | None = None,
-        max_queries: int | float | None = None,
-        max_time: float | None = None,
-        constraint_tol: float = 1e-2,
-        options: dict[str, Any] | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.margin = margin
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_centres = n_centres
-        self.n_components = n_components
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.penalty = penalty
-        self.step_size = step_size
-        self.n_directions = n_directions
-        self.batch_size = batch_size
-        self.max_iterations = max_iterations
-        self.max_queries = max_queries
-        self.max_time = max_time
-        self.constraint_tol = constraint_tol
-        self.options = options
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.

@@ -94,13 +94,11 @@ class Family:
 
 def check_family_size(owner: str, name: str, count: Any) -> int:
     """Return a number of functions; refuse none, and more than 64 bits can name."""
-    advice = "Pass an int."
-    if name == "m":
-        advice += " Leave the constraints out if there are none."
-    size = check_count(owner, name, count, advice=advice)
+    advice = "Pass an int. Leave the constraints out if there are none."
+    size = check_count(owner, name, count, advice=advice if name == "m" else "")
     if size >= 2**63:
         raise InputError(
             f"{owner}: `{name}` must be below 2**63, got {count}. Indices have 64 "
-            "bits: let one index stand for several."
+            "bits: group them so that one index stands for several."
         )
     return size
