@@ -6,36 +6,19 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("cyclopts")
 pytest.importorskip("rich")
 
-from dszog import cli
+from dszog import __version__
+from dszog.cli import main
 from dszog.cli.app import app
+from tests.cli.conftest import Dszog
 
 COMMANDS = [name for name in app if not name.startswith("-")]
-Said = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def dszog(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    """Return what runs `dszog ...` here: exit code, output, errors."""
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["dszog", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return run
 
 
 def test_the_commands_are_those_of_the_documentation() -> None:
@@ -45,23 +28,50 @@ def test_the_commands_are_those_of_the_documentation() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_every_command_has_examples(dszog: Said, command: str) -> None:
+def test_help_of_every_command_has_examples_and_explains_every_option(
+    dszog: Dszog, command: str
+) -> None:
     code, said, _ = dszog(command, "--help")
 
     text = " ".join(said.split())
     assert code == 0
     assert "For example:" in text
     assert f"dszog {command}" in text.split("For example:")[1]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_shows_flags_as_they_are_typed_and_no_default_of_theirs(
-    dszog: Said, command: str
-) -> None:
-    _, said, _ = dszog(command, "--help")
-
     assert "--no-" not in said
-    assert not re.search(r"default: (True|False)", said, re.IGNORECASE)
+    assert not re.search(r"default: (True|False|\(\))", said, re.IGNORECASE)
+    for option in re.findall(r"(?m)^│ \*? *--(.*?)│$", said):
+        assert re.search(r"\s{2,}[\w.\"]", option), option
+
+
+def test_help_lists_the_commands_and_exit_codes(dszog: Dszog) -> None:
+    said = " ".join(dszog("--help")[1].split())
+    assert "Usage: dszog COMMAND" in said
+    assert "Minimise what can only be evaluated" in said
+    assert all(f"│ {command} " in said for command in COMMANDS)
+    assert "Exit codes: 0 success; 3 the run" in " ".join(
+        dszog("solve", "-h")[1].split()
+    )
+
+
+def test_version_is_that_of_the_library(dszog: Dszog) -> None:
+    assert dszog("--version") == (0, f"{__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    "words", ["--help", "solve --help", "completion bash", "bench list"]
+)
+def test_a_reader_who_leaves_early_is_no_reason_for_a_traceback(words: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from dszog_start import main; main()", *words.split()],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    _, told = process.communicate(timeout=60)
+
+    assert (process.returncode, told) == (1, "")
 
 
 @pytest.mark.parametrize(
@@ -82,11 +92,12 @@ def test_help_shows_flags_as_they_are_typed_and_no_default_of_theirs(
         (["fit", "a.csv", "--task", "fare"], "fair"),
         (["fit", "a.csv", "--task", "pair"], "'pairwise'?"),
         (["fit", "a.csv", "--task", "fair", "--kernel", "rbg"], "'rbf'?"),
+        (["demo", "--max-query", "3"], "--max-queries"),
     ],
     ids=str,
 )
 def test_a_wrong_word_is_answered_with_the_nearest_right_one(
-    dszog: Said, words: list[str], meant: str
+    dszog: Dszog, words: list[str], meant: str
 ) -> None:
     code, said, complaint = dszog(*words)
 
@@ -96,22 +107,34 @@ def test_a_wrong_word_is_answered_with_the_nearest_right_one(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "complaint"),
     [
-        (["solve"], "dszog solve: PROBLEM is missing."),
-        (
-            ["fit", "rows"],
-            "dszog fit: --task is missing. Give one of 'pairwise', 'fair'.",
-        ),
-        (["fit", "rows", "--task"], "dszog fit: --task needs a value, got none."),
-        (["predict", "model"], "dszog predict: DATA is missing."),
+        ("solve", "PROBLEM is missing."),
+        ("fit rows", "--task is missing. Give one of 'pairwise', 'fair'."),
+        ("fit rows --task", "--task needs a value, got none."),
+        ("predict model", "DATA is missing."),
+        ("demo --max-queries", "--max-queries needs a value, got none."),
+        ("demo --seed x", 'unable to convert "x" into int.'),
+        ("demo extra", "extra"),
     ],
 )
-def test_what_is_missing_is_named(dszog: Said, words: list[str], told: str) -> None:
-    code, said, complaint = dszog(*words)
+def test_what_is_missing_or_wrong_is_named_and_nothing_is_done(
+    dszog: Dszog,
+    words: str,
+    complaint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, said, told = dszog(*words.split())
 
+    command = words.split()[0]
     assert (code, said) == (2, "")
-    assert complaint == f"{told} See: dszog {words[0]} --help.\n"
+    assert told.startswith(f"dszog {command}: ")
+    assert complaint in told
+    assert told.endswith(f" See: dszog {command} --help.\n")
+    assert told.count("\n") == 1
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -126,7 +149,7 @@ def test_what_is_missing_is_named(dszog: Said, words: list[str], told: str) -> N
     ids=" ".join,
 )
 def test_counts_may_be_written_with_an_exponent(
-    dszog: Said, words: tuple[str, ...]
+    dszog: Dszog, words: tuple[str, ...]
 ) -> None:
     def read(text: str) -> object:
         parsed = app.parse_args([*words, text], exit_on_error=False, print_error=False)
@@ -141,7 +164,7 @@ def test_counts_may_be_written_with_an_exponent(
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_every_command_and_the_shell_can_read_it(
-    dszog: Said, shell: str
+    dszog: Dszog, shell: str
 ) -> None:
     code, script, _ = dszog("completion", shell)
 
@@ -171,3 +194,31 @@ echo "${{COMPREPLY[@]}}"
         [bash, "--norc"], input=script + ask, text=True, capture_output=True, check=True
     )
     assert done.stdout.split() == ["predict"]
+
+
+# ----------------------------------------------------------------- without the extras
+
+
+@pytest.mark.parametrize("missing", ["cyclopts", "rich"])
+def test_without_the_extra_the_pip_command_is_named(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("dszog.cli.")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.split(".")[0] == missing]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(SystemExit) as caught:
+        main()
+    said = str(caught.value.code)
+    assert f"needs {missing}" in said
+    assert 'pip install "dszog[cli,viz]"' in said
+    assert "The library works without it" in said
+
+
+def test_another_missing_module_is_not_mistaken_for_the_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "dszog.cli.app", raising=False)
+    monkeypatch.setitem(sys.modules, "dszog.cli.demo", None)
+    with pytest.raises(ModuleNotFoundError, match=r"dszog\.cli\.demo"):
+        main()

@@ -10,30 +10,29 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import dszog
+import dszog as library
 
 pytest.importorskip("cyclopts")
 pytest.importorskip("rich")
 pytest.importorskip("sklearn")
 
-from dszog.cli.app import app
+from dszog.cli import fit as fit_module
 from dszog.learn import FairClassifier, PairwiseClassifier, load
+from tests.cli.conftest import Dszog
 
-SOURCE = Path(dszog.__file__).parents[1]
+SOURCE = Path(library.__file__).parents[1]
 COMMAND = (  # a line of progress at every iteration: it says that the run is under way
     "from dszog.show.progress import lines; lines.LINE_EVERY = 0.0; "
     "from dszog.cli import main; main()"
 )
 N = 200
 QUICK = ("--max-iterations", "30")
-Run = Callable[..., tuple[int, str, str]]
 
 
 def people(n: int = N, seed: int = 0) -> dict[str, list[str]]:
@@ -71,25 +70,10 @@ def write_libsvm(path: str, columns: dict[str, list[str]]) -> None:
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("NO_COLOR", "1")
     write_csv("people.csv", people())
     write_csv("test.csv", people(seed=1))
     write_libsvm("rows", people())
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return what runs `dszog ...` here: exit code, output, errors."""
-
-    def run(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            app(list(words))
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return run
 
 
 FAIR = ("people.csv", "--task", "fair", "--target", "hired", "--sensitive", "region")
@@ -104,8 +88,8 @@ def report(folder: str = "dszog-fit") -> dict[str, Any]:
 # ------------------------------------------------------------------------ what it does
 
 
-def test_the_model_is_that_of_the_classifier(run: Run) -> None:
-    code, said, _ = run("fit", "rows", "--task", "pairwise", "--seed", "5", *QUICK)
+def test_the_model_is_that_of_the_classifier(dszog: Dszog) -> None:
+    code, said, _ = dszog("fit", "rows", "--task", "pairwise", "--seed", "5", *QUICK)
 
     assert code == 0, said
     columns = people()
@@ -134,8 +118,8 @@ def test_the_model_is_that_of_the_classifier(run: Run) -> None:
     assert "test" not in found
 
 
-def test_words_become_features_and_predict_reads_them_by_name(run: Run) -> None:
-    code, said, _ = run("fit", *PAIRS, "--test", "test.csv", *QUICK)
+def test_words_become_features_and_predict_reads_them_by_name(dszog: Dszog) -> None:
+    code, said, _ = dszog("fit", *PAIRS, "--test", "test.csv", *QUICK)
     assert code == 0, said
     found = report()
     assert found["feature_names"] == [
@@ -149,8 +133,8 @@ def test_words_become_features_and_predict_reads_them_by_name(run: Run) -> None:
     columns = people(seed=1)
     moved = {"colour": columns["colour"], "merit": columns["merit"]}
     write_csv("moved.csv", moved)
-    one = run("predict", "dszog-fit/model.dszog", "test.csv")
-    other = run("predict", "dszog-fit/model.dszog", "moved.csv")
+    one = dszog("predict", "dszog-fit/model.dszog", "test.csv")
+    other = dszog("predict", "dszog-fit/model.dszog", "moved.csv")
     assert one[0] == other[0] == 0
     assert one[1] == other[1]
     assert "Not used: region, hired." in one[2]
@@ -161,8 +145,10 @@ def test_words_become_features_and_predict_reads_them_by_name(run: Run) -> None:
     assert all((float(r["score"]) > 0) == (r["prediction"] == "yes") for r in rows)
 
 
-def test_groups_are_reported_for_train_and_test_rows(run: Run) -> None:
-    code, said, _ = run("fit", *FAIR, "--holdout", "0.25", "--tolerance", "0.3", *QUICK)
+def test_groups_are_reported_for_train_and_test_rows(dszog: Dszog) -> None:
+    code, said, _ = dszog(
+        "fit", *FAIR, "--holdout", "0.25", "--tolerance", "0.3", *QUICK
+    )
     found = report()
 
     assert code == 0, said
@@ -177,12 +163,12 @@ def test_groups_are_reported_for_train_and_test_rows(run: Run) -> None:
     assert isinstance(load("dszog-fit/model.dszog"), FairClassifier)
 
 
-def test_sensitive_columns_can_be_inputs(run: Run) -> None:
-    run("fit", *FAIR, "--use-sensitive", "--tolerance", "0.5", *QUICK)
+def test_sensitive_columns_can_be_inputs(dszog: Dszog) -> None:
+    dszog("fit", *FAIR, "--use-sensitive", "--tolerance", "0.5", *QUICK)
     names = report()["feature_names"]
     assert {"region=north", "region=south"} <= set(names)
 
-    code, said, _ = run(
+    code, said, _ = dszog(
         *("fit", "rows", "--task", "fair", "--sensitive", "2", "--use-sensitive"),
         *("--tolerance", "0.5", "-o", "other", *QUICK),
     )
@@ -190,27 +176,29 @@ def test_sensitive_columns_can_be_inputs(run: Run) -> None:
     assert report("other")["train"]["groups"][1]["column"] == "feature 2"
 
 
-def test_labels_of_test_rows_are_read_as_those_of_the_training_rows(run: Run) -> None:
+def test_labels_of_test_rows_are_read_as_those_of_the_training_rows(
+    dszog: Dszog,
+) -> None:
     columns = people()
     labels = ["1" if word == "yes" else "no" for word in columns["hired"]]
     write_csv("mixed.csv", columns | {"hired": labels})
     hired = [place for place, word in enumerate(labels) if word == "1"]
     some = {name: [column[k] for k in hired] for name, column in columns.items()}
     write_csv("ones.csv", some | {"hired": ["1"] * len(hired)})
-    code, _, told = run("fit", "mixed.csv", *PAIRS[1:], "--test", "ones.csv", *QUICK)
+    code, _, told = dszog("fit", "mixed.csv", *PAIRS[1:], "--test", "ones.csv", *QUICK)
 
     assert code == 0, told
     assert report()["classes"] == ["1", "no"]
     assert report()["test"]["positive_rows"] == 0
 
 
-def test_numbers_of_a_sensitive_column_can_be_words(run: Run) -> None:
+def test_numbers_of_a_sensitive_column_can_be_words(dszog: Dszog) -> None:
     columns = people()
     ages = [str(20 + place % 12) for place in range(N)]  # too many to be groups
     write_csv("ages.csv", columns | {"age": ages})
     words = ("ages.csv", *FAIR[1:5], "--sensitive", "age", "--min-group", "2", *QUICK)
-    run("fit", *words, "--tolerance", "0.9", "-o", "numbers")
-    run("fit", *words, "--tolerance", "0.9", "--categorical", "age", "-o", "words")
+    dszog("fit", *words, "--tolerance", "0.9", "-o", "numbers")
+    dszog("fit", *words, "--tolerance", "0.9", "--categorical", "age", "-o", "words")
 
     def groups(folder: str) -> set[str]:
         return {group["group"] for group in report(folder)["train"]["groups"][1:]}
@@ -219,9 +207,9 @@ def test_numbers_of_a_sensitive_column_can_be_words(run: Run) -> None:
     assert groups("numbers") != set(ages)
 
 
-def test_the_same_seed_holds_out_the_same_rows(run: Run) -> None:
+def test_the_same_seed_holds_out_the_same_rows(dszog: Dszog) -> None:
     for name in ("a", "b"):
-        run("fit", *PAIRS, "--holdout", "0.5", "--seed", "3", "-o", name, *QUICK)
+        dszog("fit", *PAIRS, "--holdout", "0.5", "--seed", "3", "-o", name, *QUICK)
     one, other = report("a"), report("b")
     assert one["digest"] == other["digest"]
     assert one["test"] == other["test"]
@@ -229,22 +217,22 @@ def test_the_same_seed_holds_out_the_same_rows(run: Run) -> None:
     assert share == pytest.approx(one["train"]["positive_rows"] / 100, abs=0.02)
 
 
-def test_a_word_that_is_new_to_the_model_is_told(run: Run) -> None:
-    run("fit", *PAIRS, *QUICK)
+def test_a_word_that_is_new_to_the_model_is_told(dszog: Dszog) -> None:
+    dszog("fit", *PAIRS, *QUICK)
     columns = people(3)
     columns["colour"][1] = "teal"
     write_csv("new.csv", columns)
-    code, said, told = run("predict", "dszog-fit/model.dszog", "new.csv")
+    code, said, told = dszog("predict", "dszog-fit/model.dszog", "new.csv")
 
     assert code == 0
     assert said.count("\n") == 4
     assert "1 rows have a word in column 'colour' that is new" in told
 
 
-def test_predictions_go_to_a_file(run: Run) -> None:
-    run("fit", "rows", "--task", "pairwise", *QUICK)
-    straight = run("predict", "dszog-fit/model.dszog", "rows")[1]
-    code, said, _ = run("predict", "dszog-fit/model.dszog", "rows", "-o", "out.csv")
+def test_predictions_go_to_a_file(dszog: Dszog) -> None:
+    dszog("fit", "rows", "--task", "pairwise", *QUICK)
+    straight = dszog("predict", "dszog-fit/model.dszog", "rows")[1]
+    code, said, _ = dszog("predict", "dszog-fit/model.dszog", "rows", "-o", "out.csv")
 
     assert (code, said) == (0, "")
     assert Path("out.csv").read_text() == straight
@@ -265,39 +253,39 @@ def test_predictions_go_to_a_file(run: Run) -> None:
     ],
 )
 def test_no_class_is_written_as_a_formula(
-    classes: tuple[str, str], written: tuple[str, str], run: Run
+    classes: tuple[str, str], written: tuple[str, str], dszog: Dszog
 ) -> None:
     columns = people()
     names = dict(zip(("no", "yes"), classes, strict=True))
     columns["hired"] = [names[word] for word in columns["hired"]]
     write_csv("people.csv", columns)
-    run("fit", *PAIRS, *QUICK)
-    code, said, _ = run("predict", "dszog-fit/model.dszog", "people.csv")
+    dszog("fit", *PAIRS, *QUICK)
+    code, said, _ = dszog("predict", "dszog-fit/model.dszog", "people.csv")
 
     assert code == 0
     rows = csv.DictReader(io.StringIO(said, newline=""))
     assert {row["prediction"] for row in rows} == set(written)
 
 
-def test_other_delimiters_and_packed_files_are_read(run: Run) -> None:
+def test_other_delimiters_and_packed_files_are_read(dszog: Dszog) -> None:
     import gzip
 
     write_csv("people.tsv", people(), delimiter="\t")
     Path("people.tsv.gz").write_bytes(gzip.compress(Path("people.tsv").read_bytes()))
     words = ("--task", "pairwise", "--target", "hired", *QUICK)
     for number, name in enumerate(("people.csv", "people.tsv", "people.tsv.gz")):
-        assert run("fit", name, *words, "-o", str(number))[0] == 0
+        assert dszog("fit", name, *words, "-o", str(number))[0] == 0
     assert report("0")["digest"] == report("1")["digest"] == report("2")["digest"]
 
 
 def test_constraints_that_are_not_kept_exit_with_3_where_they_have_to_be(
-    run: Run,
+    dszog: Dszog,
 ) -> None:
-    code, said, _ = run("fit", *PAIRS, *QUICK, "-o", "a")
+    code, said, _ = dszog("fit", *PAIRS, *QUICK, "-o", "a")
     assert code == 0
     assert "not all are kept" in said
     for number, more in enumerate((("--penalty", "auto"), ("--constraint-tol", "0"))):
-        code, said, _ = run("fit", *PAIRS, *more, *QUICK, "-o", f"b{number}")
+        code, said, _ = dszog("fit", *PAIRS, *more, *QUICK, "-o", f"b{number}")
         assert code == 3
         assert said.startswith("No success: the model does not keep the constraints.")
         assert report(f"b{number}")["success"] is False
@@ -381,9 +369,9 @@ def odd_files(folder: Path) -> None:
     ("words", "complaint"), WRONG_FIT, ids=[" ".join(w) for w, _ in WRONG_FIT]
 )
 def test_wrong_usage_is_one_line_and_writes_nothing(
-    run: Run, odd_files: None, words: list[str], complaint: str
+    dszog: Dszog, odd_files: None, words: list[str], complaint: str
 ) -> None:
-    code, said, told = run("fit", *words)
+    code, said, told = dszog("fit", *words)
 
     assert (code, said) == (2, ""), said
     assert re.search(complaint, told), told
@@ -392,27 +380,27 @@ def test_wrong_usage_is_one_line_and_writes_nothing(
     assert not Path("dszog-fit").exists()
 
 
-def test_a_model_is_replaced_only_if_that_is_asked_for(run: Run) -> None:
-    run("fit", "rows", "--task", "pairwise", *QUICK)
+def test_a_model_is_replaced_only_if_that_is_asked_for(dszog: Dszog) -> None:
+    dszog("fit", "rows", "--task", "pairwise", *QUICK)
     before = Path("dszog-fit/model.dszog").read_bytes()
-    code, _, told = run("fit", "rows", "--task", "pairwise", "--seed", "1", *QUICK)
+    code, _, told = dszog("fit", "rows", "--task", "pairwise", "--seed", "1", *QUICK)
     assert code == 2
     assert "is there already" in told
     assert Path("dszog-fit/model.dszog").read_bytes() == before
 
     words = ("rows", "--task", "pairwise", "--seed", "1", "--overwrite")
-    assert run("fit", *words, *QUICK)[0] == 0
+    assert dszog("fit", *words, *QUICK)[0] == 0
     assert Path("dszog-fit/model.dszog").read_bytes() != before
 
 
 def test_without_scikit_learn_the_extra_is_named(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    dszog: Dszog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name.startswith("dszog.learn")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sklearn", None)
     for words in (["fit", *PAIRS], ["predict", "model", "rows"]):
-        code, said, told = run(*words)
+        code, said, told = dszog(*words)
         assert code == 2
         assert said == ""
         assert told.startswith(f"dszog {words[0]}: ")
@@ -420,9 +408,9 @@ def test_without_scikit_learn_the_extra_is_named(
         assert told.count("\n") == 1
 
 
-def test_predict_refuses_what_does_not_fit_the_model(run: Run) -> None:
-    run("fit", *PAIRS, *QUICK, "-o", "named")
-    run("fit", "rows", "--task", "pairwise", *QUICK, "-o", "numbered")
+def test_predict_refuses_what_does_not_fit_the_model(dszog: Dszog) -> None:
+    dszog("fit", *PAIRS, *QUICK, "-o", "named")
+    dszog("fit", "rows", "--task", "pairwise", *QUICK, "-o", "numbered")
     columns = people(3)
     write_csv("less.csv", {"merits": columns["merit"], "colour": columns["colour"]})
     write_csv("words.csv", {"merit": ["a", "b"], "colour": ["red", "red"]})
@@ -442,22 +430,22 @@ def test_predict_refuses_what_does_not_fit_the_model(run: Run) -> None:
         ((named, "people.csv", "-o", "."), "--output must be a file, got the folder"),
         ((named, "people.csv", "-o", "no/p.csv"), "the folder of --output .* not ther"),
     ]:
-        code, said, told = run("predict", *words)
+        code, said, told = dszog("predict", *words)
         assert (code, said) == (2, ""), words
         assert re.search(complaint, told), told
         assert told.startswith("dszog predict: ")
         assert told.count("\n") == 1
 
 
-def test_names_of_columns_do_not_steer_the_terminal(run: Run) -> None:
+def test_names_of_columns_do_not_steer_the_terminal(dszog: Dszog) -> None:
     columns = people(30)
     columns["evil\x1b[31m"] = columns.pop("colour")
     columns["hired"][:2] = ["yes", "no"]
     write_csv("evil.csv", columns)
-    code, said, _ = run("fit", "evil.csv", *PAIRS[1:5], *QUICK)
+    code, said, _ = dszog("fit", "evil.csv", *PAIRS[1:5], *QUICK)
     assert code == 0, said
     page = Path("dszog-fit/report.md").read_text()
-    out = run("predict", "dszog-fit/model.dszog", "people.csv")
+    out = dszog("predict", "dszog-fit/model.dszog", "people.csv")
     assert out[0] == 2
     assert "\x1b" not in said + page + out[2]
 
@@ -465,9 +453,33 @@ def test_names_of_columns_do_not_steer_the_terminal(run: Run) -> None:
 # ------------------------------------------------------------------------- interrupted
 
 
-@pytest.mark.parametrize(
+SIGNALS = pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
 )
+
+
+@SIGNALS
+@pytest.mark.parametrize("step", ["facts", "markdown", "as_json"])
+def test_a_signal_while_the_model_is_told_and_written_loses_nothing_of_it(
+    dszog: Dszog, monkeypatch: pytest.MonkeyPatch, number: int, code: int, step: str
+) -> None:
+    real = getattr(fit_module, step)
+
+    def pressed(*arguments: Any) -> Any:
+        signal.raise_signal(number)
+        return real(*arguments)
+
+    monkeypatch.setattr(fit_module, step, pressed)
+    got, said, _ = dszog("fit", "rows", "--task", "pairwise", *QUICK)
+
+    assert got == code
+    assert said.endswith("Wrote dszog-fit/report.md\n")
+    assert "before there was a model" not in said
+    assert report()["iterations"] == 30
+    assert load("dszog-fit/model.dszog").n_iter_ == 30
+
+
+@SIGNALS
 def test_an_interrupt_keeps_the_best_model_so_far(number: int, code: int) -> None:
     env = os.environ | {"PYTHONPATH": str(SOURCE), "DSZOG_KERNELS": "numpy"}
     words = ("fit", "rows", "--task", "pairwise", "--max-iterations", "100000000")
@@ -493,18 +505,20 @@ def test_an_interrupt_keeps_the_best_model_so_far(number: int, code: int) -> Non
 
 
 @pytest.mark.parametrize("name", ["model.dszog", "rows.csv"])
-def test_predictions_never_go_over_what_they_are_made_from(run: Run, name: str) -> None:
+def test_predictions_never_go_over_what_they_are_made_from(
+    dszog: Dszog, name: str
+) -> None:
     for path in ("model.dszog", "rows.csv"):
         Path(path).write_text("kept")
-    code, out, err = run("predict", "model.dszog", "rows.csv", "-o", name)
+    code, out, err = dszog("predict", "model.dszog", "rows.csv", "-o", name)
     assert code == 2
     assert "would be lost. Name another file" in out + err
     assert Path(name).read_text() == "kept"
 
 
-def test_a_result_never_goes_over_the_problem(run: Run) -> None:
+def test_a_result_never_goes_over_the_problem(dszog: Dszog) -> None:
     Path("model.py").write_text("raise SystemExit('must not be run')")
-    code, out, err = run("solve", "model.py:problem", "-o", "./model.py")
+    code, out, err = dszog("solve", "model.py:problem", "-o", "./model.py")
     assert code == 2
     assert "would be lost. Name another file, such as result.json." in out + err
     assert "must not be run" in Path("model.py").read_text()

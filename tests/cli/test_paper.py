@@ -17,12 +17,9 @@ pytest.importorskip("pooch")
 pytest.importorskip("sklearn")
 
 import requests
-from rich.console import Console
 
-from dszog.cli.app import app
-from dszog.cli.paper import paper_command
-from dszog.errors import InputError
 from dszog_paper import command
+from tests.cli.conftest import Dszog
 from tests.paper.test_protocol import TINY
 
 RUN_TINY = """
@@ -35,13 +32,6 @@ if __name__ == "__main__":
     app(sys.argv[1:])
 """
 ROOT = Path(__file__).parents[2]
-
-
-def run(*arguments: Any, **more: Any) -> int:
-    """Run the command in this process and return the exit code."""
-    with pytest.raises(SystemExit) as ended:
-        app(["paper", *map(str, arguments)], **more)
-    return int(ended.value.code or 0)
 
 
 @pytest.fixture
@@ -65,96 +55,84 @@ def without_time(results: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("words", "says"),
     [
-        (["13"], "there is no table '13'"),
-        (["2", "--jobs", "0"], "--jobs must be at least 1"),
-        (["2", "--seconds", "-1"], "--seconds must be above 0"),
-        (["2", "--repetitions", "0"], "--repetitions must be above 0"),
-        (["2", "--output", "pyproject.toml"], "--output must be a folder"),
-        (["2", "--data", "nowhere"], "--data must name a folder with data files"),
+        ("13", "there is no table '13'"),
+        ("2 --jobs 0", "--jobs must be at least 1"),
+        ("2 --seconds -1", "--seconds must be above 0"),
+        ("2 --repetitions 0", "--repetitions must be above 0"),
+        ("2 --output pyproject.toml", "--output must be a folder"),
+        ("2 --data nowhere", "--data must name a folder with data files"),
     ],
 )
 def test_what_cannot_work_is_answered_with_one_line(
-    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+    dszog: Dszog, words: str, says: str
 ) -> None:
-    assert run(*arguments) == 2
-    told = capsys.readouterr().err
+    code, _, told = dszog("paper", *words.split())
+    assert code == 2
     assert told.startswith("dszog paper: ")
     assert says in told
     assert told.count("\n") == 1
 
 
 def test_data_that_cannot_be_had_are_not_replaced_where_they_were_asked_for(
-    tiny: None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tiny: None, dszog: Dszog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def offline(*_: Any, **__: Any) -> None:
         raise requests.ConnectionError("no network")
 
     monkeypatch.setattr(requests.adapters.HTTPAdapter, "send", offline)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert run("1", "--download", "--output", tmp_path / "output") == 2
-    said = capsys.readouterr().err
+    code, _, told = dszog("paper", "1", "--download", "--output", tmp_path / "output")
     cache = tmp_path / "cache" / "dszog"
-    assert said.startswith(f"dszog paper: a9a is not in {cache}, and the ")
-    assert "the download failed (no network). Download https:" in said
+    assert code == 2
+    assert told.startswith(f"dszog paper: a9a is not in {cache}, and the ")
+    assert "the download failed (no network). Download https:" in told
     assert not (tmp_path / "output").exists()
 
 
 @pytest.mark.parametrize(
-    ("library", "arguments", "owner"),
+    ("library", "words", "owner"),
     [
-        ("sklearn", ["9"], "dszog paper"),
-        ("matplotlib", ["fig1"], "dszog paper"),
-        ("pooch", ["1", "--download"], "dszog paper: A download of a9a"),
+        ("sklearn", "9", "dszog paper"),
+        ("matplotlib", "fig1", "dszog paper"),
+        ("pooch", "1 --download", "dszog paper: A download of a9a"),
+        ("dszog_paper.command", "9", "dszog paper"),
     ],
 )
 def test_what_is_needed_is_asked_for_before_anything_is_run(
     library: str,
-    arguments: list[str],
+    words: str,
     owner: str,
     tiny: None,
+    dszog: Dszog,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
 
-    assert run(*arguments, "--output", tmp_path) == 2
-    assert capsys.readouterr().err == (
-        f'{owner} needs {library}: pip install "dszog[paper]".\n'
+    code, _, told = dszog("paper", *words.split(), "--output", tmp_path)
+    assert (code, told) == (
+        2,
+        f'{owner} needs {library}: pip install "dszog[paper]".\n',
     )
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_its_extra_the_command_says_what_to_install(tmp_path: Path) -> None:
-    lines = "import sys; sys.modules['jinja2'] = None; from dszog.cli import main; "
-    arguments = ["paper", "9", "--output", str(tmp_path)]
-    told = subprocess.run(
-        [sys.executable, "-c", lines + "sys.exit(main())", *arguments],
-        capture_output=True,
-        text=True,
-    )
-
-    assert told.returncode == 2
-    assert told.stderr == 'dszog paper needs jinja2: pip install "dszog[paper]".\n'
-
-
 def test_a_damaged_file_is_refused_and_not_replaced(
-    tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny: None, dszog: Dszog, tmp_path: Path
 ) -> None:
     (tmp_path / "w8a").write_text("+1 1:1\n")
 
-    assert run("1", "--data", tmp_path, "--output", tmp_path / "output") == 2
-    assert "w8a: this is not the published w8a" in capsys.readouterr().err
+    words = ("1", "--data", tmp_path, "--output", tmp_path / "output")
+    code, _, told = dszog("paper", *words)
+    assert code == 2
+    assert "w8a: this is not the published w8a" in told
     assert [path.name for path in tmp_path.iterdir()] == ["w8a"]
 
 
-def test_tables_of_words_need_no_runs(tiny: None, tmp_path: Path) -> None:
-    assert run("1", "5", "--output", tmp_path) == 0
+def test_tables_of_words_need_no_runs(tiny: None, dszog: Dszog, tmp_path: Path) -> None:
+    assert dszog("paper", "1", "5", "--output", tmp_path)[0] == 0
 
     results = json.loads((tmp_path / "results.json").read_text())
     assert [table["number"] for table in results["descriptions"]] == [1, 4, 5]
@@ -162,55 +140,49 @@ def test_tables_of_words_need_no_runs(tiny: None, tmp_path: Path) -> None:
 
 
 def test_a_table_is_made_once_and_then_only_reported(
-    tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny: None, dszog: Dszog, tmp_path: Path
 ) -> None:
-    arguments = ("9", "--jobs", 1, "--limit", "queries", "--output", tmp_path)
-    assert run(*arguments) == 0
+    words = ("paper", "9", "--jobs", 1, "--limit", "queries", "--output", tmp_path)
+    assert dszog(*words)[0] == 0
     n_units = len(list((tmp_path / "units").iterdir()))
     first = json.loads((tmp_path / "results.json").read_text())
 
-    assert run(*arguments) == 0
+    code, said, _ = dszog(*words)
 
+    assert code == 0
     assert len(list((tmp_path / "units").iterdir())) == n_units
     second = json.loads((tmp_path / "results.json").read_text())
     assert second["records"] == first["records"]
     assert all(row["stand_in"] for row in first["tables"][0]["rows"][:2])
-    said = " ".join(capsys.readouterr().out.split())
-    assert "replaced by generated stand-ins" in said
+    assert "replaced by generated stand-ins" in " ".join(said.split())
     for name in ("report.html", "report.md", "results.json"):
         assert (tmp_path / name).exists()
 
 
 def test_a_cluster_needs_its_extra(
-    tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: None, dszog: Dszog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
 
-    assert run("9", "--dask", "tcp://nowhere:1", "--output", tmp_path) == 2
+    words = ("9", "--dask", "tcp://nowhere:1", "--output", tmp_path)
+    assert dszog("paper", *words)[0] == 2
 
 
 @pytest.mark.parametrize("address", ["nowhere", "tcp://127.0.0.1:1"])
 def test_a_cluster_that_does_not_answer_is_named(
-    tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str
+    tiny: None, dszog: Dszog, tmp_path: Path, address: str
 ) -> None:
     dask = pytest.importorskip("dask")
     pytest.importorskip("distributed")
 
     with dask.config.set({"distributed.comm.timeouts.connect": "100ms"}):
-        assert run("9", "--dask", address, "--output", tmp_path) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(
+        code, _, told = dszog("paper", "9", "--dask", address, "--output", tmp_path)
+    assert code == 2
+    assert told.startswith(
         "dszog paper: --dask must be the address of a Dask scheduler"
     )
-    assert f"and '{address}' does not answer as one (" in said
-    assert said.count("\n") == 1
-
-
-def test_an_output_that_is_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-
-    with pytest.raises(InputError, match="must be a folder"):
-        paper_command(Console(), output=tmp_path / "file", jobs=1)
+    assert f"and '{address}' does not answer as one (" in told
+    assert told.count("\n") == 1
 
 
 @pytest.mark.slow

@@ -917,9 +917,11 @@ def test_an_exact_check_reads_as_what_it_is(kind: Any) -> None:
     assert str(replace(exact, n_unknown=7)) == f"{exact}, 7 gave no value"
 
 
-def test_satisfied_constraints_are_worst_violated_by_nothing() -> None:
-    exact = replace(SAMPLED, kind="all", n_violated=0, worst_value=-2.0)
+@pytest.mark.parametrize("worst", [-2.0, -0.0])
+def test_satisfied_constraints_are_worst_violated_by_nothing(worst: float) -> None:
+    exact = replace(SAMPLED, kind="all", n_violated=0, worst_value=worst)
     assert str(exact).endswith("0 above 0, the worst by 0")
+    assert str(exact.maxcv) == "0.0"
 
 
 def test_a_problem_without_constraints_reads_as_such() -> None:

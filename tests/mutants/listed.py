@@ -951,15 +951,15 @@ MUTANTS: list[Mutant] = [
             "before = signal.getsignal(signal.SIGTERM)",
             "test_sigterm_while_the_file_is_run_has_its_code",
         ),
-    ),
-    *_group(
-        "cli/solve.py",
-        "cli/test_solve.py",
         (
             "interrupts.hold()",
             "pass",
             "test_a_signal_while_a_result_is_told_and_written_loses_nothing_of_it",
         ),
+    ),
+    *_group(
+        "cli/solve.py",
+        "cli/test_solve.py",
         (
             "return DONE if result.success else NO_SUCCESS",
             "return DONE",

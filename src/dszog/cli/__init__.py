@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -32,8 +33,14 @@ def _run(app: Any) -> int:
 
     typed = sys.argv[1:]
     try:
-        app(typed, exit_on_error=False, print_error=False)
+        code = app(
+            typed, exit_on_error=False, print_error=False, result_action="return_value"
+        )
+        sys.stdout.flush()
     except CycloptsError as error:
         print(told(error, typed, app), file=sys.stderr)
         return 2
-    return 0
+    except BrokenPipeError:  # the reader left early: `dszog ... | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return int(code or 0)

@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from cyclopts import Parameter
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dszog.cli.options import Flag, Many
 from dszog.contract.arrays import FloatArray
 from dszog.contract.validation import did_you_mean, printable, shown
 from dszog.errors import InputError
 from dszog.readers import Table, read_csv, read_libsvm
 from dszog.readers.lines import is_number
 
-FORMATS = ("auto", "csv", "libsvm")
 MOST_WORDS = 200  # different words in one column
 PACKED = (".gz", ".bz2", ".xz")
 SIGN = "="  # between the name of a column and a word in it
@@ -71,24 +72,15 @@ class Rows:
 
     def take(self, places: NDArray[np.intp]) -> Rows:
         """Return some of the rows."""
-        return Rows(
-            X=self.X[places],
-            y=self.y[places],
-            sensitive={name: column[places] for name, column in self.sensitive.items()},
-        )
+        sensitive = {name: column[places] for name, column in self.sensitive.items()}
+        return Rows(X=self.X[places], y=self.y[places], sensitive=sensitive)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Which columns of a CSV file are features, and what each becomes.
+    """Which columns of a CSV file are features, and what each becomes."""
 
-    Parameters
-    ----------
-    words : dict
-        For each column, in order, its words; empty for a column of numbers.
-    """
-
-    words: dict[str, tuple[str, ...]]
+    words: dict[str, tuple[str, ...]]  # by column; empty for a column of numbers
 
     @classmethod
     def of(cls, table: Table, used: Sequence[str], categorical: Iterable[str]) -> Self:
@@ -178,15 +170,23 @@ class Columns:
 # ---------------------------------------------------------------------- labelled rows
 
 
+@Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What the columns of a file are to be used for."""
+    """What the columns of a file are used for."""
 
-    target: str | None
-    sensitive: tuple[str, ...] = ()
-    use_sensitive: bool = False
-    drop: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
+    target: str | None = None
+    """The column to predict, of a CSV file; it must have two different values."""
+    sensitive: Many = ()
+    """A column whose groups are treated alike, for --task fair; may be given several
+    times. In a LIBSVM file, the number of a feature."""
+    use_sensitive: Flag = False
+    """Let the model see the sensitive columns as well."""
+    drop: Many = ()
+    """A column to leave out; may be given several times."""
+    categorical: Many = ()
+    """A column to take as words although it has numbers; may be given several
+    times."""
 
 
 def read_csv_rows(
@@ -197,14 +197,7 @@ def read_csv_rows(
 ) -> tuple[Rows, Columns, dict[str, int]]:
     """Return the rows of a table; decide about its columns if that is not done yet.
 
-    Parameters
-    ----------
-    table : Table
-    wanted : Wanted
-    columns : Columns, optional
-        Those of the training rows, for the rows of a test.
-    classes : ndarray, optional
-        Labels of the training rows, likewise.
+    For the rows of a test, `columns` and `classes` are those of the training rows.
     """
     if wanted.target is None:
         raise InputError(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -13,6 +13,9 @@ from rich.table import Table
 from scipy.optimize import OptimizeResult
 
 import dszog
+from dszog.cli.files import as_json, make_output, write_text
+from dszog.cli.options import Count, OutputFolder
+from dszog.cli.talk import DONE, INTERRUPTED, NO_SUCCESS, answered, say
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import InputError
 from dszog.maths.random_stream import stream
@@ -123,7 +126,44 @@ class Track:
         self.violation.append(max(worst, 0.0))
 
 
-def run_demo(console: Console, output: Path, seed: int, max_queries: int) -> int:
+def demo(
+    *,
+    output: OutputFolder = Path("dszog-demo"),
+    seed: int = 0,
+    max_queries: Count = 3_000_000,
+) -> int:
+    """Solve a problem with 62,000 constraints from start to end.
+
+    Trains a classifier on generated data so that no positive row scores more than 0.3
+    below any negative one, by evaluations alone. Takes well under a minute and needs
+    no data. Writes a picture and the figures into the output folder.
+
+    For example:
+
+    dszog demo
+
+    dszog demo --seed 1 --max-queries 1000000 -o demo-1
+
+    Exit codes: 0 success; 3 the run ended without one; 130 Ctrl-C; 2 wrong usage; 1
+    other errors.
+
+    Parameters
+    ----------
+    output
+        Folder for the picture and the figures.
+    seed
+        Of the data and of the run.
+    max_queries
+        Values of losses and constraints that may be evaluated in all.
+    """
+    return answered(
+        "demo",
+        lambda: _run(Console(), output, seed, max_queries),
+        ["max_queries", "seed"],
+    )
+
+
+def _run(console: Console, output: Path, seed: int, max_queries: int) -> int:
     """Solve, show and save; return the exit code: 0 if the run did what it should."""
     if not 0 <= seed < 2**32:
         raise InputError(
@@ -131,13 +171,7 @@ def run_demo(console: Console, output: Path, seed: int, max_queries: int) -> int
         )
     demo = demo_problem(seed)
     size = demo.problem.size
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"dszog demo: the folder {output} cannot be made, got: {error}. Give "
-            "another one with --output."
-        ) from error
+    make_output("demo", output)
     console.print(
         f"[bold]dszog demo[/bold]: train a classifier on {N_ROWS} rows so that no "
         f"positive row scores more than {-MARGIN} below any negative one.\n"
@@ -154,28 +188,25 @@ def run_demo(console: Console, output: Path, seed: int, max_queries: int) -> int
         callback=track,
         progress=True,
     )
-    seconds = time.perf_counter() - started
-    figures = _figures(demo, result, seconds)
-    console.print(_table(figures))
-    console.print(_verdict(figures))
+    found = _figures(demo, result, time.perf_counter() - started)
+    write_text(output / "demo.json", as_json(found))
+    console.print(_table(found))
+    say(console, _verdict(found), style="green" if result.success else "yellow")
     if not result.success:
-        console.print(result.message, markup=False)
-    (output / "demo.json").write_text(json.dumps(figures, indent=2) + "\n")
-    console.print(f"Figures: {output / 'demo.json'}", markup=False)
-    console.print(_draw(track, result, output / "demo.png"), markup=False)
+        say(console, result.message)
+    say(console, f"Figures: {output / 'demo.json'}")
+    say(console, _draw(track, result, output / "demo.png"))
     if result.status == dszog.Status.INTERRUPTED:
-        return 130
-    moved = figures["objective"] != figures["objective_at_start"]
-    return 0 if result.success and moved else 3
+        return INTERRUPTED
+    moved = found["objective"] != found["objective_at_start"]
+    return DONE if result.success and moved else NO_SUCCESS
 
 
 def _figures(
     demo: DemoProblem, result: OptimizeResult, seconds: float
-) -> dict[str, float | int | bool | str]:
+) -> dict[str, Any]:
     m = demo.problem.size.n_constraints
-    feasibility = result.certificate.feasibility
-    method = result.method
-    points = method.n_directions + 1
+    points = result.method.n_directions + 1
     return {
         "success": bool(result.success),
         "message": result.message,
@@ -184,7 +215,7 @@ def _figures(
         "objective_at_start": demo.objective(demo.problem.x0),
         "objective": float(result.fun),
         "worst_violation": float(result.maxcv),
-        "share_violated": feasibility.n_violated / m,
+        "share_violated": result.certificate.feasibility.n_violated / m,
         "loss_queries": result.nfev,
         "constraint_queries": result.ncev,
         "looks_at_all_constraints": result.ncev / m,
@@ -194,41 +225,37 @@ def _figures(
     }
 
 
-def _table(figures: dict[str, float | int | bool | str]) -> Table:
+ROWS = {
+    "objective": "{objective:.4f}, from {objective_at_start:.4f} at the start",
+    "worst violation": "{worst_violation:.4f}",
+    "share violated": "{share_violated:.3%} of all {constraints:,} constraints (all "
+    "checked)",
+    "queries": "{loss_queries:,} of losses, {constraint_queries:,} of constraints",
+    "that is": "{looks_at_all_constraints:.1f} looks at all constraints",
+    "iterations": "{iterations:,} in {seconds} s",
+}
+"""What is said of the figures."""
+
+
+def _table(found: dict[str, Any]) -> Table:
     table = Table(show_header=False, box=None, padding=(0, 2))
-    rows = {
-        "objective": f"{figures['objective']:.4f}, from "
-        f"{figures['objective_at_start']:.4f} at the start",
-        "worst violation": f"{figures['worst_violation']:.4f}",
-        "share violated": f"{figures['share_violated']:.3%} of all "
-        f"{figures['constraints']:,} constraints (all checked)",
-        "queries": f"{figures['loss_queries']:,} of losses, "
-        f"{figures['constraint_queries']:,} of constraints",
-        "that is": f"{figures['looks_at_all_constraints']:.1f} looks at all "
-        "constraints",
-        "iterations": f"{figures['iterations']:,} in {figures['seconds']} s",
-    }
-    for name, value in rows.items():
-        table.add_row(f"[bold]{name}[/bold]", value)
+    for name, text in ROWS.items():
+        table.add_row(f"[bold]{name}[/bold]", text.format(**found))
     return table
 
 
-def _verdict(figures: dict[str, float | int | bool | str]) -> str:
-    ratio = float(figures["constraint_queries_of_full_looks"]) / float(
-        figures["constraint_queries"]
-    )
-    colour = "green" if figures["success"] else "yellow"
+def _verdict(found: dict[str, Any]) -> str:
+    ratio = found["constraint_queries_of_full_looks"] / found["constraint_queries"]
     achieved = "The best point found"
-    if figures["objective"] == figures["objective_at_start"]:
+    if found["objective"] == found["objective_at_start"]:
         achieved = "No better point than the start"
-    elif figures["success"]:
+    elif found["success"]:
         achieved = "A point that keeps every constraint to within the tolerance"
-    looks, steps = figures["looks_at_all_constraints"], figures["iterations"]
     return (
-        f"[{colour}]{achieved} (worst violation {figures['worst_violation']:.4f}) was "
-        f"found for the price of {looks:.0f} looks at all constraints; looking at all "
-        f"of them at each of the {steps:,} steps would have cost {ratio:,.0f} times as "
-        f"many constraint queries.[/{colour}]"
+        f"{achieved} (worst violation {found['worst_violation']:.4f}) was found for "
+        f"the price of {found['looks_at_all_constraints']:.0f} looks at all "
+        f"constraints; looking at all of them at each of the {found['iterations']:,} "
+        f"steps would have cost {ratio:,.0f} times as many constraint queries."
     )
 
 

@@ -8,15 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from cyclopts import Parameter
 from rich.console import Console
 
 import dszog
-from dszog.cli.complaints import as_typed, complain, flags_of
 from dszog.cli.data import (
-    FORMATS,
     Columns,
     Rows,
     Source,
@@ -25,93 +24,168 @@ from dszog.cli.data import (
     read_libsvm_rows,
     widened,
 )
-from dszog.cli.fit_report import Fitted, figures, markdown, write_report
-from dszog.cli.folders import check_output
+from dszog.cli.files import as_json, check_output, make_output, write_text
+from dszog.cli.fit_report import Fitted, facts, markdown
+from dszog.cli.options import (
+    BY_NAME,
+    COUNT,
+    UNLIMITED,
+    Budget,
+    Flag,
+    OutputFolder,
+    Reading,
+)
 from dszog.cli.talk import (
     DONE,
     INTERRUPTED,
     NO_SUCCESS,
-    TERMINATED,
+    as_typed,
+    complain,
+    finished,
+    flags_of,
     say,
-    sigterm_as_interrupt,
     tell_new_words,
 )
 from dszog.contract.validation import check_choice, printable, shown
 from dszog.errors import DszogError, InputError
 from dszog.maths.random_stream import stream
 
-TASKS = ("pairwise", "fair")
 ONLY_PAIRWISE = ("margin",)
 ONLY_FAIR = ("constraint", "tolerance", "n_bins", "min_group_size")
 MODEL = "model.dszog"
 HOLD_OUT = 3  # purpose of the draw of held-out rows
-FLAGS = flags_of(
-    (
-        *("alpha", "constraint", "constraint_tol", "kernel", "loss", "margin"),
-        *("max_iterations", "max_queries", "max_time", "penalty", "step_size"),
-        "tolerance",
-    )
-) | {
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Of the classifier, by its names; None where nothing was typed."""
+
+    kernel: Literal["linear", "rbf"] | None = None
+    """linear or rbf."""
+    loss: str | None = None
+    """logistic (if not given), hinge, squared, sigmoid, ramp, zero_one or welsch."""
+    alpha: float | None = None
+    """Weight of the squared length of the weights; 0.0001 if not given."""
+    penalty: str | None = None
+    """Weight of the worst violation against the loss, or auto: grow until the
+    constraints are kept. If not given, 0.03 for pairs and auto for groups."""
+    margin: float | None = None
+    """By how much a positive row has to outscore a negative one; 0 if not given."""
+    constraint: str | None = None
+    """equalized_odds (if not given), equal_opportunity, demographic_parity,
+    covariance, zafar or literal."""
+    tolerance: float | None = None
+    """How far a group's rate may be from everybody's; 0.02 if not given."""
+    n_bins: Annotated[int | None, Parameter(name="--bins"), COUNT] = None
+    """Bins that make groups of a sensitive column of numbers."""
+    min_group_size: Annotated[int | None, Parameter(name="--min-group"), COUNT] = None
+    """A rate of fewer rows is not constrained; 20 if not given."""
+    step_size: float | None = None
+    """Of the method."""
+
+
+ALL_COLUMNS, DEFAULTS = Wanted(), Settings()
+FLAGS = flags_of([*vars(DEFAULTS), *vars(UNLIMITED)]) | {
     "min_group_size": "--min-group",
     "n_bins": "--bins",
     "sensitive_features": "--sensitive",
 }
 
 
+@Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class FitRequest:
-    """What was typed."""
+    """What was typed, beside the file."""
 
-    source: Source
-    task: str
-    wanted: Wanted
-    test: Path | None
-    holdout: float | None
-    settings: dict[str, Any]  # of the classifier; None where nothing was typed
-    penalty: str | None  # a number, or auto
-    seed: int
-    output: Path
-    overwrite: bool
+    task: Literal["pairwise", "fair"]
+    """pairwise: every positive row scores above every negative one. fair: groups of
+    people are treated alike."""
+    wanted: Wanted = ALL_COLUMNS
+    test: Path | None = None
+    """A file of rows to test the model on."""
+    holdout: float | None = None
+    """Or the share of the rows to hold out for that."""
+    output: OutputFolder = Path("dszog-fit")
+    """Folder for the model and the report."""
+    overwrite: Flag = False
+    """Replace a model that is there."""
+    settings: Settings = DEFAULTS
+    budget: Budget = UNLIMITED
+    seed: int = 0
+    """Same seed, same model."""
+    reading: Reading = BY_NAME
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What is given to the classifier."""
+        named = vars(self.settings) | vars(self.budget)
+        return {name: value for name, value in named.items() if value is not None}
 
 
-def fit_command(console: Console, request: FitRequest) -> int:
-    """Train, write the model and the report, and return the exit code.
+def fit(data: Path, /, *, request: FitRequest) -> int:
+    """Train a classifier under constraints on a LIBSVM or CSV file.
 
-    0 if the run went as far as it should and, where the constraints have to be kept,
-    they are; 3 if not; 130 and 143 after Ctrl-C and SIGTERM, with what there was
-    written down; 2 if the command cannot be meant so; 1 after any other error.
+    Writes model.dszog, report.json and report.md into the output folder. Of a CSV file,
+    columns of numbers are features, and columns of words are one feature for each word.
+    Files may be packed (gzip, bzip2, xz). Ctrl-C and SIGTERM end the training, and the
+    best model so far is written.
+
+    For example:
+
+    dszog fit a9a --task pairwise --test a9a.t
+
+    dszog fit people.csv --task pairwise --target hired --holdout 0.25 --kernel rbf
+
+    dszog fit people.csv --task fair --target hired --sensitive sex --sensitive race
+
+    Exit codes: 0 done, and constraints kept (pairs only with --penalty auto or
+    --constraint-tol); 3 the run ended without that; 130 Ctrl-C; 143 SIGTERM; 2 wrong
+    usage or data; 1 other errors.
+
+    Parameters
+    ----------
+    data
+        The rows to train on.
     """
-    with sigterm_as_interrupt() as received:
-        try:
-            fitted = _fitted(console, request)
-            paths = _written(request, fitted)
-        except KeyboardInterrupt:
-            say(console, "Interrupted before there was a model.")
-            return TERMINATED if received else INTERRUPTED
-        except DszogError as error:
-            return complain("fit", error, FLAGS)
-        _report(console, fitted, paths)
-    if fitted.is_interrupted:
-        return TERMINATED if received else INTERRUPTED
-    return DONE if fitted.is_success else NO_SUCCESS
+    console = Console()
+    source = Source(path=data, **vars(request.reading))
+
+    def finish(fitted: Fitted) -> int:
+        paths = _write(request.output, fitted)
+        say(console, fitted.verdict, style="green" if fitted.is_success else "yellow")
+        for note in fitted.notes:
+            say(console, note, style="yellow")
+        say(console, fitted.summary)
+        for path in paths:
+            say(console, f"Wrote {path}")
+        if fitted.is_interrupted:
+            return INTERRUPTED
+        return DONE if fitted.is_success else NO_SUCCESS
+
+    try:
+        return finished(
+            lambda: _fitted(console, source, request),
+            finish,
+            lambda: say(console, "Interrupted before there was a model."),
+        )
+    except DszogError as error:
+        return complain("fit", error, FLAGS)
 
 
 # ---------------------------------------------------------------------- what was typed
 
 
-def _check(request: FitRequest) -> None:
+def _check(source: Source, request: FitRequest) -> None:
     """Refuse what cannot work before a file is read."""
-    check_choice("dszog fit", "--task", request.task, TASKS)
-    check_choice("dszog fit", "--format", request.source.format, FORMATS)
-    is_fair = request.task == "fair"
+    is_fair, wanted = request.task == "fair", request.wanted
     for name in ONLY_PAIRWISE if is_fair else ONLY_FAIR:
-        if request.settings.get(name) is not None:
+        if name in request.given:
             other = "pairwise" if is_fair else "fair"
             raise InputError(
                 f"dszog fit: {FLAGS[name]} goes with --task {other}, got --task "
                 f"{request.task}. Leave it out."
             )
-    wanted = request.wanted
     if is_fair and not wanted.sensitive:
         raise InputError(
             "dszog fit: --task fair needs --sensitive, got none. Name the columns "
@@ -122,7 +196,7 @@ def _check(request: FitRequest) -> None:
             "dszog fit: --sensitive goes with --task fair, got --task pairwise. Leave "
             "it out, or --drop the column."
         )
-    if request.source.is_csv:
+    if source.is_csv:
         _check_columns(wanted)
     else:
         _check_libsvm(wanted)
@@ -158,11 +232,7 @@ def _check_columns(wanted: Wanted) -> None:
         "--sensitive": wanted.sensitive,
     }
     for one, other, why in (
-        (
-            "--target",
-            "--categorical",
-            "classes are no features",
-        ),
+        ("--target", "--categorical", "classes are no features"),
         ("--target", "--drop", "the target is never a feature"),
         ("--target", "--sensitive", "nothing is left to be fair about"),
         ("--drop", "--categorical", "a column that is left out is not read"),
@@ -198,10 +268,10 @@ def _check_libsvm(wanted: Wanted) -> None:
 
 
 def _read(
-    console: Console, request: FitRequest
+    console: Console, source: Source, request: FitRequest
 ) -> tuple[Rows, Rows | None, Columns | None]:
     """Return the rows to train on, those to test with, and what the columns are."""
-    source, wanted = request.source, request.wanted
+    wanted = request.wanted
     columns: Columns | None = None
     test: Rows | None = None
     if source.is_csv:
@@ -257,21 +327,21 @@ def _cut(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
 # ---------------------------------------------------------------------------- the fit
 
 
-def _fitted(console: Console, request: FitRequest) -> Fitted:
-    _check(request)
+def _fitted(console: Console, source: Source, request: FitRequest) -> Fitted:
+    _check(source, request)
     from dszog.learn import LOSSES, FairClassifier, PairwiseClassifier
     from dszog.learn.group_constraints import KINDS
 
-    given = {k: v for k, v in request.settings.items() if v is not None}
+    given = request.given
     for name, choices in (("loss", LOSSES), ("constraint", KINDS)):
         if name in given:
             check_choice("dszog fit", FLAGS[name], given[name], choices)
-    if request.penalty is not None:
-        given["penalty"] = _penalty(request.penalty)
+    if "penalty" in given:
+        given["penalty"] = _penalty(given["penalty"])
     kind = FairClassifier if request.task == "fair" else PairwiseClassifier
     model = kind(random_state=request.seed, verbose=True, **given)
     _refuse_wrong(model._validate_params)
-    rows, test, columns = _read(console, request)
+    rows, test, columns = _read(console, source, request)
     more = {"sensitive_features": rows.sensitive} if request.task == "fair" else {}
     started = time.perf_counter()
     with _kept_warnings() as notes:
@@ -280,14 +350,17 @@ def _fitted(console: Console, request: FitRequest) -> Fitted:
     wants_kept = (
         request.task == "fair" or model.penalty is None or "constraint_tol" in given
     )
+    test_is = str(request.test or "")
+    if request.holdout is not None:
+        test_is = f"{request.holdout:g} of the rows"
     return Fitted(
         model=model,
         task=request.task,
-        file=str(request.source.path),
+        file=str(source.path),
         features=None if columns is None else columns.features,
         train=rows,
         test=test,
-        test_is=_test_name(request),
+        test_is=test_is,
         wants_kept=wants_kept,
         is_interrupted=model.result_.status == dszog.Status.INTERRUPTED,
         seed=request.seed,
@@ -318,12 +391,6 @@ def _penalty(text: str) -> float | None:
         ) from None
 
 
-def _test_name(request: FitRequest) -> str:
-    if request.test is not None:
-        return str(request.test)
-    return "" if request.holdout is None else f"{request.holdout:g} of the rows"
-
-
 @contextmanager
 def _kept_warnings() -> Iterator[list[str]]:
     """Yield a list that will hold what was warned of."""
@@ -334,30 +401,14 @@ def _kept_warnings() -> Iterator[list[str]]:
     texts.extend(dict.fromkeys(str(one.message) for one in caught))
 
 
-# --------------------------------------------------------------------- what is written
-
-
-def _written(request: FitRequest, fitted: Fitted) -> list[Path]:
-    output = request.output
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"dszog fit: the folder {printable(str(output))} cannot be made "
-            f"({error.strerror}). Name another with --output."
-        ) from error
-    report = figures(fitted)
+def _write(output: Path, fitted: Fitted) -> list[Path]:
+    """Write the model and the report; return their paths."""
+    make_output("fit", output)
+    report = facts(fitted)
     if fitted.features is not None:
         fitted.model.feature_names_in_ = np.array(fitted.features, dtype=object)
     fitted.model.save(output / MODEL)
-    return [output / MODEL, *write_report(output, report, markdown(report))]
-
-
-def _report(console: Console, fitted: Fitted, paths: list[Path]) -> None:
-    style = "green" if fitted.is_success else "yellow"
-    say(console, fitted.verdict, style=style)
-    for note in fitted.notes:
-        say(console, note, style="yellow")
-    say(console, fitted.summary)
-    for path in paths:
-        say(console, f"Wrote {path}")
+    texts = {"report.json": as_json(report), "report.md": markdown(report)}
+    for name, text in texts.items():
+        write_text(output / name, text)
+    return [output / name for name in (MODEL, *texts)]

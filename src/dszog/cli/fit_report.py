@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import cached_property
-from pathlib import Path
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dszog.cli.data import Rows
-from dszog.cli.writing import known, versions, write_text
+from dszog.cli.files import known, versions
 from dszog.contract.arrays import FloatArray
 from dszog.contract.validation import printable
+
+GAPS = ("equalized_odds", "equal_opportunity", "demographic_parity")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,29 +68,18 @@ class Fitted:
         model = self.model
         scores = model.decision_function(rows.X)
         positive = rows.y == model.classes_[1]
-        called = scores > 0.0
+        share = float(positive.mean())
         found: dict[str, Any] = {
             "rows": len(rows),
             "positive_rows": int(positive.sum()),
-            "accuracy": float((called == positive).mean()),
-            "accuracy_of_the_larger_class": float(
-                max(positive.mean(), 1.0 - positive.mean())
-            ),
+            "accuracy": float(((scores > 0.0) == positive).mean()),
+            "accuracy_of_the_larger_class": max(share, 1.0 - share),
         }
         if self.task == "pairwise":
             return found | pairs(scores, positive, float(model.margin))
         report = model.fairness_report(rows.X, rows.y, rows.sensitive)
-        return found | {
-            "gaps": {
-                kind: report.gap(kind)
-                for kind in (
-                    "equalized_odds",
-                    "equal_opportunity",
-                    "demographic_parity",
-                )
-            },
-            "groups": [asdict(row) for row in (report.overall, *report.groups)],
-        }
+        groups = [asdict(row) for row in (report.overall, *report.groups)]
+        return found | {"gaps": {k: report.gap(k) for k in GAPS}, "groups": groups}
 
     @property
     def summary(self) -> str:
@@ -118,12 +108,8 @@ def pairs(
     high, low = np.sort(scores[positive]), np.sort(scores[~positive])
     n = len(high) * len(low)
     if not n:
-        return {
-            "pairs": 0,
-            "violated": 0,
-            "share_violated": None,
-            "worst_violation": None,
-        }
+        nothing = dict.fromkeys(("share_violated", "worst_violation"))
+        return {"pairs": 0, "violated": 0, **nothing}
     n_bad = int(np.searchsorted(high, low + margin, side="left").sum())
     return {
         "pairs": n,
@@ -136,7 +122,7 @@ def pairs(
 # ------------------------------------------------------------------------------- JSON
 
 
-def figures(fitted: Fitted) -> dict[str, Any]:
+def facts(fitted: Fitted) -> dict[str, Any]:
     """Return all figures, as JSON holds them."""
     model, result = fitted.model, fitted.model.result_
     feasibility = result.certificate.feasibility
@@ -206,35 +192,21 @@ def markdown(report: dict[str, Any]) -> str:
     parts = {name: report[name] for name in ("train", "test") if name in report}
     if len(parts) == 1:
         lines += ["No rows were held out: these figures are of the training rows.", ""]
-    heads = ["", *parts]
-    rows = [
-        ["rows", *(f"{part['rows']:,}" for part in parts.values())],
-        ["accuracy", *(f"{part['accuracy']:.4f}" for part in parts.values())],
-        [
-            "share of the larger class",
-            *(f"{part['accuracy_of_the_larger_class']:.4f}" for part in parts.values()),
-        ],
-    ]
+    cells: dict[str, Callable[[dict[str, Any]], str]] = {
+        "rows": lambda part: f"{part['rows']:,}",
+        "accuracy": lambda part: f"{part['accuracy']:.4f}",
+        "share of the larger class": lambda part: (
+            f"{part['accuracy_of_the_larger_class']:.4f}"
+        ),
+    }
     if report["task"] == "pairwise":
-        rows += [
-            [
-                "pairs out of order",
-                *(_percent(part["share_violated"]) for part in parts.values()),
-            ],
-            [
-                "worst pair",
-                *(_number(part["worst_violation"]) for part in parts.values()),
-            ],
-        ]
+        cells["pairs out of order"] = lambda part: _percent(part["share_violated"])
+        cells["worst pair"] = lambda part: _number(part["worst_violation"])
     else:
-        rows += [
-            [
-                f"gap, {kind.replace('_', ' ')}",
-                *(f"{part['gaps'][kind]:.3f}" for part in parts.values()),
-            ]
-            for kind in report["train"]["gaps"]
-        ]
-    lines += [*_table(heads, rows), ""]
+        for kind in report["train"]["gaps"]:
+            cells[f"gap, {kind.replace('_', ' ')}"] = partial(_gap, kind)
+    rows = [[name, *map(cell, parts.values())] for name, cell in cells.items()]
+    lines += [*_table(["", *parts], rows), ""]
     if report["task"] == "fair":
         for name, part in parts.items():
             lines += [f"## Groups, {name} rows", "", *_groups(part["groups"]), ""]
@@ -284,14 +256,9 @@ def _percent(share: float | None) -> str:
     return "not known" if share is None else f"{100 * share:.3g} %"
 
 
+def _gap(kind: str, part: dict[str, Any]) -> str:
+    return f"{part['gaps'][kind]:.3f}"
+
+
 def _number(value: float | None) -> str:
     return "not known" if value is None else f"{value:.3f}"
-
-
-def write_report(output: Path, report: dict[str, Any], page: str) -> list[Path]:
-    """Write both, each whole or not at all; return their paths."""
-    text = json.dumps(report, indent=2, allow_nan=False) + "\n"
-    paths = [output / "report.json", output / "report.md"]
-    for path, content in zip(paths, (text, page), strict=True):
-        write_text(path, content)
-    return paths

@@ -121,7 +121,7 @@ def _broken(path: Path, error: BaseException) -> UserFileError:
         where = f", line {error.lineno}"
     return UserFileError(
         f"dszog solve: {_label(path)}{where}: {type(error).__name__}: "
-        f"{printable(str(error))}. Mend the file; python {_label(path)} shows more."
+        f"{printable(str(error))}. Fix the file; python {_label(path)} shows more."
     )
 
 

@@ -2,26 +2,89 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 
-from dszog.cli.folders import check_output
+from dszog.cli.files import check_output
+from dszog.cli.options import Count, Flag, OptionalCount, OutputFolder
+from dszog.cli.talk import answered
 from dszog.errors import InputError, MissingExtraError
 
 
-def paper_command(console: Console, *, output: Path, jobs: int, **more: Any) -> int:
-    """Check what was typed, run, and return the exit code."""
-    if jobs < 1:
-        raise InputError(f"dszog paper: --jobs must be at least 1, got {jobs}.")
-    for name in ("seconds", "repetitions"):
-        value = more.get(name)
-        if value is not None and not value > 0:
-            raise InputError(f"dszog paper: --{name} must be above 0, got {value:g}.")
-    check_output("paper", output)
-    try:
-        from dszog_paper.command import run_paper
-    except ModuleNotFoundError as missing:
-        raise MissingExtraError.of("dszog paper", missing.name, "paper") from missing
-    return run_paper(console, output=output, jobs=jobs, **more)
+def paper(
+    *tables: str,
+    output: OutputFolder = Path("dszog-paper"),
+    full: Flag = False,
+    limit: Literal["time", "queries"] = "time",
+    seconds: float | None = None,
+    repetitions: OptionalCount = None,
+    jobs: Count = 2,
+    dask: str | None = None,
+    data: Path | None = None,
+    download: Flag = False,
+) -> int:
+    """Reproduce the tables and figures of the paper, with what it leaves out.
+
+    Without --full a quick version of everything: fewer repetitions and grid points,
+    under 10 minutes on 2 cores. With --full the whole protocol, some hours. Every run
+    is kept as it finishes: interrupt, and call again with the same --output to go on.
+
+    For example:
+
+        dszog paper                          all tables and figures, quickly
+
+        dszog paper 2 fig1 --data FOLDER     Table 2 and Figure 1, on real data there
+
+        dszog paper --full --limit queries   the same numbers on every machine
+
+    Parameters
+    ----------
+    tables
+        Numbers of tables (1 to 12), fig1 to fig3, or F for fairness on real data; all
+        if none is given.
+    output
+        Folder for records, report.html, report.md and results.json.
+    full
+        The whole protocol: 10 repetitions, all grids, 10 s a run.
+    limit
+        What ends the runs of other methods than DSZOG; "queries" makes all results
+        reproducible bit for bit.
+    seconds
+        Time of such a run, other than the protocol has.
+    repetitions
+        Reported repetitions, other than the protocol has.
+    jobs
+        Processes to run on.
+    dask
+        Address of a Dask scheduler to run on instead.
+    data
+        Folder with the real data sets; else DSZOG_DATA names one. What is not found is
+        replaced by generated stand-ins, named as such.
+    download
+        Fetch data sets that are not at hand from their public sources.
+    """
+    given: dict[str, Any] = locals().copy()
+
+    def work() -> int:
+        if jobs < 1:
+            raise InputError(f"dszog paper: --jobs must be at least 1, got {jobs}.")
+        for name in ("seconds", "repetitions"):
+            if given[name] is not None and not given[name] > 0:
+                raise InputError(
+                    f"dszog paper: --{name} must be above 0, got {given[name]:g}."
+                )
+        check_output("paper", output)
+        try:
+            from dszog_paper.command import run_paper
+        except ModuleNotFoundError as missing:
+            raise MissingExtraError.of(
+                "dszog paper", missing.name, "paper"
+            ) from missing
+        typed = " ".join(["dszog", *sys.argv[1:]])
+        return run_paper(Console(), command=typed, **given)
+
+    kept = "What was finished is kept: call again with the same --output to go on."
+    return answered("paper", work, ["data", "jobs"], kept)

@@ -4,70 +4,79 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from dszog.cli.complaints import complain
-from dszog.cli.data import FORMATS, Columns, Source, widened
-from dszog.cli.folders import check_output_file
-from dszog.cli.talk import DONE, FAILED, INTERRUPTED, USAGE, say, tell_new_words
-from dszog.cli.writing import write_text
-from dszog.contract.validation import check_choice, printable, shown
-from dszog.errors import CheckpointError, DszogError, InputError
+from dszog.cli.data import Columns, Source, widened
+from dszog.cli.files import check_output_file, write_text
+from dszog.cli.options import BY_NAME, OutputFile, Reading
+from dszog.cli.talk import DONE, USAGE, answered, complain, say, tell_new_words
+from dszog.contract.validation import printable, shown
+from dszog.errors import CheckpointError, InputError
 from dszog.readers import read_libsvm
 from dszog.readers.lines import is_number
 
 FORMULA = (*"=+-@\t\r\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # last four: wide
 
 
-@dataclass(frozen=True, kw_only=True)
-class PredictRequest:
-    """What was typed."""
+def predict(
+    model: Path,
+    data: Path,
+    /,
+    *,
+    output: OutputFile = None,
+    reading: Reading = BY_NAME,
+) -> int:
+    """Predict the class of each row of a file with a model of `dszog fit`.
 
-    model: Path
-    source: Source
-    output: Path | None
+    Writes CSV, a line for each row: its class and its score, which is above 0 for the
+    positive class. Nothing in a model file is executed, and a damaged one is refused.
+
+    For example:
+
+    dszog predict dszog-fit/model.dszog people.csv
+
+    dszog predict dszog-fit/model.dszog a9a.t -o predictions.csv
+
+    Exit codes: 0 done; 130 Ctrl-C; 2 wrong usage or data; 1 other errors.
+
+    Parameters
+    ----------
+    model
+        A file that `dszog fit` or the save method of a classifier wrote.
+    data
+        The rows, with the columns that the model was fitted on; others are not used.
+    output
+        File for the predictions; standard output if not given.
+    """
+
+    def work() -> int:
+        check_output_file("predict", output, "predictions.csv", read=(model, data))
+        source = Source(path=data, **vars(reading))
+        try:
+            text = predictions(Console(stderr=True), model, source)
+        except CheckpointError as error:  # of the file that was named
+            complain("predict", error, {})
+            return USAGE
+        if output is not None:
+            write_text(output, text)
+        else:
+            is_seen = sys.stdout.isatty()
+            sys.stdout.write(printable(text, keep="\n") if is_seen else text)
+        return DONE
+
+    return answered("predict", work, ())
 
 
-def predict_command(console: Console, request: PredictRequest) -> int:
-    """Write the predictions and return the exit code; `console` is for errors."""
-    try:
-        _check(request)
-        text = predictions(console, request)
-        if request.output is not None:
-            write_text(request.output, text)
-            return DONE
-        return _print(text)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except CheckpointError as error:  # of the file that was named
-        complain("predict", error, {})
-        return USAGE
-    except DszogError as error:
-        return complain("predict", error, {})
-
-
-def _check(request: PredictRequest) -> None:
-    check_choice("dszog predict", "--format", request.source.format, FORMATS)
-    check_output_file(
-        "predict",
-        request.output,
-        "predictions.csv",
-        read=(request.model, request.source.path),
-    )
-
-
-def predictions(console: Console, request: PredictRequest) -> str:
+def predictions(console: Console, path: Path, source: Source) -> str:
     """Return the class and the score of each row, as the text of a CSV file."""
     from dszog.learn import load
 
-    model = load(request.model)
-    X = _features(console, model, request.source)
+    model = load(path)
+    X = _features(console, model, source)
     scores = model.decision_function(X)
     classes = model.classes_[(scores > 0.0).astype(int)]
     text = io.StringIO()
@@ -92,9 +101,8 @@ def as_cell(label: Any) -> Any:
 
 def _features(console: Console, model: Any, source: Source) -> Any:
     """Return the rows of a file as the model was given its own."""
-    names = model.__dict__.pop(
-        "feature_names_in_", None
-    )  # the order is made right here
+    # The order is made right here.
+    names = model.__dict__.pop("feature_names_in_", None)
     width = int(model.n_features_in_)
     where = printable(str(source.path))
     if source.is_csv:
@@ -124,16 +132,3 @@ def _features(console: Console, model: Any, source: Source) -> Any:
             "Give rows with the features that it was fitted on."
         )
     return widened(X, width)
-
-
-def _print(text: str) -> int:
-    """Write to standard output; a reader who leaves early is no error of ours."""
-    if sys.stdout.isatty():
-        text = printable(text, keep="\n")
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
-    return DONE

@@ -2,205 +2,243 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from cyclopts import Parameter
 from rich.console import Console
-from scipy.optimize import OptimizeResult
 
 import dszog
-from dszog.cli.complaints import complain, flags_of
-from dszog.cli.folders import check_output_file
+from dszog.cli.files import as_json, check_output_file, versions, write_text
 from dszog.cli.loading import load_problem
+from dszog.cli.options import UNLIMITED, Budget, Flag, Many, OutputFile
 from dszog.cli.settings import read_settings
 from dszog.cli.talk import (
     DONE,
     INTERRUPTED,
     NO_SUCCESS,
-    TERMINATED,
+    complain,
+    finished,
+    flags_of,
     say,
-    sigterm_as_interrupt,
 )
-from dszog.cli.writing import known, versions, write_text
-from dszog.contract.interrupts import Interrupts
-from dszog.errors import (
-    CheckpointWriteError,
-    DszogError,
-    EvaluationError,
-    InputError,
-)
+from dszog.errors import CheckpointWriteError, DszogError, EvaluationError, InputError
 from dszog.methods import METHODS
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What was typed."""
+def solve(
+    problem: str,
+    /,
+    *,
+    method: str = "dszog",
+    settings: Annotated[Many, Parameter(name="--set")] = (),
+    budget: Budget = UNLIMITED,
+    tune: Flag = False,
+    seed: int | None = None,
+    evaluator: str | None = None,
+    on_failure: str | None = None,
+    checkpoint: Path | None = None,
+    resume: Flag = False,
+    output: OutputFile = None,
+) -> int:
+    """Solve a problem of your own, and say what the answer rests on.
 
-    target: str  # FILE.py:name
-    method: str
-    settings: Sequence[str]  # name=value
-    arguments: dict[str, Any]  # of minimize; None where nothing was typed
-    checkpoint: Path | None
-    resume: bool
-    output: Path | None
+    FILE.py:NAME names a dszog.Problem in a Python file, or a function without arguments
+    that returns one. The file is run; no folder is searched for modules because of it.
+    Ctrl-C and SIGTERM end the run with the best point so far, and with --checkpoint the
+    same command goes on with it under --resume.
 
+    For example:
 
-def solve_command(console: Console, request: Request) -> int:
-    """Run the problem and return the exit code.
+    dszog solve model.py:problem --max-queries 100000
 
-    0 after a success; 3 if the run ended without one; 130 and 143 after Ctrl-C and
-    SIGTERM; 2 if the command cannot be meant so; 1 after any other error.
+    dszog solve model.py:problem --set penalty=10 --set directions=sphere
+
+    dszog solve model.py:problem --max-queries 100000 --tune
+
+    dszog solve model.py:problem --checkpoint run-1 --resume -o result.json
+
+    Exit codes: 0 success; 3 the run ended without one (stopped early, or the
+    constraints are not met); 130 Ctrl-C; 143 SIGTERM; 2 wrong usage; 1 other errors.
+
+    Parameters
+    ----------
+    problem
+        FILE.py:NAME.
+    method
+        One of dszog, sampled_sqp, zoscgd, fzfw, fzcgs, fcgs, accszofw,
+        accszofw_storm, zopsgd, acczomda.
+    settings
+        name=value, a setting of the method; may be given several times.
+    tune
+        Choose step size and penalty by short runs, in 0.3 of the budget.
+    seed
+        Same seed, same run. Drawn and reported if not given.
+    evaluator
+        What calls your functions: serial if not given.
+    on_failure
+        raise, resample or penalise: what to do about values that are not numbers.
+    checkpoint
+        Folder to save the run to.
+    resume
+        Go on with the run in --checkpoint; begin one if there is none.
+    output
+        File for the result, as JSON.
     """
-    result = None
-    with sigterm_as_interrupt() as received, Interrupts() as interrupts:
-        try:
-            _check(request)
-            options = read_settings(request.method, request.settings)
-            problem = load_problem(request.target)
-            started = time.perf_counter()
-            result = dszog.minimize(
-                problem,
-                method=request.method,
-                options=options,
-                checkpoint=request.checkpoint,
-                resume=request.resume,
-                progress=True,
-                **{k: v for k, v in request.arguments.items() if v is not None},
-            )
-            interrupts.hold()  # until what there is was told and written
-            seconds = time.perf_counter() - started
-            _report(console, result, request)
-            _write(console, result, request, seconds)
-            interrupts.let_in()
-        except KeyboardInterrupt:
-            if result is None:  # it came before there was one, or twice
-                said = "Interrupted before there was a result."
-                say(console, said + _goes_on(request))
-            return TERMINATED if received else INTERRUPTED
-        except DszogError as error:
-            code = complain("solve", error, _flags(request))
-            if isinstance(error, (EvaluationError, CheckpointWriteError)):
-                _report_broken(console, error, request)
-            return code
-    if result.status == dszog.Status.INTERRUPTED:
-        return TERMINATED if received else INTERRUPTED
-    return DONE if result.success else NO_SUCCESS
+    console = Console()
+    arguments = {
+        **vars(budget),
+        "tune": tune or None,
+        "seed": seed,
+        "evaluator": evaluator,
+        "on_failure": on_failure,
+    }
+    started = 0.0
+
+    def work() -> dszog.Result:
+        nonlocal started
+        _check(problem, checkpoint, resume, output)
+        options = read_settings(method, settings)
+        loaded = load_problem(problem)
+        started = time.perf_counter()
+        return dszog.minimize(
+            loaded,
+            method=method,
+            options=options,
+            checkpoint=checkpoint,
+            resume=resume,
+            progress=True,
+            **{name: given for name, given in arguments.items() if given is not None},
+        )
+
+    def finish(result: dszog.Result) -> int:
+        seconds = time.perf_counter() - started
+        if output is not None:  # first: a reader of the report may leave early
+            again = "; with --checkpoint, --resume reports the run again"
+            write_text(output, as_json(facts(result, problem, seconds)), again)
+        _report(console, result, checkpoint)
+        if output is not None:
+            say(console, f"Written to {output}.")
+        if result.status == dszog.Status.INTERRUPTED:
+            return INTERRUPTED
+        return DONE if result.success else NO_SUCCESS
+
+    def nothing() -> None:
+        say(console, "Interrupted before there was a result." + _goes_on(checkpoint))
+
+    try:
+        return finished(work, finish, nothing)
+    except DszogError as error:
+        code = complain("solve", error, _flags(method, arguments))
+        if isinstance(error, (EvaluationError, CheckpointWriteError)):
+            _report_broken(console, error, checkpoint)
+        return code
 
 
-# ---------------------------------------------------------------------- what was typed
-
-
-def _check(request: Request) -> None:
+def _check(
+    target: str, checkpoint: Path | None, resume: bool, output: Path | None
+) -> None:
     """Refuse what cannot work, before the user's file is run."""
-    if request.resume and request.checkpoint is None:
+    if resume and checkpoint is None:
         raise InputError(
             "dszog solve: --resume needs the folder of the run, got none. Add "
             "--checkpoint DIR."
         )
-    file = Path(request.target.rpartition(":")[0] or request.target)
-    check_output_file("solve", request.output, "result.json", read=(file,))
+    file = Path(target.rpartition(":")[0] or target)
+    check_output_file("solve", output, "result.json", read=(file,))
 
 
-def _flags(request: Request) -> dict[str, str]:
+def _flags(method: str, arguments: dict[str, Any]) -> dict[str, str]:
     """Return what is typed for arguments of `minimize` and settings of the method."""
-    kind: Any = METHODS.get(request.method.lower())
+    kind: Any = METHODS.get(method.lower())
     names = [] if kind is None else [item.name for item in fields(kind)]
     settings = {name: f"--set {name}" for name in names}
-    return settings | flags_of([*request.arguments, "checkpoint", "resume", "method"])
-
-
-def _goes_on(request: Request) -> str:
-    if request.checkpoint is None or not any(request.checkpoint.glob("checkpoint-*")):
-        return ""
-    return " The run is saved: the same command with --resume goes on with it."
+    return settings | flags_of([*arguments, "checkpoint", "resume", "method"])
 
 
 # ------------------------------------------------------------------------ what is said
 
 
-def _report(console: Console, result: dszog.Result, request: Request) -> None:
+def _goes_on(checkpoint: Path | None) -> str:
+    if checkpoint is None or not any(checkpoint.glob("checkpoint-*")):
+        return ""
+    return " The run is saved: the same command with --resume goes on with it."
+
+
+def _report(console: Console, result: dszog.Result, checkpoint: Path | None) -> None:
     say(console, result.verdict, style="green" if result.success else "yellow")
     say(console, result.message)
-    if result.status == dszog.Status.INTERRUPTED and request.checkpoint is not None:
-        say(console, _goes_on(request).strip())
+    if result.status == dszog.Status.INTERRUPTED and checkpoint is not None:
+        say(console, _goes_on(checkpoint).strip())
     say(console, f"\n{result.certificate}")
-    with np.printoptions(threshold=8, edgeitems=3, precision=6):
-        say(console, f"x             {result.x}")
+    _say_point(console, result.x)
+    lost, failures = result.costs.n_lost, result.failures
     say(
         console,
         f"queries       {result.nfev:,} of losses, {result.ncev:,} of constraints, in "
-        f"{result.nit:,} iterations"
-        + (f"; {result.costs.n_lost:,} lost" if result.costs.n_lost else ""),
+        f"{result.nit:,} iterations" + (f"; {lost:,} lost" if lost else ""),
     )
-    if result.failures.n_failed:
+    if failures.n_failed:
         say(
             console,
-            f"failures      {result.failures.n_failed:,} of "
-            f"{result.failures.n_points:,} points ({result.failures.policy})",
+            f"failures      {failures.n_failed:,} of {failures.n_points:,} points "
+            f"({failures.policy})",
         )
     say(console, f"seed          {result.seed}")
     say(console, f"digest        {result.digest}")
 
 
+def _say_point(console: Console, x: Any) -> None:
+    with np.printoptions(threshold=8, edgeitems=3, precision=6):
+        say(console, f"x             {x}")
+
+
 def _report_broken(
-    console: Console, error: EvaluationError | CheckpointWriteError, request: Request
+    console: Console,
+    error: EvaluationError | CheckpointWriteError,
+    checkpoint: Path | None,
 ) -> None:
     """Say what there is of a run that broke off; its point was not checked."""
-    if isinstance(error, EvaluationError) and request.checkpoint is not None:
+    if isinstance(error, EvaluationError) and checkpoint is not None:
         say(
             console,
-            "The run is saved: mend the function, and the same command with --resume "
+            "The run is saved: fix the function, and the same command with --resume "
             "goes on with it.",
         )
-    if error.result is None:
-        return
-    say(console, f"Got to iteration {error.result.nit:,}; the point was not checked:")
-    with np.printoptions(threshold=8, edgeitems=3, precision=6):
-        say(console, f"x             {error.result.x}")
+    if error.result is not None:
+        n = error.result.nit
+        say(console, f"Got to iteration {n:,}; the point was not checked:")
+        _say_point(console, error.result.x)
 
 
 # --------------------------------------------------------------------- what is written
 
 
-def _write(
-    console: Console, result: OptimizeResult, request: Request, seconds: float
-) -> None:
-    if request.output is None:
-        return
-    text = json.dumps(
-        as_json(result, request, seconds), indent=2, allow_nan=False, sort_keys=False
-    )
-    again = "; with --checkpoint, --resume reports the run again"
-    write_text(request.output, text + "\n", again)
-    say(console, f"Written to {request.output}.")
-
-
-def as_json(result: OptimizeResult, request: Request, seconds: float) -> dict[str, Any]:
-    """Return a result as JSON holds it; a number that is not known is null."""
+def facts(result: dszog.Result, target: str, seconds: float) -> dict[str, Any]:
+    """Return what the file for the result holds."""
     feasibility = result.certificate.feasibility
     stationarity = result.certificate.stationarity
-    multipliers = result.multipliers
-    made = {
-        "problem": request.target,
+    failures, method = result.failures, result.method
+    multipliers = None
+    if result.multipliers is not None:
+        indices, values = result.multipliers
+        multipliers = {"indices": indices.tolist(), "values": values.tolist()}
+    names = ("message", "fun", "maxcv", "nit", "nfev", "ncev", "seed", "digest")
+    return {
+        "problem": target,
         "success": bool(result.success),
         "status": result.status.name,
-        "message": result.message,
         "x": result.x.tolist(),
-        "fun": result.fun,
-        "maxcv": result.maxcv,
-        "nit": result.nit,
-        "nfev": result.nfev,
-        "ncev": result.ncev,
-        "seed": result.seed,
-        "digest": result.digest,
+        **{name: result[name] for name in names},
         "method": {
-            "type": type(result.method).__name__,
-            **{name: _plain(value) for name, value in _settings(result.method)},
+            "type": type(method).__name__,
+            **{
+                field.name: _plain(getattr(method, field.name))
+                for field in fields(method)
+            },
         },
         "certificate": {
             "objective_error": result.certificate.objective_error,
@@ -217,28 +255,19 @@ def as_json(result: OptimizeResult, request: Request, seconds: float) -> dict[st
             "calls": None if feasibility.calls is None else asdict(feasibility.calls),
             "lagrangian": None if stationarity is None else stationarity.lagrangian,
         },
-        "multipliers": None
-        if multipliers is None
-        else {"indices": multipliers[0].tolist(), "values": multipliers[1].tolist()},
+        "multipliers": multipliers,
         "failures": {
-            "policy": result.failures.policy,
-            "failed": result.failures.n_failed,
-            "points": result.failures.n_points,
-            "kinds": result.failures.kinds,
+            "policy": failures.policy,
+            "failed": failures.n_failed,
+            "points": failures.n_points,
+            "kinds": failures.kinds,
         },
         "costs": asdict(result.costs),
         "seconds": round(seconds, 3),
         "versions": versions(),
     }
-    cleaned: dict[str, Any] = known(made)
-    return cleaned
-
-
-def _settings(method: Any) -> list[tuple[str, Any]]:
-    return [(name, getattr(method, name)) for name in method.__dataclass_fields__]
 
 
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return type(value).__name__
+    is_plain = value is None or isinstance(value, (bool, int, float, str))
+    return value if is_plain else type(value).__name__

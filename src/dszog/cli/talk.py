@@ -1,17 +1,34 @@
-"""How a command speaks, is interrupted, and ends."""
+"""How a command speaks, is interrupted, tells its errors, and ends."""
 
 from __future__ import annotations
 
+import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 
+from dszog.contract.interrupts import Interrupts
 from dszog.contract.validation import printable, shown
+from dszog.errors import (
+    CheckpointError,
+    DszogError,
+    InputError,
+    InputTypeError,
+    MissingExtraError,
+)
+
+Made = TypeVar("Made")
 
 DONE, FAILED, USAGE, NO_SUCCESS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
+OF_PYTHON = ("dszog", "load", "minimize", "FairClassifier", "PairwiseClassifier")
+WRONG_USAGE = (InputError, InputTypeError, MissingExtraError)
+ABOUT_ARGUMENTS = (InputError, InputTypeError, CheckpointError)  # others quote the user
+_OF_SKLEARN = re.compile(
+    r"^The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\.$", re.DOTALL
+)
 
 
 def say(console: Console, text: str, style: str | None = None) -> None:
@@ -36,6 +53,33 @@ def tell_new_words(console: Console, new: dict[str, int]) -> None:
         )
 
 
+# -------------------------------------------------------------------------- signals
+
+
+def finished(
+    work: Callable[[], Made],
+    finish: Callable[[Made], int],
+    nothing: Callable[[], object],
+) -> int:
+    """Do work that a signal ends early, then finish it; return the exit code.
+
+    While it is finished (told and written) a signal waits. `nothing` says that the
+    work had not made anything yet when a signal came, or that a second one did.
+    """
+    made = None
+    with sigterm_as_interrupt() as received, Interrupts() as interrupts:
+        try:
+            made = work()
+            interrupts.hold()
+            code = finish(made)
+            interrupts.let_in()
+        except KeyboardInterrupt:
+            if made is None:
+                nothing()
+            code = INTERRUPTED
+    return TERMINATED if received and code == INTERRUPTED else code
+
+
 @contextmanager
 def sigterm_as_interrupt() -> Iterator[list[int]]:
     """Have SIGTERM do what Ctrl-C does; yield what will list it if it comes."""
@@ -50,3 +94,66 @@ def sigterm_as_interrupt() -> Iterator[list[int]]:
         yield received
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+# --------------------------------------------------------------------------- errors
+
+
+def answered(
+    command: str, work: Callable[[], int], flags: Iterable[str], interrupted: str = ""
+) -> int:
+    """Do the work of a command; tell its errors and Ctrl-C; return the exit code."""
+    try:
+        return work()
+    except DszogError as error:
+        return complain(command, error, flags_of(flags))
+    except KeyboardInterrupt:
+        say(Console(), f"Interrupted. {interrupted}".strip())
+        return INTERRUPTED
+
+
+def complain(command: str, error: DszogError, flags: Mapping[str, str]) -> int:
+    """Say what is wrong in one line on standard error, and return the exit code.
+
+    `flags` has what is typed for arguments of Python:
+    ``{"max_queries": "--max-queries"}``.
+    """
+    text = " ".join(str(error).split())
+    if isinstance(error, ABOUT_ARGUMENTS):
+        text = as_typed(text, flags)
+    if not re.match(rf"dszog {command}\b", text):
+        owner, colon, rest = text.partition(": ")
+        text = f"dszog {command}: {rest if colon and owner in OF_PYTHON else text}"
+    say(Console(stderr=True), text, style="red")
+    return USAGE if isinstance(error, WRONG_USAGE) else FAILED
+
+
+def as_typed(text: str, flags: Mapping[str, str]) -> str:
+    """Return a message with the names of options where Python has arguments.
+
+    Names in quotes are somebody's words, and stay; so do those that are words of the
+    language, such as "penalty", unless they are marked as names.
+
+    Examples
+    --------
+    >>> flags = flags_of(["max_queries", "tune"])
+    >>> as_typed("Raise max_queries, or leave `tune` out.", flags)
+    'Raise --max-queries, or leave --tune out.'
+    >>> as_typed("got max_queries=10 and 'max_queries'", flags)
+    "got --max-queries 10 and 'max_queries'"
+    """
+    text = _OF_SKLEARN.sub(r"`\1` must be \2, got \3. Correct it.", text)
+    for name, flag in flags.items():
+        link = "=" if " " in flag else " "  # --set penalty=10, but --seed 3
+        text = text.replace(f"`{name}`", flag)
+        text = re.sub(rf"(?<![\w'\"/.-]){name}=True\b", flag, text)
+        text = re.sub(rf"(?<![\w'\"/.-]){name}=(?=[\w'.-])", f"{flag}{link}", text)
+        if "_" in name:
+            bare = rf"(?<![\w'\"`/.-]){name}(?![\w'\"`/(=-]|\.\w)"
+            text = re.sub(bare, flag, text)
+    return re.sub(r"`(--[\w-]+)`", r"\1", text).replace("--set --set ", "--set ")
+
+
+def flags_of(names: Iterable[str]) -> dict[str, str]:
+    """Return what is typed for arguments that are called alike."""
+    return {name: f"--{name.replace('_', '-')}" for name in names}

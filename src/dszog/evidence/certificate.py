@@ -115,14 +115,14 @@ class Feasibility:
         """The largest violation among the checked constraints; `nan` if not known."""
         if not self.is_known:
             return float("nan")
-        return max(self.worst_value, 0.0) if self.n_constraints else 0.0
+        return max(self.worst_value, 0.0) + 0.0 if self.n_constraints else 0.0
 
     def __str__(self) -> str:
         if self.kind == "unchecked":
             return "the constraints were not checked"
         if not self.n_constraints:
             return "there are no constraints but the bounds"
-        worst = f"the worst by {max(self.worst_value, 0.0):.3g}"
+        worst = f"the worst by {max(self.worst_value, 0.0) + 0.0:.3g}"  # never -0
         unknown = f", {self.n_unknown:,} gave no value" if self.n_unknown else ""
         if self.kind != "sampled":
             n = self.n_constraints

@@ -1,0 +1,116 @@
+"""Where and how commands write: whole files, and JSON that every reader takes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+from dszog._version import VERSION
+from dszog.contract.validation import shown
+from dszog.errors import DszogError, InputError
+
+
+def check_output(command: str, output: Path) -> None:
+    """Refuse a file where a command is to make a folder."""
+    if output.exists() and not output.is_dir():
+        raise InputError(
+            f"dszog {command}: --output must be a folder, got the file {output}. Name "
+            "another."
+        )
+
+
+def check_output_file(
+    command: str, output: Path | None, example: str, read: Sequence[Path] = ()
+) -> None:
+    """Refuse a place where a command cannot write a file, or that it reads."""
+    if output is None:
+        return
+    if output.is_dir():
+        raise InputError(
+            f"dszog {command}: --output must be a file, got the folder "
+            f"{shown(str(output))}. Name a file in it, such as {example}."
+        )
+    if not output.absolute().parent.is_dir():
+        raise InputError(
+            f"dszog {command}: the folder of --output {shown(str(output))} is not "
+            "there. Make it, or name another."
+        )
+    if any(output.resolve() == path.resolve() for path in read):
+        raise InputError(
+            f"dszog {command}: --output {shown(str(output))} is read by the command "
+            f"and would be lost. Name another file, such as {example}."
+        )
+
+
+def make_output(command: str, output: Path) -> None:
+    """Make the folder of a command."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"dszog {command}: the folder {shown(str(output))} cannot be made "
+            f"({error.strerror}). Name another with --output."
+        ) from error
+
+
+def write_text(path: Path, content: str, advice: str = "") -> None:
+    """Write a file of a command, whole or not at all; `advice` is for a failure."""
+    try:
+        write_whole(path, content.encode())
+    except OSError as error:
+        raise DszogError(
+            f"dszog: {shown(str(path))} cannot be written ({error.strerror}). Name "
+            f"another place with --output{advice}."
+        ) from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file under another name, and rename it once it is on the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    beside.unlink(missing_ok=True)  # of a run that was killed
+    try:
+        with beside.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def as_json(value: Any, indent: int | None = 2) -> str:
+    """Return JSON in which every number is one: null is what is not known."""
+    return json.dumps(known(value), indent=indent, allow_nan=False) + "\n"
+
+
+def known(value: Any) -> Any:
+    """Return a value as JSON has it; what is not a finite number becomes None."""
+    if isinstance(value, dict):
+        return {str(key): known(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [known(item) for item in value]
+    if isinstance(value, (float, np.floating)):
+        return float(value) if math.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def versions() -> dict[str, str]:
+    """Return what figures were made with."""
+    return {
+        "dszog": VERSION,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "python": platform.python_version(),
+        "platform": sys.platform,
+    }

@@ -1,0 +1,66 @@
+"""Options that several commands take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from cyclopts import Parameter, Token
+
+from dszog.cli.settings import whole
+
+
+def _count(kind: Any, tokens: Sequence[Token]) -> int:
+    """Read a number of things, which may be written 1e6."""
+    (token,) = tokens
+    try:
+        return whole(token.value)
+    except ValueError:
+        raise ValueError(
+            f'unable to convert "{token.value}" into a whole number.'
+        ) from None
+
+
+COUNT = Parameter(converter=_count)
+Count: TypeAlias = Annotated[int, COUNT]
+OptionalCount: TypeAlias = Annotated[int | None, COUNT]
+Flag: TypeAlias = Annotated[bool, Parameter(negative="", show_default=False)]
+Many: TypeAlias = Annotated[
+    tuple[str, ...],
+    Parameter(negative="", consume_multiple=False, show_default=False),
+]
+OUTPUT = Parameter(name=("--output", "-o"))
+OutputFolder: TypeAlias = Annotated[Path, OUTPUT]
+OutputFile: TypeAlias = Annotated[Path | None, OUTPUT]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How far a run may go, and when it is a success."""
+
+    max_queries: OptionalCount = None
+    """Values of losses and constraints that may be evaluated in all."""
+    max_iterations: OptionalCount = None
+    """Iterations; 2000 if there is no budget at all."""
+    max_time: float | None = None
+    """Seconds."""
+    constraint_tol: float | None = None
+    """How large a violation may remain for a success; 0.01 if not given."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How a file of rows is read."""
+
+    format: Literal["auto", "csv", "libsvm"] = "auto"
+    """auto goes by the name: .csv and .tsv are CSV, all others LIBSVM."""
+    delimiter: str | None = None
+    """What separates the fields of a CSV file; a comma, or a tab in .tsv, if not
+    given."""
+
+
+UNLIMITED, BY_NAME = Budget(), Reading()
