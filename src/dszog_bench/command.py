@@ -11,7 +11,7 @@ from rich.console import Console
 
 from dszog.contract.validation import did_you_mean
 from dszog.errors import InputError
-from dszog.show.progress.counting import counting_bar
+from dszog.show.progress.terminal import counting_bar
 from dszog_bench.measures import BY_DEFAULT, FIRST_SEEDS, MEASURES
 from dszog_bench.records import (
     FULL,

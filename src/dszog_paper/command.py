@@ -13,8 +13,8 @@ from typing import Any
 from rich.console import Console
 
 from dszog.errors import InputError, MissingExtraError
-from dszog.show.progress.counting import counting_bar
 from dszog.show.progress.summary import duration
+from dszog.show.progress.terminal import counting_bar
 from dszog_paper.data import DATA_SETS, fetch, find
 from dszog_paper.execute import execute
 from dszog_paper.protocol import FULL, QUICK, Limit, Protocol, Unit

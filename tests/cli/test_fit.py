@@ -28,7 +28,7 @@ from tests.cli.conftest import Dszog
 
 SOURCE = Path(library.__file__).parents[1]
 COMMAND = (  # a line of progress at every iteration: it says that the run is under way
-    "from dszog.show.progress import lines; lines.LINE_EVERY = 0.0; "
+    "from dszog.show.progress import Lines; Lines.every = 0.0; "
     "from dszog.cli import main; main()"
 )
 N = 200

@@ -171,26 +171,33 @@ def test_a_raised_penalty_is_marked() -> None:
 # --------------------------------------------------------------- it can always be drawn
 
 
-def test_a_run_of_one_iteration_can_be_drawn() -> None:
-    result = run(max_iterations=1)
-    assert len(result.history["iteration"]) == 1
-
-    assert is_drawn(result.plot())
-    assert is_drawn(compare([result]))
-
-
-def test_an_infeasible_run_can_be_drawn() -> None:
-    result = dszog.minimize(
-        distance,
-        np.zeros(2),
-        dszog.Constraints(contradictory, 50),
-        max_iterations=30,
-        seed=0,
-    )
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"constraints": disc(), "max_iterations": 1}, "Evidence"),
+        ({"constraints": dszog.Constraints(contradictory, 50)}, "No success"),
+        (
+            {
+                "constraints": dszog.Constraints.linear([[1, 1], [1, -1]], np.ones(2)),
+                "method": "zopsgd",
+            },
+            "this method draws no constraints in batches",
+        ),
+        (
+            {"bounds": [(-1.0, 1.0)] * 2},
+            "no constraint has a weight of its own",
+        ),
+    ],
+    ids=["one iteration", "infeasible", "no batches", "bounds alone"],
+)
+def test_any_run_can_be_drawn(arguments: dict[str, Any], told: str) -> None:
+    more = {"max_iterations": 30, "seed": 0} | arguments
+    result = dszog.minimize(distance, np.zeros(2), **more)
     figure = result.plot()
 
     assert is_drawn(figure)
-    assert "No success" in words(figure)
+    assert told in words(figure)
+    assert is_drawn(compare([result, run(max_iterations=5)]))
 
 
 def test_failures_get_a_panel_of_their_own() -> None:
@@ -212,34 +219,6 @@ def test_failures_get_a_panel_of_their_own() -> None:
         "at the end" in words(figure)
     )
     assert "(resample)" in words(figure)
-
-
-def test_a_method_that_draws_no_constraints_says_so() -> None:
-    A = np.array([[1.0, 1.0], [1.0, -1.0]])
-    result = dszog.minimize(
-        distance,
-        np.zeros(2),
-        dszog.Constraints.linear(A, np.ones(2)),
-        method="zopsgd",
-        max_iterations=20,
-        seed=0,
-    )
-    figure = result.plot()
-
-    assert is_drawn(figure)
-    assert "this method draws no constraints in batches" in words(figure)
-    assert is_drawn(compare([result, run(max_iterations=5)]))
-
-
-def test_a_run_with_bounds_alone_can_be_drawn() -> None:
-    box = [(-1.0, 1.0)] * 2
-    result = dszog.minimize(
-        distance, np.zeros(2), bounds=box, max_iterations=10, seed=0
-    )
-    figure = result.plot()
-
-    assert is_drawn(figure)
-    assert "no constraint has a weight of its own" in words(figure)
 
 
 def test_a_million_million_constraints_and_long_numbers_fit() -> None:
@@ -275,10 +254,12 @@ def test_a_given_figure_is_drawn_into(result: Result) -> None:
     assert len(axes_of(figure)) == 5
 
 
-def test_a_notebook_is_given_a_picture(result: Result) -> None:
+def test_a_picture_is_one_of_a_notebook_and_can_be_pickled(result: Result) -> None:
     picture: Any = result.plot()
+    again = pickle.loads(pickle.dumps(picture))
 
     assert picture._repr_png_().startswith(PNG)
+    assert len(axes_of(again)) == len(axes_of(picture))
 
 
 def test_drawing_touches_no_global_state(
@@ -328,27 +309,35 @@ def test_fourteen_runs_look_different(result: Result) -> None:
 # ------------------------------------------------------------------------- wrong calls
 
 
-def test_wrong_calls_are_refused_with_what_to_do(result: Result) -> None:
-    with pytest.raises(dszog.InputError, match=r"plot: `against`.*'query'"):
-        result.plot("query")
-    with pytest.raises(dszog.InputError, match="Draw fewer at a time"):
-        compare([])
-    with pytest.raises(dszog.InputError, match="Draw fewer at a time"):
-        compare([result] * 15)
-    with pytest.raises(dszog.InputTypeError, match=r"use result\.plot\(\)"):
-        compare(result)
-    with pytest.raises(dszog.InputTypeError, match="run 1 must be a result of dszog"):
-        compare([result, 3])
-    with pytest.raises(dszog.InputError, match="`labels` has 1 entries, got 2 runs"):
-        compare([result, result], labels=["a"])
-    with pytest.raises(dszog.InputTypeError, match="`labels` must be a list of str"):
-        compare([result, result], labels="ab")
-    with pytest.raises(dszog.InputTypeError, match="must be a matplotlib Figure"):
-        result.plot(figure=3)  # type: ignore[arg-type]
-    used = matplotlib.figure.Figure()
-    used.subplots()
-    with pytest.raises(dszog.InputError, match="must be empty, got one with axes"):
-        result.plot(figure=used)
+@pytest.mark.parametrize(
+    ("call", "error", "told"),
+    [
+        (lambda r: r.plot("query"), dszog.InputError, r"plot: `against`.*'query'"),
+        (lambda r: compare([]), dszog.InputError, "Draw fewer at a time"),
+        (lambda r: compare([r] * 15), dszog.InputError, "Draw fewer at a time"),
+        (lambda r: compare(r), dszog.InputTypeError, r"use result\.plot\(\)"),
+        (lambda r: compare([r, 3]), dszog.InputTypeError, "run 1 must be a result of"),
+        (lambda r: compare([r, r], ["a"]), dszog.InputError, "has 1 entries, got 2"),
+        (lambda r: compare([r, r], "ab"), dszog.InputTypeError, "must be a list of st"),
+        (lambda r: r.plot(figure=3), dszog.InputTypeError, "must be a matplotlib Figu"),
+        (
+            lambda r: r.plot(figure=used()),
+            dszog.InputError,
+            "be empty, got one with ax",
+        ),
+    ],
+)
+def test_wrong_calls_are_refused_with_what_to_do(
+    result: Result, call: Any, error: type[Exception], told: str
+) -> None:
+    with pytest.raises(error, match=told):
+        call(result)
+
+
+def used() -> Any:
+    figure = matplotlib.figure.Figure()
+    figure.subplots()
+    return figure
 
 
 def test_an_empty_history_is_said_to_be_empty(result: Result) -> None:
@@ -365,7 +354,6 @@ def test_without_matplotlib_the_extra_is_named(
     result: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    monkeypatch.delitem(sys.modules, "dszog.show.plot.picture", raising=False)
 
     with pytest.raises(dszog.MissingExtraError, match=r'pip install "dszog\[viz\]"'):
         result.plot()
@@ -424,9 +412,3 @@ def test_long_times_are_in_larger_units(
 
     assert said == f"time in {label}"
     assert x[-1] == last
-
-
-def test_a_picture_can_be_pickled(result: Result) -> None:
-    again = pickle.loads(pickle.dumps(result.plot()))
-
-    assert len(axes_of(again)) == len(axes_of(result.plot()))

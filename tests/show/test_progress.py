@@ -4,6 +4,7 @@ import io
 import math
 import re
 import sys
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,14 @@ import dszog
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.run.history import Progress
 from dszog.run.meter import Limits
-from dszog.show.progress import line, lines, notebook, share_done, show_progress
+from dszog.show.progress import (
+    Lines,
+    NotebookBar,
+    is_notebook,
+    line,
+    share_done,
+    show_progress,
+)
 from dszog.show.progress.summary import Window, time_left
 from dszog.status import Status
 
@@ -133,7 +141,7 @@ def test_without_a_terminal_there_is_a_line_every_few_seconds(
 ) -> None:
     now = 100.0
     clock = SimpleNamespace(monotonic=lambda: now)
-    monkeypatch.setattr("dszog.show.progress.lines.time", clock)
+    monkeypatch.setattr("dszog.show.progress.summary.time", clock)
     with show_progress(True, Limits(iterations=100)) as (show,):
         for iteration in range(1, 31):
             now += 1.0
@@ -151,7 +159,7 @@ def test_without_a_terminal_there_is_a_line_every_few_seconds(
 def test_a_run_without_a_terminal_writes_lines_to_standard_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(lines, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(Lines, "every", 0.0)
     result = short_run(progress=True)
     said = capsys.readouterr()
     assert not said.out
@@ -188,7 +196,7 @@ def test_a_short_run_without_a_terminal_writes_one_line_at_its_end(
 def test_nothing_is_shown_if_it_is_not_wanted(
     terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(lines, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(Lines, "every", 0.0)
     stderr = Terminal() if terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", stderr)
     short_run(progress=False)
@@ -199,27 +207,15 @@ def test_nothing_is_shown_if_it_is_not_wanted(
         assert callbacks == ()
 
 
-def test_showing_progress_changes_no_bit_of_the_result(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(lines, "LINE_EVERY", 0.0)
-    quiet, shown = short_run(progress=False), short_run(progress=True)
-    assert quiet.x.tobytes() == shown.x.tobytes()
-    assert (quiet.nit, quiet.ncev, quiet.message) == (
-        shown.nit,
-        shown.ncev,
-        shown.message,
-    )
-
-
-def test_the_users_callback_is_called_beside_the_shown_progress(
+def test_showing_progress_changes_no_bit_and_leaves_the_callback_of_the_user(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(lines, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(Lines, "every", 0.0)
     iterations: list[int] = []
-    short_run(
-        progress=True, callback=lambda progress: iterations.append(progress.iteration)
-    )
+    shown = short_run(progress=True, callback=lambda p: iterations.append(p.iteration))
+    quiet = short_run(progress=False)
+    assert quiet.digest == shown.digest
+    assert (quiet.ncev, quiet.message) == (shown.ncev, shown.message)
     assert iterations == list(range(13))  # 0 is the look at the constraints
     assert len(capsys.readouterr().err.splitlines()) == N_LOOKS + 12
 
@@ -229,11 +225,11 @@ def test_the_users_callback_is_called_beside_the_shown_progress(
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     pytest.importorskip("rich")
-    from dszog.show.progress import terminal as module
+    from dszog.show.progress.terminal import TerminalDisplay
 
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(module, "BAR_EVERY", 0.0)
+    monkeypatch.setattr(TerminalDisplay, "every", 0.0)
     stderr = Terminal()
     monkeypatch.setattr(sys, "stderr", stderr)
     return stderr
@@ -259,45 +255,32 @@ def test_on_a_terminal_there_is_a_bar_that_ends_full(
     assert capsys.readouterr().out == ""
 
 
-def test_the_bar_of_a_run_that_was_stopped_does_not_end_full(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("error", [StopIteration, RuntimeError])
+def test_the_bar_of_a_run_that_was_stopped_or_broke_does_not_end_full(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = watched(monkeypatch)
 
     def stop(progress: Progress) -> None:
         if progress.iteration == 6:
-            raise StopIteration
+            raise error("broken")
 
-    short_run(progress=True, callback=stop)
+    with suppress(RuntimeError):
+        short_run(progress=True, callback=stop)
     drawn = without_escapes(terminal.getvalue())
     last = drawn[drawn.rindex("dszog ") :]
 
     assert " 50%" in last
     assert "iteration 6 of 12" in last
-
-
-def test_the_bar_of_a_run_that_broke_does_not_end_full(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    terminal = watched(monkeypatch)
-
-    def fail(progress: Progress) -> None:
-        if progress.iteration == 3:
-            raise RuntimeError("broken")
-
-    with pytest.raises(RuntimeError, match="broken"):
-        short_run(progress=True, callback=fail)
-
-    assert "iteration 3 of 12" in without_escapes(terminal.getvalue())
-    assert "100%" not in terminal.getvalue()
+    assert "100%" not in drawn
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 100, 300])
 def test_the_display_fits_any_terminal(width: int) -> None:
     rich = pytest.importorskip("rich.console")
-    from dszog.show.progress.terminal import Display
+    from dszog.show.progress.terminal import TerminalDisplay
 
-    display = Display(Limits(iterations=2_000, queries=3_000_000, time=3600.0))
+    display = TerminalDisplay(Limits(iterations=2_000, queries=3_000_000, time=3600.0))
     console = rich.Console(width=width, file=io.StringIO())
     console.print(display)
     display(seen_at(n_failed=17, n_queries=1_056_789))
@@ -316,25 +299,16 @@ def test_the_time_left_is_taken_from_the_pace_so_far() -> None:
     assert math.isnan(time_left(seen_at(), Limits()))
 
 
+@pytest.mark.parametrize("has_rich", [True, False])
 def test_a_terminal_that_cannot_draw_gets_lines(
-    monkeypatch: pytest.MonkeyPatch,
+    has_rich: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.setattr(lines, "LINE_EVERY", 0.0)
-    stderr = Terminal()
-    monkeypatch.setattr(sys, "stderr", stderr)
-    short_run(progress=True)
-    assert len(stderr.getvalue().splitlines()) == N_LOOKS + 12
-    assert "\x1b" not in stderr.getvalue()
-
-
-def test_a_terminal_without_rich_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.split(".")[0] == "rich"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setitem(sys.modules, "rich", None)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delitem(sys.modules, "dszog.show.progress.terminal", raising=False)
-    monkeypatch.setattr(lines, "LINE_EVERY", 0.0)
+    monkeypatch.setenv("TERM", "dumb" if has_rich else "xterm")
+    if not has_rich:
+        for name in ["rich", *(n for n in sys.modules if n.startswith("rich."))]:
+            monkeypatch.setitem(sys.modules, name, None)
+        monkeypatch.delitem(sys.modules, "dszog.show.progress.terminal", raising=False)
+    monkeypatch.setattr(Lines, "every", 0.0)
     stderr = Terminal()
     monkeypatch.setattr(sys, "stderr", stderr)
     short_run(progress=True)
@@ -381,7 +355,7 @@ def test_in_a_notebook_one_line_is_written_over(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(notebook, "SHOW_EVERY", 0.0)
+    monkeypatch.setattr(NotebookBar, "every", 0.0)
     short_run(progress=True)
 
     assert len(fake.shown) == 1 + N_LOOKS + 12 + 1  # at first, each time, at the end
@@ -404,7 +378,7 @@ def test_a_notebook_is_not_flooded(fake: FakeNotebook) -> None:
 def test_a_run_that_was_stopped_in_a_notebook_does_not_end_full(
     fake: FakeNotebook,
 ) -> None:
-    bar = notebook.NotebookBar(Limits(iterations=2 * 1234))
+    bar = NotebookBar(Limits(iterations=2 * 1234))
     bar.finish(SimpleNamespace(status=Status.INTERRUPTED))  # before there was anything
     assert shares(fake.shown) == [0.0]
     bar(seen_at())
@@ -415,21 +389,15 @@ def test_a_run_that_was_stopped_in_a_notebook_does_not_end_full(
 
 
 @pytest.mark.parametrize(
-    "shell", [None, SimpleNamespace(), SimpleNamespace(kernel=None)]
+    "shell", [None, SimpleNamespace(), SimpleNamespace(kernel=None), "not loaded"]
 )
-def test_ipython_without_a_kernel_is_no_notebook(
+def test_ipython_without_a_kernel_is_no_notebook_and_is_not_looked_for(
     shell: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = SimpleNamespace(get_ipython=lambda: shell)
     monkeypatch.setitem(sys.modules, "IPython", module)
+    if shell == "not loaded":
+        monkeypatch.delitem(sys.modules, "IPython")
 
-    assert not notebook.is_notebook()
-
-
-def test_where_ipython_is_not_loaded_it_is_not_looked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delitem(sys.modules, "IPython", raising=False)
-
-    assert not notebook.is_notebook()
-    assert "IPython" not in sys.modules
+    assert not is_notebook()
+    assert ("IPython" in sys.modules) is (shell != "not loaded")

@@ -21,12 +21,10 @@ from dszog.run.history import Progress
 __all__ = ["MLflow", "TensorBoard"]
 
 TEXT_LIMIT = 250  # characters that MLflow keeps of a parameter, at the least
-IN_BATCHES = {
+MEASURES = {  # by the names that the writers use
     "batch/objective": "sampled_objective",
     "batch/worst violation seen": "sampled_violation",
     "batch/share violated": "sampled_share",
-}
-SO_FAR = {
     "run/queries": "n_queries",
     "run/loss queries": "n_loss_queries",
     "run/constraint queries": "n_constraint_queries",
@@ -38,27 +36,42 @@ SO_FAR = {
 
 
 def measures(progress: Progress) -> dict[str, float]:
-    """Return what is known of one iteration, by the names the writers use."""
-    found = {
-        name: float(getattr(progress, field))
-        for name, field in (IN_BATCHES | SO_FAR).items()
-    }
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+    """Return what is known of one iteration."""
+    return _known({name: getattr(progress, field) for name, field in MEASURES.items()})
 
 
 def final_measures(result: Any) -> dict[str, float]:
     """Return what was found at the returned point."""
-    feasibility = result.certificate.feasibility
-    found = {
-        "result/objective": float(result.fun),
-        "result/worst violation checked": float(result.maxcv),
-        "result/share violated at most": float(feasibility.share_bound),
-        "result/success": float(result.success),
-    }
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+    return _known(
+        {
+            "result/objective": result.fun,
+            "result/worst violation checked": result.maxcv,
+            "result/share violated at most": result.certificate.feasibility.share_bound,
+            "result/success": result.success,
+        }
+    )
 
 
-class TensorBoard:
+def _known(found: dict[str, Any]) -> dict[str, float]:
+    return {name: float(value) for name, value in found.items() if math.isfinite(value)}
+
+
+class _Writer:
+    """Writes the first iteration and then every so many."""
+
+    def __init__(self, every: int) -> None:
+        self._every = check_count(self, "every", every)
+
+    def __call__(self, progress: Progress) -> None:
+        """Write what was seen, if it is its turn."""
+        if progress.iteration <= 1 or not progress.iteration % self._every:
+            self._write(measures(progress), progress.iteration)
+
+    def _write(self, values: dict[str, float], step: int) -> None:
+        raise NotImplementedError
+
+
+class TensorBoard(_Writer):
     """Write a run for TensorBoard, with tensorboardX or PyTorch's writer.
 
     The values under ``batch/`` are those of the batches drawn, which are samples; those
@@ -77,14 +90,8 @@ class TensorBoard:
     """
 
     def __init__(self, log_dir: str | PathLike[str], *, every: int = 10) -> None:
-        self._every = check_count(self, "every", every)
+        super().__init__(every)
         self._writer = _summary_writer()(fspath(log_dir))
-
-    def __call__(self, progress: Progress) -> None:
-        """Write what was seen, if it is its turn."""
-        if progress.iteration > 1 and progress.iteration % self._every:
-            return
-        self._write(measures(progress), progress.iteration)
 
     def finish(self, result: Any) -> None:
         """Write the result, and close the file."""
@@ -129,7 +136,7 @@ def _summary_writer() -> Callable[[str], Any]:
     return writer
 
 
-class MLflow:
+class MLflow(_Writer):
     """Log a run to MLflow: metrics as it goes, settings and the result at its end.
 
     Into the active run, or the one named; MLflow begins one where there is none. A
@@ -153,7 +160,7 @@ class MLflow:
     def __init__(
         self, run_id: str | None = None, *, every: int = 50, prefix: str = ""
     ) -> None:
-        self._every = check_count(self, "every", every)
+        super().__init__(every)
         self._run_id = run_id
         self._prefix = prefix
         self._has_warned = False
@@ -167,15 +174,9 @@ class MLflow:
         self._mlflow: Any = mlflow
         self._errors: tuple[type[Exception], ...] = (MlflowException, OSError)
 
-    def __call__(self, progress: Progress) -> None:
-        """Log what was seen, if it is its turn."""
-        if progress.iteration > 1 and progress.iteration % self._every:
-            return
-        self._log_metrics(measures(progress), progress.iteration)
-
     def finish(self, result: Any) -> None:
         """Log the settings and the result."""
-        self._log_metrics(final_measures(result), result.nit)
+        self._write(final_measures(result), result.nit)
         settings = {"method": type(result.method).__name__, "seed": result.seed}
         if is_dataclass(result.method):
             for field in fields(result.method):
@@ -185,15 +186,14 @@ class MLflow:
             for name, value in settings.items()
         }
         self._try(self._mlflow.log_params, named, **self._where)
-        tags = {f"{self._prefix}verdict": result.verdict}
+        verdict = (f"{self._prefix}verdict", result.verdict)
         if self._run_id is None:
-            self._try(self._mlflow.set_tags, tags)
-            return
-        client = self._mlflow.MlflowClient()
-        for name, text in tags.items():
-            self._try(client.set_tag, self._run_id, name, text)
+            self._try(self._mlflow.set_tags, dict([verdict]))
+        else:
+            client = self._mlflow.MlflowClient()
+            self._try(client.set_tag, self._run_id, *verdict)
 
-    def _log_metrics(self, values: dict[str, float], step: int) -> None:
+    def _write(self, values: dict[str, float], step: int) -> None:
         named = {f"{self._prefix}{name}": value for name, value in values.items()}
         self._try(self._mlflow.log_metrics, named, step=step, **self._where)
 

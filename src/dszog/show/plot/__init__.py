@@ -112,7 +112,9 @@ def _check_run(owner: str, result: Any, name: str) -> None:
 
 def _figure(owner: str, size: tuple[float, float], given: Figure | None) -> Figure:
     try:
-        from dszog.show.plot.picture import Figure, Picture
+        from matplotlib.figure import Figure
+
+        from dszog.show.plot.panels import Picture
     except ImportError as error:
         raise MissingExtraError.of(owner, "matplotlib", "viz") from error
     if given is None:

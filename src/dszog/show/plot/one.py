@@ -24,9 +24,10 @@ from dszog.show.plot.panels import (
     Panel,
     dress,
     finish_horizontal,
+    finish_vertical,
     fresh_values,
+    legend,
     say,
-    scale_up,
 )
 from dszog.show.plot.series import horizontal, raises, running_mean
 
@@ -85,24 +86,14 @@ def _draw_curve(axes: Axes, panel: Panel, x: FloatArray, result: Any) -> None:
     if not np.isfinite(values).any():
         say(axes, panel.absent)
         return
-    drawn = [*values, fresh]
     size = 8.0 if len(x) < FEW else 4.0
-    axes.plot(x, values, ".", color=BLUE, alpha=_alpha(len(x)), markersize=size)
+    alpha = float(np.clip(60.0 / len(x), 0.15, 1.0))
+    axes.plot(x, values, ".", color=BLUE, alpha=alpha, markersize=size)
     axes.plot(x, running_mean(values), color=BLUE, linewidth=1.6)
     if np.isfinite(fresh):
         axes.axhline(fresh, color=INK, linewidth=1.1, linestyle="--")
-    if panel.column == "sampled_violation":
-        tolerance = float(result.get("constraint_tol", np.nan))
-        if tolerance > 0.0:
-            axes.axhline(tolerance, color=VERMILLION, linewidth=1.1, linestyle="-.")
-            drawn.append(tolerance)
-        scale_up(axes, panel.column, drawn, tolerance)
-        return
-    scale_up(axes, panel.column, drawn, 0.0)
-
-
-def _alpha(n_points: int) -> float:
-    return float(np.clip(60.0 / n_points, 0.15, 1.0))
+    tolerance = float(result.get("constraint_tol", np.nan))
+    finish_vertical(axes, panel.column, [*values, fresh], tolerance, VERMILLION)
 
 
 def _found(panel: Panel, result: Any, fresh: float) -> str:
@@ -122,28 +113,17 @@ def _found(panel: Panel, result: Any, fresh: float) -> str:
 
 
 def _legend(figure: SubFigure, result: Any, marked: list[int]) -> None:
-    handles = [
-        Line2D(
-            [], [], color=BLUE, marker=".", linestyle="", label="one batch (sampled)"
-        ),
-        Line2D([], [], color=BLUE, label="running mean of batches"),
-        Line2D([], [], color=INK, linestyle="--", label="returned point, fresh values"),
-    ]
+    looks: dict[str, dict[str, Any]] = {
+        "one batch (sampled)": {"color": BLUE, "marker": ".", "linestyle": ""},
+        "running mean of batches": {"color": BLUE},
+        "returned point, fresh values": {"color": INK, "linestyle": "--"},
+    }
     if result.get("constraint_tol", 0.0) > 0.0:
-        handles.append(
-            Line2D([], [], color=VERMILLION, linestyle="-.", label="tolerance")
-        )
+        looks["tolerance"] = {"color": VERMILLION, "linestyle": "-."}
     if marked:
-        handles.append(
-            Line2D([], [], color=GREY, linestyle=":", label="penalty raised")
-        )
-    figure.legend(
-        handles=handles,
-        loc="outside upper left",
-        ncols=3,
-        fontsize=SMALL,
-        frameon=False,
-    )
+        looks["penalty raised"] = {"color": GREY, "linestyle": ":"}
+    handles = [Line2D([], [], label=name, **look) for name, look in looks.items()]
+    legend(figure, handles, "upper")
 
 
 # ----------------------------------------------------------------- weights and evidence

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 
 from dszog.contract.arrays import FloatArray
@@ -19,6 +22,15 @@ INK, GRID = "#1b1b1f", "#e3e3e8"
 RUNS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#1b1b1f")
 DASHES = ("-", "--")
 SMALL = 8.5
+
+
+class Picture(Figure):
+    """A figure that a notebook shows by itself, and that belongs to no window."""
+
+    def _repr_png_(self) -> bytes:
+        with io.BytesIO() as file:
+            self.savefig(file, format="png")
+            return file.getvalue()
 
 
 @dataclass(frozen=True)
@@ -58,21 +70,30 @@ def dress(axes: Axes, title: str) -> None:
 def say(axes: Axes, text: str) -> None:
     """Write where there is nothing to draw."""
     axes.set_yticks([])
-    axes.text(
-        0.5,
-        0.5,
-        text,
-        transform=axes.transAxes,
-        ha="center",
-        va="center",
-        color=GREY,
-        fontsize=SMALL,
-        wrap=True,
-    )
+    middle: dict[str, Any] = {
+        "ha": "center",
+        "va": "center",
+        "transform": axes.transAxes,
+    }
+    axes.text(0.5, 0.5, text, **middle, color=GREY, fontsize=SMALL, wrap=True)
 
 
-def scale_up(axes: Axes, column: str, drawn: Sequence[float], tolerance: float) -> None:
-    """Choose the vertical scale for all that is drawn."""
+def legend(
+    figure: Figure | SubFigure, handles: list[Line2D], place: str, **more: Any
+) -> None:
+    """Write a legend outside of the panels."""
+    style: dict[str, Any] = {"ncols": 3, "fontsize": SMALL, "frameon": False}
+    style |= {"loc": f"outside {place} left"} | more
+    figure.legend(handles=handles, **style)
+
+
+def finish_vertical(
+    axes: Axes, column: str, drawn: list[float], tolerance: float, colour: str
+) -> None:
+    """Choose the vertical scale for all that is drawn; draw the tolerance, if any."""
+    if column == "sampled_violation" and tolerance > 0.0:
+        axes.axhline(tolerance, color=colour, linewidth=1.1, linestyle="-.")
+        drawn = [*drawn, tolerance]
     values = np.asarray(drawn, dtype=float)
     values = values[np.isfinite(values)]
     if column == "sampled_share":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,32 +13,24 @@ LOG_RANGE = 100.0  # factor between largest and least from which a scale is loga
 TIME_UNITS = ((3 * 3600.0, 3600.0, "hours"), (600.0, 60.0, "minutes"))
 
 
-@dataclass(frozen=True)
-class Against:
-    """Something that grows during a run."""
-
-    column: str  # of the history
-    label: str
-
-
-AXES = {
-    "queries": Against("n_queries", "queries (values of losses and constraints)"),
-    "time": Against("elapsed", "time in seconds"),
-    "iterations": Against("iteration", "iterations"),
+AXES = {  # the column of the history, and the label
+    "queries": ("n_queries", "queries (values of losses and constraints)"),
+    "time": ("elapsed", "time in seconds"),
+    "iterations": ("iteration", "iterations"),
 }
 
 
 def horizontal(results: list[Any], against: str) -> tuple[list[FloatArray], str]:
     """Return where the rows of each run lie, and how the axis is labelled."""
-    axis = AXES[against]
-    columns = [np.asarray(result.history[axis.column], float) for result in results]
+    name, label = AXES[against]
+    columns = [np.asarray(result.history[name], float) for result in results]
     if against != "time":
-        return columns, axis.label
+        return columns, label
     longest = max(column[-1] for column in columns)
-    for least, unit, name in TIME_UNITS:
+    for least, unit, words in TIME_UNITS:
         if longest >= least:
-            return [column / unit for column in columns], f"time in {name}"
-    return columns, axis.label
+            return [column / unit for column in columns], f"time in {words}"
+    return columns, label
 
 
 def running_mean(values: FloatArray) -> FloatArray:

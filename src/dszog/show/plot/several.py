@@ -20,21 +20,17 @@ from dszog.show.plot.panels import (
     Panel,
     dress,
     finish_horizontal,
+    finish_vertical,
     fresh_values,
+    legend,
     say,
-    scale_up,
 )
 from dszog.show.plot.series import horizontal, running_mean
 
 ROOM = 130  # letters that fit beside each other above the panels
 HEADS = (
-    "run",
-    "success",
-    "objective",
-    "worst violation",
-    "constraints checked",
-    "queries",
-    "seconds",
+    *("run", "success", "objective", "worst violation", "constraints checked"),
+    *("queries", "seconds"),
 )
 
 
@@ -60,36 +56,22 @@ def draw_runs(
     ]
     marks = [
         Line2D([], [], color=GREY, label="running mean of batches (sampled)"),
-        _mark("o", label="returned point, fresh values: a success"),
-        _mark("X", label="returned point, fresh values: no success"),
+        _mark("o", "returned point, fresh values: a success"),
+        _mark("X", "returned point, fresh values: no success"),
     ]
-    figure.legend(
-        handles=handles,
-        loc="outside upper left",
-        ncols=max(1, min(len(labels), 4, ROOM // (max(map(len, labels)) + 6))),
-        fontsize=SMALL + 0.5,
-        frameon=False,
-    )
-    figure.legend(
-        handles=marks,
-        loc="outside lower left",
-        ncols=3,
-        fontsize=SMALL,
-        frameon=False,
-    )
+    room = ROOM // (max(map(len, labels)) + 6)
+    n_columns = max(1, min(len(labels), 4, room))
+    legend(figure, handles, "upper", ncols=n_columns, fontsize=SMALL + 0.5)
+    legend(figure, marks, "lower")
 
 
-def _mark(shape: str, **more: Any) -> Line2D:
-    return Line2D(
-        [],
-        [],
-        color=GREY,
-        linestyle="",
-        marker=shape,
-        markersize=7,
-        markeredgecolor="white",
-        **more,
-    )
+def _mark(shape: str, label: str) -> Line2D:
+    look: dict[str, Any] = {
+        "linestyle": "",
+        "markersize": 7,
+        "markeredgecolor": "white",
+    }
+    return Line2D([], [], color=GREY, marker=shape, label=label, **look)
 
 
 def _look(number: int) -> dict[str, Any]:
@@ -125,25 +107,20 @@ def _draw_panel(
         say(axes, panel.absent)
         return
     tolerances = {float(result.get("constraint_tol", np.nan)) for result in results}
-    if panel.column == "sampled_violation" and len(tolerances) == 1:
-        (tolerance,) = tolerances
-        if tolerance > 0.0:
-            axes.axhline(tolerance, color=GREY, linewidth=1.1, linestyle="-.")
-            axes.annotate(
-                "tolerance",
-                (1.0, tolerance),
-                xycoords=("axes fraction", "data"),
-                xytext=(4, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=SMALL,
-                color=GREY,
-                annotation_clip=False,
-            )
-            drawn.append(tolerance)
-        scale_up(axes, panel.column, drawn, tolerance)
-        return
-    scale_up(axes, panel.column, drawn, 0.0)
+    tolerance = tolerances.pop() if len(tolerances) == 1 else 0.0
+    finish_vertical(axes, panel.column, drawn, tolerance, GREY)
+    if panel.column == "sampled_violation" and tolerance > 0.0:
+        axes.annotate(
+            "tolerance",
+            (1.0, tolerance),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=SMALL,
+            color=GREY,
+            annotation_clip=False,
+        )
 
 
 def _what_marks_are(panel: Panel, results: list[Any]) -> str:
@@ -183,14 +160,12 @@ def _draw_table(axes: Axes, results: list[Any], labels: list[str]) -> None:
 def _row(result: Any, label: str) -> list[str]:
     feasibility = result.certificate.feasibility
     checked = "all" if feasibility.is_exact else f"{feasibility.n_checked:,} drawn"
-    if feasibility.kind == "unchecked":
-        checked = "none"
     return [
         label,
         "yes" if result.success else "no",
         f"{result.fun:.5g}",
         f"{result.maxcv:.3g}",
-        checked,
+        "none" if feasibility.kind == "unchecked" else checked,
         f"{result.nfev + result.ncev:,}",
         f"{result.costs.time:.3g}",
     ]

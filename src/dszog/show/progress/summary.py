@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
+from typing import Any
 
 from dszog.run.history import Progress
 from dszog.run.meter import Limits
@@ -83,17 +85,45 @@ def share_done(progress: Progress, limits: Limits) -> float:
     return min(max(used, default=0.0), 1.0)
 
 
-def share_at_end(status: Status, last: Progress, limits: Limits) -> float:
-    """Return the share to show at the end: all, if the run went as far as it might."""
-    return 1.0 if status in BUDGET_USED else share_done(last, limits)
-
-
 def time_left(progress: Progress, limits: Limits) -> float:
     """Return the seconds that are left at the pace so far; `nan` if nobody knows."""
     share = share_done(progress, limits)
     if share <= 0.0:
         return math.nan
     return progress.elapsed * (1.0 - share) / share
+
+
+class Display:
+    """Has what is shown brought up to date every so often, and at the end."""
+
+    every: float  # seconds
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.window = Window()
+        self.last: Progress | None = None
+        self._shown_at = time.monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        """Take in one iteration; show it if it is time."""
+        self.window.add(progress)
+        self.last = progress
+        now = time.monotonic()
+        if now - self._shown_at >= self.every:
+            self._shown_at = now
+            share = share_done(progress, self.limits)
+            self.show(progress, share, time_left(progress, self.limits))
+
+    def finish(self, result: Any) -> None:
+        """Show the last state, the bar full if the run went as far as it might."""
+        if self.last is not None:
+            is_full = result.status in BUDGET_USED
+            share = 1.0 if is_full else share_done(self.last, self.limits)
+            self.show(self.last, share, math.nan)
+
+    def show(self, progress: Progress, share: float, left: float) -> None:
+        """Show how far the run is; `left` are seconds, `nan` if nobody knows."""
+        raise NotImplementedError
 
 
 def duration(seconds: float) -> str:

@@ -2,72 +2,51 @@
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from dszog.run.history import Callback, Progress
 from dszog.run.meter import Limits
-from dszog.show.progress.summary import (
-    BUDGET_USED,
-    Window,
-    duration,
-    facts,
-    share_done,
-    time_left,
-)
+from dszog.show.progress.summary import Display, duration, facts
 
-BAR_EVERY = 0.1  # seconds between looks at what to draw
 REDRAWN = 8  # times a second at the most
 WIDEST = 100  # columns, on whatever terminal
 
 
-class Display:
+class TerminalDisplay(Display):
     """What is drawn, brought up to date by being called."""
 
+    every = 0.1
+
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._window = Window()
-        self._last = -BAR_EVERY
-        self._share = 0.0
-        self._left = ""
+        super().__init__(limits)
+        self._shown_at = -math.inf
+        self._share, self._left = 0.0, ""
         self._facts: list[tuple[str, str]] = []
-        self._progress: Progress | None = None
 
-    def __call__(self, progress: Progress) -> None:
-        """Take in one iteration; look now and then."""
-        self._window.add(progress)
-        self._progress = progress
-        now = time.monotonic()
-        if now - self._last < BAR_EVERY:
-            return
-        self._last = now
-        self._look(progress)
-
-    def _look(self, progress: Progress) -> None:
-        self._share = share_done(progress, self._limits)
-        self._left = f"{duration(time_left(progress, self._limits))} left"
-        limits = {"iteration": self._limits.iterations, "queries": self._limits.queries}
+    def show(self, progress: Progress, share: float, left: float) -> None:
+        """Keep what is to be drawn."""
+        self._share, self._left = share, f"{duration(left)} left"
+        limits = {"iteration": self.limits.iterations, "queries": self.limits.queries}
         self._facts = []
-        for name, value in facts(progress, self._window.take()):
+        for name, value in facts(progress, self.window.take()):
             limit = limits.get(name)
             more = "" if limit is None else f" of {limit:,}"
             self._facts.append((name, f"{value}{more}"))
 
     def finish(self, result: Any) -> None:
-        """Show the last state, the bar full if the run went as far as it might."""
-        if self._progress is not None:
-            self._look(self._progress)
+        super().finish(result)
         self._left = ""
-        if result.status in BUDGET_USED:
-            self._share = 1.0
 
     def __rich__(self) -> RenderableType:
         head = Table.grid(padding=(0, 1))
@@ -112,10 +91,23 @@ def _fact(name: str, value: str) -> Text:
 @contextmanager
 def terminal_display(limits: Limits) -> Iterator[Callback]:
     """Draw on standard error while the context lasts."""
-    display = Display(limits)
+    display = TerminalDisplay(limits)
     console = Console(stderr=True)
     live = Live(
         get_renderable=lambda: display, console=console, refresh_per_second=REDRAWN
     )
     with live:
         yield display
+
+
+def counting_bar(console: Console, name: str) -> Bars:
+    """Return a bar that counts pieces of work, with a description; silent in a log."""
+    return Bars(
+        TextColumn(name),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+        console=console,
+        disable=not console.is_terminal,
+    )
