@@ -131,7 +131,7 @@ class CoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.state.iteration > 1)
     def tell_what_was_asked_earlier(self) -> None:
         stale = [
-            replace(query, iteration=query.iteration - 1)
+            query._replace(iteration=query.iteration - 1)
             for query in self.method.ask(self.state)
         ]
         self._refused(stale, self.answer(stale), "the query was asked at")
@@ -153,7 +153,7 @@ class CoreMachine(RuleBasedStateMachine):
             bad, message = np.concatenate([bad, bad]), "must have shape"
         else:
             bad, message = bad[:, :-1], "must have shape"
-        replies[place] = replace(replies[place], **{self.asked_for: bad})
+        replies[place] = replies[place]._replace(**{self.asked_for: bad})
         self._refused(queries, replies, message)
 
     def _refused(self, queries: Any, replies: Any, message: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -303,8 +303,7 @@ def evaluate(problem: Problem, queries: Sequence[Query]) -> tuple[Reply, ...]:
     """Answer the queries with arrays that can be written to."""
     evaluator = EVALUATORS["serial"](problem)
     return tuple(
-        replace(
-            reply,
+        reply._replace(
             losses=reply.losses.copy(),
             constraints=reply.constraints.copy(),
             loss_gradients=reply.loss_gradients.copy(),

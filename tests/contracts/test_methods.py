@@ -415,7 +415,7 @@ def _changed(cell: Cell, change: Callable[[Any], Any]) -> tuple[Reply, ...]:
     for i, reply in enumerate(replies):
         for name in ("losses", "constraints"):
             if getattr(reply, name).size:
-                changed = replace(reply, **{name: change(getattr(reply, name).copy())})
+                changed = reply._replace(**{name: change(getattr(reply, name).copy())})
                 return (*replies[:i], changed, *replies[i + 1 :])
     raise AssertionError("no reply holds anything")
 
@@ -551,7 +551,7 @@ def test_tell_refuses_gradients_that_do_not_fit(cell: Cell, name: str) -> None:
     right = getattr(replies[place], name)
 
     def told(array: Any) -> None:
-        changed = replace(replies[place], **{name: array})
+        changed = replies[place]._replace(**{name: array})
         wrong = (*replies[:place], changed, *replies[place + 1 :])
         cell.method.tell(here.states[at], here.queries[at], wrong)
 

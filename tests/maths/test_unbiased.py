@@ -355,8 +355,7 @@ class Small:
         if query.want == "values":
             return reply
         slopes = self.linear + self.curvature * query.x
-        return replace(
-            reply,
+        return reply._replace(
             loss_gradients=slopes[query.losses],
             jacobian=self.normals[query.constraints],
         )
@@ -522,9 +521,9 @@ def test_the_composed_gradient_averages_to_the_gradient_over_all_possible_draws(
     for taken, drawn in product(combinations(range(4), 2), product(range(6), repeat=2)):
         losses, constraints = np.array(taken), np.array(drawn)
         if white_box:
-            others = [replace(others[0], losses=losses, constraints=constraints)]
+            others = [others[0]._replace(losses=losses, constraints=constraints)]
         else:
-            around = replace(around, losses=losses, constraints=constraints)
+            around = around._replace(losses=losses, constraints=constraints)
         queries = (around, *others, dual)
         after, _ = method.tell(state, queries, [problem.answer(q) for q in queries])
         probability = problem.probabilities[list(drawn)].prod() / 6

@@ -16,7 +16,6 @@ from dszog.workers._chunks import (
     LARGE,
     MANY,
     Assembly,
-    Part,
     cut,
     needs_cut,
     whole_limits,
@@ -91,7 +90,7 @@ def test_a_call_of_a_simulator_is_made_in_one_piece() -> None:
         for row, call in {
             (row.tobytes(), call): (row, call)
             for part in piece.parts
-            for row in part.rows
+            for row in part.points(problem.size)
             for call in {*part.losses.tolist(), *(part.constraints // 3).tolist()}
         }.values()
     )
@@ -102,7 +101,7 @@ def test_a_vectorised_function_is_called_as_it_would_be_without_workers() -> Non
     problem = PROBLEMS["vectorised"]()
     queries = queries_of(problem)
     shapes = [
-        (len(part.rows), len(part.losses), len(part.constraints))
+        (len(part.steps) + 1, len(part.losses), len(part.constraints))
         for piece in cut(problem, queries)
         for part in piece.parts
     ]
@@ -149,7 +148,7 @@ def test_a_very_large_table_is_cut_for_everyone() -> None:
     one = np.ones((1, 1))
     query = Query(iteration=0, x=np.zeros(1), steps=one, losses=np.arange(n))
     assert needs_cut(whole_limits(problem), [query])
-    assert [len(piece.parts[0].rows) for piece in cut(problem, [query])] == [1, 1]
+    assert [len(piece.parts[0].steps) + 1 for piece in cut(problem, [query])] == [1, 1]
     (reply,) = Serial(problem)([query])
     np.testing.assert_array_equal(reply.losses[1], np.arange(n) + 1.0)
 
@@ -192,9 +191,9 @@ def test_the_first_failure_of_a_query_is_the_one_that_serial_names() -> None:
 
 def test_a_part_travels_to_the_bit() -> None:
     rows = np.array([[0.1, -0.0, 5e-324], [1.7976931348623157e308, np.pi, 1.0]])
-    part = Part.at_rows(7, "values", rows, np.array([2**62]), np.array([], dtype=int))
+    part = Query.at_points(rows, iteration=7, losses=np.array([2**62]))
     (back,) = unpack_parts(pack_parts([part]))
-    assert back.rows.tobytes() == rows.tobytes()
+    assert back.points(PROBLEMS["vectorised"]().size).tobytes() == rows.tobytes()
     assert back.losses.tolist() == [2**62]
     assert (back.iteration, back.want, len(back.constraints)) == (7, "values", 0)
 

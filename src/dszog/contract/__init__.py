@@ -8,18 +8,28 @@ half of the library knows anything else about the other.
 from __future__ import annotations
 
 from dszog.contract.cost import Cost, cost
-from dszog.contract.query import NO_INDICES, Distinct, Query, Want, no_steps
+from dszog.contract.query import (
+    NO_INDICES,
+    NO_ITERATION,
+    Distinct,
+    Purpose,
+    Query,
+    Want,
+    no_steps,
+)
 from dszog.contract.reply import NO_GRADIENTS, Failure, Reply, check_replies
 from dszog.contract.size import Calls, ProblemSize
 
 __all__ = [
     "NO_GRADIENTS",
     "NO_INDICES",
+    "NO_ITERATION",
     "Calls",
     "Cost",
     "Distinct",
     "Failure",
     "ProblemSize",
+    "Purpose",
     "Query",
     "Reply",
     "Want",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,9 +33,9 @@ def cost(queries: Sequence[Query], size: ProblemSize) -> Cost:
     if size.calls is None:
         losses = constraints = 0
         for query in queries:
-            n_losses, n_constraints = query.__dict__.get("_cost") or query.count()
-            losses += n_losses
-            constraints += n_constraints
+            n_evaluations = query.n_evaluations
+            losses += n_evaluations * len(query.distinct_losses[0])
+            constraints += n_evaluations * len(query.distinct_constraints[0])
         return Cost(losses, constraints)
     parts = [_calls_needed(query, size, size.calls) for query in queries]
     for_losses = set().union(*(part.for_losses for part in parts))
@@ -58,14 +59,9 @@ class _CallsNeeded(NamedTuple):
     for_constraints: set[_Call]
 
 
+@lru_cache(maxsize=8)  # what a query costs is asked before, at and after its answer
 def _calls_needed(query: Query, size: ProblemSize, calls: Calls) -> _CallsNeeded:
-    """Return the calls that a query needs.
-
-    Kept with the query: what it costs is asked before, at and after its answer.
-    """
-    known: _CallsNeeded | None = query.__dict__.get("_calls")
-    if known is not None:
-        return known
+    """Return the calls that a query needs."""
     losses, constraints = query.distinct_losses[0], query.distinct_constraints[0]
     shared = losses[losses < calls.n_shared].tolist()
     remembered = constraints[calls.are_remembered(constraints)]
@@ -73,11 +69,9 @@ def _calls_needed(query: Query, size: ProblemSize, calls: Calls) -> _CallsNeeded
     points = [(point.tobytes(), False) for point in query.points(size)]
     if query.want == "gradients":
         points.append((points[0][0], True))
-    needed = _CallsNeeded(
+    return _CallsNeeded(
         query.n_evaluations * (len(losses) - len(shared)),
         query.n_evaluations * (len(constraints) - len(remembered)),
         {(*point, i) for point in points for i in shared},
         {(*point, number) for point in points for number in numbers},
     )
-    query.__dict__["_calls"] = needed
-    return needed

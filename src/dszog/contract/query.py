@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -19,14 +18,35 @@ from dszog.contract.size import ProblemSize
 from dszog.errors import DszogError
 
 Want: TypeAlias = Literal["values", "gradients"]
+Purpose: TypeAlias = Literal["step", "final check"]
 
+# Indices without repeats, ascending, and the place of each in that list; None for the
+# places if the indices are such already.
 Distinct: TypeAlias = tuple[IntArray, IntArray | None]
 
 NO_INDICES = frozen_ints([])
+NO_ITERATION = -1  # of queries that no iteration asks
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Query:
+class _Fields(NamedTuple):
+    iteration: int
+    x: FloatArray
+    steps: FloatArray
+    losses: IntArray
+    constraints: IntArray
+    want: Want
+    paired: bool
+    purpose: Purpose
+    # What follows from them, or is known beside them:
+    distinct_losses: Distinct
+    distinct_constraints: Distinct
+    known_points: FloatArray | None
+
+
+ASKED = _Fields._fields[:8]
+
+
+class Query(_Fields):
     """A request for values at a point and around it.
 
     Parameters
@@ -44,24 +64,39 @@ class Query:
         ``"gradients"`` asks for values and gradients at `x` alone.
     paired : bool
         Whether the second half of the steps are the first half's opposites.
+    purpose : {"step", "final check"}
+        Whether a method asks for its next step, or the check of the result.
     """
 
-    iteration: int
-    x: FloatArray
-    steps: FloatArray
-    losses: IntArray = field(default_factory=lambda: NO_INDICES)
-    constraints: IntArray = field(default_factory=lambda: NO_INDICES)
-    want: Want = "values"
-    paired: bool = False
+    __slots__ = ()
+    __eq__ = object.__eq__  # two queries are the same if they are one object
+    __ne__ = object.__ne__
+    __hash__ = object.__hash__
 
-    def __post_init__(self) -> None:
-        own = self.__dict__  # frozen means frozen for others
-        own["x"] = frozen_floats(self.x)
-        own["steps"] = frozen_floats(self.steps)
-        own["losses"] = frozen_ints(self.losses)
-        own["constraints"] = frozen_ints(self.constraints)
-        if self.want == "gradients" and len(self.steps):
+    def __new__(
+        cls,
+        *,
+        iteration: int,
+        x: FloatArray,
+        steps: FloatArray,
+        losses: IntArray = NO_INDICES,
+        constraints: IntArray = NO_INDICES,
+        want: Want = "values",
+        paired: bool = False,
+        purpose: Purpose = "step",
+    ) -> Self:
+        """Make the arrays read-only, and find repeated indices."""
+        steps = frozen_floats(steps)
+        losses, constraints = frozen_ints(losses), frozen_ints(constraints)
+        if want == "gradients" and len(steps):
             raise DszogError("A query for gradients looks at one point: give no steps.")
+        return cls._make(
+            (
+                *(iteration, frozen_floats(x), steps, losses, constraints),
+                *(want, paired, purpose),
+                *(_distinct(losses), _distinct(constraints), None),
+            )
+        )
 
     @classmethod
     def drawn(
@@ -82,23 +117,13 @@ class Query:
         which are distinct, and of the points where they lie, if nothing is bounded. A
         query an iteration is worth leaving out what is known.
         """
-        query: Query = object.__new__(cls)
-        own = query.__dict__
-        own["iteration"] = iteration
-        own["x"] = x
-        own["steps"] = steps
-        own["losses"] = losses
-        own["constraints"] = constraints
-        own["want"] = "values"
-        own["paired"] = paired
-        own["_losses"] = losses, None
-        if distinct_constraints is not None:
-            own["_constraints"] = distinct_constraints
-            n_points, n_distinct = len(steps) + 1, len(distinct_constraints[0])
-            own["_cost"] = n_points * len(losses), n_points * n_distinct
-        if points is not None:
-            own["_points"] = points
-        return query
+        distinct = distinct_constraints or _distinct(constraints)
+        return cls._make(
+            (
+                *(iteration, x, steps, losses, constraints, "values", paired, "step"),
+                *((losses, None), distinct, points),
+            )
+        )
 
     @classmethod
     def at(
@@ -120,15 +145,57 @@ class Query:
             want=want,
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what was asked; what is known beside it would come back writable."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+    @classmethod
+    def to_check(
+        cls, x: FloatArray, steps: FloatArray | None = None, **wanted: Any
+    ) -> Query:
+        """Ask about a result, at `x` alone if no steps are given."""
+        return cls(
+            iteration=NO_ITERATION,
+            x=x,
+            steps=no_steps(len(x)) if steps is None else steps,
+            purpose="final check",
+            **wanted,
+        )
+
+    @classmethod
+    def at_points(cls, points: FloatArray, **asked: Any) -> Query:
+        """Ask at points that are given, and lie within the bounds.
+
+        A point and a step would not give the other point back to the bit.
+        """
+        steps = points[1:]  # as many as there are; `known_points` says where
+        return _knowing(points, {"x": points[0], "steps": steps} | asked)
+
+    def part(
+        self, points: FloatArray, losses: IntArray, constraints: IntArray
+    ) -> Query:
+        """Ask for some of the indices at some of the points."""
+        return Query.at_points(
+            points,
+            iteration=self.iteration,
+            losses=losses,
+            constraints=constraints,
+            want=self.want,
+            purpose=self.purpose,
+        )
+
+    def _replace(self, **changes: Any) -> Self:
+        """Return the query with some fields changed, and what follows from them."""
+        return type(self)(**(self._asked() | changes))
+
+    __replace__ = _replace  # copy.replace
+
+    def _asked(self) -> dict[str, Any]:
+        return dict(zip(ASKED, self, strict=False))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # what is pickled comes back writable
+        return _knowing, (self.known_points, self._asked())
 
     def points(self, size: ProblemSize) -> FloatArray:
         """Return the ``(k + 1, dim)`` points to evaluate, all within the bounds."""
-        known: FloatArray | None = self.__dict__.get("_points")
-        if known is not None:
-            return known
+        if self.known_points is not None:
+            return self.known_points
         if not len(self.steps):
             return frozen_floats(size.clip(self.x[np.newaxis]))
         points = np.empty((len(self.steps) + 1, len(self.x)))
@@ -137,40 +204,22 @@ class Query:
         return freeze(size.clip(points))
 
     @property
-    def distinct_losses(self) -> Distinct:
-        """The loss indices without repeats, and the place of each in that list.
-
-        Ascending; None for the places if the indices are such already.
-        """
-        known: Distinct | None = self.__dict__.get("_losses")
-        if known is None:  # a cached_property takes a lock for this
-            known = self.__dict__["_losses"] = _distinct(self.losses)
-        return known
-
-    @property
-    def distinct_constraints(self) -> Distinct:
-        """The constraint indices without repeats, and each one's place, likewise."""
-        known: Distinct | None = self.__dict__.get("_constraints")
-        if known is None:
-            known = self.__dict__["_constraints"] = _distinct(self.constraints)
-        return known
+    def when(self) -> str:
+        """When it is asked, for messages."""
+        if self.purpose == "final check":
+            return "in the check of the result"
+        return f"at iteration {self.iteration}"
 
     @property
     def n_evaluations(self) -> int:
         """How often each index is evaluated; a gradient counts beside its value."""
         return len(self.steps) + 1 + (self.want == "gradients")
 
-    def count(self) -> tuple[int, int]:
-        """Return how many losses and constraints are evaluated, each point counted.
 
-        Kept with the query: it is asked before and after its answer.
-        """
-        found = (
-            self.n_evaluations * len(self.distinct_losses[0]),
-            self.n_evaluations * len(self.distinct_constraints[0]),
-        )
-        self.__dict__["_cost"] = found
-        return found
+def _knowing(points: FloatArray | None, asked: dict[str, Any]) -> Query:
+    query = Query(**asked)
+    known = None if points is None else frozen_floats(points)
+    return Query._make((*query[:-1], known))
 
 
 @cache
@@ -179,7 +228,7 @@ def no_steps(dim: int) -> FloatArray:
     return frozen_floats(np.empty((0, dim)))
 
 
-def _distinct(indices: IntArray) -> tuple[IntArray, IntArray | None]:
+def _distinct(indices: IntArray) -> Distinct:
     """Return the distinct indices, ascending, and the place of each; None if as is."""
     if len(indices) < 2:
         return indices, None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,14 +23,13 @@ class Failure:
     kind: str  # "exception", "not finite", "wrong shape", "worker lost", "timeout"
     what: str  # "loss", "constraint", or the gradient of one
     index: int  # of the first such loss or constraint
-    iteration: int
+    iteration: int  # NO_ITERATION in the check of a result
     x: FloatArray  # the point
     message: str
     error: BaseException | None = None  # what the function raised
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Reply:
+class Reply(NamedTuple):
     """The answer to one query: a row per point, a column per index.
 
     Parameters
@@ -44,20 +44,9 @@ class Reply:
 
     losses: FloatArray
     constraints: FloatArray
-    loss_gradients: FloatArray = field(default_factory=lambda: NO_GRADIENTS)
-    jacobian: FloatArray = field(default_factory=lambda: NO_GRADIENTS)
+    loss_gradients: FloatArray = NO_GRADIENTS
+    jacobian: FloatArray = NO_GRADIENTS
     failures: tuple[Failure, ...] = ()
-
-    @classmethod
-    def of_values(cls, losses: FloatArray, constraints: FloatArray) -> Reply:
-        """Return the answer to a query for values, all of which are known."""
-        reply: Reply = object.__new__(cls)
-        own = reply.__dict__
-        own["losses"] = losses
-        own["constraints"] = constraints
-        own["loss_gradients"] = own["jacobian"] = NO_GRADIENTS
-        own["failures"] = ()
-        return reply
 
 
 def check_replies(

@@ -190,7 +190,7 @@ def check_objective(
     drawn = _drawn(size.n_losses, plan.n_losses, seed, 0)
     values = np.concatenate(
         [
-            answer((Query.at(x, iteration=-1, losses=block),))[0].losses[0]
+            answer((Query.to_check(x, losses=block),))[0].losses[0]
             for block in _cut(drawn, plan.block)
         ]
     )
@@ -410,7 +410,7 @@ class _Look:
             if losses is not None and shared is not None:
                 served = block[block < shared.n_shared]
             indices = block if shared is None else shared.served_by(block)
-            query = Query.at(self._x, iteration=-1, losses=served, constraints=indices)
+            query = Query.to_check(self._x, losses=served, constraints=indices)
             reply = self._answer((query,))[0]
             values = reply.constraints[0]
             bad = indices[~(values <= 0.0)]

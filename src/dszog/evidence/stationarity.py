@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -276,15 +276,15 @@ def _gradients(
     dim = len(x)
     values, gradients = [np.empty(0)], [np.empty((0, dim))]
     for first in range(0, len(indices), 256):
-        block = {kind: indices[first : first + 256]}
+        block: dict[str, Any] = {kind: indices[first : first + 256]}
         if is_given:
-            query = Query.at(x, iteration=-1, want="gradients", **block)
+            query = Query.to_check(x, want="gradients", **block)
             reply = answer((query,))[0]
             values.append(getattr(reply, kind)[0])
             given = reply.loss_gradients if kind == "losses" else reply.jacobian
             gradients.append(given)
             continue
-        query = Query(iteration=-1, x=x, steps=steps, **block)  # type: ignore[arg-type]
+        query = Query.to_check(x, steps, **block)
         table = getattr(answer((query,))[0], kind)
         lengths = np.diag(steps[:dim]) - np.diag(steps[dim:])
         lengths = np.where(lengths > 0.0, lengths, np.inf)  # a fixed variable: slope 0

@@ -129,18 +129,17 @@ class DSZOGState(State):
 
     def moved(self, step: Step, n_queries: int) -> DSZOGState:
         """Return the state after a step."""
-        state: DSZOGState = object.__new__(DSZOGState)
-        own = state.__dict__  # not __init__, which does all this twice
-        own["iteration"] = self.iteration + 1
-        own["seed"] = self.seed
-        own["size"] = self.size
-        own["x"] = step.x
-        own["velocity"] = step.velocity
-        own["distribution"] = step.distribution
-        own["start"] = None
-        own["first_iteration"] = self.first_iteration
-        own["n_queries"] = n_queries
-        return state
+        return DSZOGState(
+            iteration=self.iteration + 1,
+            seed=self.seed,
+            size=self.size,
+            x=step.x,
+            velocity=step.velocity,
+            distribution=step.distribution,
+            start=None,
+            first_iteration=self.first_iteration,
+            n_queries=n_queries,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ random numbers are what makes the difference of the two small.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -154,9 +153,8 @@ def _restricted(query: Query, reply: Reply, other: Query) -> tuple[Query, Reply]
     gradients = reply.loss_gradients
     if query.want == "gradients":
         gradients = gradients[columns]
-    query = replace(query, steps=query.steps[rows], losses=query.losses[columns])
-    return query, replace(
-        reply,
+    query = query._replace(steps=query.steps[rows], losses=query.losses[columns])
+    return query, reply._replace(
         losses=kept,
         constraints=np.empty((len(kept), 0)),
         loss_gradients=gradients,

@@ -101,7 +101,7 @@ class LinearisedMethod:
         """Ask for the constraints where the method went, or what the method asks."""
         if state.phase == "estimate":
             queries: tuple[Query, ...] = self._inner.ask(state.inner)
-            return tuple(replace(q, iteration=state.iteration) for q in queries)
+            return tuple(q._replace(iteration=state.iteration) for q in queries)
         origin = state.phase == "origin"
         query = Query.at(
             state.size.clip(np.zeros(state.size.dim)) if origin else state.inner.x,
@@ -178,7 +178,7 @@ class LinearisedMethod:
         domain, events = self.constraints.at(state.x, state.values, state.jacobian)
         # A hint would name rows of other tangents.
         inner = replace(state.inner, active=NO_INDICES)
-        asked = [replace(query, iteration=inner.iteration) for query in queries]
+        asked = [query._replace(iteration=inner.iteration) for query in queries]
         moved, info = replace(self._inner, domain=domain).tell(inner, asked, replies)
         next_state = replace(
             state, iteration=state.iteration + 1, inner=moved, phase="look"

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -215,7 +215,7 @@ class FailureHandler:
         if self.policy == "penalise":
             losses = penalised(reply.losses)
             constraints = penalised(reply.constraints)
-            return query, replace(reply, losses=losses, constraints=constraints)
+            return query, reply._replace(losses=losses, constraints=constraints)
         return _without_rows(query, reply)
 
 
@@ -274,17 +274,15 @@ def _without_columns(query: Query, reply: Reply) -> tuple[Query, Reply]:
     for kept in (losses, constraints):
         if len(kept) and 2 * np.count_nonzero(kept) < len(kept) + 1:
             raise RejectedPointError(reply.failures[0].message)
-    reply = replace(
-        reply,
+    reply = reply._replace(
         losses=reply.losses[:, losses],
         constraints=reply.constraints[:, constraints],
     )
     if reply.loss_gradients.size:
-        reply = replace(reply, loss_gradients=reply.loss_gradients[losses])
+        reply = reply._replace(loss_gradients=reply.loss_gradients[losses])
     if reply.jacobian.size:
-        reply = replace(reply, jacobian=reply.jacobian[constraints])
-    query = replace(
-        query,
+        reply = reply._replace(jacobian=reply.jacobian[constraints])
+    query = query._replace(
         losses=query.losses[losses],
         constraints=query.constraints[constraints],
     )
@@ -300,7 +298,7 @@ def _without_rows(query: Query, reply: Reply) -> tuple[Query, Reply]:
     if len(known) and not known.any():
         raise RejectedPointError(reply.failures[0].message)
     rows = np.concatenate([[True], known])
-    reply = replace(
-        reply, losses=reply.losses[rows], constraints=reply.constraints[rows]
+    reply = reply._replace(
+        losses=reply.losses[rows], constraints=reply.constraints[rows]
     )
-    return replace(query, steps=query.steps[known]), reply
+    return query._replace(steps=query.steps[known]), reply

@@ -140,7 +140,7 @@ class Meter:
     ) -> Sequence[Reply]:
         """Charge for the queries, then have them answered."""
         charged = self.cost(queries) if charged is None else charged
-        if queries and queries[0].iteration < 0:  # of the check of the result
+        if queries and queries[0].purpose == "final check":
             self.kept = max(self.kept - charged.total, 0)
         if self._tape is not None:
             played = self._tape.played(queries, charged)
@@ -180,7 +180,7 @@ class Meter:
         """
         if self.compare is None or not queries:
             return
-        if self.n_iterations and queries[0].iteration >= 0:
+        if self.n_iterations and queries[0].purpose == "step":
             return
         n_different = self.compare(queries, replies)
         if n_different:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dszog.contract import ProblemSize
+from dszog.contract.arrays import freeze
 from dszog.errors import CheckpointError, DszogError, InputError
 from dszog.maths.distribution import (
     DenseDistribution,
@@ -123,7 +124,7 @@ def _int64(content: Any, arrays: Arrays, size: ProblemSize) -> np.int64:
 def _array(content: Any, arrays: Arrays, size: ProblemSize) -> Any:
     if type(content) is not int or not 0 <= content < len(arrays):
         raise CheckpointError("it names an array that it does not hold")
-    return arrays[content]
+    return freeze(arrays[content])
 
 
 def _list(content: Any, arrays: Arrays, size: ProblemSize) -> list[Any]:

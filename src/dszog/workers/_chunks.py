@@ -28,11 +28,10 @@ from dszog.contract import (
     NO_INDICES,
     Calls,
     Failure,
-    ProblemSize,
     Query,
     Reply,
 )
-from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.problem import Problem
 from dszog.problem.calls import Grain
 from dszog.workers.base import spread
@@ -41,50 +40,6 @@ MANY = 64  # pieces of one query, about, if nobody says how large they shall be
 LARGE = 2**18  # values that a vectorised function is asked for in one call
 
 Columns: TypeAlias = "slice | IntArray"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Part(Query):
-    """Some points of a query, and some of its indices there.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (k, dim)
-        The points themselves: ``x`` plus a step would not give them back to the bit.
-    """
-
-    rows: FloatArray
-
-    @classmethod
-    def of(
-        cls, query: Query, rows: FloatArray, losses: IntArray, constraints: IntArray
-    ) -> Part:
-        """Return what `query` asks of these indices at these points."""
-        return cls.at_rows(query.iteration, query.want, rows, losses, constraints)
-
-    @classmethod
-    def at_rows(
-        cls,
-        iteration: int,
-        want: Any,
-        rows: FloatArray,
-        losses: IntArray,
-        constraints: IntArray,
-    ) -> Part:
-        """Return a request for these indices at these points."""
-        return cls(
-            iteration=iteration,
-            x=rows[0],
-            steps=rows[1:],  # as many as there are; `rows` says where
-            losses=losses,
-            constraints=constraints,
-            want=want,
-            rows=rows,
-        )
-
-    def points(self, size: ProblemSize) -> FloatArray:
-        """Return the points, which were moved into the bounds already."""
-        return frozen_floats(self.rows)
 
 
 class Place(NamedTuple):
@@ -100,7 +55,7 @@ class Place(NamedTuple):
 class Piece:
     """What one worker does at a time."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Query, ...]
     places: tuple[Place, ...]
 
 
@@ -150,7 +105,7 @@ def cut(problem: Problem, queries: Sequence[Query]) -> list[Piece]:
 
 def _plain_parts(
     problem: Problem, number: int, query: Query, points: FloatArray
-) -> Iterator[tuple[Part, Place]]:
+) -> Iterator[tuple[Query, Place]]:
     """Yield the parts of a query whose calls serve nothing else."""
     calls = problem.size.calls
     losses, constraints = query.distinct_losses[0], query.distinct_constraints[0]
@@ -162,7 +117,7 @@ def _plain_parts(
     for rows, columns in _rectangles(
         query, len(points), losses_start, losses_end, problem.losses.grain
     ):
-        part = Part.of(query, points[rows].copy(), losses[columns], NO_INDICES)
+        part = query.part(points[rows].copy(), losses[columns], NO_INDICES)
         yield part, Place(number, rows, columns, NOTHING)
     if problem.constraints is None or not len(constraints):
         return
@@ -173,7 +128,7 @@ def _plain_parts(
         ):
             continue
         for rows, columns in _rectangles(query, len(points), first, last, grain):
-            part = Part.of(query, points[rows].copy(), NO_INDICES, constraints[columns])
+            part = query.part(points[rows].copy(), NO_INDICES, constraints[columns])
             yield part, Place(number, rows, NOTHING, columns)
 
 
@@ -283,8 +238,7 @@ def _joined(
         query, rows = queries[number], slice(row, row + 1)
         losses, constraints = (np.array(sorted(one), dtype=np.int64) for one in lists)
         parts.append(
-            Part.of(
-                query,
+            query.part(
                 points[number][rows].copy(),
                 query.distinct_losses[0][losses],
                 query.distinct_constraints[0][constraints],

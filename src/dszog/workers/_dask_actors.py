@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dszog.contract import Query
 from dszog.errors import EvaluationError
 from dszog.run.accounting import Traffic
-from dszog.workers._chunks import Part
 from dszog.workers._supervisor import Begun, Done, Lost
 from dszog.workers._wire import pack_parts
 from dszog.workers._work import ended_after, received, refuse_if_unusable, work_on
@@ -181,7 +181,7 @@ class ActorPool:
         self._look()
         return sum(_free(worker) for worker in self._workers.values())
 
-    def submit(self, attempt: int, parts: Sequence[Part]) -> None:
+    def submit(self, attempt: int, parts: Sequence[Query]) -> None:
         """Send a piece to the worker with the most threads that do nothing."""
         message = pack_parts(parts)
         self._count(bytes_sent=len(message))

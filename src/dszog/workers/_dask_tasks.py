@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from dszog.contract import Query
 from dszog.errors import EvaluationError
 from dszog.run.accounting import Traffic
-from dszog.workers._chunks import Part
 from dszog.workers._supervisor import Begun, Done, Lost
 from dszog.workers._wire import pack_parts
 from dszog.workers._work import (
@@ -144,7 +144,7 @@ class TaskPool:
         ahead = 1 if self._timeout is not None else 2
         return ahead * self.n_slots - len(self._under_way) - len(self._outgoing)
 
-    def submit(self, attempt: int, parts: Sequence[Part]) -> None:
+    def submit(self, attempt: int, parts: Sequence[Query]) -> None:
         """Have a task handed out with those that come next."""
         message = pack_parts(parts)
         self._count(bytes_sent=len(message))

@@ -13,7 +13,7 @@ from dszog.contract import Cost, Failure, Query, Reply, cost
 from dszog.contract.validation import printable, shown
 from dszog.problem import Problem
 from dszog.run.accounting import Traffic
-from dszog.workers._chunks import Assembly, Part, Piece, cut
+from dszog.workers._chunks import Assembly, Piece, cut
 from dszog.workers.base import _named
 
 START = 30.0  # seconds for a worker to begin, where it does not say when it does
@@ -67,7 +67,7 @@ class Pool(Protocol):
         """Return how many attempts to hand out now, if so many pieces wait."""
         ...
 
-    def submit(self, attempt: int, parts: Sequence[Part]) -> None:
+    def submit(self, attempt: int, parts: Sequence[Query]) -> None:
         """Have the parts of some pieces evaluated; does not wait."""
         ...
 
@@ -322,7 +322,7 @@ class _Batch:
     def _give_up(self, number: int, kind: str, happened: str, why: str) -> None:
         """Let the values of a piece be unknown, and say why."""
         self._open.discard(number)
-        piece = self._pieces[number]
+        piece, size = self._pieces[number], self._owner._problem.size
         for part, place in zip(piece.parts, piece.places, strict=True):
             for what, indices in (
                 (self._loss, part.losses),
@@ -330,12 +330,7 @@ class _Batch:
             ):
                 if not len(indices):
                     continue
-                x = self._owner._problem.unscaled(part.rows[:1])[0]
-                when = (
-                    f"at iteration {part.iteration}"
-                    if part.iteration >= 0
-                    else "in the check of the result"
-                )
+                x = self._owner._problem.unscaled(part.points(size)[:1])[0]
                 because = f" ({why})" if why else ""
                 cure = (
                     "Allow more seconds, or smaller pieces: in_pieces(...)."
@@ -348,7 +343,7 @@ class _Batch:
                     index=int(indices[0]),
                     iteration=part.iteration,
                     x=x,
-                    message=f"{_named(what, indices)} {happened}{because} {when}, "
+                    message=f"{_named(what, indices)} {happened}{because} {part.when}, "
                     f"x = {shown(x)}. {cure}",
                 )
                 self._assembly.note(place, failure)

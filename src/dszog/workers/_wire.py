@@ -14,37 +14,40 @@ from typing import Any
 
 import numpy as np
 
-from dszog.contract import Failure, Reply
+from dszog.contract import Failure, Query, Reply
 from dszog.contract.arrays import FloatArray, frozen_floats
 from dszog.errors import EvaluationError
-from dszog.workers._chunks import Part
 
 _LENGTH = struct.Struct("<I")
 MAX_TEXT = 20_000  # characters of a message or a traceback that travel
 
 
-def pack_parts(parts: Sequence[Part]) -> bytes:
+def pack_parts(parts: Sequence[Query]) -> bytes:
     """Return the parts of a piece as bytes."""
     header = [
-        [p.iteration, p.want, *p.rows.shape, len(p.losses), len(p.constraints)]
+        [
+            *(p.iteration, p.purpose, p.want, len(p.steps) + 1, len(p.x)),
+            *(len(p.losses), len(p.constraints)),
+        ]
         for p in parts
     ]
-    arrays = [a for p in parts for a in (p.rows, p.losses, p.constraints)]
+    arrays = [a for p in parts for a in (p.known_points, p.losses, p.constraints)]
     return _packed(header, arrays)
 
 
-def unpack_parts(message: bytes) -> list[Part]:
+def unpack_parts(message: bytes) -> list[Query]:
     """Return the parts that were packed."""
     header, take = _unpacked(message)
     return [
-        Part.at_rows(
-            iteration,
-            want,
+        Query.at_points(
             take(n_rows * dim, np.float64).reshape(n_rows, dim),
-            take(n_losses, np.int64),
-            take(n_constraints, np.int64),
+            iteration=iteration,
+            purpose=purpose,
+            want=want,
+            losses=take(n_losses, np.int64),
+            constraints=take(n_constraints, np.int64),
         )
-        for iteration, want, n_rows, dim, n_losses, n_constraints in header
+        for iteration, purpose, want, n_rows, dim, n_losses, n_constraints in header
     ]
 
 

@@ -66,7 +66,7 @@ def _answer(problem: Problem, query: Query, calls: Session) -> Reply:
     constraints, constraint_places = query.distinct_constraints
     loss_values = constraint_values = _no_values(len(query.steps) + 1)
     if not len(losses) and not len(constraints):
-        return Reply.of_values(loss_values, constraint_values)
+        return Reply(loss_values, constraint_values)
     points = query.points(problem.size)
     if not problem.is_unscaled:
         points = problem.unscaled(points)
@@ -85,7 +85,7 @@ def _answer(problem: Problem, query: Query, calls: Session) -> Reply:
         if query.want == "gradients":
             jacobian = one.gradients("constraint", family.jacobian, constraints)
     if query.want == "values" and not one.failures:
-        return Reply.of_values(loss_values, constraint_values)
+        return Reply(loss_values, constraint_values)
     return Reply(
         losses=loss_values,
         constraints=constraint_values,
@@ -239,12 +239,8 @@ class _Asker:
         error: BaseException | None = None,
     ) -> None:
         x = self._points[row]
-        when = (
-            f"at iteration {self._query.iteration}"
-            if self._query.iteration >= 0
-            else "in the check of the result"
-        )
-        message = f"{_named(what, indices)} {happened} {when}, x = {shown(x)}. {cure}"
+        where = f"{self._query.when}, x = {shown(x)}"
+        message = f"{_named(what, indices)} {happened} {where}. {cure}"
         self.failures.append(
             Failure(
                 kind=kind,

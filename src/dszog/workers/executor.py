@@ -10,11 +10,11 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from dataclasses import replace
 from typing import Any
 
+from dszog.contract import Query
 from dszog.contract.validation import check_count
 from dszog.errors import EvaluationError, InputError
 from dszog.problem import Problem
 from dszog.run.accounting import Traffic
-from dszog.workers._chunks import Part
 from dszog.workers._parcel import pack_problem
 from dszog.workers._supervisor import Done, Lost, Supervised
 from dszog.workers._wire import pack_parts
@@ -111,7 +111,7 @@ class ThreadPool:
         """Return how many more pieces may wait in the executor."""
         return AHEAD - len(self._under_way)
 
-    def submit(self, attempt: int, parts: Sequence[Part]) -> None:
+    def submit(self, attempt: int, parts: Sequence[Query]) -> None:
         """Put a piece into the executor's own queue."""
         self._start(attempt, answer, self._problem, parts)
 
@@ -182,7 +182,7 @@ class ExecutorPool(ThreadPool):
         self._name = secrets.token_hex(8)
         self._messages: dict[int, bytes] = {}
 
-    def submit(self, attempt: int, parts: Sequence[Part]) -> None:
+    def submit(self, attempt: int, parts: Sequence[Query]) -> None:
         """Send a piece, in the hope that the worker has the problem."""
         message = pack_parts(parts)
         self._messages[attempt] = message

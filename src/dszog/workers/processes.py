@@ -16,12 +16,12 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from dszog.contract import Query
 from dszog.contract.validation import check_count, shown
 from dszog.errors import DszogError, EvaluationError, InputError, InputTypeError
 from dszog.problem import Problem
 from dszog.run.accounting import Traffic
 from dszog.workers import _nursery as wire
-from dszog.workers._chunks import Part
 from dszog.workers._parcel import Initializer, pack_problem
 from dszog.workers._supervisor import Begun, Done, Lost, Supervised
 from dszog.workers._wire import pack_parts
@@ -263,7 +263,7 @@ class ProcessPool:
         busy = sum(min(len(worker.attempts), ahead) for worker in self._workers)
         return ahead * self.n_slots - busy
 
-    def submit(self, attempt: int, parts: Sequence[Part]) -> None:
+    def submit(self, attempt: int, parts: Sequence[Query]) -> None:
         """Send a message to the worker that has the least to do."""
         message = pack_parts(parts)
         worker = min(self._workers, key=lambda one: len(one.attempts), default=None)

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dszog.contract import Query
 from dszog.contract.validation import check_count
 from dszog.errors import EvaluationError, MissingExtraError
 from dszog.problem import Problem
 from dszog.run.accounting import Traffic
-from dszog.workers._chunks import Part
 from dszog.workers._parcel import pack_problem
 from dszog.workers._supervisor import Begun, Done, Lost, Supervised
 from dszog.workers._wire import pack_parts
@@ -193,7 +193,7 @@ class RayPool:
         """
         return self.n_slots - len(self._under_way)
 
-    def submit(self, attempt: int, parts: Sequence[Part]) -> None:
+    def submit(self, attempt: int, parts: Sequence[Query]) -> None:
         """Hand out a task to a worker that has none."""
         message = pack_parts(parts)
         self._count(bytes_sent=len(message))

@@ -43,13 +43,6 @@ class SparseDistribution:
     background_weight: float
     background_gradient: float
 
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "indices", frozen_ints(self.indices))
-        put(self, "weights", frozen_floats(self.weights))
-        put(self, "gradient", frozen_floats(self.gradient))
-        put(self, "memory", frozen_floats(self.memory))
-
     @property
     def n_background(self) -> int:
         """How many constraints share the background."""
@@ -79,11 +72,11 @@ class SparseDistribution:
     def _at(
         cls, n_constraints: int, indices: IntArray, weights: FloatArray, rest: float
     ) -> Self:
-        zeros = np.zeros(len(indices))
+        zeros = freeze(np.zeros(len(indices)))
         start = cls(
             n_constraints=n_constraints,
-            indices=np.array(indices),  # copies: what is given stays the caller's
-            weights=np.array(weights),
+            indices=freeze(np.array(indices)),  # copies: the caller keeps theirs
+            weights=freeze(np.array(weights)),
             gradient=zeros,
             memory=zeros,
             background_weight=rest,
@@ -151,14 +144,16 @@ class SparseDistribution:
         freeze(table)  # and with it its rows
         if n_touched < len(indices):
             indices, table = indices[:n_touched], table[:, :n_touched]
-        moved = object.__new__(type(self))
-        own = moved.__dict__  # not __init__: all is as it should be
-        own["n_constraints"] = self.n_constraints
-        own["indices"] = indices
-        own["weights"], own["gradient"], own["memory"] = table
-        own["background_weight"] = background_weight
-        own["background_gradient"] = background_gradient
-        return moved
+        weights, gradient, memory = table
+        return type(self)(
+            n_constraints=self.n_constraints,
+            indices=indices,
+            weights=weights,
+            gradient=gradient,
+            memory=memory,
+            background_weight=background_weight,
+            background_gradient=background_gradient,
+        )
 
     def _learn_plainly(
         self,
@@ -176,9 +171,9 @@ class SparseDistribution:
         weights, background_weight = grown._ascend(gradient, background_gradient, step)
         moved = replace(
             grown,
-            weights=weights,
-            gradient=gradient,
-            memory=memory,
+            weights=freeze(weights),
+            gradient=freeze(gradient),
+            memory=freeze(memory),
             background_weight=background_weight,
             background_gradient=background_gradient,
         )
@@ -192,7 +187,7 @@ class SparseDistribution:
         places = np.searchsorted(self.indices, new)
         return replace(
             self,
-            indices=np.insert(self.indices, places, new),
+            indices=freeze(np.insert(self.indices, places, new)),
             weights=np.insert(self.weights, places, self.background_weight),
             gradient=np.insert(self.gradient, places, self.background_gradient),
             memory=np.insert(self.memory, places, 0.0),
@@ -255,10 +250,10 @@ class SparseDistribution:
             return self
         return replace(
             self,
-            indices=self.indices[keep],
-            weights=self.weights[keep],
-            gradient=self.gradient[keep],
-            memory=self.memory[keep],
+            indices=freeze(self.indices[keep]),
+            weights=freeze(self.weights[keep]),
+            gradient=freeze(self.gradient[keep]),
+            memory=freeze(self.memory[keep]),
         )
 
     def _norm(self, gradient: FloatArray, background: float) -> float:
