@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dszog.contract.arrays import FloatArray
@@ -15,10 +15,10 @@ LEAST_TIME = 1e-3  # seconds: a trial that begins late still gets that
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """What runs used and counted, by the names of `Meter`."""
+    """What runs used and counted, by the names of `Progress`."""
 
-    n_iterations: int = 0
-    n_charged: int = 0
+    iteration: int = 0
+    n_queries: int = 0
     n_loss_queries: int = 0
     n_constraint_queries: int = 0
     n_failed: int = 0
@@ -29,8 +29,8 @@ class Spent:
     def of(cls, meter: Meter) -> Spent:
         """Return what one run spent."""
         return cls(
-            n_iterations=meter.n_iterations,
-            n_charged=meter.n_charged,
+            iteration=meter.n_iterations,
+            n_queries=meter.n_charged,
             n_loss_queries=meter.n_loss_queries,
             n_constraint_queries=meter.n_constraint_queries,
             n_failed=meter.failures.n_failed,
@@ -42,12 +42,8 @@ class Spent:
     def total(cls, parts: Iterable[Spent]) -> Spent:
         """Return what several runs spent together."""
         every = list(parts)
-        return cls(
-            **{
-                name: sum(getattr(one, name) for one in every)
-                for name in cls.__dataclass_fields__
-            }
-        )
+        names = cls.__dataclass_fields__
+        return cls(**{name: sum(getattr(one, name) for one in every) for name in names})
 
     def share_of(self, total: Limits, share: float) -> Limits:
         """Return that share of a budget, and of its time no more than is left."""
@@ -62,46 +58,29 @@ class Spent:
 
     def left_of(self, total: Limits) -> Limits | None:
         """Return what is left of a budget, None if that is nothing."""
-
-        def less(all_of: Any, gone: Any) -> Any:
-            return None if all_of is None else all_of - gone
-
-        left = Limits(
-            iterations=less(total.iterations, self.n_iterations),
-            queries=less(total.queries, self.n_charged),
-            time=less(total.time, self.elapsed),
-        )
-        amounts = (left.iterations, left.queries, left.time)
-        is_gone = any(amount is not None and amount <= 0 for amount in amounts)
-        return None if is_gone else left
+        used = {
+            "iterations": self.iteration,
+            "queries": self.n_queries,
+            "time": self.elapsed,
+        }
+        left: dict[str, Any] = {
+            name: limit - used[name]
+            for name, limit in asdict(total).items()
+            if limit is not None
+        }
+        return Limits(**left) if all(amount > 0 for amount in left.values()) else None
 
     def counted_on(self, callback: Callback) -> Callback:
         """Return a callback that is told the counts of the whole call."""
+        before = asdict(self)
 
         def told(progress: Progress) -> Any:
-            return callback(
-                replace(
-                    progress,
-                    iteration=progress.iteration + self.n_iterations,
-                    n_queries=progress.n_queries + self.n_charged,
-                    elapsed=progress.elapsed + self.elapsed,
-                    n_loss_queries=progress.n_loss_queries + self.n_loss_queries,
-                    n_constraint_queries=progress.n_constraint_queries
-                    + self.n_constraint_queries,
-                    n_failed=progress.n_failed + self.n_failed,
-                    evaluation_time=progress.evaluation_time + self.evaluation_time,
-                )
-            )
+            so_far = {name: getattr(progress, name) + n for name, n in before.items()}
+            return callback(replace(progress, **so_far))
 
         return told
 
     def history_on(self, history: dict[str, FloatArray]) -> dict[str, FloatArray]:
         """Return the history of a later run with the counts of the whole call."""
-        before = {
-            "iteration": self.n_iterations,
-            "n_queries": self.n_charged,
-            "elapsed": self.elapsed,
-            "n_constraint_queries": self.n_constraint_queries,
-            "n_failed": self.n_failed,
-        }
+        before = {name: n for name, n in asdict(self).items() if name in history}
         return history | {name: history[name] + n for name, n in before.items()}

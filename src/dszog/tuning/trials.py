@@ -64,7 +64,7 @@ def outcome_of(
     trial = Trial(
         settings=settings,
         rung=rung,
-        nit=spent.n_iterations,
+        nit=spent.iteration,
         nfev=spent.n_loss_queries,
         ncev=spent.n_constraint_queries,
         fun=fun,
