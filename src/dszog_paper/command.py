@@ -16,19 +16,15 @@ from dszog.errors import InputError, MissingExtraError
 from dszog.show.progress.summary import duration
 from dszog.show.progress.terminal import counting_bar
 from dszog_paper.data import DATA_SETS, fetch, find
-from dszog_paper.execute import execute
+from dszog_paper.execute import Store, execute
 from dszog_paper.protocol import FULL, QUICK, Limit, Protocol, Unit
 from dszog_paper.report import write_report
 from dszog_paper.results import FIGURES, assemble
 from dszog_paper.runner import FILES
-from dszog_paper.store import Store
 from dszog_paper.tables import PAIRWISE, REAL_FAIRNESS, Table, missing, plan
 
-DESCRIBED = {
-    "1": "2",
-    "4": "2",
-    "5": "3",
-}  # tables of words, and whose data they tell of
+# Tables of words, and whose data they tell of.
+DESCRIBED = {"1": "2", "4": "2", "5": "3"}
 DRAWN = {f"fig{number}": str(source) for number, (_, source) in FIGURES.items()}
 LINE_EVERY = 15.0  # seconds between lines of progress where there is no terminal
 

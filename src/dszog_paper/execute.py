@@ -2,22 +2,57 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
+from dszog.cli.files import write_whole
 from dszog.errors import EvaluationError
 from dszog_paper.protocol import Unit
 from dszog_paper.runner import run_unit
-from dszog_paper.store import Store
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 Report = Callable[[Unit, dict[str, Any]], None]
+
+
+class Store:
+    """A folder of records, a file for each unit that was run; it is made if needed.
+
+    A file appears whole or not at all, so that a run may be killed at any moment.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._read: dict[Unit, dict[str, Any]] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def path(self, unit: Unit) -> Path:
+        """Return where the record of a unit is kept."""
+        return self.folder / f"{unit.key}.json"
+
+    def get(self, unit: Unit) -> dict[str, Any] | None:
+        """Return the record; None if there is none, or none that can be used."""
+        if unit in self._read:
+            return self._read[unit]
+        try:
+            record: Any = json.loads(self.path(unit).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        if not isinstance(record, dict) or record.get("unit") != unit.as_json():
+            return None
+        self._read[unit] = record
+        return record
+
+    def put(self, unit: Unit, record: dict[str, Any]) -> None:
+        """Keep a record."""
+        write_whole(self.path(unit), json.dumps(record).encode())
 
 
 def execute(

@@ -21,10 +21,7 @@ from datetime import UTC, datetime
 from statistics import fmean, stdev
 from typing import Any
 
-import numpy as np
-import scipy
-
-import dszog
+from dszog.cli.files import versions
 from dszog_paper.protocol import OURS, Protocol
 from dszog_paper.runner import make_split
 from dszog_paper.tables import LABELS, Cell, Get, Record, Table, all_units
@@ -70,12 +67,7 @@ def assemble(
         "meta": {
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "command": command,
-            "versions": {
-                "dszog": dszog.__version__,
-                "python": platform.python_version(),
-                "numpy": np.__version__,
-                "scipy": scipy.__version__,
-            },
+            "versions": versions(),
             "machine": platform.machine(),
             "protocol": asdict(protocol),
             "notes": list(notes),

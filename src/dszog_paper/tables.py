@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
-from dszog_paper.printed import PRINTED, Printed
 from dszog_paper.protocol import (
     KERNEL,
     OURS,
@@ -31,6 +31,28 @@ LABELS = {
     "acczomda": "AccZOMDA",
     "accszofw": "AccSZOFW",
 }
+
+Printed: TypeAlias = tuple[float, float | None]  # mean and spread
+PrintedRows: TypeAlias = dict[str, dict[str, Printed]]  # by data set, then by column
+
+
+def _printed(text: str) -> tuple[int, PrintedRows]:
+    """Read a table: its number and columns, then a line for each data set."""
+
+    def entry(text: str) -> Printed:
+        mean, _, spread = text.partition("+-")
+        return float(mean), float(spread) if spread else None
+
+    (number, *columns), *lines = (line.split() for line in text.splitlines())
+    return int(number), {
+        data: dict(zip(columns, map(entry, entries), strict=True))
+        for data, *entries in lines
+    }
+
+
+_, *_TEXTS = Path(__file__).with_name("printed.txt").read_text().strip().split("\n\n")
+PRINTED: dict[int | str, PrintedRows] = dict(map(_printed, _TEXTS))
+"""The tables of accuracies that the paper prints, by number, to stand beside ours."""
 
 Record: TypeAlias = dict[str, Any]
 Get: TypeAlias = Callable[[Unit], Record | None]

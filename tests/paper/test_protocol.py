@@ -12,11 +12,10 @@ import pytest
 
 from dszog.errors import EvaluationError
 from dszog_paper import execute as module
-from dszog_paper.execute import execute
+from dszog_paper.execute import Store, execute
 from dszog_paper.protocol import FULL, PUBLISHED, QUICK, Protocol, Unit, grid
 from dszog_paper.results import assemble
 from dszog_paper.runner import run_unit
-from dszog_paper.store import Store
 from dszog_paper.tables import Choice, all_units, missing, plan
 
 TINY = Protocol(

@@ -16,8 +16,9 @@ import pytest
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
+from dszog.cli.files import known as as_json
 from dszog_paper.protocol import FULL, QUICK
-from dszog_paper.report import as_json, markdown, page, write_report
+from dszog_paper.report import markdown, page, write_report
 from dszog_paper.report.cells import cell_lines
 from dszog_paper.report.figures import AXES, figure_png, panel_svgs
 from dszog_paper.report.readings import protocol_reading, table_reading

@@ -6,8 +6,6 @@ here, whose functions the templates call.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -15,11 +13,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from dszog.cli.files import as_json, known, write_whole
 from dszog_paper.report import cells, figures, readings, words
 from dszog_paper.report.words import Data
-from dszog_paper.store import write_whole
 
-__all__ = ["as_json", "markdown", "page", "write_report"]
+__all__ = ["markdown", "page", "write_report"]
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]|#~])")
 
@@ -31,12 +29,11 @@ def write_report(results: Data, folder: Path) -> list[Path]:
     from JSON. Everything is made before anything is written, and each file takes the
     place of an older one in one step. Returns the files, the page first.
     """
-    plain = as_json(results)
-    numbers = json.dumps(plain, ensure_ascii=False, allow_nan=False) + "\n"
+    plain = known(results)
     files: dict[str, bytes] = {
         "report.html": page(plain).encode(),
         "report.md": markdown(plain).encode(),
-        "results.json": numbers.encode(),
+        "results.json": as_json(plain, indent=None).encode(),
     }
     for figure in plain["figures"]:
         for axis in figures.AXES:
@@ -45,17 +42,6 @@ def write_report(results: Data, folder: Path) -> list[Path]:
     for name, content in files.items():
         write_whole(folder / name, content)
     return [folder / name for name in files]
-
-
-def as_json(value: Any) -> Any:
-    """Return a value as JSON has it; what is not a finite number becomes None."""
-    if isinstance(value, dict):
-        return {str(key): as_json(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [as_json(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def page(results: Data) -> str:
