@@ -40,9 +40,9 @@ class Policy:
 
     shares: tuple[float, ...] = (1.0,)  # of the budget, after which rounds end
 
-    def averaged(self, average: FloatArray, x: FloatArray, n: int) -> FloatArray:
-        """Return the average of `n` iterates, of which `x` is the last."""
-        return freeze(decayed(average, x, n, AVERAGE_POWER))
+    def averaged(self, average: FloatArray, state: Any, n: int) -> FloatArray:
+        """Return the average of `n` iterates, of which the state has the last."""
+        return freeze(decayed(average, state.x, n, AVERAGE_POWER))
 
     def runaway(self, first: dict[str, float], info: Info) -> Runaway:
         """Return how values left the scale of the first ones; empty if they did not.
@@ -76,9 +76,10 @@ class Policy:
 class Guarded(Policy):
     """For methods that take no step that makes things worse: the last is the best."""
 
-    def averaged(self, average: FloatArray, x: FloatArray, n: int) -> FloatArray:
-        """Return the last iterate."""
-        return x
+    def averaged(self, average: FloatArray, state: Any, n: int) -> FloatArray:
+        """Return what may be better than the last iterate if it is not feasible."""
+        fallback: FloatArray = state.fallback
+        return fallback
 
     def runaway(self, first: dict[str, float], info: Info) -> Runaway:
         """Return that values did not run away: the method itself sees to it."""

@@ -254,7 +254,7 @@ def advance(
 def _accept(policy: Policy, position: Position, moved: State, info: Info) -> bool:
     """Move on by one iteration; False, and stay, if that leads to no finite point."""
     n_done = position.n_done + 1
-    average = policy.averaged(position.average, moved.x, n_done)
+    average = policy.averaged(position.average, moved, n_done)
     if not all_finite(moved.x):
         return False
     position.last_good, position.n_rejected = position.state, 0

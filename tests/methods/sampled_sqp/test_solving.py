@@ -177,6 +177,32 @@ def test_a_look_at_few_constraints_is_enough() -> None:
     assert (pull >= -1e-6).all()
 
 
+def test_a_run_that_is_cut_short_falls_back_to_what_its_models_find_feasible() -> None:
+    rng = np.random.Generator(np.random.Philox(key=11))
+    slopes, centre = rng.normal(size=(5000, 10)), rng.normal(size=10)
+    states: list[Any] = []
+
+    class Watched(dszog.SampledSQP):
+        def tell(self, state: Any, queries: Any, replies: Any) -> Any:
+            told = super().tell(state, queries, replies)
+            states.append(told[0])
+            return told
+
+    problem = Problem(
+        lambda x: float(((x - centre) ** 2).sum()),
+        Constraints(lambda w, j: w @ slopes[j].T - 1.0, 5000),
+        10,
+    )
+    dszog.minimize(problem, method=Watched(), max_queries=5000, seed=0)
+
+    cut = [state for state in states if state.fallback is not state.x]
+    assert cut
+    for state in cut:
+        values = slopes[state.members.indices] @ state.fallback - 1.0
+        assert values.max() <= 1e-9
+        assert state.fallback.any()
+
+
 def test_losses_are_looked_at_as_far_as_needed() -> None:
     rng = np.random.Generator(np.random.Philox(key=10))
     centres = rng.normal(size=(2000, 4))

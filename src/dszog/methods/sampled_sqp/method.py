@@ -73,6 +73,8 @@ GROWTH = 4.0  # of sigma after a rejected step
 FEASIBLE = 1e-3  # of the tolerance: violations, in usual lengths
 ACCEPT, GOOD, POOR = 0.1, 0.5, 0.25  # shares of the promise that was kept
 MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
+GROWTH_SHARE = 0.3  # of the queries left that a larger table may cost
+LEAST_GROWTH = 16  # rows
 # Looking.
 NEAR = 0.5  # of the usual length: members that are looked at
 ALL_EVERY = 5  # trials after which all members are looked at
@@ -148,6 +150,7 @@ class SampledSQP(Settings):
             table=LossTable.empty(dim),
             seen=seen,
             pairs=Pairs.none(dim),
+            start=x,
             scale=np.ones(dim),
             length=1.0,
             first_distance=0.0,
@@ -241,6 +244,8 @@ class SampledSQP(Settings):
             stop = Status.CONVERGED if is_shown else Status.STALLED
             if _is_drowned(state) and not _warnings(state):  # else it was said before
                 events = (NOISY,)
+            if self._is_settled(state):
+                stop = Status.MAX_QUERIES
             if not self._is_feasible(state):
                 stop = Status.LEAST_VIOLATION
         far = FARTHEST * max(state.length, state.first_distance)
@@ -423,7 +428,12 @@ class SampledSQP(Settings):
         """Whether no step is worth trying any more."""
         if state.n_stale:
             return False
-        return self._is_optimal(state) or state.n_idle >= 4
+        return self._is_optimal(state) or self._is_settled(state) or state.n_idle >= 4
+
+    def _is_settled(self, state: SampledSQPState) -> bool:
+        """Whether the losses in the table say no more, and more are not affordable."""
+        noise = state.table.noise_along(state.step, state.size.n_losses)
+        return 0.0 < noise >= state.promise and not self._affordable_rows(state)
 
     def _trying(self, state: SampledSQPState) -> SampledSQPState:
         """Go to the trial point with everything to be looked at there."""
@@ -569,12 +579,15 @@ class SampledSQP(Settings):
 
     def _larger(self, state: SampledSQPState, batch: int) -> int:
         """Return twice as many constraints to look at, as far as the budget goes."""
-        left = 2**20
-        if self.horizon_queries is not None:
-            used = state.n_loss_queries + state.n_constraint_queries
-            left = max(self.horizon_queries - used, 0)
-        most = max(left // 10, self.constraint_batch)
+        most = max(int(self._left(state)) // 10, self.constraint_batch)
         return min(2 * batch, most, max(state.size.n_constraints, 1))
+
+    def _left(self, state: SampledSQPState) -> float:
+        """Return how many queries are left; many if there is no limit."""
+        if self.horizon_queries is None:
+            return 10 * 2**20
+        used = state.n_loss_queries + state.n_constraint_queries
+        return max(self.horizon_queries - used, 0)
 
     def _accepted(
         self,
@@ -756,16 +769,27 @@ class SampledSQP(Settings):
         if len(table) >= n_losses or state.n_stale:
             return False
         noise = table.noise_along(state.step, n_losses)
-        upcoming = len(table) * (state.size.dim + 1)
+        n_more = self._affordable_rows(state)
+        if not n_more:
+            return False
+        upcoming = n_more * (state.size.dim + 1)
         has_share = state.n_loss_queries + upcoming < state.n_constraint_queries
         too_noisy = noise > self.noise_share * max(state.promise, 0.0)
         is_wanted = bool(state.wants_rows) or self._is_optimal(state)
         return is_wanted or too_noisy or has_share
 
-    def _growing(self, state: SampledSQPState) -> SampledSQPState:
-        """Take as many losses into the table as it has."""
+    def _affordable_rows(self, state: SampledSQPState) -> int:
+        """Return by how many losses the table may grow; at most to twice its size."""
         b = len(state.table)
-        more = self._loss_order(b, 2 * b, state.size, state.seed)
+        per_row = 1 if state.size.has_gradient else state.size.dim + 1
+        n_more = min(b, int(GROWTH_SHARE * self._left(state)) // per_row)
+        return n_more if n_more >= min(LEAST_GROWTH, state.size.n_losses - b) else 0
+
+    def _growing(self, state: SampledSQPState) -> SampledSQPState:
+        """Take more losses into the table."""
+        b = len(state.table)
+        end = b + self._affordable_rows(state)
+        more = self._loss_order(b, end, state.size, state.seed)
         looks = _slope_looks(state, state.x, more, NO_INDICES)
         return replace(state, phase="learn", looks=looks, wants_rows=0, has_moved=0)
 
@@ -833,7 +857,8 @@ class SampledSQP(Settings):
             return replace(state, table=table, objective=objective), NO_INDICES
         rows = places_of(look.losses, table.indices)
         table = table.refreshed(rows, found.loss_slopes, state.step)
-        aim = 0.3 * self.noise_share * max(state.promise, 0.0)
+        sampling = table.noise_along(state.step, state.size.n_losses)
+        aim = 0.3 * max(self.noise_share * state.promise, sampling)
         more = NO_INDICES
         if table.noise_left() > aim:
             more = table.next_rows(self.loss_batch)
@@ -864,9 +889,7 @@ class SampledSQP(Settings):
         unsure &= ~np.isin(seen.indices, members.indices)
         who = np.flatnonzero(unsure)
         most = max(state.batch, MOST_VERIFIED)
-        if self.horizon_queries is not None:  # half of what is left, to get to the end
-            used = state.n_loss_queries + state.n_constraint_queries
-            most = max(min(most, (self.horizon_queries - used) // 2), 1)
+        most = max(min(most, int(self._left(state)) // 2), 1)
         if len(who) > most:
             who = who[np.argpartition(-risks[who], most)[:most]]
         wanted, n_left = seen.indices[np.sort(who)], most - len(who)

@@ -17,6 +17,7 @@ from dszog.methods.sampled_sqp.screening import Seen
 SqpPhase: TypeAlias = Literal[
     "pilot", "slopes", "noise", "trial", "learn", "verify", "done"
 ]
+_VECTORS = ("scale", "step", "anchor", "anchor_gradient")
 PHASES = ("pilot", "slopes", "noise", "trial", "learn", "verify", "done")
 
 
@@ -34,6 +35,7 @@ class SampledSQPState(State):
     table: LossTable
     seen: Seen
     pairs: Pairs
+    start: FloatArray  # (dim,)
     # Sizes, found by the pilot.
     scale: FloatArray  # (dim,)
     length: float  # of a usual step
@@ -77,12 +79,12 @@ class SampledSQPState(State):
 
     def __post_init__(self) -> None:
         State.__post_init__(self)
-        for name in ("scale", "step", "anchor", "anchor_gradient", "pilot_steps"):
+        for name in ("start", "pilot_steps", *_VECTORS):
             object.__setattr__(self, name, frozen_floats(getattr(self, name)))
 
     def fits(self, size: ProblemSize) -> bool:
         """Whether the shapes are those of a state of such a problem."""
-        along = (self.scale, self.step, self.anchor, self.anchor_gradient)
+        along = (self.start, *(getattr(self, name) for name in _VECTORS))
         return (
             all(vector.shape == (size.dim,) for vector in along)
             and self.pilot_steps.shape == (2, size.dim)
@@ -94,6 +96,21 @@ class SampledSQPState(State):
         """The iterate in scaled variables."""
         scaled: FloatArray = self.x / self.scale
         return scaled
+
+    @property
+    def fallback(self) -> FloatArray:
+        """The last point on the way from the start that the models find feasible.
+
+        For a run that is cut short: of constraints that held at the start, none is
+        violated for what is known. The iterate itself if it violates none.
+        """
+        first, last = self.members.at(self.start / self.scale), self.members.at(self.z)
+        left = (first <= 0) & (last > 0)
+        if not left.any():
+            return self.x
+        share = float((first[left] / (first[left] - last[left])).min())
+        point: FloatArray = self.start + share * (self.x - self.start)
+        return frozen_floats(self.size.clip(point))
 
     @property
     def target(self) -> FloatArray:
