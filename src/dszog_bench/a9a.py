@@ -47,14 +47,7 @@ class A9aRows:
 
 
 def a9a_rows(data: Folder | None = None) -> A9aRows:
-    """Read a9a and a9a.t; generated stand-ins take their place if no folder is named.
-
-    Examples
-    --------
-    >>> rows = a9a_rows()
-    >>> rows.train.n_features
-    123
-    """
+    """Read a9a and a9a.t, or use generated stand-ins if no folder is named."""
     try:
         train, test = (
             load("a9a", part, data=data, allow_download=False)
@@ -101,13 +94,7 @@ class Features:
 
 
 def best_threshold(scores: FloatArray, y: FloatArray) -> float:
-    """Return the score above which to predict +1, for the most right predictions.
-
-    Examples
-    --------
-    >>> best_threshold(np.array([0.0, 1.0, 2.0, 3.0]), np.array([-1, -1, 1, 1]))
-    1.5
-    """
+    """Return the score above which to predict +1, for the most right predictions."""
     order = np.argsort(scores)
     ordered, is_positive = scores[order], y[order] > 0
     n_right = np.concatenate(

@@ -35,13 +35,7 @@ class Optimum:
 
 
 def load_optimum(name: str) -> Optimum:
-    """Return an optimum that is kept in this package.
-
-    Examples
-    --------
-    >>> round(load_optimum("relaxed-0").value, 4)
-    0.5812
-    """
+    """Return an optimum that is kept in this package."""
     return Optimum(**json.loads(OPTIMA.read_text(encoding="utf-8"))[name])
 
 
@@ -86,9 +80,3 @@ class Case(ABC):
     def worst(self, w: FloatArray) -> float:
         """Return the largest of them."""
         return float(self.all_constraints(w).max())
-
-    def is_reached(self, x: FloatArray) -> bool:
-        """Whether a point meets the target."""
-        if not np.isfinite(x).all() or self.worst(x) > self.target_violation:
-            return False
-        return self.objective(x) <= self.target_objective

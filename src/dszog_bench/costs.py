@@ -18,7 +18,7 @@ from dszog_bench.memory import memory_above_data
 from dszog_bench.plain import Plain
 from dszog_bench.records import Effort, Row
 from dszog_bench.rotated import N_ROWS, rotated_losses, rotated_rows, rotated_values
-from dszog_bench.timing import Block, Spread, interleaved, iteration_seconds, seconds
+from dszog_bench.timing import Block, interleaved, iteration_seconds
 
 BATCH = 128
 SLOW_CALL = 1e-3  # seconds
@@ -27,8 +27,17 @@ LARGEST_MEMORY = 300.0  # MB
 PLAIN_BARS = {62_500: 20.0, 10**7: 1000.0}  # by the number of constraints
 
 
-def _ratio(what: str, found: Spread | list[float], bar: Any = None, **more: Any) -> Row:
-    return Row.of(what, found, unit="x", bar=bar, details=more)
+def _compared(
+    what: str, blocks: dict[str, Block], n_blocks: int, bar: Any = None, **more: Any
+) -> Row:
+    """Time two blocks in turns; the row of their ratio has the seconds of both."""
+    (first, numerator), (second, denominator) = blocks.items()
+    found = interleaved(numerator, denominator, n_blocks)
+    details = {
+        f"{first}_seconds": found.first.median,
+        f"{second}_seconds": found.second.median,
+    }
+    return Row.of(what, found.ratio, unit="x", bar=bar, details=details, **more)
 
 
 def as_timed(batch: int = BATCH, **changes: Any) -> dszog.DSZOG:
@@ -63,23 +72,24 @@ def a9a_timing(effort: Effort) -> Iterator[Row]:
         return record.seconds_each(warm_up, warm_up + n)
 
     def frozen() -> float:
-        return seconds(lambda: frozen_evaluation(data, calls)) / n
+        before = time.perf_counter()
+        frozen_evaluation(data, calls)
+        return (time.perf_counter() - before) / n
 
-    found = interleaved(iterations, frozen, effort.n_blocks)
     name = f"{rows.name}, d = {data.X.shape[1]}, q = 10, batches of {BATCH}"
-    yield _ratio(
+    yield _compared(
         f"iteration / frozen NumPy evaluation of the same queries ({name})",
-        found.ratio,
+        {"iteration": iterations, "frozen": frozen},
+        effort.n_blocks,
         BARS["iteration"],
-        iteration_seconds=found.first.median,
-        frozen_seconds=found.second.median,
     )
-    yield _ratio(
+    yield Row.of(
         f"iteration / time inside the problem's own values ({rows.name}, the same)",
         [
             run(Record(keeps_calls=False)).overhead(warm_up, warm_up + n)
             for _ in range(effort.n_blocks)
         ],
+        unit="x",
     )
 
 
@@ -105,16 +115,16 @@ def slow_black_box(effort: Effort) -> Iterator[Row]:
         return record.overhead(warm_up, warm_up + n)
 
     few = as_timed(8, n_directions=2)
-    yield _ratio(
-        f"iteration / time in a black box of 1 ms a value ({rows.name}, batches of 8)",
-        [block(few, 20, 0.0, SLOW_CALL) for _ in range(5)],
-        BARS["slow"],
-    )
-    yield _ratio(
-        f"iteration / time in a black box of 1 ms a vectorised call ({rows.name})",
-        [block(as_timed(), n, SLOW_CALL, 0.0) for _ in range(effort.n_blocks)],
-        BARS["slow"],
-    )
+    for what, blocks in {
+        "a value ({}, batches of 8)": [
+            block(few, 20, 0.0, SLOW_CALL) for _ in range(5)
+        ],
+        "a vectorised call ({})": [
+            block(as_timed(), n, SLOW_CALL, 0.0) for _ in range(effort.n_blocks)
+        ],
+    }.items():
+        name = f"iteration / time in a black box of 1 ms {what.format(rows.name)}"
+        yield Row.of(name, blocks, unit="x", bar=BARS["slow"])
 
 
 def _a9a_problem(
@@ -159,8 +169,8 @@ def _rotated_block(
     m: int,
     method: dszog.DSZOG,
     iterations: int,
-    dim: int = 50,
     pause: float = 0.0,
+    dim: int = 50,
     **more: Any,
 ) -> Block:
     X, y = rotated_rows(dim)
@@ -183,12 +193,11 @@ def over_constraints(effort: Effort) -> Iterator[Row]:
     method, n = as_timed(), effort.iterations
     first = _rotated_block(effort.counts[0], method, n)
     for m in effort.counts[1:]:
-        found = interleaved(_rotated_block(m, method, n), first, effort.n_blocks)
-        yield _ratio(
+        yield _compared(
             f"iteration at m = {m:.0e} / at m = {effort.counts[0]:.0e}",
-            found.ratio,
+            {"iteration": _rotated_block(m, method, n), "first": first},
+            effort.n_blocks,
             BARS["constraints"] if m == effort.counts[-1] else None,
-            iteration_seconds=found.first.median,
         )
 
 
@@ -196,17 +205,15 @@ def over_sizes(effort: Effort) -> Iterator[Row]:
     """Time an iteration at more variables, directions and larger batches."""
     n, m = effort.iterations, 10**6
     sizes: dict[str, dict[int, Block]] = {
-        "d": {d: _rotated_block(m, as_timed(), n, d) for d in (25, 100, 400)},
+        "d": {d: _rotated_block(m, as_timed(), n, dim=d) for d in (25, 100, 400)},
         "q": {q: _rotated_block(m, as_timed(n_directions=q), n) for q in (5, 20, 80)},
         "batches": {b: _rotated_block(m, as_timed(b), n) for b in (32, 128, 512)},
     }
     for what, blocks in sizes.items():
         for (small, first), (large, second) in pairwise(blocks.items()):
-            found = interleaved(second, first, effort.n_blocks)
-            yield _ratio(
-                f"iteration at {what} = {large} / at {what} = {small}",
-                found.ratio,
-                iteration_seconds=found.first.median,
+            name = f"iteration at {what} = {large} / at {what} = {small}"
+            yield _compared(
+                name, {"iteration": second, "smaller": first}, effort.n_blocks
             )
 
 
@@ -237,13 +244,10 @@ def against_plain(effort: Effort) -> Iterator[Row]:
         def printed(plain: Plain = plain, n: int = n_plain, rng: Any = rng) -> float:
             state = plain.uniform_start(np.zeros(dim))
             state = plain.step(state, plain.draw(state, rng))
-
-            def run() -> None:
-                nonlocal state
-                for _ in range(n):
-                    state = plain.step(state, plain.draw(state, rng))
-
-            return seconds(run) / n
+            before = time.perf_counter()
+            for _ in range(n):
+                state = plain.step(state, plain.draw(state, rng))
+            return (time.perf_counter() - before) / n
 
         def make(record: Record, problem: dszog.Problem = problem) -> dszog.Problem:
             losses = record.losses(problem.losses.values_at)
@@ -255,17 +259,12 @@ def against_plain(effort: Effort) -> Iterator[Row]:
             method = as_timed(loss_batch=plain.loss_batch)
             return iteration_seconds(make, method, effort.iterations)
 
-        found = interleaved(printed, ours, n_blocks)
-        yield Row.of(
+        yield _compared(
             f"plain dense Algorithm 1 / iteration, m = {m:,}",
-            found.ratio,
-            unit="x",
-            bar=PLAIN_BARS.get(m),
+            {"plain": printed, "iteration": ours},
+            n_blocks,
+            PLAIN_BARS.get(m),
             direction="at least",
-            details={
-                "plain_seconds": found.first.median,
-                "iteration_seconds": found.second.median,
-            },
         )
 
 
@@ -298,22 +297,22 @@ def memory(effort: Effort) -> Iterator[Row]:
 def comforts(effort: Effort) -> Iterator[Row]:
     """Time an iteration with a progress bar, or saved, over one without."""
     n, method = effort.iterations, as_timed()
-    with_bar = _rotated_block(10**6, method, n, progress=True)
-    without = _rotated_block(10**6, method, n)
-    found = interleaved(with_bar, without, effort.n_blocks)
-    yield _ratio(
+    yield _compared(
         "iteration with progress / without",
-        found.ratio,
-        iteration_seconds=found.second.median,
+        {
+            "shown": _rotated_block(10**6, method, n, progress=True),
+            "iteration": _rotated_block(10**6, method, n),
+        },
+        effort.n_blocks,
     )
     n = max(n // 3, 20)
     for values, pause in (("cost nothing", 0.0), ("take 10 ms a step", 10 * SLOW_CALL)):
-        saved = _rotated_block(10**6, method, n, pause=pause, checkpoint=True)
-        without = _rotated_block(10**6, method, n, pause=pause)
-        found = interleaved(saved, without, max(effort.n_blocks // 2, 3))
-        yield _ratio(
+        yield _compared(
             f"iteration saved with checkpoint= / not, where values {values}",
-            found.ratio,
+            {
+                "saved": _rotated_block(10**6, method, n, pause, checkpoint=True),
+                "iteration": _rotated_block(10**6, method, n, pause),
+            },
+            max(effort.n_blocks // 2, 3),
             BARS["checkpoint"] if pause else None,
-            iteration_seconds=found.second.median,
         )

@@ -44,12 +44,6 @@ class Customers(Case):
 
     It is solved with nine tenths of what the optimum gains over the old model, and
     nobody worse off than the slack by more than a tenth of it.
-
-    Examples
-    --------
-    >>> customers = customers_case("customers-linear-1e4")
-    >>> round(customers.worst(customers.start), 12)
-    -0.05
     """
 
     n_losses = N_NEW

@@ -21,12 +21,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dszog.cli.files import as_json, known, write_whole
 from dszog.contract.validation import check_choice
 from dszog_bench.budget import Budget, OverError
 from dszog_bench.cases import Case
 from dszog_bench.customers import CUSTOMERS, customers_case
 from dszog_bench.peers import PEERS, quietly
-from dszog_bench.records import Effort, Row, versions, write_json
+from dszog_bench.records import Effort, Row, versions
 from dszog_bench.relaxed import RelaxedPairs
 
 GRACE = 1.5  # times the seconds, after which a solver is ended wherever it is
@@ -74,13 +75,11 @@ def answer(
     watchdog = None
     if late is not None:
 
-        def bark(why: str) -> None:
+        def bark(why: str = "time, inside the solver") -> None:
             late(run | _found(budget, why))
 
         budget.leave = partial(bark, "time")
-        watchdog = threading.Timer(
-            GRACE * request.seconds, bark, ["time, inside the solver"]
-        )
+        watchdog = threading.Timer(GRACE * request.seconds, bark)
         watchdog.daemon = True
         watchdog.start()
     try:
@@ -103,8 +102,8 @@ def _found(budget: Budget, why: str) -> dict[str, Any]:
         "own_seconds": budget.own_seconds,
         "loss_queries": budget.n_losses,
         "constraint_queries": budget.n_constraints,
-        "least_violation": _finite(budget.least_violation),
-        "best_gap": _finite(budget.best_gap),
+        "least_violation": known(budget.least_violation),
+        "best_gap": known(budget.best_gap),
         "optimum": budget.case.known.value,
     }
 
@@ -116,10 +115,6 @@ def limit_memory(gigabytes: float) -> None:
 
         limit = int(gigabytes * 2**30)
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-
-
-def _finite(value: float) -> float | None:
-    return value if abs(value) < float("inf") else None
 
 
 def _write_and_leave(run: dict[str, Any]) -> None:
@@ -150,18 +145,14 @@ def rows_of(cases: Sequence[str], effort: Effort) -> Iterator[Row]:
     seconds = effort.peer_seconds
     for case in cases:
         for name, peer in PEERS.items():
-            n_seeds = effort.n_seeds if peer.is_random else 1
-            requests = [
-                Request(case=case, peer=name, seed=seed, seconds=seconds)
-                for seed in range(n_seeds)
-            ]
             runs = []
-            for request in requests:
+            for seed in range(effort.n_seeds if peer.is_random else 1):
+                request = Request(case=case, peer=name, seed=seed, seconds=seconds)
                 path = run_path(effort.output, request)
                 run = kept_run(path, request)
                 if run is None:
                     run = made_run(request)
-                    write_json(path, run | {"versions": versions()})
+                    write_whole(path, as_json(run | {"versions": versions()}).encode())
                 runs.append(run)
             yield row_of(runs)
 

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import NonlinearConstraint, minimize
 
 import dszog
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray
 from dszog_bench.budget import Budget, OverError
 
 Solve: TypeAlias = Callable[[Budget, int], Any]
@@ -57,59 +57,31 @@ class Peer:
 # --------------------------------------------------------------------------- our own
 
 
-class CountedConstraints(dszog.Constraints):
-    """Black-box constraints whose evaluations are charged to a budget."""
-
-    def __init__(self, inner: dszog.Constraints, budget: Budget) -> None:
-        self._inner = inner
-
-        def values(points: FloatArray, indices: IntArray) -> Any:
-            budget.n_constraints += len(points) * len(indices)
-            return inner.values(points, indices)
-
-        super().__init__(values, len(inner))
-
-    def summary(self, x: FloatArray) -> Any:
-        """Return what all constraints say about `x`, where structure tells."""
-        return self._inner.summary(x)
-
-
-def counted_problem(budget: Budget) -> dszog.Problem:
-    """Return the problem of a case with every value charged to the budget."""
-    problem: Any = budget.case.problem
-
-    def losses(points: FloatArray, indices: IntArray) -> Any:
-        budget.n_losses += len(points) * len(indices)
-        return problem.losses.values(points, indices)
-
-    return dszog.Problem(
-        dszog.Losses(losses, len(problem.losses)),
-        CountedConstraints(problem.constraints, budget),
-        problem.dim,
-        x0=problem.x0,
-    )
-
-
 def _dszog(budget: Budget, seed: int, is_told: bool = False, **options: Any) -> None:
     """Run the library with its defaults; every twentieth iterate is watched.
 
     It may be told how large a violation may remain, as a user could.
     """
 
+    def charge(n_losses: int, n_constraints: int) -> None:
+        budget.n_losses, budget.n_constraints = n_losses, n_constraints
+
     def watch(progress: dszog.Progress) -> None:
+        charge(progress.n_loss_queries, progress.n_constraint_queries)
         if budget.is_over:
             budget.stop()
         if progress.iteration % WATCHED_EVERY == 0:
             budget.watch(progress.x)
 
     result = dszog.minimize(
-        counted_problem(budget),
+        budget.case.problem,
         options=options,
         max_queries=budget.case.planned_queries,
         constraint_tol=budget.case.target_violation if is_told else 1e-2,
         seed=seed,
         callback=watch,
     )
+    charge(result.nfev, result.ncev)
     budget.watch(result.x)
 
 

@@ -99,13 +99,7 @@ class Plain:
 
 
 def project_simplex(v: FloatArray) -> FloatArray:
-    """Return the nearest point of the simplex, by the usual sort.
-
-    Examples
-    --------
-    >>> project_simplex(np.array([0.5, 0.5, 2.0]))
-    array([0., 0., 1.])
-    """
+    """Return the nearest point of the simplex, by the usual sort."""
     shifted = v - v.max()  # the same projection, and no digits lost
     ordered = np.sort(shifted)[::-1]
     sums = np.cumsum(ordered) - 1.0

@@ -7,13 +7,13 @@ import json
 import math
 import os
 import platform
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import dszog
+from dszog.cli.files import as_json, write_whole
 from dszog_bench.timing import Spread
 
 PACKAGES = (
@@ -73,15 +73,7 @@ class Row:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the bar is met; None where there is none.
-
-        Examples
-        --------
-        >>> Row(what="a ratio", figure=3.0, bar=2.0).is_met
-        False
-        >>> Row(what="a share", figure=3.0, bar=2.0, direction="at least").is_met
-        True
-        """
+        """Whether the bar is met; None where there is none."""
         if self.bar is None or self.figure is None:
             return None if self.bar is None else False
         if self.direction == "at most":
@@ -92,9 +84,9 @@ class Row:
         """Return what, figure, spread, bar and whether it is met, as text."""
         unit = f" {self.unit}" if self.unit else ""
         figure = "" if self.figure is None else f"{_text(self.figure)}{unit}"
-        spread = ""
-        if self.low is not None and self.high is not None and self.low < self.high:
-            spread = f"{_text(self.low)} to {_text(self.high)}"
+        low, high, spread = self.low, self.high, ""
+        if low is not None and high is not None and low < high:
+            spread = f"{_text(low)} to {_text(high)}"
         bar = "" if self.bar is None else f"{self.direction} {_text(self.bar)}{unit}"
         met = {None: "", True: "yes", False: "no"}[self.is_met]
         return [self.what, figure, spread, bar, met]
@@ -105,15 +97,7 @@ Measure: TypeAlias = Callable[[Effort], Iterator[Row]]
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return rows as Markdown; columns that are empty in all of them are left out.
-
-    Examples
-    --------
-    >>> print(table([Row(what="a", figure=1.0, details={"n_runs": 2})]), end="")
-    | what | figure | n runs |
-    | --- | --- | --- |
-    | a | 1 | 2 |
-    """
+    """Return rows as Markdown; columns that are empty in all of them are left out."""
     simple = (int, float, str)
     items = [item for row in rows for item in row.details.items()]
     names = dict.fromkeys(name for name, value in items if isinstance(value, simple))
@@ -152,7 +136,7 @@ def versions() -> dict[str, str]:
 def write_record(path: Path, rows: Sequence[Row], **facts: Any) -> None:
     """Keep the rows of a measure with the facts about it."""
     stored = [asdict(row) | {"is_met": row.is_met} for row in rows]
-    write_json(path, facts | {"rows": stored})
+    write_whole(path, as_json(facts | {"rows": stored}, indent=1).encode())
 
 
 def read_record(path: Path) -> tuple[dict[str, Any], list[Row]]:
@@ -163,21 +147,6 @@ def read_record(path: Path) -> tuple[dict[str, Any], list[Row]]:
         for stored in facts.pop("rows")
     ]
     return facts, rows
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write a file that appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=1)
-            file.write("\n")
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _text(value: float | str) -> str:

@@ -7,7 +7,6 @@ both. What is reported is the median of the ratios of neighbours and their quart
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -32,13 +31,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Return the spread of some numbers.
-
-        Examples
-        --------
-        >>> Spread.of([3.0, 1.0, 2.0])
-        Spread(median=2.0, low=1.5, high=2.5, n=3)
-        """
+        """Return the spread of some numbers."""
         low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
         return cls(
             median=float(median), low=float(low), high=float(high), n=len(values)
@@ -55,13 +48,7 @@ class Comparison:
 
 
 def interleaved(first: Block, second: Block, n_blocks: int) -> Comparison:
-    """Time two blocks in turns; each is run once before, uncounted.
-
-    Examples
-    --------
-    >>> interleaved(lambda: 4.0, lambda: 2.0, 3).ratio.median
-    2.0
-    """
+    """Time two blocks in turns; each is run once before, uncounted."""
     first(), second()
     times = [(first(), second()) for _ in range(n_blocks)]
     return Comparison(
@@ -69,13 +56,6 @@ def interleaved(first: Block, second: Block, n_blocks: int) -> Comparison:
         first=Spread.of([a for a, _ in times]),
         second=Spread.of([b for _, b in times]),
     )
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Return how long some work takes."""
-    before = time.perf_counter()
-    work()
-    return time.perf_counter() - before
 
 
 def iteration_seconds(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from dszog_bench import peer_runs
 from dszog_bench.budget import Budget, OverError
 from dszog_bench.cases import Case, Optimum
 from dszog_bench.peer_runs import Request, answer, made_run, peers, row_of
-from dszog_bench.peers import PEERS, counted_problem, quietly
+from dszog_bench.peers import PEERS, quietly
 from dszog_bench.records import Effort, Row
 
 REQUEST = Request(
@@ -149,11 +150,32 @@ def test_watching_is_neither_counted_nor_timed(
 
 
 def test_every_value_of_dszog_is_charged() -> None:
-    budget = Budget(TinyCase(), 60.0, 10**9)
+    n_values = Counter[str]()
 
-    result = dszog.minimize(counted_problem(budget), max_queries=20_000, seed=1)
+    class Counted(TinyCase):
+        target_violation = -1.0  # never reached
+        planned_queries = 20_000
 
-    assert (budget.n_losses, budget.n_constraints) == (result.nfev, result.ncev)
+        def losses(self, points: Any, indices: Any) -> Any:
+            n_values["losses"] += len(points) * len(indices)
+            return super().losses(points, indices)
+
+        def constraints(self, points: Any, indices: Any) -> Any:
+            n_values["constraints"] += len(points) * len(indices)
+            return super().constraints(points, indices)
+
+        def worst(self, w: Any) -> float:  # a look of the watcher
+            return 1.0
+
+    budget = Budget(Counted(), 60.0, 10**9)
+    n_values.clear()
+    PEERS["dszog"].solve(budget, 1)
+
+    assert (budget.n_losses, budget.n_constraints) == (
+        n_values["losses"],
+        n_values["constraints"],
+    )
+    assert 10_000 < sum(n_values.values()) <= 20_000
 
 
 # ----------------------------------------------------------------------------- solvers

@@ -9,6 +9,7 @@ import pytest
 import dszog
 from dszog.errors import InputError
 from dszog_bench.a9a import FLOOR, Features, a9a_rows, best_threshold, headline
+from dszog_bench.budget import Budget, OverError
 from dszog_bench.customers import CUSTOMERS, SLACK, customers_case
 from dszog_bench.relaxed import RelaxedPairs
 from dszog_bench.rotated import GOLDEN, N_ROWS, rotated_problem, rotated_rows
@@ -107,9 +108,13 @@ def test_the_kept_optimum_is_feasible_stationary_and_meets_the_target(
     assert case.worst(w) < 1e-5
     assert residual < 1e-5
     assert multiplier_sum == pytest.approx(case.known.multiplier_sum, rel=1e-3)
-    assert case.is_reached(w)
-    assert not case.is_reached(case.start)
-    assert not case.is_reached(np.full(len(w), np.nan))
+    budget = Budget(case, 60.0, 10**9)
+    for far in (case.start, np.full(len(w), np.nan)):
+        budget.watch(far)
+        assert not budget.is_reached
+    with pytest.raises(OverError):
+        budget.watch(w)
+    assert budget.is_reached
 
 
 @pytest.mark.slow

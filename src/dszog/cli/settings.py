@@ -16,13 +16,7 @@ _TRUE, _FALSE, _NONE = ("true", "yes"), ("false", "no"), ("none", "auto")
 
 
 def read_settings(method: str, settings: Sequence[str]) -> dict[str, Any]:
-    """Return the options of a method that ``name=value`` words give.
-
-    Examples
-    --------
-    >>> read_settings("dszog", ["penalty=10", "n_directions=4", "antithetic=true"])
-    {'penalty': 10.0, 'n_directions': 4, 'antithetic': True}
-    """
+    """Return the options of a method that ``name=value`` words give."""
     name = method.lower()
     try:
         check_choice("dszog solve", "--method", name, METHODS)
@@ -87,13 +81,7 @@ def _readers(kind: Any) -> dict[str, Callable[[str], Any]]:
 
 
 def whole(text: str) -> int:
-    """Return the whole number that a text is; 1e6 is one.
-
-    Examples
-    --------
-    >>> whole("1000"), whole("1e3")
-    (1000, 1000)
-    """
+    """Return the whole number that a text is; 1e6 is one."""
     try:
         return int(text)
     except ValueError:

@@ -30,12 +30,6 @@ def generate(name: str, *, seed: int, repetition: int = 0) -> Samples:
     """Make ``"gen"``, or ``"D1"`` to ``"D4"``, which need scikit-learn.
 
     The same `seed` and `repetition` always give the same data.
-
-    Examples
-    --------
-    >>> samples = generate("gen", seed=1)
-    >>> samples.n_rows, samples.n_features
-    (1000, 50)
     """
     check_choice("generate", "name", name, GENERATED)
     seed = check_seed("generate", seed)

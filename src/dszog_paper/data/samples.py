@@ -19,14 +19,7 @@ SPLIT = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Samples:
-    """Rows with a label each, and sensitive columns where there are any.
-
-    Examples
-    --------
-    >>> samples = Samples(name="two", X=[[1.0, 2.0], [3.0, 4.0]], y=[-1, 1])
-    >>> samples.n_rows, samples.n_features, samples.positive_share
-    (2, 2, 0.5)
-    """
+    """Rows with a label each, and sensitive columns where there are any."""
 
     name: str  # what errors call these data
     X: Any = field(repr=False)  # (n, d) what a classifier may look at; may be sparse
@@ -166,13 +159,6 @@ def paper_split(
 
     The same `seed` and `repetition` always give the same split, whatever the method.
     Of many rows `n_samples` are used: the paper draws 1000 of a9a, w8a and svmguide3.
-
-    Examples
-    --------
-    >>> from dszog_paper.data import generate
-    >>> split = paper_split(generate("gen", seed=1), seed=1, n_samples=100)
-    >>> split.train.n_rows, split.test.n_rows, split.validation.n_rows
-    (50, 30, 20)
     """
     owner = "paper_split"
     n = samples.n_rows if n_samples is None else n_samples

@@ -30,11 +30,6 @@ def stand_in(name: str, part: str = "train", *, seed: int = 0) -> Samples:
     """Return a generated look-alike of a part of a real data set.
 
     It is written as a file like the real one and read by the same code.
-
-    Examples
-    --------
-    >>> stand_in("a9a").name, stand_in("a9a").n_features
-    ('a9a (stand-in)', 123)
     """
     with tempfile.TemporaryDirectory() as folder:
         path = write_stand_in(name, part, Path(folder), seed=seed)
