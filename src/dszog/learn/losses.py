@@ -1,4 +1,4 @@
-"""Losses of a score and a label, by name. A label is -1 or +1."""
+"""Losses of a score `s` and a label `y`, by name. A label is -1 or +1."""
 
 from __future__ import annotations
 
@@ -14,56 +14,13 @@ Loss: TypeAlias = Callable[[FloatArray, FloatArray], Any]
 
 STEEP = 5.0  # of the smoothed zero-one loss: half of its step lies within 0.44
 
-
-def logistic(scores: FloatArray, labels: FloatArray) -> FloatArray:
-    r"""Return :math:`\log(1 + e^{-y s})`."""
-    losses: FloatArray = np.logaddexp(0.0, -labels * scores)
-    return losses
-
-
-def hinge(scores: FloatArray, labels: FloatArray) -> FloatArray:
-    r"""Return :math:`\max(1 - y s, 0)`."""
-    losses: FloatArray = np.maximum(1.0 - labels * scores, 0.0)
-    return losses
-
-
-def squared(scores: FloatArray, labels: FloatArray) -> FloatArray:
-    r"""Return :math:`(y - s)^2`."""
-    losses: FloatArray = np.square(labels - scores)
-    return losses
-
-
-def sigmoid(scores: FloatArray, labels: FloatArray) -> FloatArray:
-    r"""Return :math:`1 / (1 + e^{y s})`, which outliers cannot dominate."""
-    losses: FloatArray = expit(-labels * scores)
-    return losses
-
-
-def ramp(scores: FloatArray, labels: FloatArray) -> FloatArray:
-    r"""Return half of the hinge loss, at most 1."""
-    losses: FloatArray = np.clip(0.5 * (1.0 - labels * scores), 0.0, 1.0)
-    return losses
-
-
-def zero_one(scores: FloatArray, labels: FloatArray) -> FloatArray:
-    r"""Return :math:`1 / (1 + e^{5 y s})`: a mistake counts 1, nearly, however bad."""
-    losses: FloatArray = expit(-STEEP * labels * scores)
-    return losses
-
-
-def welsch(scores: FloatArray, labels: FloatArray) -> FloatArray:
-    r"""Return :math:`1 - e^{-(y - s)^2}`, the loss of the paper's pairwise task."""
-    losses: FloatArray = -np.expm1(-np.square(labels - scores))
-    return losses
-
-
 LOSSES: dict[str, Loss] = {
-    "logistic": logistic,
-    "hinge": hinge,
-    "squared": squared,
-    "sigmoid": sigmoid,
-    "ramp": ramp,
-    "zero_one": zero_one,
-    "welsch": welsch,
+    "logistic": lambda s, y: np.logaddexp(0.0, -y * s),  # log(1 + exp(-y s))
+    "hinge": lambda s, y: np.maximum(1.0 - y * s, 0.0),
+    "squared": lambda s, y: np.square(y - s),
+    "sigmoid": lambda s, y: expit(-y * s),  # which outliers cannot dominate
+    "ramp": lambda s, y: np.clip(0.5 * (1.0 - y * s), 0.0, 1.0),
+    "zero_one": lambda s, y: expit(-STEEP * y * s),  # a mistake counts 1, nearly
+    "welsch": lambda s, y: -np.expm1(-np.square(y - s)),  # of the paper's pairwise task
 }
 """The losses that an estimator knows by name."""

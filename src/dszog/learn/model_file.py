@@ -7,7 +7,6 @@ the others are the arrays of the model in the order the document names them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -29,9 +28,9 @@ from dszog.save.files import write_whole
 KIND = "model"
 FORMAT = 1
 MODELS: dict[str, type[ConstrainedClassifier]] = {
-    "PairwiseClassifier": PairwiseClassifier,
-    "FairClassifier": FairClassifier,
+    kind.__name__: kind for kind in (PairwiseClassifier, FairClassifier)
 }
+CLASS_KINDS: dict[str, type] = {kind.__name__: kind for kind in (str, int, float, bool)}
 NOT_SAVED = ("options", "random_state")
 ARRAYS = ("intercept_", "mean_", "scale_", "coef_", "dual_coef_", "centres_")
 SPARSE_PARTS = ("data", "indices", "indptr")
@@ -39,42 +38,40 @@ SPARSE_PARTS = ("data", "indices", "indptr")
 
 def save(model: ConstrainedClassifier, path: str | PathLike[str]) -> None:
     """Write a fitted model; see :meth:`ConstrainedClassifier.save`."""
-    if type(model).__name__ not in MODELS or type(model) not in MODELS.values():
+    if type(model) not in MODELS.values():
         raise InputError(
             f"save: the model must be one of {', '.join(MODELS)}, got "
             f"{type(model).__name__}. Save subclasses in a way of their own."
         )
-    arrays: list[NDArray[Any]] = []
-    names: list[str] = []
+    arrays: dict[str, NDArray[Any]] = {}
     for name in ARRAYS:
         value = model.__dict__.get(name)
-        if value is None:
-            continue
         if sparse.issparse(value):
             for part in SPARSE_PARTS:
-                names.append(f"{name}.{part}")
-                arrays.append(_plain(getattr(value, part)))
-        else:
-            names.append(name)
-            arrays.append(_plain(value))
+                arrays[f"{name}.{part}"] = _plain(getattr(value, part))
+        elif value is not None:
+            arrays[name] = _plain(value)
+    names = model.__dict__.get("feature_names_in_")
+    gamma = model.__dict__.get("gamma_")
     document = {
         "format": FORMAT,
         "model": type(model).__name__,
         "parameters": _parameters(model),
         "classes": _classes(model.classes_),
         "n_features": int(model.n_features_in_),
-        "feature_names": _names(model.__dict__.get("feature_names_in_")),
-        "gamma": _float(model.gamma_) if "gamma_" in model.__dict__ else None,
+        "feature_names": None if names is None else [str(name) for name in names],
+        "gamma": None if gamma is None else float(gamma).hex(),
         "n_iter": model.n_iter_,
         "certificate": str(getattr(model, "certificate_", "")),
         "sensitive": [_column(column) for column in getattr(model, "sensitive_", ())],
         "constraint_names": list(getattr(model, "constraint_names_", ())),
         "unconstrained": list(getattr(model, "unconstrained_groups_", ())),
-        "arrays": names,
+        "arrays": list(arrays),
     }
     text = np.frombuffer(dump_json(document), dtype=np.uint8)
+    content = pack({"kind": KIND}, [text, *arrays.values()], VERSION)
     try:
-        write_whole(Path(path), pack({"kind": KIND}, [text, *arrays], VERSION))
+        write_whole(Path(path), content)
     except CheckpointWriteError as error:
         raise CheckpointWriteError(
             f"save: the model could not be written to {str(path)!r} "
@@ -100,27 +97,25 @@ def load(path: str | PathLike[str]) -> Any:
     dszog.CheckpointError
         The file is damaged, or is no model of this library.
     """
-    where = Path(path)
+    cause: Exception
     try:
-        return _model(*read(where, own=False))
+        return _model(*read(Path(path), own=False))
     except CheckpointError as error:
         if isinstance(error.__cause__, OSError):
             raise CheckpointError(
                 f"load: {str(path)!r} cannot be read ({error.__cause__.strerror}). "
                 "Give the path of a file that save() wrote."
             ) from error
-        raise CheckpointError(
-            f"load: {str(path)!r} is no model that can be used: {error}. Save it again."
-        ) from error
+        wrong, cause = str(error), error
     except (
         *(KeyError, TypeError, ValueError, AttributeError, IndexError),
         *(OverflowError, RecursionError, MemoryError),
     ) as error:
         # The checksum is right and the content is not: nobody's accident.
-        raise CheckpointError(
-            f"load: {str(path)!r} is no model that can be used: "
-            f"{type(error).__name__} ({error!s:.60}). Save it again."
-        ) from error
+        wrong, cause = f"{type(error).__name__} ({error!s:.60})", error
+    raise CheckpointError(
+        f"load: {str(path)!r} is no model that can be used: {wrong}. Save it again."
+    ) from cause
 
 
 # ----------------------------------------------------------------------- writing parts
@@ -131,81 +126,62 @@ def _plain(array: Any) -> NDArray[Any]:
     return np.ascontiguousarray(array, dtype=kind)
 
 
-def _float(value: float) -> str:
-    return float(value).hex()
-
-
 def _parameters(model: ConstrainedClassifier) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in model.get_params(deep=False).items():
         if name in NOT_SAVED or (name == "loss" and not isinstance(value, str)):
             continue
-        if isinstance(value, (bool, np.bool_)):
-            value = bool(value)
-        elif isinstance(value, (int, np.integer)):
-            value = int(value)
-        elif isinstance(value, (float, np.floating)):
-            value = {"float": _float(float(value))}
-        found[name] = value
+        value = value.item() if isinstance(value, np.generic) else value
+        found[name] = {"float": value.hex()} if isinstance(value, float) else value
     return found
 
 
 def _classes(classes: NDArray[Any]) -> dict[str, Any]:
-    kinds = {type(value) for value in classes.tolist()}
-    if len(kinds) == 1 and (kind := kinds.pop()) in CLASS_KINDS.values():
-        values = classes.tolist()
-        if kind is float:
-            values = [_float(value) for value in values]
-        name = next(name for name, one in CLASS_KINDS.items() if one is kind)
-        return {"kind": name, "values": values, "object": classes.dtype.kind == "O"}
-    raise InputError(
-        f"save: classes must be text, whole numbers, floats or booleans, got "
-        f"{shown(classes.tolist())}. Rename them before fitting."
-    )
-
-
-CLASS_KINDS: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
-
-
-def _names(names: Any) -> list[str] | None:
-    return None if names is None else [str(name) for name in names]
+    values = classes.tolist()
+    kinds = {type(value).__name__ for value in values}
+    if len(kinds) > 1 or not kinds <= set(CLASS_KINDS):
+        raise InputError(
+            f"save: classes must be text, whole numbers, floats or booleans, got "
+            f"{shown(values)}. Rename them before fitting."
+        )
+    if kinds == {"float"}:
+        values = [value.hex() for value in values]
+    return {"kind": kinds.pop(), "values": values, "object": classes.dtype.kind == "O"}
 
 
 def _column(column: SensitiveColumn) -> dict[str, Any]:
-    return {
-        "name": column.name,
-        "categories": list(column.categories),
-        "edges": [_float(edge) for edge in column.edges],
-        "is_binned": column.is_binned,
-    }
+    edges = [float(edge).hex() for edge in column.edges]
+    categories = list(column.categories)
+    return vars(column) | {"categories": categories, "edges": edges}
 
 
 # ----------------------------------------------------------------------- reading parts
 
 
 def _model(facts: dict[str, Any], arrays: list[NDArray[Any]]) -> Any:
-    if facts != {"kind": KIND}:
-        raise CheckpointError("it holds something else, such as a run")
+    _check(facts == {"kind": KIND}, "it holds something else, such as a run")
     document = load_json(arrays[0].tobytes())
-    if document["format"] != FORMAT:
-        raise CheckpointError("it has a format that this dszog does not read")
+    known_format = document["format"] == FORMAT
+    _check(known_format, "it has a format that this dszog does not read")
     kind = MODELS[document["model"]]
     model: Any = kind()
     model.loss = None  # unless it was saved
     known = set(model.get_params(deep=False)) - set(NOT_SAVED)
     for name, value in document["parameters"].items():
-        if name not in known:
-            raise CheckpointError(f"it has an unknown parameter {name!r:.40}")
+        _check(name in known, f"it has an unknown parameter {name!r:.40}")
         if isinstance(value, dict):
             value = float.fromhex(value["float"])
         setattr(model, name, value)
-    _set_arrays(model, _checked(document, arrays[1:]), document)
+    model.n_features_in_ = _count(document["n_features"])
+    names = _texts(document["arrays"])
+    _check(len(set(names)) == len(names) == len(arrays) - 1, "arrays are missing")
+    _set_arrays(model, dict(zip(names, arrays[1:], strict=True)), document["gamma"])
     model.classes_ = _read_classes(document["classes"])
     if document["feature_names"] is not None:
-        names = np.array(_texts(document["feature_names"]), dtype=object)
-        _check(len(names) == model.n_features_in_, "names of features are missing")
-        model.feature_names_in_ = names
-    model.n_iter_ = _whole(document["n_iter"])
+        features = np.array(_texts(document["feature_names"]), dtype=object)
+        _check(len(features) == model.n_features_in_, "names of features are missing")
+        model.feature_names_in_ = features
+    model.n_iter_ = _count(document["n_iter"])
     (model.certificate_text_,) = _texts([document["certificate"]])
     if kind is FairClassifier:
         model.sensitive_ = tuple(map(_read_column, document["sensitive"]))
@@ -214,47 +190,31 @@ def _model(facts: dict[str, Any], arrays: list[NDArray[Any]]) -> Any:
     return model
 
 
-def _checked(
-    document: dict[str, Any], arrays: list[NDArray[Any]]
-) -> dict[str, NDArray[Any]]:
-    names = _texts(document["arrays"])
-    _check(len(names) == len(arrays) == len(set(names)), "arrays are missing")
-    found = dict(zip(names, arrays, strict=True))
-    for array in arrays:
+def _set_arrays(model: Any, arrays: dict[str, NDArray[Any]], gamma: Any) -> None:
+    """Set the arrays of a model that has just these, of the right shapes."""
+    for array in arrays.values():
         _check(bool(np.isfinite(array).all()), "an array has a value that is no number")
-    return found
-
-
-def _set_arrays(
-    model: Any, arrays: dict[str, NDArray[Any]], document: dict[str, Any]
-) -> None:
-    d = _whole(document["n_features"])
-    model.n_features_in_ = d
-    shapes: dict[str, Callable[[tuple[int, ...]], bool]] = {
-        "intercept_": lambda shape: shape == (1,),
-        "mean_": lambda shape: shape == (d,),
-        "scale_": lambda shape: shape == (d,),
-    }
+    d = model.n_features_in_
+    shapes: dict[str, tuple[int, ...]] = {"intercept_": (1,), "mean_": (d,)}
+    shapes["scale_"] = (d,)
     if "coef_" in arrays:
-        shapes["coef_"] = lambda shape: shape == (1, d)
+        shapes["coef_"] = (1, d)
     else:
-        model.gamma_ = float.fromhex(document["gamma"])
+        model.gamma_ = float.fromhex(gamma)
         _check(model.gamma_ > 0.0, "its kernel has no width")
         n_centres = arrays["dual_coef_"].shape[1]
-        shapes["dual_coef_"] = lambda shape: shape == (1, n_centres)
+        shapes["dual_coef_"] = (1, n_centres)
         if "centres_" in arrays:
-            shapes["centres_"] = lambda shape: shape == (n_centres, d)
+            shapes["centres_"] = (n_centres, d)
         else:
-            parts = [arrays.pop(f"centres_.{part}") for part in SPARSE_PARTS]
-            data, indices, indptr = parts
-            centres = sparse.csr_array((data, indices, indptr), shape=(n_centres, d))
-            centres.check_format(full_check=True)
-            model.centres_ = centres
+            parts = tuple(arrays.pop(f"centres_.{part}") for part in SPARSE_PARTS)
+            model.centres_ = sparse.csr_array(parts, shape=(n_centres, d))
+            model.centres_.check_format(full_check=True)
     _check(set(shapes) == set(arrays), "its arrays are not those of a model")
-    for name, fits in shapes.items():
+    for name, shape in shapes.items():
         array = arrays[name]
-        right = fits(array.shape) and array.dtype == np.float64
-        _check(right, f"{name} has the wrong shape")
+        is_right = array.shape == shape and array.dtype == np.float64
+        _check(is_right, f"{name} has the wrong shape")
         setattr(model, name, array)
     _check(bool((model.scale_ > 0.0).all()), "a feature has no scale")
 
@@ -279,12 +239,11 @@ def _read_column(found: dict[str, Any]) -> SensitiveColumn:
 
 def _texts(values: Any) -> list[str]:
     _check(isinstance(values, list), "a list is missing")
-    for value in values:
-        _check(isinstance(value, str), "a name is no text")
+    _check(all(isinstance(value, str) for value in values), "a name is no text")
     return list(values)
 
 
-def _whole(value: Any) -> int:
+def _count(value: Any) -> int:
     _check(type(value) is int and value >= 0, "a count is no whole number")
     return int(value)
 

@@ -47,16 +47,24 @@ def read_content(path: FilePath, *, max_bytes: int = MAX_BYTES) -> bytes:
         "read", "max_bytes", max_bytes, advice="Pass a number of bytes such as 2**28."
     )
     name = file_name(path)
-    packed = _read(name, limit)
-    for magic, what in _REFUSED.items():
-        if packed.startswith(magic):
-            raise InputError(
-                f"{printable(name)}: the file is {what}, which is not read. Unpack or "
-                "convert it to text, and pass that file."
-            )
-    for magic, unpacker in _UNPACKERS.items():
-        if packed.startswith(magic):
-            return _unpacked(name, packed, unpacker, limit)
+    try:
+        packed = _read(name, limit)
+        for magic, what in _REFUSED.items():
+            if packed.startswith(magic):
+                raise file_error(
+                    name,
+                    f"the file is {what}, which is not read",
+                    "Unpack or convert it to text, and pass that file.",
+                )
+        for magic, unpacker in _UNPACKERS.items():
+            if packed.startswith(magic):
+                return _unpacked(name, packed, unpacker, limit)
+    except MemoryError:
+        raise file_error(
+            name,
+            "the content does not fit into the memory. Is it the right file?",
+            "If so, store it in parts, or read it on a machine with more.",
+        ) from None
     return packed
 
 
@@ -74,9 +82,10 @@ def file_name(path: FilePath) -> str:
     return name
 
 
-def file_label(path: FilePath) -> str:
-    """Return a path for a message, in which nothing steers a terminal."""
-    return printable(file_name(path))
+def file_error(path: FilePath, what: str, advice: str) -> InputError:
+    """Return an error about a whole file; nothing in its name steers a terminal."""
+    stop = "" if what.endswith("?") else "."
+    return InputError(f"{printable(file_name(path))}: {what}{stop} {advice}")
 
 
 def _read(name: str, limit: int) -> bytes:
@@ -84,16 +93,15 @@ def _read(name: str, limit: int) -> bytes:
         # A pipe or a device could block or go on forever: look before opening.
         found = os.stat(name)
         if not stat.S_ISREG(found.st_mode):
-            raise InputError(
-                f"{printable(name)}: not a regular file. Pass the path of a file, not "
-                "of a folder, a pipe or a device."
+            raise file_error(
+                name,
+                "not a regular file",
+                "Pass the path of a file, not of a folder, a pipe or a device.",
             )
         if found.st_size > limit:
             raise _too_large(name, limit)
         with open(name, "rb") as file:
             content = file.read(found.st_size + 1)
-    except MemoryError:
-        raise _too_large_for_memory(name) from None
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
@@ -115,42 +123,29 @@ def _unpacked(
     size = 0
     while packed:
         if len(members) == _MAX_MEMBERS:
-            raise InputError(
-                f"{printable(name)}: the file holds more than {_MAX_MEMBERS} "
-                "compressed streams. Unpack it first, and pass the unpacked file."
-            )
+            what = f"the file holds more than {_MAX_MEMBERS} compressed streams"
+            raise file_error(name, what, "Unpack it first, and pass that file.")
         stream = unpacker()
         try:
             member = stream.decompress(packed, limit - size + 1)
-        except MemoryError:
-            raise _too_large_for_memory(name) from None
         except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
-            raise InputError(
-                f"{printable(name)}: the compressed file is damaged ({error}). Get it "
-                "again."
-            ) from None
+            what = f"the compressed file is damaged ({error})"
+            raise file_error(name, what, "Get it again.") from None
         size += len(member)
         if size > limit:
             raise _too_large(name, limit)
         if not stream.eof:
-            raise InputError(
-                f"{printable(name)}: the compressed file is cut off after {size} "
-                "unpacked bytes. Get it again."
-            )
+            what = f"the compressed file is cut off after {size} unpacked bytes"
+            raise file_error(name, what, "Get it again.")
         members.append(member)
         packed = stream.unused_data
     return b"".join(members)
 
 
-def _too_large_for_memory(name: str) -> InputError:
-    return InputError(
-        f"{printable(name)}: the content does not fit into the memory. Is it the right "
-        "file? If so, store it in parts, or read it on a machine with more."
-    )
-
-
 def _too_large(name: str, limit: int) -> InputError:
-    return InputError(
-        f"{printable(name)}: the content is larger than {limit} bytes, the most that "
-        "is read. Is it the right file? If so, unpack it and pass a larger `max_bytes`."
+    return file_error(
+        name,
+        f"the content is larger than {limit} bytes, the most that is read. Is it the "
+        "right file?",
+        "If so, unpack it and pass a larger `max_bytes`.",
     )

@@ -1,4 +1,7 @@
-"""Files of values parted by commas."""
+"""Files of values separated by commas.
+
+By hand: other readers let NaN, text in numbers and shifted columns pass.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from numpy.typing import NDArray
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
 from dszog.contract.validation import check_count, check_flag, did_you_mean, shown
 from dszog.errors import InputError, InputTypeError
-from dszog.readers.content import MAX_BYTES, FilePath, file_label, file_name
+from dszog.readers.content import MAX_BYTES, FilePath, file_error, file_name
 from dszog.readers.lines import is_number, place_error, quoted, read_lines
 
 _ADVICE_QUOTES = (
@@ -56,15 +59,13 @@ class Table:
         """Return a column as finite numbers; fields equal to `missing` become NaN."""
         column = self._column(name)
         values = [float(text) if is_number(text) else np.nan for text in column]
-        for row in np.flatnonzero(~np.isfinite(values)):
+        for row in np.flatnonzero(~np.isfinite(values)).tolist():
             if missing is None or column[row] != missing:
-                raise self.error(
-                    int(row),
-                    name,
-                    "a finite number belongs here",
+                advice = (
                     "Correct the field, or say what stands for a missing value: "
-                    'numbers(..., missing="?").',
+                    'numbers(..., missing="?").'
                 )
+                raise self.error(row, name, "a finite number belongs here", advice)
         return frozen_floats(values)
 
     def choices(
@@ -77,13 +78,8 @@ class Table:
         column = self._column(name)
         for row, text in enumerate(column):
             if text not in known:
-                listed = ", ".join(map(repr, values))
-                raise self.error(
-                    row,
-                    name,
-                    f"the field must be one of {listed}",
-                    "Correct it, or get the file again.",
-                )
+                what = f"the field must be one of {', '.join(map(repr, values))}"
+                raise self.error(row, name, what, "Correct it, or get the file again.")
         return np.array([known[text] for text in column], dtype=np.int64)
 
     def error(self, row: int, name: str, what: str, advice: str) -> InputError:
@@ -94,11 +90,10 @@ class Table:
 
     def _column(self, name: str) -> tuple[str, ...]:
         if not isinstance(name, str) or name not in self._columns:
-            raise InputError(
-                f"{file_label(self.file)}: there is no column {shown(name)}."
-                f"{did_you_mean(name, self.names)} The columns are "
-                f"{shown(', '.join(self.names), 200)}."
-            )
+            hint = f"{did_you_mean(name, self.names)} The columns are ".lstrip()
+            listed = shown(", ".join(self.names), 200)
+            what = f"there is no column {shown(name)}"
+            raise file_error(self.file, what, f"{hint}{listed}.")
         return self._columns[name]
 
 
@@ -111,7 +106,7 @@ def read_csv(
     skip_blanks: bool = False,
     max_bytes: int = MAX_BYTES,
 ) -> Table:
-    r"""Read a file of values parted by commas, plain or gzip, bzip2 or xz.
+    r"""Read a file of values separated by commas, plain or gzip, bzip2 or xz.
 
     Every row must have as many fields as there are names. Fields may be quoted. Line
     ends inside quotes are read as a line feed.
@@ -123,7 +118,7 @@ def read_csv(
     names : sequence of str, optional
         The names of the columns of a file that does not start with them.
     delimiter : str
-        What parts the fields: one character.
+        What separates the fields: one character.
     skip_lines : int
         How many lines to leave out at the top, before the names.
     skip_blanks : bool
@@ -150,9 +145,7 @@ def read_csv(
     lines = read_lines(path, max_bytes=max_bytes)
     records = _records(path, lines, skipped, delimiter, skip_blanks)
     header = next(records, None) if names is None else (0, list(names))
-    if header is None:
-        raise _no_rows(path)
-    checked = _checked_names(path, *header)
+    checked = _checked_names(path, *header) if header else ()
     numbers, rows = [], []
     for line, fields in records:
         if len(fields) != len(checked):
@@ -160,7 +153,8 @@ def read_csv(
         numbers.append(line)
         rows.append(fields)
     if not rows:
-        raise _no_rows(path)
+        advice = "Get it again, or pass `names` if its first line is data."
+        raise file_error(path, "the file has no rows of data", advice)
     return Table(
         file=file_name(path),
         names=checked,
@@ -202,9 +196,9 @@ def _check_delimiter(delimiter: str) -> None:
 
 
 def _checked_names(path: FilePath, line: int, names: list[str]) -> tuple[str, ...]:
-    where = f"{file_label(path)}, line {line}" if line else "read_csv: `names`"
+    where = f"{file_name(path)}, line {line}" if line else "read_csv: `names`"
     if not names:
-        raise InputError(f"{where}: there are no names. Pass one for each column.")
+        raise file_error(where, "there are no names", "Pass one for each column.")
     for place, name in enumerate(names):
         if not isinstance(name, str):
             raise InputTypeError(
@@ -212,10 +206,12 @@ def _checked_names(path: FilePath, line: int, names: list[str]) -> tuple[str, ..
                 f"{shown(name)}. Pass a str."
             )
         if not name.strip() or name in names[:place]:
-            raise InputError(
-                f"{where}: the name of column {place + 1} is {quoted(name)}, which is "
-                "empty or taken. Give each column a name of its own, or pass `names` "
-                "with skip_lines=1."
+            raise file_error(
+                where,
+                f"the name of column {place + 1} is {quoted(name)}, which is empty or "
+                "taken",
+                "Give each column a name of its own, or pass `names` with "
+                "skip_lines=1.",
             )
     return tuple(names)
 
@@ -225,18 +221,9 @@ def _wrong_width(
 ) -> InputError:
     place = min(len(fields), len(names))
     where: int | str = repr(names[place]) if place < len(names) else place + 1
-    return place_error(
-        path,
-        line,
-        where,
-        f"the row has {len(fields)} fields, {len(names)} belong there",
-        f"Write one for each column, parted by {delimiter!r}; quote a field that "
-        "contains it.",
+    what = f"the row has {len(fields)} fields, {len(names)} belong there"
+    advice = (
+        f"Write one for each column, separated by {delimiter!r}; quote a field that "
+        "contains it."
     )
-
-
-def _no_rows(path: FilePath) -> InputError:
-    return InputError(
-        f"{file_label(path)}: the file has no rows of data. Get it again, or pass "
-        "`names` if its first line is data."
-    )
+    return place_error(path, line, where, what, advice)

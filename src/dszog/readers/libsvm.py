@@ -1,4 +1,7 @@
-"""Files in the LIBSVM format: ``label index:value index:value ...``."""
+"""Files in the LIBSVM format: ``label index:value index:value ...``.
+
+By hand: other readers let NaN, indices out of order and a wrong base pass.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from scipy.sparse import csr_array
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import check_count, check_flag
 from dszog.errors import InputError
-from dszog.readers.content import MAX_BYTES, FilePath, file_label
+from dszog.readers.content import MAX_BYTES, FilePath, file_error
 from dszog.readers.lines import NUMBER, is_number, place_error, quoted, read_lines
 
 MAX_FEATURES = 2**24
@@ -85,7 +88,9 @@ def read_libsvm(
     check_flag("read_libsvm", "zero_based", zero_based)
     most = MAX_FEATURES if n_features is None else _checked_width(n_features)
     lines = read_lines(path, max_bytes=max_bytes)
-    rows = _Rows(path, first=0 if zero_based else 1, most=most, told=bool(n_features))
+    rows = _RowCollector(
+        path, first=0 if zero_based else 1, most=most, told=bool(n_features)
+    )
     for number, line in enumerate(lines, 1):
         rows.add(number, line)
     return rows.matrix(n_features)
@@ -101,7 +106,7 @@ def _checked_width(n_features: Any) -> int:
     return width
 
 
-class _Rows:
+class _RowCollector:
     """Collects rows. A line is either right, or looked at again for what is wrong."""
 
     def __init__(self, path: FilePath, *, first: int, most: int, told: bool) -> None:
@@ -143,16 +148,16 @@ class _Rows:
         fields = list(re.finditer(r"[^ \t]+", line))
         previous = self._first - 1
         for place, field in enumerate(fields):
-            if place == 0:
-                fault = _fault_of_label(field[0])
-            else:
-                fault = self._fault_of_entry(field[0], previous)
+            fault = (
+                self._fault_of_entry(field[0], previous)
+                if place
+                else _fault_of_label(field[0])
+            )
             if fault:
                 return place_error(self._path, number, field.start() + 1, *fault)
             previous = int(field[0].partition(":")[0]) if place else previous
-        return place_error(
-            self._path, number, 1, "the line has no label", _ADVICE_EMPTY
-        )
+        what = "the line has no label"
+        return place_error(self._path, number, 1, what, _ADVICE_EMPTY)
 
     def _fault_of_entry(self, field: str, previous: int) -> tuple[str, str] | None:
         index, colon, value = field.partition(":")
@@ -166,7 +171,10 @@ class _Rows:
             return f"the index {quoted(index)} is longer than 10 digits", _ADVICE_ENTRY
         column = int(index)
         if column > self._last:
-            return f"the index {column} is above {self._last}", self._too_wide()
+            advice = "Pass a larger `n_features`, or correct the index."
+            if not self._told:
+                advice = "If it is right, pass `n_features`."
+            return f"the index {column} is above {self._last}", advice
         if column < self._first:
             return f"the index is {column}, the first is 1", (
                 "If the indices of this file count from 0, pass zero_based=True."
@@ -178,24 +186,15 @@ class _Rows:
             )
         return _fault_of_number(f"the value of index {column}", value)
 
-    def _too_wide(self) -> str:
-        if self._told:
-            return "Pass a larger `n_features`, or correct the index."
-        return "If it is right, pass `n_features`."
-
     def matrix(self, n_features: int | None) -> LabelledRows:
         if not self._labels:
-            raise InputError(
-                f"{file_label(self._path)}: the file has comments and no rows. Get it "
-                "again."
-            )
+            what = "the file has comments and no rows"
+            raise file_error(self._path, what, "Get it again.")
         indices: IntArray = np.frombuffer(self._indices, dtype=np.int64) - self._first
         width = n_features or (int(indices.max()) + 1 if len(indices) else 0)
         if not width:
-            raise InputError(
-                f"{file_label(self._path)}: no line has an index:value entry, so the "
-                "number of columns is unknown. Pass `n_features`."
-            )
+            what = "no line has an index:value entry, so the number of columns is open"
+            raise file_error(self._path, what, "Pass `n_features`.")
         values = np.array(self._values)
         # 32 bits where they do: not everything that takes a matrix takes 64.
         kind = np.int32 if len(values) < 2**31 else np.int64
@@ -210,7 +209,7 @@ def _all_finite(values: list[float]) -> bool:
 
 
 _ADVICE_EMPTY = "Delete it if it is empty, else begin it with the label."
-_ADVICE_ENTRY = "Write entries as index:value, such as 3:0.5, parted by blanks."
+_ADVICE_ENTRY = "Write entries as index:value, such as 3:0.5, separated by blanks."
 
 
 def _fault_of_label(field: str) -> tuple[str, str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dszog.errors import InputError
-from dszog.readers.content import FilePath, file_label, read_content
+from dszog.readers.content import FilePath, file_error, file_name, read_content
 
 MAX_LINE = 2**24
 """A line may have this many characters."""
@@ -27,8 +27,8 @@ def place_error(
     path: FilePath, line: int, column: int | str, what: str, advice: str
 ) -> InputError:
     """Return an error that names a place: ``data.csv, line 3, column 7: ...``."""
-    where = f"{file_label(path)}, line {line}, column {column}"
-    return InputError(f"{where}: {what}. {advice}")
+    where = f"{file_name(path)}, line {line}, column {column}"
+    return file_error(where, what, advice)
 
 
 def quoted(text: str, width: int = 40) -> str:
@@ -65,16 +65,12 @@ def read_lines(path: FilePath, *, max_bytes: int) -> list[str]:
     while lines and not lines[-1]:
         lines.pop()
     if not lines:
-        raise InputError(f"{file_label(path)}: the file has no lines. Get it again.")
+        raise file_error(path, "the file has no lines", "Get it again.")
     for number, line in enumerate(lines, 1):
         if len(line) > MAX_LINE:
-            raise place_error(
-                path,
-                number,
-                MAX_LINE + 1,
-                f"the line has {len(line)} characters, the most is {MAX_LINE}",
-                "Is it the right file? If so, store it with fewer columns.",
-            )
+            what = f"the line has {len(line)} characters, the most is {MAX_LINE}"
+            advice = "Is it the right file? If so, store it with fewer columns."
+            raise place_error(path, number, MAX_LINE + 1, what, advice)
     return lines
 
 

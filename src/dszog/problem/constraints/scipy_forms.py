@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -22,6 +22,8 @@ from dszog.problem.constraints.base import Constraints
 from dszog.problem.constraints.linear import LinearConstraints
 from dszog.problem.constraints.vector import VectorConstraints, call_with, one_sided
 
+_Function: TypeAlias = Callable[[FloatArray], Any]
+
 DICT_KEYS = ("type", "fun", "jac", "args")
 DIFFERENCES = ("2-point", "3-point", "cs")  # SciPy's words for "there is no jac"
 
@@ -31,7 +33,7 @@ def is_scipy_form(constraint: Any) -> bool:
     return isinstance(constraint, (LinearConstraint, NonlinearConstraint, Mapping))
 
 
-def function_to_learn(constraint: Any) -> Callable[[FloatArray], Any] | None:
+def function_to_learn(constraint: Any) -> _Function | None:
     """Return the function that has to be called to know how many values it returns.
 
     None if there are as many limits as values, or no function.
@@ -41,26 +43,17 @@ def function_to_learn(constraint: Any) -> Callable[[FloatArray], Any] | None:
         is_open = not np.ndim(constraint.lb) and not np.ndim(constraint.ub)
         return constraint.fun if is_open else None
     if isinstance(constraint, Mapping):
-        return _read_dictionary(constraint).function
+        return _read_dictionary(constraint)[0]
     return None
 
 
-def learn_widths(
-    functions: Sequence[Callable[[FloatArray], Any]], x0: FloatArray
-) -> list[int]:
+def learn_widths(functions: Sequence[_Function], x0: FloatArray) -> list[int]:
     """Return how many values each function returns; each is called once, at `x0`."""
     return [_width(function, x0) for function in functions]
 
 
 def from_scipy(constraint: Any, width: int | None = None) -> Constraints:
-    """Return the constraints.
-
-    Parameters
-    ----------
-    constraint : LinearConstraint, NonlinearConstraint or mapping
-    width : int, optional
-        The number of values of its :func:`function_to_learn`, if it has one.
-    """
+    """Return the constraints; `width` is that of their :func:`function_to_learn`."""
     if isinstance(constraint, LinearConstraint):
         return _linear(constraint)
     if isinstance(constraint, NonlinearConstraint):
@@ -99,25 +92,17 @@ def _nonlinear(constraint: NonlinearConstraint, width: int | None) -> Constraint
     return VectorConstraints(constraint.fun, lower, upper, jacobian, learned=learned)
 
 
-class _Dictionary(NamedTuple):
-    """What a constraint dictionary says."""
-
-    kind: str
-    function: Callable[[FloatArray], Any]
-    jacobian: Callable[[FloatArray], Any] | None
-
-
 def _dictionary(constraint: Any, width: int) -> Constraints:
-    kind, function, jacobian = _read_dictionary(constraint)
-    above = 0.0 if kind == "eq" else np.inf
+    function, jacobian = _read_dictionary(constraint)
+    above = 0.0 if constraint["type"] == "eq" else np.inf
     lower, upper = np.zeros(width), np.full(width, above)
     return VectorConstraints(function, lower, upper, jacobian, learned=True)
 
 
-def _read_dictionary(constraint: Any) -> _Dictionary:
+def _read_dictionary(constraint: Any) -> tuple[_Function, _Function | None]:
+    """Return the function of a dictionary and its jacobian, if it has one."""
     name = "constraint dictionary"
-    unknown = [key for key in constraint if key not in DICT_KEYS]
-    if unknown or "fun" not in constraint or "type" not in constraint:
+    if not {"fun", "type"} <= set(constraint) <= set(DICT_KEYS):
         raise InputError(
             f"{name}: the keys must be 'type' and 'fun', perhaps 'jac' and 'args', got "
             f"{shown(list(constraint))}. For example "
@@ -130,23 +115,21 @@ def _read_dictionary(constraint: Any) -> _Dictionary:
             f"{name}: `args` must be a tuple, got {shown(arguments)}. For one more "
             "argument pass (value,)."
         )
-    n_arguments = 1 + len(arguments)
-    function, jacobian = constraint["fun"], constraint.get("jac")
     taken = "x, *args" if arguments else "x"
-    signature = f"fun({taken}) -> float or array"
-    check_callable(name, "fun", function, signature, n_arguments)
-    function = _with_arguments(function, arguments)
-    if jacobian is not None:
-        check_callable(name, "jac", jacobian, f"jac({taken}) -> array", n_arguments)
-        jacobian = _with_arguments(jacobian, arguments)
-    return _Dictionary(constraint["type"], function, jacobian)
+
+    def checked(key: str, returned: str) -> _Function:
+        function, expected = constraint[key], f"{key}({taken}) -> {returned}"
+        check_callable(name, key, function, expected, 1 + len(arguments))
+        if not arguments:
+            return function  # type: ignore[no-any-return]
+        return partial(call_with, function, tuple(arguments))
+
+    function = checked("fun", "float or array")
+    is_white = constraint.get("jac") is not None
+    return function, checked("jac", "array") if is_white else None
 
 
-def _with_arguments(function: Any, arguments: Any) -> Any:
-    return partial(call_with, function, tuple(arguments)) if arguments else function
-
-
-def _width(function: Callable[[FloatArray], Any], x0: FloatArray) -> int:
+def _width(function: _Function, x0: FloatArray) -> int:
     try:
         returned = function(handed_out(x0))
     except Exception as error:
