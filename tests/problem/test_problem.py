@@ -176,34 +176,6 @@ def test_clip_moves_points_to_the_nearest_within_the_bounds() -> None:
     )
 
 
-@pytest.mark.filterwarnings("ignore::dszog.StartWarning")
-def test_every_point_that_is_evaluated_is_within_the_bounds() -> None:
-    seen: list[FloatArray] = []
-
-    def fun(x: FloatArray) -> float:
-        seen.append(x.copy())
-        return float(np.sum((x - 2.0) ** 2))
-
-    def values(points: FloatArray, indices: IntArray) -> FloatArray:
-        seen.extend(points.copy())
-        return ceilings(points, indices)
-
-    bounds = [(0.25, 0.75), (-0.5, 0.5)]
-    result = dszog.minimize(
-        fun,
-        [9.0, 9.0],
-        Constraints(values, 4),
-        bounds=bounds,
-        max_iterations=30,
-        seed=0,
-    )
-    points = np.array(seen)
-    assert len(points) > 100
-    assert (points >= [0.25, -0.5]).all()
-    assert (points <= [0.75, 0.5]).all()
-    np.testing.assert_allclose(result.x, [0.75, 0.5])
-
-
 # --------------------------------------------------------------------------- the start
 
 
@@ -271,16 +243,6 @@ def test_x0_beside_a_problem_takes_the_place_of_its_start() -> None:
 
 
 # -------------------------------------------------------------------------- the errors
-
-
-@pytest.mark.parametrize("dim", [1, 3])
-def test_constraints_in_other_variables_are_refused(dim: int) -> None:
-    plane = Constraints.linear(np.ones((4, 2)), np.ones(4))
-    for constraints in (plane, plane.black_box()):
-        with pytest.raises(
-            InputError, match=rf"constraints are in 2 variables.*{dim}.*column per var"
-        ):
-            Problem(Losses(distances, 3), constraints, dim)
 
 
 def test_nothing_to_keep_is_refused() -> None:

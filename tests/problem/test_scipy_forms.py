@@ -198,64 +198,6 @@ def test_a_list_may_mix_all_forms_and_keeps_their_order() -> None:
     np.testing.assert_allclose(values_at(tuple(mixed), [3.0, 4.0])[:2], [2, 3])
 
 
-def test_a_plain_list_of_dictionaries_is_what_scipy_takes() -> None:
-    dictionaries = [{"type": "ineq", "fun": lambda x, k=k: x[0] - k} for k in range(4)]
-    np.testing.assert_allclose(
-        values_at(dictionaries, [1.5, 0.0]), [-1.5, -0.5, 0.5, 1.5]
-    )
-    assert len(values_at(({"type": "ineq", "fun": lambda x: x},), [0.0, 0.0])) == 2
-
-
-@pytest.mark.parametrize(
-    "bounds",
-    [
-        Bounds([0.0, -np.inf], [1.0, 2.0]),
-        [(0.0, 1.0), (None, 2.0)],
-        ((0.0, 1.0), (-np.inf, 2.0)),
-        np.array([[0.0, 1.0], [-np.inf, 2.0]]),
-    ],
-    ids=["Bounds", "list", "tuple", "array"],
-)
-def test_bounds_may_be_written_in_every_way_of_scipys(bounds: Any) -> None:
-    size = problem_of(None, bounds=bounds).size
-    np.testing.assert_array_equal(size.lower, [0.0, -np.inf])
-    np.testing.assert_array_equal(size.upper, [1.0, 2.0])
-
-
-def test_bounds_of_one_number_hold_for_all_variables() -> None:
-    size = problem_of(None, bounds=Bounds(-1.0, 1.0)).size
-    np.testing.assert_array_equal(size.lower, [-1.0, -1.0])
-    np.testing.assert_array_equal(size.upper, [1.0, 1.0])
-
-
-@pytest.mark.parametrize(
-    ("constraint", "message"),
-    [
-        (LinearConstraint(np.eye(2), 0, 1, keep_feasible=True), "keep_feasible"),
-        (NonlinearConstraint(lambda x: x, 2.0, 1.0), r"lb <= ub"),
-        (LinearConstraint(np.eye(2), np.nan, 1.0), r"lb <= ub"),
-        (LinearConstraint(np.eye(2)), "finite limit"),
-        ({"type": "ineq", "fun": lambda x: x, "lb": 0.0}, "keys must be"),
-        ({"fun": lambda x: x}, "keys must be"),
-        ({"type": "inequality", "fun": lambda x: x}, "ineq"),
-        (NonlinearConstraint(lambda x: x, np.zeros(3), np.ones(2)), "lb"),
-    ],
-    ids=[
-        "keep_feasible",
-        "empty",
-        "nan",
-        "none",
-        "key",
-        "no type",
-        "type",
-        "shapes",
-    ],
-)
-def test_what_cannot_be_kept_is_refused(constraint: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        values_at(constraint, [0.0, 0.0])
-
-
 # ------------------------------------------------------------ the same answers as SLSQP
 
 
@@ -590,21 +532,6 @@ def test_a_fixed_variable_stays_where_it_is() -> None:
     assert result.x[1] == pytest.approx(1.5, abs=0.03)
     assert result.certificate.stationarity is not None
     assert result.certificate.stationarity.best_lagrangian < 0.1
-
-
-def test_a_start_outside_the_bounds_is_moved_into_them() -> None:
-    points = Points()
-    with pytest.warns(dszog.StartWarning, match=r"2 of its 3 entries .* by 8\."):
-        dszog.minimize(
-            points.fun,
-            [9.0, -9.0, 0.0],
-            points.constraints(),
-            bounds=Bounds(-1.0, 1.0),
-            max_iterations=3,
-            seed=0,
-        )
-    assert np.abs(np.array(points.seen)).max() <= 1.0
-    np.testing.assert_array_equal(points.seen[0], [1.0, -1.0, 0.0])
 
 
 # ------------------------------------------------------------------------ the sign hint
