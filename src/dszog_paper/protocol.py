@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any, Literal, TypeAlias
 
-from dszog_paper.tasks import Model, Variant
+from dszog_paper.tasks import Model
 
 TaskName: TypeAlias = Literal["pairwise", "fairness"]
 Form: TypeAlias = Literal["none", "lifted", "full"]
@@ -52,8 +52,6 @@ class Unit:
     data: str  # a name of the paper: a9a, svm, gen, D1, ..., or of real fairness data
     stand_in: bool = False  # generated look-alikes, as the files are not at hand
     model: Model = "linear"
-    width_factor: float = 1.0
-    variant: Variant = "zafar"
     method: str  # a name of `dszog.METHODS`, or `OURS`
     form: Form = "none"  # how pairs are handed to subproblems; "none" without any
     setting: Setting = ()  # fields of the method that differ from its comparison ones
@@ -65,7 +63,7 @@ class Unit:
     @property
     def key(self) -> str:
         """A name for files: the same for equal units only."""
-        text = json.dumps(asdict(self), sort_keys=True)
+        text = json.dumps(self.as_json(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def with_setting(self, **values: float) -> Unit:
@@ -79,7 +77,8 @@ class Unit:
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields as JSON has them."""
-        return dict(json.loads(json.dumps(asdict(self))))
+        fixed = {"width_factor": 1.0, "variant": "zafar"}  # in all records ever made
+        return dict(json.loads(json.dumps(asdict(self) | fixed)))
 
 
 def grid(**values: tuple[float, ...]) -> Stage:

@@ -44,8 +44,8 @@ def run_unit(unit: Unit, data: str | None = None) -> dict[str, Any]:
     What depends on the machine's speed is under ``"time"``, nothing else.
     """
     # Nothing about the method: all methods that ask for a task get the same one.
-    about_the_task = ("task", "data", "stand_in", "model", "width_factor", "variant")
-    where = {name: getattr(unit, name) for name in (*about_the_task, "repetition")}
+    about_the_task = ("task", "data", "stand_in", "model", "repetition")
+    where = {name: getattr(unit, name) for name in about_the_task}
     task = _task(Unit(method="", **where), data)
     judged = _run(unit, task)
     w = judged.pop("w")
@@ -94,12 +94,10 @@ def make_split(unit: Unit, data: str | None = None) -> Split:
 def _task(unit: Unit, data: str | None) -> Task:
     split = make_split(unit, data)
     if unit.task == "pairwise":
-        return pairwise_task(split, model=unit.model, width_factor=unit.width_factor)
+        return pairwise_task(split, unit.model)
     if unit.data not in GENERATED:
         split = standardised(split)
-    return fairness_task(
-        split, model=unit.model, width_factor=unit.width_factor, variant=unit.variant
-    )
+    return fairness_task(split, unit.model)
 
 
 def standardised(split: Split) -> Split:

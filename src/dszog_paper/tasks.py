@@ -14,16 +14,13 @@ from scipy.spatial.distance import cdist, pdist
 
 import dszog
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
-from dszog.contract.validation import check_choice, check_nonnegative
 from dszog.errors import InputError
 from dszog_paper.data import Split
 
 Model: TypeAlias = Literal["linear", "rbf"]
-Variant: TypeAlias = Literal["zafar", "literal"]
-VARIANTS: tuple[Variant, ...] = ("zafar", "literal")
 
-TOLERANCE = 0.01
-"""Violations up to this are not counted in a second share beside the strict one."""
+TOLERANCE = 0.01  # up to this a violation is not counted in a second share
+THRESHOLD = 0.01  # of covariances; the paper does not state it
 ZERO_SCORE = 1e-12  # scores below this are 0, and predict the class +1
 
 
@@ -41,14 +38,11 @@ class Features:
         return int(self.train.shape[1])
 
 
-def features(
-    split: Split, model: Model = "linear", width_factor: float = 1.0
-) -> Features:
+def features(split: Split, model: Model = "linear") -> Features:
     r"""Return the rows themselves, or their kernels with all training rows.
 
     The kernel is :math:`\exp(-\gamma \|x - x'\|^2)` with :math:`1/\gamma` the median
-    squared distance of training rows, times `width_factor` (paper.md leaves the width
-    open, as the paper does).
+    squared distance of training rows; the paper does not state the width.
     """
     parts = {
         name: getattr(split, name).dense for name in ("train", "validation", "test")
@@ -56,7 +50,7 @@ def features(
     if model == "linear":
         return Features(**parts)
     centres = parts["train"]
-    width = width_factor * float(np.median(pdist(centres, "sqeuclidean")))
+    width = float(np.median(pdist(centres, "sqeuclidean")))
     kernels = {
         name: frozen_floats(np.exp(-cdist(rows, centres, "sqeuclidean") / width))
         for name, rows in parts.items()
@@ -150,32 +144,22 @@ def _judged(constraints: Any, w: FloatArray) -> tuple[float, float]:
 # ----------------------------------------------------------------------- pairwise
 
 
-def pairwise_task(
-    split: Split,
-    *,
-    model: Model = "linear",
-    width_factor: float = 1.0,
-    loss_scale: float = 1.0,
-    margin: float = 0.0,
-) -> Task:
+def pairwise_task(split: Split, model: Model = "linear") -> Task:
     r"""Return the task of section 7.1: positives are to outscore negatives.
 
     There is a constraint for each pair of a positive and a negative training row. The
-    loss is :math:`c^2 (1 - \exp(-(y - x \cdot w)^2 / c^2))`.
-
-    The paper does not state :math:`c`, the `loss_scale`; 1 here. Positives are to
-    outscore negatives by a `margin`, 0 in the paper.
+    loss is :math:`c^2 (1 - \exp(-(y - x \cdot w)^2 / c^2))`; the paper does not state
+    :math:`c`, which is 1 here.
     """
-    known = features(split, model, width_factor)
-    X, y, scale = known.train, split.train.y, loss_scale**2
+    known = features(split, model)
+    X, y = known.train, split.train.y
 
     def values(points: FloatArray, indices: IntArray) -> Any:
-        gaps = y[indices] - points @ X[indices].T
-        return scale * (1.0 - np.exp(-np.square(gaps) / scale))
+        return 1.0 - np.exp(-np.square(y[indices] - points @ X[indices].T))
 
     def gradient(point: FloatArray, indices: IntArray) -> Any:
         gaps = y[indices] - X[indices] @ point
-        slopes = -2.0 * gaps * np.exp(-np.square(gaps) / scale)
+        slopes = -2.0 * gaps * np.exp(-np.square(gaps))
         return slopes[:, np.newaxis] * X[indices]
 
     return Task(
@@ -183,8 +167,8 @@ def pairwise_task(
         split=split,
         features=known,
         losses=dszog.Losses(values, len(y), gradient=gradient),
-        constraints=dszog.Constraints.pairwise(X[y > 0], X[y < 0], margin),
-        loosened=dszog.Constraints.pairwise(X[y > 0], X[y < 0], margin - TOLERANCE),
+        constraints=dszog.Constraints.pairwise(X[y > 0], X[y < 0]),
+        loosened=dszog.Constraints.pairwise(X[y > 0], X[y < 0], -TOLERANCE),
     )
 
 
@@ -199,42 +183,20 @@ class CovarianceConstraints(dszog.Constraints):
 
     Constraint :math:`j` has the sign :math:`+` for :math:`j < 2r` and :math:`-` beyond;
     within each, the :math:`r` features with :math:`g_1` come before those with
-    :math:`g_2`.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, dim)
-    y : ndarray of shape (n,)
-        -1 or +1.
-    sensitive : ndarray of shape (n, r)
-    threshold : float
-        :math:`c`.
-    variant : {"zafar", "literal"}
-        :math:`g_1 = \min(0, \frac{1+y}{2} y h)` counts positives that are called
-        negative. :math:`g_2 = \min(0, \frac{1-y}{2} y h)` counts negatives that are
-        called positive (``"zafar"``, after Zafar et al. 2017); as printed in the paper
-        it has no :math:`y` (``"literal"``) and counts those that are called right.
+    :math:`g_2`. Here :math:`g_1 = \min(0, \frac{1+y}{2} y h)` counts positives that are
+    called negative, and :math:`g_2 = \min(0, \frac{1-y}{2} y h)` negatives that are
+    called positive, after Zafar et al. (2017); the paper prints it without :math:`y`.
     """
 
     def __init__(
-        self,
-        X: FloatArray,
-        y: FloatArray,
-        sensitive: FloatArray,
-        threshold: float,
-        variant: Variant,
+        self, X: FloatArray, y: FloatArray, sensitive: FloatArray, threshold: float
     ) -> None:
         self._X, self._threshold = X, threshold
         n, n_sensitive = sensitive.shape
         centred = (sensitive - sensitive.mean(axis=0)) / n
-        # Signed scores: min(0, sign * score) is summed, positives for g_1, negatives
-        # for g_2.
-        negatives = y if variant == "zafar" else np.ones(n)
-        self._signs = frozen_floats(np.where(y > 0, 1.0, negatives))
-        weights = np.concatenate(
-            [centred * (y > 0)[:, np.newaxis], centred * (y < 0)[:, np.newaxis]], axis=1
-        )
-        self._weights = frozen_floats(weights)  # (n, 2 r)
+        self._signs = y  # min(0, sign * score) is summed
+        weights = [centred * (y == label)[:, np.newaxis] for label in (1.0, -1.0)]
+        self._weights = frozen_floats(np.concatenate(weights, axis=1))  # (n, 2 r)
         self._n_half = 2 * n_sensitive
         super().__init__(self._values_at, 4 * n_sensitive, jacobian=self._gradients)
 
@@ -265,28 +227,18 @@ class CovarianceConstraints(dszog.Constraints):
         return sides
 
 
-def fairness_task(
-    split: Split,
-    *,
-    model: Model = "linear",
-    width_factor: float = 1.0,
-    threshold: float = 0.01,
-    variant: Variant = "zafar",
-) -> Task:
+def fairness_task(split: Split, model: Model = "linear") -> Task:
     r"""Return the task with the hinge loss :math:`\max(1 - y \, x \cdot w, 0)`.
 
-    The split has sensitive columns. The paper does not state the `threshold`
-    :math:`c`; 0.01 here. The constraints are :class:`CovarianceConstraints`.
+    The split has sensitive columns; constraints are :class:`CovarianceConstraints`.
     """
-    check_choice("fairness_task", "variant", variant, VARIANTS)
-    check_nonnegative("fairness_task", "threshold", threshold)
     train = split.train
     if not train.sensitive.shape[1]:
         raise InputError(
             f"fairness_task: {train.name} has no sensitive columns, got nothing to be "
             "fair about. Use data with some, such as D1 to D4 or adult."
         )
-    known = features(split, model, width_factor)
+    known = features(split, model)
     X, y = known.train, train.y
 
     def values(points: FloatArray, indices: IntArray) -> Any:
@@ -296,13 +248,15 @@ def fairness_task(
         active = y[indices] * (X[indices] @ point) < 1.0
         return -(active * y[indices])[:, np.newaxis] * X[indices]
 
+    strict, loose = (
+        CovarianceConstraints(X, y, train.sensitive, threshold)
+        for threshold in (THRESHOLD, THRESHOLD + TOLERANCE)
+    )
     return Task(
         name="fairness",
         split=split,
         features=known,
         losses=dszog.Losses(values, len(y), gradient=gradient),
-        constraints=CovarianceConstraints(X, y, train.sensitive, threshold, variant),
-        loosened=CovarianceConstraints(
-            X, y, train.sensitive, threshold + TOLERANCE, variant
-        ),
+        constraints=strict,
+        loosened=loose,
     )
