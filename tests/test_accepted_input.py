@@ -101,11 +101,6 @@ def test_data_in_this_form_gives_the_same_values_and_is_left_alone(
         assert ours.summary(points[0]) == plain.summary(points[0])
 
 
-def test_the_same_run_is_told_from_another() -> None:
-    runs = [User().minimize(max_iterations=20, seed=seed) for seed in (1, 1, 2)]
-    assert len({run.digest for run in runs}) == 2
-
-
 @pytest.mark.parametrize("max_queries", [2, 3])
 def test_the_least_number_of_queries_that_certify_takes_is_enough(
     max_queries: int,
@@ -125,29 +120,6 @@ def test_seeds_of_any_integer_type_are_accepted_and_reported(seed: Any) -> None:
     result = User().minimize(seed=seed)
     assert result.seed == int(seed)
     assert type(result.seed) is int
-
-
-def test_a_seed_that_was_not_given_is_drawn_and_reported() -> None:
-    first = User().minimize(seed=None)
-    again = User().minimize(seed=first.seed)
-    assert first.digest == again.digest
-    other = User().minimize(seed=None)
-    assert other.seed != first.seed
-
-
-def test_one_of_everything_works() -> None:
-    result = dszog.minimize(
-        lambda x: float((x[0] - 2.0) ** 2),
-        [0.0],
-        Constraints(lambda points, j: points - 1.0 + 0.0 * j, 1),
-        options=dict.fromkeys(
-            ("n_directions", "loss_batch", "constraint_batch", "dual_batch"), 1
-        ),
-        max_iterations=600,
-        seed=0,
-    )
-    assert result.success
-    np.testing.assert_allclose(result.x, [1.0], atol=0.01)
 
 
 def test_constraints_drawn_from_the_weights_may_be_more_than_there_are() -> None:

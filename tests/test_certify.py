@@ -166,13 +166,8 @@ def test_the_evidence_is_in_the_users_variables_whatever_the_scale(
 @pytest.mark.parametrize("seed", range(6))
 def test_definitions_2_3_and_4_are_those_of_the_paper(seed: int, white: bool) -> None:
     rng = np.random.Generator(np.random.Philox(key=seed))
-    dim, n, m, beta, ridge = (
-        3,
-        4,
-        12,
-        float(rng.uniform(1, 20)),
-        float(rng.uniform(1, 9)),
-    )
+    dim, n, m = 3, 4, 12
+    beta, ridge = float(rng.uniform(1, 20)), float(rng.uniform(1, 9))
     centres, rows = rng.normal(size=(n, dim)), rng.normal(size=(m, dim))
     shifts = rng.normal(size=m)
     x = rng.normal(size=dim)
@@ -502,16 +497,6 @@ def test_the_report_can_be_read() -> None:
     assert sampled.splitlines()[2] == "stationarity  not computed"
 
 
-def test_weights_and_problem_are_checked_at_the_door() -> None:
-    problem = KNOWN["a corner"].problem()
-    with pytest.raises(dszog.InputTypeError, match=r"must be a dszog\.Problem"):
-        certify(lambda x: x, [0.0])  # type: ignore[arg-type]
-    with pytest.raises(dszog.InputError, match="2 entries for 3 variables"):
-        certify(problem, [0.0, 0.0])
-    with pytest.raises(dszog.InputError, match="weights"):
-        certify(problem, np.zeros(3), (np.array([3]), np.array([1.0])))
-
-
 # ------------------------------------------------------------- the evidence of minimize
 
 
@@ -544,7 +529,7 @@ def test_minimize_brings_the_evidence_and_the_multipliers(name: str) -> None:
     assert str(again) == str(evidence)
 
 
-def test_where_gradients_are_too_dear_the_note_says_what_they_cost() -> None:
+def test_where_gradients_are_too_expensive_the_note_says_what_they_cost() -> None:
     known = KNOWN["a corner"]
     result = dszog.minimize(known.problem(), np.zeros(3), max_iterations=2, seed=0)
     assert result.multipliers is None
@@ -637,31 +622,6 @@ def test_a_method_from_the_theorem_has_its_parameters_and_the_papers_form(
     for name in ("step_decay", "directions", "antithetic", "start", "adaptive"):
         assert getattr(method, name) == getattr(printed, name)
     assert method.penalty == 3.0
-
-
-def test_the_theorem_refuses_constants_that_are_not_positive() -> None:
-    good: dict[str, Any] = dict.fromkeys(
-        ("accuracy", "smoothness", "concavity", "gap", "variance", "dual_variance"), 1.0
-    )
-    for name in good:
-        for bad in (0.0, -1.0, np.nan, np.inf):
-            with pytest.raises(dszog.InputError, match=name):
-                TheoremConstants(**(good | {"dim": 2, name: bad}))
-
-
-@pytest.mark.parametrize("averaging", [1.5, 2.0])
-def test_the_theorem_needs_a_dual_averaging_of_at_most_one(averaging: float) -> None:
-    with pytest.raises(dszog.InputError, match="dual_averaging"):
-        TheoremConstants(
-            accuracy=1.0,
-            dim=2,
-            smoothness=1.0,
-            concavity=1.0,
-            gap=1.0,
-            variance=1.0,
-            dual_variance=1.0,
-            dual_averaging=averaging,
-        )
 
 
 def test_the_draw_is_not_that_of_a_run_with_the_same_seed() -> None:

@@ -542,7 +542,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "bounds": BOUNDS,
         "method": (
             wrong("must be one of 'dszog'", "dszgo"),
-            wrong_type("must be a name or a method", 3, None, ["dszog"]),
+            wrong_type("must be a name or a method", 3, None, ["dszog"], DSZOG),
         ),
         "options": (
             wrong_type("`options` must be a dict", [1], "penalty=10"),
@@ -729,7 +729,11 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
             wrong("the keys must be", 3, got=r"got \['type', 'fun', 'jac', 'ot"),
         ),
     },
-    "TheoremConstants": {**dict.fromkeys(CONSTANTS, POSITIVE), "dim": COUNT},
+    "TheoremConstants": {
+        **dict.fromkeys(CONSTANTS, POSITIVE),
+        "dim": COUNT,
+        "dual_averaging": (*POSITIVE, wrong("`dual_averaging`", 1.5, 2.0)),
+    },
     **{
         f"{name}.from_theory": {
             argument: COUNT
