@@ -20,7 +20,7 @@ from dszog.cli.files import known as as_json
 from dszog_paper.protocol import FULL, QUICK
 from dszog_paper.report import markdown, page, write_report
 from dszog_paper.report.cells import cell_lines
-from dszog_paper.report.figures import AXES, figure_png, panel_svgs
+from dszog_paper.report.figures import AXES, panel_svgs
 from dszog_paper.report.readings import protocol_reading, table_reading
 from dszog_paper.report.words import accuracy, number, percent, points, seconds
 from dszog_paper.results import assemble
@@ -304,11 +304,7 @@ def test_the_kind_of_run_and_how_it_was_made_stand_at_the_top(
         "dszog paper --output DIR",
     ):
         assert wanted in top
-
-
-def test_a_full_run_is_called_whole() -> None:
-    meta = {"protocol": as_json(vars(FULL))}
-    assert protocol_reading(meta) == (
+    assert protocol_reading({"protocol": as_json(vars(FULL))}) == (
         "This is a full run: the whole protocol, with nothing left out."
     )
 
@@ -488,12 +484,6 @@ def test_full_forms_are_dashed_and_lifted_ones_are_not() -> None:
         assert any("stroke-dasharray" in style for style in lines) is dashed
 
 
-def test_a_figure_is_a_png() -> None:
-    assert figure_png(figure(1, rows=("a9a", "w8a")), AXES[0]).startswith(
-        b"\x89PNG\r\n"
-    )
-
-
 # ---------------------------------------------------------------------------- files
 
 
@@ -512,6 +502,7 @@ def test_all_files_are_written_and_replaced_whole(tmp_path: Path) -> None:
         "figures/figure-1-constraint-queries.png",
     }
     assert {path for path in folder.rglob("*") if path.is_file()} == set(files)
+    assert files[-1].read_bytes().startswith(b"\x89PNG\r\n")
     kept = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     assert kept["tables"] == few["tables"]
     assert kept["records"] == [{"unit": {"data": "a9a"}, "objective": None}]

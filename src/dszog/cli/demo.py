@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,12 @@ from dszog.cli.files import as_json, make_output, write_text
 from dszog.cli.options import Count, OutputFolder
 from dszog.cli.talk import DONE, INTERRUPTED, NO_SUCCESS, answered, say
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.errors import InputError
+from dszog.errors import InputError, MissingExtraError
 from dszog.maths.random_stream import stream
 from dszog.problem.constraints import PairwiseConstraints
 
 N_ROWS, N_FEATURES, N_INFORMATIVE, N_REDUNDANT = 500, 50, 15, 15
 MARGIN = -0.3
-SHOWN_EVERY = 20  # iterations between points of the picture
 
 
 @dataclass(frozen=True)
@@ -107,25 +106,6 @@ def own_classification(seed: int) -> tuple[FloatArray, IntArray]:
     return X, labels
 
 
-@dataclass
-class Track:
-    """The true objective and worst violation along the way, for the picture."""
-
-    demo: DemoProblem
-    queries: list[int] = field(default_factory=list)
-    objective: list[float] = field(default_factory=list)
-    violation: list[float] = field(default_factory=list)
-
-    def __call__(self, progress: dszog.Progress) -> None:
-        """Look at all constraints; not counted, as the method does not see it."""
-        if progress.iteration % SHOWN_EVERY:
-            return
-        self.queries.append(progress.n_queries)
-        self.objective.append(self.demo.objective(progress.x))
-        worst = self.demo.pairs.summary(progress.x).worst_value
-        self.violation.append(max(worst, 0.0))
-
-
 def demo(
     *,
     output: OutputFolder = Path("dszog-demo"),
@@ -179,14 +159,9 @@ def _run(console: Console, output: Path, seed: int, max_queries: int) -> int:
         f"rows; objective and constraints are black boxes.\n"
         f"Data from {demo.generator}, seed {seed}."
     )
-    track = Track(demo)
     started = time.perf_counter()
     result = dszog.minimize(
-        demo.problem,
-        max_queries=max_queries,
-        seed=seed,
-        callback=track,
-        progress=True,
+        demo.problem, max_queries=max_queries, seed=seed, progress=True
     )
     found = _figures(demo, result, time.perf_counter() - started)
     write_text(output / "demo.json", as_json(found))
@@ -195,7 +170,12 @@ def _run(console: Console, output: Path, seed: int, max_queries: int) -> int:
     if not result.success:
         say(console, result.message)
     say(console, f"Figures: {output / 'demo.json'}")
-    say(console, _draw(track, result, output / "demo.png"))
+    try:
+        result.plot().savefig(output / "demo.png", dpi=120)
+    except MissingExtraError as missing:
+        say(console, f"No picture: {missing}")
+    else:
+        say(console, f"Picture: {output / 'demo.png'}")
     if result.status == dszog.Status.INTERRUPTED:
         return INTERRUPTED
     moved = found["objective"] != found["objective_at_start"]
@@ -257,31 +237,3 @@ def _verdict(found: dict[str, Any]) -> str:
         f"constraints; looking at all of them at each of the {found['iterations']:,} "
         f"steps would have cost {ratio:,.0f} times as many constraint queries."
     )
-
-
-def _draw(track: Track, result: OptimizeResult, path: Path) -> str:
-    """Draw objective and worst violation against queries; return what to say of it."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        return 'No picture: matplotlib is missing. pip install "dszog[viz]"'
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, (top, bottom) = plt.subplots(
-        2, sharex=True, figsize=(7, 6), layout="constrained"
-    )
-    millions = np.array(track.queries) / 1e6
-    top.plot(millions, track.objective, color="C0")
-    top.axhline(result.fun, color="0.6", linewidth=0.8, label="returned point")
-    top.legend(loc="upper right")
-    top.set_ylabel("objective")
-    top.set_title("Each iteration looks at a few hundred of the constraints")
-    bottom.semilogy(millions, np.maximum(track.violation, 1e-4), color="C3")
-    bottom.axhline(1e-2, color="0.6", linestyle="--", linewidth=0.8, label="tolerance")
-    bottom.set_ylabel("worst violation of all (none: 1e-4)")
-    bottom.set_xlabel("queries (millions of values of losses and constraints)")
-    bottom.legend(loc="upper right")
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    return f"Picture: {path}"

@@ -186,41 +186,44 @@ def _check(source: Source, request: FitRequest) -> None:
                 f"dszog fit: {FLAGS[name]} goes with --task {other}, got --task "
                 f"{request.task}. Leave it out."
             )
-    if is_fair and not wanted.sensitive:
-        raise InputError(
-            "dszog fit: --task fair needs --sensitive, got none. Name the columns "
-            "whose groups are to be treated alike."
-        )
-    if not is_fair and (wanted.sensitive or wanted.use_sensitive):
-        raise InputError(
-            "dszog fit: --sensitive goes with --task fair, got --task pairwise. Leave "
-            "it out, or --drop the column."
-        )
+    model = request.output / MODEL
+    share, seed = request.holdout, request.seed
+    for is_wrong, message in (
+        (
+            is_fair and not wanted.sensitive,
+            "--task fair needs --sensitive, got none. Name the columns whose groups "
+            "are to be treated alike.",
+        ),
+        (
+            not is_fair and (wanted.sensitive or wanted.use_sensitive),
+            "--sensitive goes with --task fair, got --task pairwise. Leave it out, or "
+            "--drop the column.",
+        ),
+        (
+            request.test is not None and share is not None,
+            "got both --test and --holdout. Give one: a file, or a share of the rows.",
+        ),
+        (
+            share is not None and not 0.0 < share < 1.0,
+            f"--holdout must lie between 0 and 1, got {share}. Try 0.25.",
+        ),
+        (
+            not 0 <= seed < 2**32,
+            f"--seed must lie between 0 and 2**32 - 1, got {seed}. Try 0.",
+        ),
+        (
+            model.exists() and not request.overwrite,
+            f"{printable(str(model))} is there already. Name another folder with "
+            "--output, or replace it: --overwrite.",
+        ),
+    ):
+        if is_wrong:
+            raise InputError(f"dszog fit: {message}")
+    check_output("fit", request.output)
     if source.is_csv:
         _check_columns(wanted)
     else:
         _check_libsvm(wanted)
-    if request.test is not None and request.holdout is not None:
-        raise InputError(
-            "dszog fit: got both --test and --holdout. Give one: a file, or a share of "
-            "the rows."
-        )
-    if request.holdout is not None and not 0.0 < request.holdout < 1.0:
-        raise InputError(
-            f"dszog fit: --holdout must lie between 0 and 1, got {request.holdout:g}. "
-            "Try 0.25."
-        )
-    if not 0 <= request.seed < 2**32:
-        raise InputError(
-            f"dszog fit: --seed must lie between 0 and 2**32 - 1, got {request.seed}. "
-            "Try 0."
-        )
-    check_output("fit", request.output)
-    if (request.output / MODEL).exists() and not request.overwrite:
-        raise InputError(
-            f"dszog fit: {printable(str(request.output / MODEL))} is there already. "
-            "Name another folder with --output, or replace it: --overwrite."
-        )
 
 
 def _check_columns(wanted: Wanted) -> None:
@@ -246,16 +249,11 @@ def _check_columns(wanted: Wanted) -> None:
 
 
 def _check_libsvm(wanted: Wanted) -> None:
-    given = {
-        "--target": wanted.target is not None,
-        "--drop": wanted.drop,
-        "--categorical": wanted.categorical,
-    }
-    for option, is_given in given.items():
-        if is_given:
+    for option in ("target", "drop", "categorical"):
+        if getattr(wanted, option) not in (None, ()):
             raise InputError(
-                f"dszog fit: {option} names a column of a CSV file, got a LIBSVM file. "
-                "Leave it out, or add --format csv."
+                f"dszog fit: --{option} names a column of a CSV file, got a LIBSVM "
+                "file. Leave it out, or add --format csv."
             )
     if wanted.sensitive and not wanted.use_sensitive:
         raise InputError(
