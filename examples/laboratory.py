@@ -8,7 +8,7 @@ reads the meters in the evening. The method says what it wants to know, and wait
 You will learn how to run a method yourself with ``init``, ``ask`` and ``tell``, how to
 make its replies from measurements, and how to keep everything on disk from one day to
 the next: the state of the method with :func:`dszog.save_state`, the measurements in a
-table that a person can read and mend.
+table that a person can read and correct.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ SIZE = dszog.ProblemSize(
 
 # %%
 # The method is set for measurements. They are noisy: so points lie far apart
-# (``radius``) and on both sides (``antithetic``). Glasses are dear: the steps are few,
-# large, and shrink over thirty days (``horizon``).
+# (``radius``) and on both sides (``antithetic``). Glasses are expensive: the steps are
+# few, large, and shrink over thirty days (``horizon``).
 
 METHOD = dszog.DSZOG(
     radius=0.06,

@@ -969,9 +969,8 @@ def test_the_result_is_scipys_with_what_the_documentation_lists() -> None:
 
     assert isinstance(result, OptimizeResult)
     names = "x fun maxcv success status message nit nfev ncev seed history weights "
-    names += (
-        "certificate failures multipliers method costs digest constraint_tol is_start"
-    )
+    names += "certificate failures multipliers method costs digest noise is_start "
+    names += "constraint_tol"
     assert set(result) == set(names.split())
     assert result.x.flags.writeable
     assert isinstance(result.success, bool)
