@@ -59,8 +59,8 @@ PURE = {"contract", "maths", "methods", "evidence"}
 CLOCKS = {"time", "datetime"}
 UNSAFE = {"pickle", "marshal", "shelve", "joblib", "dill", "cloudpickle", "random"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
-SENDS_FUNCTIONS = "dszog.workers._parcel"  # to workers the user asked for
-FORKS = "dszog.workers._nursery"  # workers that must not share one random state
+SENDS_FUNCTIONS = "dszog.workers._worker"  # to workers the user asked for
+FORKS = "dszog.workers._fork_server"  # workers that must not share one random state
 READING = {"readers", "save"}  # of anybody's files
 UNSAFE_IN_READING = {
     *("ast", "builtins", "code", "codeop", "copyreg", "ctypes", "http", "imp"),

@@ -75,9 +75,8 @@ MUTANTS: list[Mutant] = [
         "workers/base.py",
         "run/test_failures.py",
         (
-            "self._points), handed_out(indices))\n"
-            "        except (Exception, SystemExit) as error:",
-            "self._points), handed_out(indices))\n        except Exception as error:",
+            "except (Exception, SystemExit) as error:",
+            "except Exception as error:",
             "test_a_system_exit_of_user_code_does_not_end_the_program",
         ),
         (
@@ -690,13 +689,13 @@ MUTANTS: list[Mutant] = [
             "test_a_worker_that_writes_to_all_file_descriptors_is_replaced",
         ),
         (
-            "self._bury(-(self._told() or 0))",
+            "self._lose_ended(-(self._told() or 0))",
             "self._told()",
             "test_a_worker_that_dies_is_replaced_while_a_child_of_it_lives_on",
         ),
     ),
     *_group(
-        "workers/_nursery.py",
+        "workers/_fork_server.py",
         "workers/test_processes.py",
         (
             "os.register_at_fork(after_in_child=channel.close)",
@@ -704,8 +703,13 @@ MUTANTS: list[Mutant] = [
             "test_a_child_that_returns_from_the_function_answers_nothing",
         ),
         (
-            *never("_crc(head, body) != crc"),
+            *never("zlib.crc32(body) != crc"),
             "test_a_message_is_taken_whole_and_only_as_it_was_sent",
+        ),
+        (
+            " or length > MAX_BODY",
+            "",
+            "test_a_worker_that_writes_to_all_file_descriptors_is_replaced",
         ),
     ),
     *_group(
@@ -988,14 +992,9 @@ MUTANTS: list[Mutant] = [
         "workers/base.py",
         "test_written_arguments.py",
         (
-            "function(handed_out(self._points), handed_out(indices))",
-            "function(self._points, handed_out(indices))",
+            "function(handed_out(where), handed_out(indices))",
+            "function(where, handed_out(indices))",
             "test_a_function_that_writes_into_its_arguments_changes_no_bit_of_a_run",
-        ),
-        (
-            "function(handed_out(point), handed_out(indices))",
-            "function(point, handed_out(indices))",
-            "test_a_function_that_writes_into_its_arguments_changes_no_certificate",
         ),
     ),
     *_group(

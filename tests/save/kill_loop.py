@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import dszog.save.store
-from dszog.workers import Processes, _nursery
+from dszog.workers import Processes, _fork_server
 from tests.save.cells import CELLS, Cell
 
 N_ITERATIONS = 40
@@ -77,14 +77,16 @@ class Forked:
             for kept in [*sorted(pass_fds), os.sysconf("SC_OPEN_MAX")]:
                 os.closerange(first, kept)
                 first = kept + 1
-            _nursery.main(int(words[3]))
+            _fork_server.main(int(words[3]))
         os._exit(0)
 
     def wait(self, timeout: float | None = None) -> None:
         deadline = time.monotonic() + (timeout or ORPHAN_PATIENCE)
         while not os.waitpid(self.pid, os.WNOHANG)[0]:
             if time.monotonic() > deadline:
-                raise subprocess.TimeoutExpired("nursery", timeout or ORPHAN_PATIENCE)
+                raise subprocess.TimeoutExpired(
+                    "fork server", timeout or ORPHAN_PATIENCE
+                )
             time.sleep(0.001)
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ import dszog
 from dszog import Constraints, Losses, Problem, Simulator
 from dszog.contract.arrays import FloatArray
 from dszog.workers import Dask, Processes, Ray, Threads
+from dszog.workers import _fork_server as wire
 
 ANGLES = 2.0 * np.pi * np.arange(30) / 30
 ROWS = np.cos(np.arange(60.0)).reshape(20, 3)
@@ -343,6 +345,11 @@ class Misbehaves:
 
     def write_a_little_everywhere(self) -> int:
         return _write_everywhere(b"abc")
+
+    def write_a_long_message_everywhere(self) -> int:
+        """Write how a message begins that will never be whole."""
+        head = wire.HEAD.pack(wire.ANSWER, 1, 0, 2**40)
+        return _write_everywhere(wire.MARK + wire.CRC.pack(zlib.crc32(head)) + head)
 
 
 LONG = 30.0  # seconds that a child lives, if nobody ends it

@@ -20,13 +20,13 @@ from dszog.workers._chunks import (
     needs_cut,
     whole_limits,
 )
-from dszog.workers._supervisor import _bundle_size
-from dszog.workers._wire import (
+from dszog.workers._messages import (
+    pack_answer,
     pack_parts,
-    pack_replies,
+    unpack_answer,
     unpack_parts,
-    unpack_replies,
 )
+from dszog.workers._supervisor import _bundle_size
 from dszog.workers.base import answer
 from tests.workers.helpers import PROBLEMS, limit, limits_at
 
@@ -55,7 +55,10 @@ def assembled(problem: Problem, queries: list[Query]) -> tuple[Reply, ...]:
     assembly = Assembly(queries)
     for piece in reversed(cut(problem, queries)):
         parts = unpack_parts(pack_parts(piece.parts))
-        assembly.put(piece, unpack_replies(pack_replies(answer(problem, parts))))
+        message = pack_answer(answer(problem, parts), seconds=0.25)
+        replies, seconds = unpack_answer(message)
+        assert seconds == 0.25
+        assembly.put(piece, replies)
     return assembly.replies()
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -40,6 +39,8 @@ MANY = 64  # pieces of one query, about, if nobody says how large they shall be
 LARGE = 2**18  # values that a vectorised function is asked for in one call
 
 Columns: TypeAlias = "slice | IntArray"
+Wanted: TypeAlias = dict[tuple[int, int], tuple[list[int], list[int]]]
+"""Columns of losses and of constraints, by query and row."""
 
 
 class Place(NamedTuple):
@@ -51,8 +52,7 @@ class Place(NamedTuple):
     constraints: Columns
 
 
-@dataclass(frozen=True, eq=False)
-class Piece:
+class Piece(NamedTuple):
     """What one worker does at a time."""
 
     parts: tuple[Query, ...]
@@ -89,50 +89,40 @@ def _whole(grain: Grain) -> float:
 
 def cut(problem: Problem, queries: Sequence[Query]) -> list[Piece]:
     """Return the pieces of work that together answer these queries."""
-    size = problem.size
-    points = [query.points(size) for query in queries]
+    calls = problem.size.calls
+    points = [query.points(problem.size) for query in queries]
     pieces: list[Piece] = []
-    for number, query in enumerate(queries):
-        for part, place in _plain_parts(problem, number, query, points[number]):
-            pieces.append(Piece((part,), (place,)))
-    if size.calls is not None:
-        pieces += _shared_pieces(problem, size.calls, queries, points)
+    for number, (query, table) in enumerate(zip(queries, points, strict=True)):
+        pieces += _plain_pieces(problem, number, query, table)
+    if calls is not None:
+        pieces += _shared_pieces(problem, calls, queries, points)
     return pieces
 
 
 # ----------------------------------------------------------------- calls of one value
 
 
-def _plain_parts(
+def _plain_pieces(
     problem: Problem, number: int, query: Query, points: FloatArray
-) -> Iterator[tuple[Query, Place]]:
-    """Yield the parts of a query whose calls serve nothing else."""
-    calls = problem.size.calls
+) -> Iterator[Piece]:
+    """Yield the pieces of a query whose calls serve nothing else."""
     losses, constraints = query.distinct_losses[0], query.distinct_constraints[0]
-    if calls is not None:
-        losses_end = len(losses)
-        losses_start = int(np.searchsorted(losses, calls.n_shared))
-    else:
-        losses_start, losses_end = 0, len(losses)
+    calls = problem.size.calls
+    start = 0 if calls is None else int(np.searchsorted(losses, calls.n_shared))
     for rows, columns in _rectangles(
-        query, len(points), losses_start, losses_end, problem.losses.grain
+        query, len(points), start, len(losses), problem.losses.grain
     ):
         part = query.part(points[rows].copy(), losses[columns], NO_INDICES)
-        yield part, Place(number, rows, columns, NOTHING)
-    if problem.constraints is None or not len(constraints):
-        return
-    for first, last, grain in _segments(problem, constraints):
-        if (
-            calls is not None
-            and calls.are_remembered(constraints[first : first + 1])[0]
-        ):
+        yield Piece((part,), (Place(number, rows, columns, NOTHING),))
+    for first, last, grain in _families(problem, constraints):
+        if calls is not None and calls.are_remembered(constraints[first:][:1])[0]:
             continue
         for rows, columns in _rectangles(query, len(points), first, last, grain):
             part = query.part(points[rows].copy(), NO_INDICES, constraints[columns])
-            yield part, Place(number, rows, NOTHING, columns)
+            yield Piece((part,), (Place(number, rows, NOTHING, columns),))
 
 
-def _segments(
+def _families(
     problem: Problem, constraints: IntArray
 ) -> Iterator[tuple[int, int, Grain]]:
     """Yield the columns of each family of constraints, and how these may be cut."""
@@ -188,7 +178,7 @@ def _shared_pieces(
         for query, table in zip(queries, points, strict=True)
         if query.want == "gradients"
     }
-    asked: dict[Any, dict[tuple[int, int], tuple[list[int], list[int]]]] = {}
+    asked: dict[Any, Wanted] = {}
     for number, (query, table) in enumerate(zip(queries, points, strict=True)):
         wanted = list(_shared_columns(calls, query))
         for row, point in enumerate(table):
@@ -200,7 +190,7 @@ def _shared_pieces(
     size = max(_piece_size(_shared_grain(problem), len(asked)), 1)
     keys = list(asked)
     for start in range(0, len(keys), size):
-        together: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+        together: Wanted = {}
         for key in keys[start : start + size]:
             for where, (losses, constraints) in asked[key].items():
                 lists = together.setdefault(where, ([], []))
@@ -229,21 +219,18 @@ def _shared_columns(
 
 
 def _joined(
-    queries: Sequence[Query],
-    points: Sequence[FloatArray],
-    together: dict[tuple[int, int], tuple[list[int], list[int]]],
+    queries: Sequence[Query], points: Sequence[FloatArray], together: Wanted
 ) -> Piece:
     parts, places = [], []
     for (number, row), lists in together.items():
         query, rows = queries[number], slice(row, row + 1)
         losses, constraints = (np.array(sorted(one), dtype=np.int64) for one in lists)
-        parts.append(
-            query.part(
-                points[number][rows].copy(),
-                query.distinct_losses[0][losses],
-                query.distinct_constraints[0][constraints],
-            )
+        part = query.part(
+            points[number][rows].copy(),
+            query.distinct_losses[0][losses],
+            query.distinct_constraints[0][constraints],
         )
+        parts.append(part)
         places.append(Place(number, rows, losses, constraints))
     return Piece(tuple(parts), tuple(places))
 
@@ -256,24 +243,23 @@ class Assembly:
 
     def __init__(self, queries: Sequence[Query]) -> None:
         self._queries = queries
-        self._tables = [_Tables(query) for query in queries]
+        self._tables = [_unknown(query) for query in queries]
         self._failures: list[dict[str, tuple[tuple[int, int], Failure]]] = [
             {} for _ in queries
         ]
 
     def put(self, piece: Piece, replies: Sequence[Reply]) -> None:
         """Take in the answer to a piece."""
-        for part, place, reply in zip(piece.parts, piece.places, replies, strict=True):
-            tables = self._tables[place.query]
-            if reply.losses.size:
-                tables.losses[place.rows, place.losses] = reply.losses
-            if reply.constraints.size:
-                tables.constraints[place.rows, place.constraints] = reply.constraints
-            if part.want == "gradients":
-                if reply.loss_gradients.size:
-                    tables.loss_gradients[place.losses] = reply.loss_gradients
-                if reply.jacobian.size:
-                    tables.jacobian[place.constraints] = reply.jacobian
+        for place, reply in zip(piece.places, replies, strict=True):
+            for name, where in (
+                ("losses", (place.rows, place.losses)),
+                ("constraints", (place.rows, place.constraints)),
+                ("loss_gradients", place.losses),
+                ("jacobian", place.constraints),
+            ):
+                values = getattr(reply, name)
+                if values.size:
+                    self._tables[place.query][name][where] = values
             for failure in reply.failures:
                 self.note(place, failure)
 
@@ -287,15 +273,26 @@ class Assembly:
             self._failures[place.query][failure.what] = order, failure
 
     def replies(self) -> tuple[Reply, ...]:
-        """Return one reply per query."""
-        return tuple(
-            tables.reply(
-                query, tuple(failures[what][1] for what in sorted(failures, key=_turn))
+        """Return one reply per query, with a column at each place of each index."""
+        replies = []
+        for query, tables, failures in zip(
+            self._queries, self._tables, self._failures, strict=True
+        ):
+            losses, constraints = (
+                query.distinct_losses[1],
+                query.distinct_constraints[1],
             )
-            for query, tables, failures in zip(
-                self._queries, self._tables, self._failures, strict=True
+            reply = Reply(
+                losses=spread(tables["losses"], losses, axis=1),
+                constraints=spread(tables["constraints"], constraints, axis=1),
+                loss_gradients=spread(tables["loss_gradients"], losses, axis=0),
+                jacobian=spread(tables["jacobian"], constraints, axis=0),
+                failures=tuple(
+                    failures[what][1] for what in sorted(failures, key=_turn)
+                ),
             )
-        )
+            replies.append(reply)
+        return tuple(replies)
 
 
 def _turn(what: str) -> tuple[bool, bool]:
@@ -303,28 +300,19 @@ def _turn(what: str) -> tuple[bool, bool]:
     return what.endswith("constraint"), what.startswith("gradient")
 
 
-class _Tables:
-    def __init__(self, query: Query) -> None:
-        n_points, dim = len(query.steps) + 1, len(query.x)
-        n_losses = len(query.distinct_losses[0])
-        n_constraints = len(query.distinct_constraints[0])
-        gradients = query.want == "gradients"
-        self.losses = np.full((n_points, n_losses), np.nan)
-        self.constraints = np.full((n_points, n_constraints), np.nan)
-        self.loss_gradients: FloatArray = NO_GRADIENTS
-        self.jacobian: FloatArray = NO_GRADIENTS
-        if gradients and n_losses:
-            self.loss_gradients = np.full((n_losses, dim), np.nan)
-        if gradients and n_constraints:
-            self.jacobian = np.full((n_constraints, dim), np.nan)
-
-    def reply(self, query: Query, failures: tuple[Failure, ...]) -> Reply:
-        """Return the reply, in which each index has a column at each of its places."""
-        losses, constraints = query.distinct_losses[1], query.distinct_constraints[1]
-        return Reply(
-            losses=spread(self.losses, losses, axis=1),
-            constraints=spread(self.constraints, constraints, axis=1),
-            loss_gradients=spread(self.loss_gradients, losses, axis=0),
-            jacobian=spread(self.jacobian, constraints, axis=0),
-            failures=failures,
-        )
+def _unknown(query: Query) -> dict[str, FloatArray]:
+    """Return the tables of a reply in which nothing is known yet."""
+    n_points, dim = len(query.steps) + 1, len(query.x)
+    n_losses = len(query.distinct_losses[0])
+    n_constraints = len(query.distinct_constraints[0])
+    gradients = query.want == "gradients"
+    return {
+        "losses": np.full((n_points, n_losses), np.nan),
+        "constraints": np.full((n_points, n_constraints), np.nan),
+        "loss_gradients": np.full((n_losses, dim), np.nan)
+        if gradients and n_losses
+        else NO_GRADIENTS,
+        "jacobian": np.full((n_constraints, dim), np.nan)
+        if gradients and n_constraints
+        else NO_GRADIENTS,
+    }

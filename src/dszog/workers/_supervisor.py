@@ -1,20 +1,30 @@
-"""Workers answer queries: hand out pieces, take each answer once, replace the lost."""
+"""Workers answer queries: hand out pieces, take each answer once, replace the lost.
+
+Written by hand: the pools of the standard library, loky and joblib lose results that
+are finished when one worker dies.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
 
 from dszog._log import LOGGER
-from dszog.contract import Cost, Failure, Query, Reply, cost
-from dszog.contract.validation import printable, shown
+from dszog.contract import Cost, Query, Reply, cost
+from dszog.contract.validation import printable
 from dszog.problem import Problem
 from dszog.run.accounting import Traffic
 from dszog.workers._chunks import Assembly, Piece, cut
-from dszog.workers.base import _named
+from dszog.workers._messages import unpack_answer
+from dszog.workers._worker import INTERRUPTED
+from dszog.workers.base import failure_of, loss_name
 
 START = 30.0  # seconds for a worker to begin, where it does not say when it does
 HEARTBEAT = 0.5  # seconds after which a wait looks around, whatever happens
@@ -23,15 +33,13 @@ UNEVEN_ROUNDS = 3  # several messages for each worker, the last for who is done 
 MAX_ATTEMPTS = 6  # at one piece; if workers live for 20 calls on average, 3 are too few
 
 
-@dataclass(frozen=True)
-class Begun:
+class Begun(NamedTuple):
     """An attempt that a worker has taken up."""
 
     attempt: int
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(NamedTuple):
     """An attempt that was answered."""
 
     attempt: int
@@ -39,8 +47,7 @@ class Done:
     seconds: float = 0.0  # that the worker was at it
 
 
-@dataclass(frozen=True)
-class Lost:
+class Lost(NamedTuple):
     """An attempt that will not be answered."""
 
     attempt: int
@@ -48,44 +55,85 @@ class Lost:
     started: bool = True  # whether user code may have run
 
 
-class Pool(Protocol):
+Event: TypeAlias = Begun | Done | Lost
+
+
+def received(attempt: int, returned: bytes) -> Done:
+    """Return what a worker sent, in the process that asked for it."""
+    if returned == INTERRUPTED:
+        raise KeyboardInterrupt
+    return Done(attempt, *unpack_answer(returned))
+
+
+class Pool(ABC):
     """Workers that hold one problem."""
 
-    bundle: float  # pieces that take fewer seconds share a message; 0: none does
+    bundle = 0.0  # pieces that take fewer seconds share a message; 0: none does
+
+    def __init__(self) -> None:
+        self.traffic = Traffic()
+        self._events: list[Event] = []  # not told of yet
+
+    def count(self, **more: int) -> None:
+        """Add to the traffic, by name."""
+        known = {name: getattr(self.traffic, name) + n for name, n in more.items()}
+        self.traffic = replace(self.traffic, **known)
+
+    def _take_events(self) -> Sequence[Event]:
+        events, self._events = self._events, []
+        return events
 
     @property
-    def traffic(self) -> Traffic:
-        """The bytes, and executions that nobody ordered."""
-        ...
-
-    @property
+    @abstractmethod
     def n_slots(self) -> int:
         """How many pieces can be worked at, at the same time."""
-        ...
 
+    @abstractmethod
     def room(self, n_waiting: int) -> int:
         """Return how many attempts to hand out now, if so many pieces wait."""
-        ...
 
+    @abstractmethod
     def submit(self, attempt: int, parts: Sequence[Query]) -> None:
         """Have the parts of some pieces evaluated; does not wait."""
-        ...
 
-    def wait(self, seconds: float) -> Sequence[Begun | Done | Lost]:
+    @abstractmethod
+    def wait(self, seconds: float) -> Sequence[Event]:
         """Return what happened, after so many seconds if nothing did."""
-        ...
 
+    @abstractmethod
     def stop(self, attempt: int) -> None:
         """End the worker that is at this attempt; nothing more is heard of it."""
-        ...
 
+    @abstractmethod
     def forget(self) -> None:
         """Drop all attempts: nobody waits for them any more."""
-        ...
 
+    @abstractmethod
     def close(self) -> None:
         """Let all workers go."""
-        ...
+
+
+class FuturePool(Pool):
+    """A pool whose workers answer by futures."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._finished: queue.SimpleQueue[tuple[Any, Future[Any]]] = queue.SimpleQueue()
+
+    def _watch(self, key: Any, future: Future[Any]) -> None:
+        future.add_done_callback(lambda done: self._finished.put((key, done)))
+
+    @abstractmethod
+    def _heed(self, key: Any, future: Future[Any]) -> None:
+        """Take note of a future that was watched and is done."""
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        """Return what happened, after so many seconds if nothing did."""
+        with contextlib.suppress(queue.Empty):
+            self._heed(*self._finished.get(timeout=0.0 if self._events else seconds))
+            while True:
+                self._heed(*self._finished.get_nowait())
+        return self._take_events()
 
 
 class Supervised:
@@ -106,58 +154,45 @@ class Supervised:
         problem: Problem,
         pool: Pool,
         timeout: float | None = None,
-        start: float = START,
+        start: float | None = None,
     ) -> None:
-        self._problem = problem
-        self._pool = pool
-        self._timeout = timeout
-        self._start = start
-        self._traffic = Traffic()
-        self._seconds: float | None = None  # that a piece takes, about
-        self._unevenness = 0.0  # by how much messages differ in that, about
+        self.problem = problem
+        self.pool = pool
+        self.timeout = timeout
+        self.start = START if start is None else start
+        self.seconds: float | None = None  # that a piece takes, about
+        self.unevenness = 0.0  # by how much messages differ in that, about
         self._n_attempts = 0  # so far, in all iterations: each has a number of its own
         self.charge: Callable[[Cost], bool] = lambda _: True
 
     @property
     def traffic(self) -> Traffic:
         """What went between the run and its workers so far."""
-        pool = self._pool.traffic
-        return replace(
-            self._traffic,
-            n_duplicate=self._traffic.n_duplicate + pool.n_duplicate,
-            bytes_sent=pool.bytes_sent,
-            bytes_received=pool.bytes_received,
-            bytes_problem=pool.bytes_problem,
-        )
+        return self.pool.traffic
 
     def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
         """Return one reply per query, whatever becomes of the workers."""
-        pieces = cut(self._problem, queries)
-        batch = _Batch(self, pieces, queries)
         try:
-            return batch.run()
+            return _Batch(self, cut(self.problem, queries), queries).run()
         except BaseException:  # Ctrl-C above all
-            self._pool.forget()
+            self.pool.forget()
             raise
 
     def close(self) -> None:
         """Let the workers go."""
-        self._pool.close()
+        self.pool.close()
 
-    def _next_attempt(self) -> int:
+    def next_attempt(self) -> int:
+        """Return a number that no attempt had before."""
         self._n_attempts += 1
         return self._n_attempts
 
-    def _note_seconds(self, seconds: float) -> None:
+    def note_seconds(self, seconds: float) -> None:
         """Keep a running mean of what a piece takes; it decides no bit."""
-        known = seconds if self._seconds is None else self._seconds
+        known = seconds if self.seconds is None else self.seconds
         apart = abs(seconds / known - 1.0) if known > 0.0 else 0.0
-        self._unevenness = 0.8 * self._unevenness + 0.2 * min(apart, 1.0)
-        self._seconds = 0.8 * known + 0.2 * seconds
-
-    def _count(self, name: str) -> None:
-        known = getattr(self._traffic, name)
-        self._traffic = replace(self._traffic, **{name: known + 1})
+        self.unevenness = 0.8 * self.unevenness + 0.2 * min(apart, 1.0)
+        self.seconds = 0.8 * known + 0.2 * seconds
 
 
 class _Batch:
@@ -167,22 +202,23 @@ class _Batch:
         self, owner: Supervised, pieces: list[Piece], queries: Sequence[Query]
     ) -> None:
         self._owner = owner
-        self._pool = owner._pool
+        self._pool = owner.pool
+        self._timeout = owner.timeout
         self._pieces = pieces
         self._assembly = Assembly(queries)
         self._waiting = deque(range(len(pieces)))
         self._open = set(range(len(pieces)))
         self._tries = [0] * len(pieces)
-        self._pieces_of: dict[int, list[int]] = {}  # of every attempt at this batch
         self._answered: set[int] = set()  # pieces
+        self._pieces_of: dict[int, list[int]] = {}  # of every attempt at this batch
         self._began: dict[int, float] = {}  # when attempts under way were handed out
-        self._running: dict[int, float] = {}  # and when they were taken up
+        self._running: set[int] = set()  # of these; taken up since they began
         self._size = _bundle_size(
             len(pieces),
-            owner._pool.n_slots,
-            owner._seconds if owner._timeout is None else None,
-            owner._pool.bundle,
-            UNEVEN_ROUNDS if owner._unevenness > UNEVEN else 1,
+            owner.pool.n_slots,
+            owner.seconds if owner.timeout is None else None,
+            owner.pool.bundle,
+            UNEVEN_ROUNDS if owner.unevenness > UNEVEN else 1,
         )
 
     def run(self) -> tuple[Reply, ...]:
@@ -191,12 +227,15 @@ class _Batch:
             while self._waiting and self._pool.room(len(self._waiting)) > 0:
                 self._hand_out(self._bundle())
             for event in self._pool.wait(self._patience()):
-                if isinstance(event, Begun):
-                    self._running[event.attempt] = time.monotonic()
-                elif isinstance(event, Done):
+                if isinstance(event, Done):
                     self._take(event)
-                else:
+                elif event.attempt not in self._began:
+                    continue
+                elif isinstance(event, Lost):
                     self._lose(event)
+                else:
+                    self._began[event.attempt] = time.monotonic()
+                    self._running.add(event.attempt)
             self._end_overdue()
         return self._assembly.replies()
 
@@ -217,7 +256,7 @@ class _Batch:
         return numbers
 
     def _hand_out(self, numbers: list[int]) -> None:
-        attempt = self._owner._next_attempt()
+        attempt = self._owner.next_attempt()
         self._pieces_of[attempt] = numbers
         self._began[attempt] = time.monotonic()
         for number in numbers:
@@ -230,9 +269,9 @@ class _Batch:
         numbers = self._pieces_of.get(event.attempt)
         self._began.pop(event.attempt, None)
         if numbers is None:  # of an earlier batch, which was interrupted
-            self._owner._count("n_late")
+            self._pool.count(n_late=1)
             return
-        self._owner._note_seconds(event.seconds / len(numbers))
+        self._owner.note_seconds(event.seconds / len(numbers))
         replies = iter(event.replies)
         for number in numbers:
             own = [next(replies) for _ in self._pieces[number].parts]
@@ -242,22 +281,19 @@ class _Batch:
                     self._waiting.remove(number)
                 self._answered.add(number)
                 self._assembly.put(self._pieces[number], own)
-                self._owner._count("n_pieces")
+                self._pool.count(n_pieces=1)
             elif number in self._answered:
-                self._owner._count("n_duplicate")
+                self._pool.count(n_duplicate=1)
             else:
-                self._owner._count("n_late")
+                self._pool.count(n_late=1)
 
     def _lose(self, event: Lost) -> None:
-        if event.attempt not in self._began:
-            return
-        timeout = self._owner._timeout
         if (
-            timeout is not None
+            self._timeout is not None
             and event.started
-            and self._seconds(event.attempt) >= timeout
+            and self._seconds(event.attempt) >= self._timeout
         ):
-            self._time_out(event.attempt, timeout)  # its worker ended itself
+            self._time_out(event.attempt, self._timeout)  # its worker ended itself
             return
         del self._began[event.attempt]
         for number in reversed(self._pieces_of[event.attempt]):
@@ -266,91 +302,69 @@ class _Batch:
 
     def _seconds(self, attempt: int) -> float:
         """Return for how long an attempt is under way, as far as is known."""
-        began = self._running.get(attempt, self._began[attempt])
-        return time.monotonic() - began
+        return time.monotonic() - self._began[attempt]
 
     def _lose_piece(self, number: int, event: Lost) -> None:
         if not event.started:
             self._tries[number] -= 1
             self._waiting.appendleft(number)
             return
-        self._owner._count("n_lost")
-        piece = self._pieces[number]
+        self._pool.count(n_lost=1)
+        because = f" ({event.why})" if event.why else ""
+        price = cost(self._pieces[number].parts, self._owner.problem.size)
         if self._tries[number] >= MAX_ATTEMPTS:
-            times = f"{MAX_ATTEMPTS} times"
-            self._give_up(number, "worker lost", f"lost its worker {times}", event.why)
-        elif not self._owner.charge(cost(piece.parts, self._owner._problem.size)):
-            self._give_up(
-                number,
-                "worker lost",
-                "lost its worker and `max_queries` leaves nothing for another attempt",
-                event.why,
+            happened = f"lost its worker {MAX_ATTEMPTS} times{because}"
+        elif not self._owner.charge(price):
+            happened = (
+                "lost its worker and `max_queries` leaves nothing for another attempt"
+                f"{because}"
             )
         else:
-            self._owner._count("n_retried")
+            self._pool.count(n_retried=1)
             LOGGER.warning(
                 "A worker was lost%s; its piece of work is done again (attempt %d).",
-                printable(f" ({event.why})" if event.why else ""),
+                printable(because),
                 self._tries[number] + 1,
             )
             self._waiting.appendleft(number)
+            return
+        cure = "Call your function at this x: it may end the whole process."
+        self._give_up(number, "worker lost", happened, cure)
 
     def _patience(self) -> float:
-        timeout = self._owner._timeout
-        if timeout is None:
+        if self._timeout is None:
             return HEARTBEAT
-        longest = max((self._seconds(attempt) for attempt in self._began), default=0.0)
-        return min(max(timeout - longest, 0.01), HEARTBEAT)
+        longest = max(map(self._seconds, self._began), default=0.0)
+        return min(max(self._timeout - longest, 0.01), HEARTBEAT)
 
     def _end_overdue(self) -> None:
-        timeout = self._owner._timeout
-        if timeout is None:
+        if self._timeout is None:
             return
         for attempt in list(self._began):
-            allowed = timeout + (0 if attempt in self._running else self._owner._start)
-            if self._seconds(attempt) >= allowed:
+            start = 0.0 if attempt in self._running else self._owner.start
+            if self._seconds(attempt) >= self._timeout + start:
                 self._pool.stop(attempt)
-                self._time_out(attempt, timeout)
+                self._time_out(attempt, self._timeout)
 
     def _time_out(self, attempt: int, timeout: float) -> None:
         del self._began[attempt]
-        self._owner._count("n_timeouts")
+        self._pool.count(n_timeouts=1)
         happened = f"took longer than timeout={timeout:g} seconds"
+        cure = "Allow more seconds, or smaller pieces: in_pieces(...)."
         for number in self._pieces_of[attempt]:
-            self._give_up(number, "timeout", happened, "")
+            self._give_up(number, "timeout", happened, cure)
 
-    def _give_up(self, number: int, kind: str, happened: str, why: str) -> None:
+    def _give_up(self, number: int, kind: str, happened: str, cure: str) -> None:
         """Let the values of a piece be unknown, and say why."""
         self._open.discard(number)
-        piece, size = self._pieces[number], self._owner._problem.size
+        problem, piece = self._owner.problem, self._pieces[number]
         for part, place in zip(piece.parts, piece.places, strict=True):
-            for what, indices in (
-                (self._loss, part.losses),
-                ("constraint", part.constraints),
-            ):
-                if not len(indices):
-                    continue
-                x = self._owner._problem.unscaled(part.points(size)[:1])[0]
-                because = f" ({why})" if why else ""
-                cure = (
-                    "Allow more seconds, or smaller pieces: in_pieces(...)."
-                    if kind == "timeout"
-                    else "Call your function at this x: it may end the whole process."
-                )
-                failure = Failure(
-                    kind=kind,
-                    what=what,
-                    index=int(indices[0]),
-                    iteration=part.iteration,
-                    x=x,
-                    message=f"{_named(what, indices)} {happened}{because} {part.when}, "
-                    f"x = {shown(x)}. {cure}",
-                )
-                self._assembly.note(place, failure)
-
-    @property
-    def _loss(self) -> str:
-        return "loss" if self._owner._problem.size.n_losses > 1 else "objective"
+            x = problem.unscaled(part.points(problem.size)[:1])[0]
+            asked = (loss_name(problem), part.losses), ("constraint", part.constraints)
+            for what, indices in asked:
+                if len(indices):
+                    failure = failure_of(part, kind, what, indices, x, happened, cure)
+                    self._assembly.note(place, failure)
 
 
 def _bundle_size(

@@ -73,7 +73,7 @@ def _answer(problem: Problem, query: Query, calls: Session) -> Reply:
     one = _Asker(query, points, problem.x_scale, calls)
     loss_gradients = jacobian = NO_GRADIENTS
     if len(losses):
-        loss = "loss" if problem.size.n_losses > 1 else "objective"
+        loss = loss_name(problem)
         loss_values = one.values(loss, problem.losses.values_at, losses, loss_places)
         if query.want == "gradients":
             loss_gradients = one.gradients(loss, problem.losses.gradient, losses)
@@ -117,15 +117,7 @@ class _Asker:
     ) -> FloatArray:
         """Return a row per point and a column per place; `nan` where not known."""
         shape = (len(self._points), len(indices))
-        self._calls.errors.clear()
-        try:
-            returned = function(handed_out(self._points), handed_out(indices))
-        except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
-            table = self._raised(what, self._points, indices, shape, error)
-        else:
-            table = returned
-            if not _is_table(returned, shape):
-                table = self._checked(what, returned, indices, shape, BY_INDEX)
+        table = self._table(what, function, self._points, indices, shape)
         if all_finite(table):
             return spread(freeze(np.array(table, order="C")), places, axis=1)
         row, column = np.argwhere(~np.isfinite(table))[0]
@@ -135,78 +127,73 @@ class _Asker:
     def gradients(self, what: str, function: Any, indices: IntArray) -> FloatArray:
         """Return a gradient per row; `nan` where not known."""
         what = f"gradient of {what}"
-        shape = (len(indices), len(self._points[0]))
         point = self._points[0]
-        self._calls.errors.clear()
-        try:
-            returned = function(handed_out(point), handed_out(indices))
-        except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
-            table = self._raised(what, point, indices, shape, error)
-        else:
-            table = returned
-            if not _is_table(returned, shape):
-                table = self._checked(what, returned, indices, shape, BY_ROW)
+        table = self._table(what, function, point, indices, (len(indices), len(point)))
         if not all_finite(table):
             row, column = np.argwhere(~np.isfinite(table))[0]
             self._note_value(what, indices[row], 0, table[row, column])
         return _known(table * self._x_scale)
 
-    def _raised(
+    def _table(
         self,
         what: str,
+        function: Any,
         where: FloatArray,
         indices: IntArray,
         shape: tuple[int, int],
-        error: BaseException,
     ) -> FloatArray:
-        """Take note of an exception; one of a call point by point is caught earlier."""
-        cure = f"{CALL_IT}; it got arrays of shapes {where.shape} and {indices.shape}."
-        if what == "constraint":
-            cure += " For a function of one x and one j: Constraints.from_function."
-        self._note_error(what, indices, 0, error, cure)
-        return np.full(shape, np.nan)
+        """Return what a function returns; `nan` if that is no table of this shape."""
+        self._calls.errors.clear()
+        try:
+            returned = function(handed_out(where), handed_out(indices))
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
+            cure = f"{CALL_IT}; it got arrays of shapes {where.shape} and "
+            cure += f"{indices.shape}."
+            if what == "constraint":
+                cure += " For a function of one x and one j: Constraints.from_function."
+            self._note_error(what, indices, 0, error, cure)
+            return np.full(shape, np.nan)
+        if (
+            type(returned) is np.ndarray
+            and returned.dtype is _FLOAT
+            and returned.shape == shape
+        ):
+            return returned
+        return self._converted(what, returned, indices, shape)
 
-    def _checked(
-        self,
-        what: str,
-        returned: Any,
-        indices: IntArray,
-        shape: tuple[int, int],
-        cure: str,
+    def _converted(
+        self, what: str, returned: Any, indices: IntArray, shape: tuple[int, int]
     ) -> FloatArray:
         """Return what is no table yet as one of this shape; `nan` if it cannot be."""
-        unknown = np.full(shape, np.nan)
-        if np.ma.isMaskedArray(returned):
-            cure = "Return numbers everywhere: array.filled(...)."
-            happened = "returned a masked array"
-            self._note("wrong shape", what, indices, 0, happened, cure)
-            return unknown
         try:
             array = np.asarray(returned)
         except ValueError:  # ragged
             array = np.asarray(None)
         if array.size == 1 and shape == (1, 1):
             array = array.reshape(shape)
-        if array.dtype.kind not in "fiub":
+        if np.ma.isMaskedArray(returned):
+            happened = "returned a masked array"
+            cure = "Return numbers everywhere: array.filled(...)."
+        elif array.dtype.kind not in "fiub":
+            happened = f"returned {shown(returned)}"
             cure = f"Return an array of real numbers of shape {shape}."
-            got = shown(returned)
-            self._note("wrong shape", what, indices, 0, f"returned {got}", cure)
-            return unknown
-        if array.shape != shape:
-            cure = f"Expected {shape}: return {cure}"
+        elif array.shape != shape:
             happened = f"returned shape {array.shape}"
-            self._note("wrong shape", what, indices, 0, happened, cure)
-            return unknown
-        if array.dtype in (np.float16, np.float32) and len(self._query.steps):
-            _warn_if_coarse(what, array, array.dtype)
-        return np.array(array, dtype=np.float64)
+            form = BY_ROW if what.startswith("gradient") else BY_INDEX
+            cure = f"Expected {shape}: return {form}"
+        else:
+            if array.dtype in (np.float16, np.float32) and len(self._query.steps):
+                _warn_if_coarse(what, array)
+            return np.array(array, dtype=np.float64)
+        self._note("wrong shape", what, indices, 0, happened, cure)
+        return np.full(shape, np.nan)
 
     def _note_value(self, what: str, index: int, row: int, value: float) -> None:
         if any(failure.what == what for failure in self.failures):
             return  # an exception or a wrong shape is the better explanation
         indices = np.array([index])
         if self._calls.errors:
-            self._note_error(what, indices, row, self._calls.errors[0])
+            self._note_error(what, indices, row, self._calls.errors[0], f"{CALL_IT}.")
             return
         cure = (
             "Values must be finite: clip the function, or lower `step_size` if the "
@@ -215,17 +202,16 @@ class _Asker:
         self._note("not finite", what, indices, row, f"returned {value}", cure)
 
     def _note_error(
-        self,
-        what: str,
-        indices: IntArray,
-        row: int,
-        error: BaseException,
-        cure: str = f"{CALL_IT}.",
+        self, what: str, indices: IntArray, row: int, error: BaseException, cure: str
     ) -> None:
         if isinstance(error, EvaluationError):
             self._note("wrong shape", what, indices, row, f"failed ({error})", "")
             return
-        happened = f"raised {type(error).__name__}: {_text_of(error)}"
+        try:
+            text = str(error)
+        except Exception:  # noqa: BLE001  (code of the user's)
+            text = "(its text cannot be made)"
+        happened = f"raised {type(error).__name__}: {text}"
         self._note("exception", what, indices, row, happened, cure, error)
 
     def _note(
@@ -239,43 +225,38 @@ class _Asker:
         error: BaseException | None = None,
     ) -> None:
         x = self._points[row]
-        where = f"{self._query.when}, x = {shown(x)}"
-        message = f"{_named(what, indices)} {happened} {where}. {cure}"
         self.failures.append(
-            Failure(
-                kind=kind,
-                what=what,
-                index=int(indices[0]),
-                iteration=self._query.iteration,
-                x=x,
-                message=message.rstrip(),
-                error=error,
-            )
+            failure_of(self._query, kind, what, indices, x, happened, cure, error)
         )
 
 
-def _text_of(error: BaseException) -> str:
-    """Return what an exception says; some cannot say it."""
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001  (code of the user's)
-        return "(its text cannot be made)"
+def failure_of(
+    query: Query,
+    kind: str,
+    what: str,
+    indices: IntArray,
+    x: FloatArray,
+    happened: str,
+    cure: str,
+    error: BaseException | None = None,
+) -> Failure:
+    """Return a failure, with a message that says what, where, when and what to do."""
+    where = f"{query.when}, x = {shown(x)}"
+    message = f"{_named(what, indices)} {happened} {where}. {cure}"
+    return Failure(
+        kind=kind,
+        what=what,
+        index=int(indices[0]),
+        iteration=query.iteration,
+        x=x,
+        message=message.rstrip(),
+        error=error,
+    )
 
 
-def _warn_if_coarse(what: str, table: Any, kind: Any) -> None:
-    """Warn where single precision drowns the differences between points."""
-    values = np.array(table, dtype=np.float64)
-    spread = np.abs(values[1:] - values[0])
-    unit = float(np.finfo(kind).eps) * np.abs(values).max()
-    if (spread == 0.0).mean() > 0.01 or unit > 0.1 * np.median(spread):
-        factor = 10.0 * unit / max(float(np.median(spread)), 1e-3 * unit)
-        warnings.warn(
-            f"Values of each {what} come in {kind}: their differences at this "
-            f"radius are rounding, so the gradient is noise. Return float64, or use a "
-            f"radius some {factor:.0f} times as large.",
-            PrecisionWarning,
-            stacklevel=2,
-        )
+def loss_name(problem: Problem) -> str:
+    """Return what messages call a loss of this problem."""
+    return "loss" if problem.size.n_losses > 1 else "objective"
 
 
 def _named(what: str, indices: IntArray) -> str:
@@ -289,13 +270,20 @@ def _named(what: str, indices: IntArray) -> str:
     return f"{plural} [{listed}]" if len(indices) <= 3 else f"{plural} [{listed}, ...]"
 
 
-def _is_table(returned: Any, shape: tuple[int, int]) -> bool:
-    """Whether a function returned what it should, to the type."""
-    return (
-        type(returned) is np.ndarray
-        and returned.dtype is _FLOAT
-        and returned.shape == shape
-    )
+def _warn_if_coarse(what: str, table: Any) -> None:
+    """Warn where single precision drowns the differences between points."""
+    kind, values = table.dtype, np.array(table, dtype=np.float64)
+    spread = np.abs(values[1:] - values[0])
+    unit = float(np.finfo(kind).eps) * np.abs(values).max()
+    if (spread == 0.0).mean() > 0.01 or unit > 0.1 * np.median(spread):
+        factor = 10.0 * unit / max(float(np.median(spread)), 1e-3 * unit)
+        warnings.warn(
+            f"Values of each {what} come in {kind}: their differences at this "
+            f"radius are rounding, so the gradient is noise. Return float64, or use a "
+            f"radius some {factor:.0f} times as large.",
+            PrecisionWarning,
+            stacklevel=2,
+        )
 
 
 def _known(table: FloatArray) -> FloatArray:

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import signal
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from dszog.contract.validation import check_count, shown
 from dszog.errors import InputTypeError, MissingExtraError
 from dszog.problem import Problem
-from dszog.workers._dask_actors import ActorPool
-from dszog.workers._dask_tasks import TaskPool
-from dszog.workers._parcel import pack_problem
+from dszog.workers._actors import ActorPool
 from dszog.workers._supervisor import Supervised
+from dszog.workers._worker import Actor, pickle_problem
 from dszog.workers.processes import n_processors
 
 SILENCE = "30s"  # after which the scheduler of our own cluster gives a worker up
-MANY_THREADS = 300  # of a cluster: a call to an actor holds a connection, of some 500
-MANY_BYTES = 2**30  # of the problem, to all workers: these had better pass it on
+MAX_CALLS = 400  # at a time: each holds a connection, of which Dask has 512
+START = 30.0  # seconds for an actor to be there,
+SLOWEST = 1e6  # and for the problem to get there, at so many bytes a second
 
 
 class Dask:
     """Workers of a Dask cluster.
 
     Each worker gets an actor, which has the problem, lasts as long as the run and
-    answers without the detour of a task. In a cluster of very many threads, or for a
-    very large problem, the problem is scattered, and the pieces are tasks. Dask runs a
-    task again by itself when a worker is lost, and may run again what was finished;
-    this is counted in ``result.costs.traffic.n_duplicate``, and no answer is used
-    twice.
+    answers without the detour of a task; Dask makes no call again by itself. At most
+    400 calls are under way at a time, however many threads the cluster has.
 
     Parameters
     ----------
@@ -58,16 +59,10 @@ class Dask:
 
     def open(self, problem: Problem, timeout: float | None = None) -> Supervised:
         """Return an evaluator of this problem."""
-        parcel = pack_problem(problem)
+        pickled = pickle_problem(problem)
         if self._client is None:
             self._start()
-        threads = self._client.nthreads()
-        is_small = (
-            sum(threads.values()) <= MANY_THREADS
-            and len(parcel) * len(threads) <= MANY_BYTES
-        )
-        kind = ActorPool if is_small else TaskPool
-        pool = kind(self._client, parcel, timeout, self._heal)
+        pool = DaskPool(self._client, pickled, timeout, self._heal)
         return Supervised(problem, pool, timeout)
 
     def _heal(self, n_workers: int) -> None:
@@ -108,3 +103,105 @@ class Dask:
         while self._ours:
             self._ours.pop(0).close()
             self._client = None
+
+
+class DaskActor(Actor):
+    """An actor with as many threads as its worker, which has other things to do."""
+
+    def __init__(self, name: str, n_threads: int, timeout: float | None) -> None:
+        super().__init__(name, b"", timeout)
+        self._threads = ThreadPoolExecutor(n_threads, thread_name_prefix="dszog")
+
+    async def load(self, pickled: bytes) -> None:
+        """Take the problem, to be unpickled by the first who needs it."""
+        self._pickled = pickled
+
+    async def ask(self, message: bytes) -> bytes:
+        """Return the answer to a piece, which a thread makes."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self.work, message)
+
+
+class DaskPool(ActorPool):
+    """The workers that a client knows, each a place for an actor."""
+
+    cluster = "Dask"
+    notices_losses = False  # not those of a worker that is stopped
+
+    def __init__(
+        self,
+        client: Any,
+        pickled: bytes,
+        timeout: float | None,
+        heal: Callable[[int], None],
+    ) -> None:
+        super().__init__(pickled, timeout)
+        self._client = client
+        self._heal = heal
+        self._numbers = itertools.count()
+
+    def _find_places(self) -> dict[str, int]:
+        threads: dict[str, int] = self._client.nthreads()
+        self._heal(len(threads))
+        self.start_patience = START + len(threads) * len(self._pickled) / SLOWEST
+        places, n_left = {}, MAX_CALLS
+        for address, n_threads in threads.items():
+            if n_left:
+                places[address] = min(n_threads, n_left)
+                n_left -= places[address]
+        return places
+
+    def _start_actor(self, place: str, n_threads: int) -> tuple[Any, Future[Any]]:
+        future = self._client.submit(
+            DaskActor,
+            self._name,
+            n_threads,
+            self._timeout,
+            actor=True,
+            workers=[place],
+            key=f"{self._name}-{next(self._numbers)}",
+            pure=False,
+            retries=0,
+        )
+        ready = self._in_loop(self._prepared(future))
+        return (future, ready), ready
+
+    async def _prepared(self, future: Any) -> Any:
+        actor = await future
+        await _call(actor, "load", self._pickled)
+        return actor
+
+    def _ask(self, actor: Any, message: bytes) -> Future[bytes]:
+        _, ready = actor
+
+        async def asked() -> Any:
+            there = await asyncio.shield(asyncio.wrap_future(ready))
+            return await _call(there, "ask", message)
+
+        return self._in_loop(asked())
+
+    def _in_loop(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
+        async def done() -> Any:
+            with self._client.as_current():
+                return await work
+
+        return asyncio.run_coroutine_threadsafe(done(), self._client.loop.asyncio_loop)
+
+    def _end_actor(self, actor: Any) -> None:
+        """Do nothing: Dask ends an actor that nobody refers to."""
+
+
+async def _call(actor: Any, method: str, argument: bytes) -> Any:
+    """Return what a method of an actor returns.
+
+    Calling it as usual would do the same, but for a worker that is lost: it would wait
+    for the actor to come back, which it never does, or call it a second time.
+    """
+    from distributed.protocol import to_serialize
+
+    answer = await actor._worker_rpc.actor_execute(
+        function=method, actor=actor.key, args=[to_serialize(argument)], kwargs={}
+    )
+    if answer["status"] != "OK":
+        raise answer["exception"]
+    return answer["result"]

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import queue
 import secrets
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 from dszog.contract import Query
 from dszog.contract.validation import check_count
 from dszog.errors import EvaluationError, InputError
 from dszog.problem import Problem
-from dszog.run.accounting import Traffic
-from dszog.workers._parcel import pack_problem
-from dszog.workers._supervisor import Done, Lost, Supervised
-from dszog.workers._wire import pack_parts
-from dszog.workers._work import received, work_if_known, work_on
+from dszog.workers._messages import pack_parts
+from dszog.workers._supervisor import Done, FuturePool, Lost, Supervised, received
+from dszog.workers._worker import pickle_problem, work_if_known, work_on
 from dszog.workers.base import answer
 from dszog.workers.processes import n_processors
 
@@ -92,20 +87,22 @@ class Threads:
         """Do nothing: the threads end with the run they work for."""
 
 
-class ThreadPool:
+class ThreadPool(FuturePool):
     """Threads that share the problem."""
 
     def __init__(
         self, executor: Executor, problem: Problem, *, is_ours: bool = False
     ) -> None:
+        super().__init__()
         self._executor = executor
         self._problem = problem
         self._is_ours = is_ours
-        self._finished: queue.Queue[tuple[int, Future[Any]]] = queue.Queue()
         self._under_way: dict[int, Future[Any]] = {}
-        self.bundle = 0.0
-        self.n_slots = int(getattr(executor, "_max_workers", None) or n_processors())
-        self.traffic = Traffic()
+
+    @property
+    def n_slots(self) -> int:
+        """How many workers the executor has, if it says so."""
+        return int(getattr(self._executor, "_max_workers", None) or n_processors())
 
     def room(self, n_waiting: int) -> int:
         """Return how many more pieces may wait in the executor."""
@@ -128,39 +125,29 @@ class ThreadPool:
                 "only."
             ) from error
         self._under_way[attempt] = future
-        future.add_done_callback(lambda done: self._finished.put((attempt, done)))
+        self._watch(attempt, future)
 
-    def wait(self, seconds: float) -> Sequence[Done | Lost]:
-        """Return what happened."""
-        events: list[Done | Lost] = []
-        finished = []
-        with contextlib.suppress(queue.Empty):
-            finished.append(self._finished.get(timeout=seconds))
-            while True:
-                finished.append(self._finished.get_nowait())
-        for attempt, future in finished:
-            if self._under_way.pop(attempt, None) is not None:
-                events += self._event(attempt, future)
-        return events
-
-    def _event(self, attempt: int, future: Future[Any]) -> list[Done | Lost]:
+    def _heed(self, attempt: int, future: Future[Any]) -> None:
+        if self._under_way.pop(attempt, None) is None:
+            return
         if future.cancelled():
-            return [Lost(attempt, "it was cancelled", started=False)]
-        error = future.exception()
-        if error is None:
-            return [self._done(attempt, future.result())]
-        if not isinstance(error, Exception):
+            self._events.append(Lost(attempt, "it was cancelled", started=False))
+        elif (error := future.exception()) is None:
+            self._take(attempt, future.result())
+        elif isinstance(error, Exception):
+            self._events.append(Lost(attempt, f"{type(error).__name__}: {error}"))
+        else:
             raise error  # a wish to leave
-        return [Lost(attempt, f"{type(error).__name__}: {error}")]
 
-    def _done(self, attempt: int, returned: Any) -> Done:
-        return Done(attempt, returned)
+    def _take(self, attempt: int, returned: Any) -> None:
+        self._events.append(Done(attempt, returned))
 
     def stop(self, attempt: int) -> None:
         """Do nothing: a thread cannot be ended, and no timeout is accepted."""
 
     def forget(self) -> None:
         """Take what has not begun out of the queue."""
+        self._events.clear()
         under_way, self._under_way = self._under_way, {}
         for future in under_way.values():
             future.cancel()
@@ -175,43 +162,35 @@ class ThreadPool:
 class ExecutorPool(ThreadPool):
     """Workers somewhere, which get the problem when they say that they need it."""
 
+    bundle = 0.005
+
     def __init__(self, executor: Executor, problem: Problem) -> None:
         super().__init__(executor, problem)
-        self.bundle = 0.005
-        self._parcel = pack_problem(problem)
+        self._pickled = pickle_problem(problem)
         self._name = secrets.token_hex(8)
         self._messages: dict[int, bytes] = {}
 
     def submit(self, attempt: int, parts: Sequence[Query]) -> None:
         """Send a piece, in the hope that the worker has the problem."""
-        message = pack_parts(parts)
-        self._messages[attempt] = message
-        self._count(bytes_sent=len(message))
+        message = self._messages[attempt] = pack_parts(parts)
+        self.count(bytes_sent=len(message))
         self._start(attempt, work_if_known, self._name, message)
 
-    def _event(self, attempt: int, future: Future[Any]) -> list[Done | Lost]:
-        needs_problem = (
-            not future.cancelled()
-            and future.exception() is None
-            and future.result() is None
-        )
-        message = self._messages.pop(attempt)
-        if needs_problem:
-            self._messages[attempt] = message
-            self._count(bytes_problem=len(self._parcel), bytes_sent=len(message))
-            self._start(attempt, work_on, self._name, self._parcel, message)
-            return []
-        return super()._event(attempt, future)
+    def _heed(self, attempt: int, future: Future[Any]) -> None:
+        super()._heed(attempt, future)
+        if attempt not in self._under_way:
+            self._messages.pop(attempt, None)
 
-    def _done(self, attempt: int, returned: Any) -> Done:
-        self._count(bytes_received=len(returned))
-        return received(attempt, returned)
+    def _take(self, attempt: int, returned: Any) -> None:
+        if returned is None:  # it needs the problem
+            message = self._messages[attempt]
+            self.count(bytes_problem=len(self._pickled), bytes_sent=len(message))
+            self._start(attempt, work_on, self._name, self._pickled, message)
+            return
+        self.count(bytes_received=len(returned))
+        self._events.append(received(attempt, returned))
 
     def forget(self) -> None:
         """Take what has not begun out of the queue."""
         super().forget()
         self._messages.clear()
-
-    def _count(self, **more: int) -> None:
-        known = {name: getattr(self.traffic, name) + n for name, n in more.items()}
-        self.traffic = replace(self.traffic, **known)

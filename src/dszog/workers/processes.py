@@ -14,18 +14,16 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from dszog.contract import Query
 from dszog.contract.validation import check_count, shown
 from dszog.errors import DszogError, EvaluationError, InputError, InputTypeError
 from dszog.problem import Problem
-from dszog.run.accounting import Traffic
-from dszog.workers import _nursery as wire
-from dszog.workers._parcel import Initializer, pack_problem
-from dszog.workers._supervisor import Begun, Done, Lost, Supervised
-from dszog.workers._wire import pack_parts
-from dszog.workers._work import received
+from dszog.workers import _fork_server as wire
+from dszog.workers._messages import pack_parts
+from dszog.workers._supervisor import Begun, Event, Lost, Pool, Supervised, received
+from dszog.workers._worker import Initializer, pickle_problem
 
 THREAD_SETTINGS = (  # numbers of threads that numerical libraries start
     "OMP_NUM_THREADS",
@@ -36,11 +34,11 @@ THREAD_SETTINGS = (  # numbers of threads that numerical libraries start
     "NUMEXPR_NUM_THREADS",
 )
 MAX_BAD_STARTS = 5  # workers in a row that end before they have the problem
-NURSERY_PATIENCE = 60.0  # seconds for the library to be imported and a worker forked
+SERVER_PATIENCE = 60.0  # seconds for the library to be imported and a worker forked
 START_PATIENCE = 600.0  # seconds for a worker to be ready
 START = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
-    "from dszog.workers._nursery import main; main(int(sys.argv[1]))"
+    "from dszog.workers._fork_server import main; main(int(sys.argv[1]))"
 )
 
 
@@ -110,8 +108,8 @@ class Processes:
                 f"{sys.platform}. Pass a concurrent.futures.ProcessPoolExecutor, or "
                 "use 'threads', 'dask' or 'ray'."
             )
-        parcel = pack_problem(problem, self.initializer)
-        pool = ProcessPool(parcel, self.n_workers, self.threads, timeout is None)
+        pickled = pickle_problem(problem, self.initializer)
+        pool = ProcessPool(pickled, self.n_workers, self.threads, timeout is None)
         return Supervised(problem, pool, timeout, start=math.inf)
 
     def close(self) -> None:
@@ -126,7 +124,9 @@ def n_processors() -> int:
 
 
 @dataclass(eq=False)
-class _Worker:
+class _Process:
+    """A worker, in the process that has it forked."""
+
     channel: socket.socket
     pid: int
     is_ready: bool = False
@@ -136,32 +136,32 @@ class _Worker:
     outgoing: bytearray = field(default_factory=bytearray)  # not taken yet
 
 
-class ProcessPool:
-    """Workers with a socket each, and the nursery that forks them."""
+class ProcessPool(Pool):
+    """Workers with a socket each, and the server that forks them."""
 
     bundle = 0.02
 
     def __init__(
-        self, parcel: bytes, n_workers: int, threads: int, ahead: bool
+        self, pickled: bytes, n_workers: int, threads: int, ahead: bool
     ) -> None:
-        self._parcel = parcel
-        self.n_slots = n_workers
+        super().__init__()
+        self._pickled = pickled
+        self._n_workers = n_workers
         self._ahead = ahead  # whether a piece may wait at a worker
         self._threads = threads
-        self._nursery: subprocess.Popen[bytes] | None = None
+        self._server: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
-        self._workers: list[_Worker] = []
+        self._workers: list[_Process] = []
         self._selector = selectors.DefaultSelector()
-        self._events: deque[Begun | Done | Lost] = deque()
         self._n_bad_starts = 0
-        self.traffic = Traffic(bytes_problem=len(parcel))
+        self.count(bytes_problem=len(pickled))
 
-    # ------------------------------------------------------------------- the nursery
+    # --------------------------------------------------------------- the fork server
 
-    def _start_nursery(self) -> socket.socket:
+    def _start_server(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         settings = dict.fromkeys(THREAD_SETTINGS, str(self._threads))
-        self._nursery = subprocess.Popen(
+        self._server = subprocess.Popen(
             [sys.executable, "-c", START, str(theirs.fileno()), json.dumps(sys.path)],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
@@ -169,43 +169,43 @@ class ProcessPool:
             start_new_session=True,  # Ctrl-C and Ctrl-Z are for the run, not for it
         )
         theirs.close()
-        ours.settimeout(NURSERY_PATIENCE)
-        ours.sendall(wire.NUMBER.pack(len(self._parcel)) + self._parcel)
+        ours.settimeout(SERVER_PATIENCE)
+        ours.sendall(wire.NUMBER.pack(len(self._pickled)) + self._pickled)
         return ours
 
-    def _close_nursery(self) -> None:
+    def _close_server(self) -> None:
         if self._control is not None:
             self._selector.unregister(self._control)
             self._control.close()
             self._control = None
-        if self._nursery is not None:
+        if self._server is not None:
             try:
-                self._nursery.wait(timeout=2.0)
+                self._server.wait(timeout=2.0)
             except subprocess.TimeoutExpired:
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self._nursery.pid, signal.SIGKILL)
-                self._nursery.wait()
-            self._nursery = None
+                    os.killpg(self._server.pid, signal.SIGKILL)
+                self._server.wait()
+            self._server = None
 
     def _forked(self, channel: socket.socket) -> int:
         """Return the process id of a new worker that talks through a socket."""
         for _ in range(MAX_BAD_STARTS):
             try:
                 if self._control is None:
-                    self._control = self._start_nursery()
+                    self._control = self._start_server()
                     self._selector.register(self._control, selectors.EVENT_READ)
                 order = wire.COMMAND.pack(b"F", 0)
                 socket.send_fds(self._control, [order], [channel.fileno()])
             except (ConnectionError, TimeoutError):
-                self._lose_nursery()
+                self._lose_server()
                 continue
             try:
                 while (pid := self._told()) is not None:
                     if pid > 0:
                         return pid
-                    self._bury(-pid)
+                    self._lose_ended(-pid)
             except BaseException:  # Ctrl-C: its answer must not be taken for the next
-                self._close_nursery()
+                self._close_server()
                 raise
         raise EvaluationError(
             f"The process that starts workers ended {MAX_BAD_STARTS} times in a row. "
@@ -213,29 +213,34 @@ class ProcessPool:
         )
 
     def _told(self) -> int | None:
-        """Return what the nursery says next; None if it is gone."""
+        """Return what the fork server says next; None if it is gone."""
         answer = None
         if self._control is not None:
             with contextlib.suppress(ConnectionError, TimeoutError):
                 answer = wire.receive(self._control, wire.NUMBER.size)
         if answer is None:
-            self._lose_nursery()
+            self._lose_server()
             return None
         number: int = wire.NUMBER.unpack(answer)[0]
         return number
 
-    def _lose_nursery(self) -> None:
-        """Give up a nursery that was killed, and its workers, which end with it."""
-        self._close_nursery()
+    def _lose_server(self) -> None:
+        """Give up a fork server that was killed, and its workers, which end with it."""
+        self._close_server()
         for worker in list(self._workers):
-            self._bury(worker.pid)
+            self._lose_ended(worker.pid)
 
     # ------------------------------------------------------------------- the workers
 
-    def _start_worker(self) -> _Worker:
+    @property
+    def n_slots(self) -> int:
+        """How many pieces can be worked at, at the same time."""
+        return self._n_workers
+
+    def _start_worker(self) -> _Process:
         ours, theirs = socket.socketpair()
         try:
-            worker = _Worker(ours, self._forked(theirs))
+            worker = _Process(ours, self._forked(theirs))
         except BaseException:
             ours.close()
             raise
@@ -245,7 +250,7 @@ class ProcessPool:
         self._selector.register(ours, selectors.EVENT_READ, worker)
         return worker
 
-    def _drop(self, worker: _Worker) -> None:
+    def _drop(self, worker: _Process) -> None:
         """Let go of a worker: it is killed if it is not gone yet."""
         self._workers.remove(worker)
         self._selector.unregister(worker.channel)
@@ -259,24 +264,24 @@ class ProcessPool:
 
         None ahead for the last pieces, which had better go to who is done first.
         """
-        ahead = 2 if self._ahead and n_waiting > self.n_slots else 1
+        ahead = 2 if self._ahead and n_waiting > self._n_workers else 1
         busy = sum(min(len(worker.attempts), ahead) for worker in self._workers)
-        return ahead * self.n_slots - busy
+        return ahead * self._n_workers - busy
 
     def submit(self, attempt: int, parts: Sequence[Query]) -> None:
         """Send a message to the worker that has the least to do."""
-        message = pack_parts(parts)
+        message = wire.frame(wire.WORK, attempt, pack_parts(parts))
         worker = min(self._workers, key=lambda one: len(one.attempts), default=None)
-        if worker is None or (worker.attempts and len(self._workers) < self.n_slots):
+        if worker is None or (worker.attempts and len(self._workers) < self._n_workers):
             worker = self._start_worker()
         worker.attempts.append(attempt)
-        self._note_bytes(sent=len(message) + wire.FRAME.size)
+        self.count(bytes_sent=len(message))
         if worker.is_ready:
             self._events.append(Begun(attempt))
-        worker.outgoing += wire.frame(wire.WORK, attempt, message)
+        worker.outgoing += message
         self._flush(worker)
 
-    def _flush(self, worker: _Worker) -> None:
+    def _flush(self, worker: _Process) -> None:
         """Send what the worker takes now; the rest waits until it takes more.
 
         Never blocks: a worker that is sending an answer does not read.
@@ -294,23 +299,21 @@ class ProcessPool:
             wanted |= selectors.EVENT_WRITE
         self._selector.modify(worker.channel, wanted, worker)
 
-    def wait(self, seconds: float) -> list[Begun | Done | Lost]:
-        """Return answers and losses; `seconds` is how long nothing may happen."""
+    def wait(self, seconds: float) -> Sequence[Event]:
+        """Return what happened, after so many seconds if nothing did."""
         ready = self._selector.select(0.0 if self._events else seconds)
         for key, happens in ready:
             if key.fileobj is self._control:
-                self._bury(-(self._told() or 0))
+                self._lose_ended(-(self._told() or 0))
             elif key.data in self._workers:
                 if happens & selectors.EVENT_WRITE:
                     self._flush(key.data)
                 if happens & selectors.EVENT_READ:
                     self._listen(key.data)
         self._check_starts()
-        events = list(self._events)
-        self._events.clear()
-        return events
+        return self._take_events()
 
-    def _listen(self, worker: _Worker) -> bool:
+    def _listen(self, worker: _Process) -> bool:
         """Take in what a worker says; return whether it said anything."""
         try:
             data = worker.channel.recv(2**20, socket.MSG_DONTWAIT)
@@ -321,16 +324,40 @@ class ProcessPool:
         if not data:
             self._lose(worker, "ended")
             return False
-        self._note_bytes(received=len(data))
+        self.count(bytes_received=len(data))
         worker.received += data
         try:
-            while (frame := wire.taken(worker.received)) is not None:
-                self._heed(worker, *frame)
+            while (message := wire.taken(worker.received)) is not None:
+                self._heed(worker, *message)
         except wire.GarbledError:
             self._lose(worker, "wrote to the file descriptor that its answers go to")
         return True
 
-    def _bury(self, pid: int) -> None:
+    def _heed(self, worker: _Process, kind: bytes, attempt: int, body: bytes) -> None:
+        if kind == wire.READY:
+            worker.is_ready = True
+            self._n_bad_starts = 0
+            self._events += map(Begun, worker.attempts)
+        elif kind == wire.FAILED:
+            raise DszogError(
+                "The problem cannot be unpacked in a worker:\n"
+                f"{body.decode(errors='replace')}"
+                "Make the modules it needs importable there, or use "
+                "evaluator='threads'."
+            )
+        elif kind == wire.NOT_INITIALIZED:
+            raise EvaluationError(
+                f"The initializer failed in a worker:\n{body.decode(errors='replace')}"
+                "Fix it, or leave it out: each worker calls it once, without "
+                "arguments, before its first question."
+            )
+        elif kind == wire.ANSWER and attempt in worker.attempts:
+            worker.attempts.remove(attempt)
+            self._events.append(received(attempt, body))
+        else:  # from a process that the worker forked and that went on as if it were it
+            raise wire.GarbledError
+
+    def _lose_ended(self, pid: int) -> None:
         """Let go of a worker that has ended, after hearing what it said before."""
         for worker in [one for one in self._workers if one.pid == pid]:
             while worker in self._workers and self._listen(worker):
@@ -349,31 +376,7 @@ class ProcessPool:
                     "initializer: see which of these does not come back."
                 )
 
-    def _heed(self, worker: _Worker, kind: bytes, attempt: int, body: bytes) -> None:
-        if kind == wire.READY:
-            worker.is_ready = True
-            self._n_bad_starts = 0
-            self._events.extend(Begun(waiting) for waiting in worker.attempts)
-        elif kind == wire.FAILED:
-            raise DszogError(
-                "The problem cannot be unpacked in a worker:\n"
-                f"{body.decode(errors='replace')}"
-                "Make the modules it needs importable there, or use "
-                "evaluator='threads'."
-            )
-        elif kind == wire.NOT_INITIALIZED:
-            raise EvaluationError(
-                f"The initializer failed in a worker:\n{body.decode(errors='replace')}"
-                "Mend it, or leave it out: each worker calls it once, without "
-                "arguments, before its first question."
-            )
-        elif kind == wire.ANSWER and attempt in worker.attempts:
-            worker.attempts.remove(attempt)
-            self._events.append(received(attempt, body))
-        else:  # from a process that the worker forked and that went on as if it were it
-            raise wire.GarbledError
-
-    def _lose(self, worker: _Worker, happened: str) -> None:
+    def _lose(self, worker: _Process, happened: str) -> None:
         self._drop(worker)
         if not worker.is_ready:
             self._n_bad_starts += 1
@@ -383,9 +386,9 @@ class ProcessPool:
                     "the problem. Look at what importing your modules does there, or "
                     "use evaluator='threads'."
                 )
+        why = f"process {worker.pid} {happened}"
         for place, attempt in enumerate(worker.attempts):
             started = worker.is_ready and place == 0
-            why = f"process {worker.pid} {happened}"
             self._events.append(Lost(attempt, why, started))
 
     def stop(self, attempt: int) -> None:
@@ -400,15 +403,8 @@ class ProcessPool:
             self._drop(worker)
 
     def close(self) -> None:
-        """End all workers, and the nursery, which makes sure of it."""
+        """End all workers, and the fork server, which makes sure of it."""
         for worker in list(self._workers):
             self._drop(worker)
-        self._close_nursery()
+        self._close_server()
         self._selector.close()
-
-    def _note_bytes(self, sent: int = 0, received: int = 0) -> None:
-        self.traffic = replace(
-            self.traffic,
-            bytes_sent=self.traffic.bytes_sent + sent,
-            bytes_received=self.traffic.bytes_received + received,
-        )

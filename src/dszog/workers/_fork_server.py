@@ -1,9 +1,9 @@
 """A process that imports the library once and forks workers when told to.
 
 A worker is there in milliseconds and replaces one that was lost; the problem is sent
-once and inherited. The nursery ends workers that are stopped, and all of them when the
-run that asked for them is gone. It runs no code of the user's and has one thread, so
-forking it is safe; the workers unpack the problem themselves.
+once and inherited. The fork server ends workers that are stopped, and all of them when
+the run that asked for them is gone. It runs no code of the user's and has one thread,
+so forking it is safe; the workers unpickle the problem themselves.
 
 Messages to it: one byte, and eight that hold a process id. ``F`` with a socket: fork a
 worker that talks through it; answered with its process id. ``K``: kill that worker.
@@ -27,14 +27,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dszog.workers._parcel import preload, unpack_parcel
-from dszog.workers._work import work
+from dszog.workers._worker import import_pickler, unpickle_problem, work
 
 TICK = 0.2  # seconds between two looks for workers that are stopped
 COMMAND = struct.Struct("<cq")
 NUMBER = struct.Struct("<q")
-MARK = b"\xd5ZOG"  # how a message begins
-FRAME = struct.Struct("<4sIcqQ")  # mark, CRC of the rest, kind, attempt, length
+MARK = b"\xd5ZOG"  # how a message begins; then the CRC of its head, the head, the body
+CRC = struct.Struct("<I")
+HEAD = struct.Struct("<cqIQ")  # kind, attempt, CRC and length of the body
+BEFORE_BODY = len(MARK) + CRC.size + HEAD.size
+MAX_BODY = 2**36  # bytes
 READY, FAILED, ANSWER, WORK = b"R", b"E", b"A", b"W"
 NOT_INITIALIZED = b"I"
 
@@ -43,15 +45,20 @@ class GarbledError(Exception):
     """What came through a socket is no message: somebody else wrote to it."""
 
 
-def send_frame(channel: socket.socket, kind: bytes, attempt: int, body: bytes) -> None:
-    """Send one message."""
-    channel.sendall(frame(kind, attempt, body))
-
-
 def frame(kind: bytes, attempt: int, body: bytes) -> bytes:
     """Return one message as bytes."""
-    head = FRAME.pack(MARK, 0, kind, attempt, len(body))
-    return FRAME.pack(MARK, _crc(head, body), kind, attempt, len(body)) + body
+    head = HEAD.pack(kind, attempt, zlib.crc32(body), len(body))
+    return b"".join([MARK, CRC.pack(zlib.crc32(head)), head, body])
+
+
+def read_head(received: bytes | bytearray) -> tuple[bytes, int, int, int]:
+    """Return kind, attempt, CRC and length of the message that begins here."""
+    head = received[len(MARK) + CRC.size : BEFORE_BODY]
+    start = MARK + CRC.pack(zlib.crc32(head))
+    kind, attempt, crc, length = HEAD.unpack(head)
+    if not received.startswith(start) or length > MAX_BODY:
+        raise GarbledError("Another process uses the socket of this worker.")
+    return kind, attempt, crc, length
 
 
 def taken(received: bytearray) -> tuple[bytes, int, bytes] | None:
@@ -62,22 +69,17 @@ def taken(received: bytearray) -> tuple[bytes, int, bytes] | None:
     """
     if not MARK.startswith(received[: len(MARK)]):
         raise GarbledError
-    if len(received) < FRAME.size:
+    if len(received) < BEFORE_BODY:
         return None
-    _, crc, kind, attempt, length = FRAME.unpack_from(received)
-    end = FRAME.size + length
+    kind, attempt, crc, length = read_head(received)
+    end = BEFORE_BODY + length
     if len(received) < end:
         return None
-    head, body = bytes(received[: FRAME.size]), bytes(received[FRAME.size : end])
-    if _crc(head, body) != crc:
+    body = bytes(received[BEFORE_BODY:end])
+    if zlib.crc32(body) != crc:
         raise GarbledError
     del received[:end]
     return kind, attempt, body
-
-
-def _crc(head: bytes, body: bytes) -> int:
-    """Return a checksum of a message, but for its mark and the checksum itself."""
-    return zlib.crc32(body, zlib.crc32(head[len(MARK) + 4 :]))
 
 
 def receive(channel: socket.socket, n: int) -> bytes | None:
@@ -94,10 +96,10 @@ def receive(channel: socket.socket, n: int) -> bytes | None:
 def main(descriptor: int) -> None:
     """Fork workers until the other side of the socket is gone."""
     control = socket.socket(fileno=descriptor)
-    preload()
+    import_pickler()  # once, for all workers
     length = receive(control, NUMBER.size)
-    parcel = None if length is None else receive(control, NUMBER.unpack(length)[0])
-    if parcel is None:
+    pickled = None if length is None else receive(control, NUMBER.unpack(length)[0])
+    if pickled is None:
         return
     workers: set[int] = set()
     run = os.getppid()
@@ -117,7 +119,7 @@ def main(descriptor: int) -> None:
             if name == b"K" and pid in workers:
                 os.kill(pid, signal.SIGKILL)
             elif name == b"F":
-                pid = _fork(control, sockets[0], parcel)
+                pid = _fork(control, sockets[0], pickled)
                 workers.add(pid)
                 os.close(sockets[0])
                 control.sendall(NUMBER.pack(pid))
@@ -142,18 +144,18 @@ def _ended(workers: set[int]) -> Iterator[int]:
             yield pid
 
 
-def _fork(control: socket.socket, descriptor: int, parcel: bytes) -> int:
-    nursery = os.getpid()
+def _fork(control: socket.socket, descriptor: int, pickled: bytes) -> int:
+    server = os.getpid()
     pid = os.fork()
     if pid:
         return pid
     status = 1
     try:
-        _end_with(nursery)
+        _end_with(server)
         control.close()
         # Workers share their ancestor's state; one sequence for all would be no noise.
         np.random.seed(int.from_bytes(os.urandom(4), "little"))  # noqa: NPY002
-        _serve(socket.socket(fileno=descriptor), parcel)
+        _serve(socket.socket(fileno=descriptor), pickled)
         status = 0
     except (ConnectionError, KeyboardInterrupt):
         pass  # the run is gone
@@ -165,16 +167,16 @@ def _fork(control: socket.socket, descriptor: int, parcel: bytes) -> int:
         os._exit(status)
 
 
-def _end_with(nursery: int) -> None:
-    """Have the system end this worker when the nursery is killed (Linux)."""
+def _end_with(server: int) -> None:
+    """Have the system end this worker when the server is killed (Linux)."""
     if sys.platform == "linux":
         set_death_signal = 1
         ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
-        if os.getppid() != nursery:
+        if os.getppid() != server:
             os._exit(1)
 
 
-def _serve(channel: socket.socket, parcel: bytes) -> None:
+def _serve(channel: socket.socket, pickled: bytes) -> None:
     """Get ready, then evaluate one piece after the other.
 
     Processes that the user's functions start do not get the socket: they may live
@@ -184,18 +186,16 @@ def _serve(channel: socket.socket, parcel: bytes) -> None:
     os.register_at_fork(after_in_child=channel.close)
     failed = FAILED
     try:
-        problem, initializer = unpack_parcel(parcel)
+        problem, initializer = unpickle_problem(pickled)
         if initializer is not None:
             failed = NOT_INITIALIZED
             initializer()
     except BaseException:  # noqa: BLE001  (the run is told)
-        send_frame(channel, failed, 0, traceback.format_exc().encode())
+        channel.sendall(frame(failed, 0, traceback.format_exc().encode()))
         return
-    send_frame(channel, READY, 0, b"")
-    while (head := receive(channel, FRAME.size)) is not None:
-        mark, *_, attempt, length = FRAME.unpack(head)
-        if mark != MARK:
-            raise GarbledError("Another process reads from the socket of this worker.")
+    channel.sendall(frame(READY, 0, b""))
+    while (head := receive(channel, BEFORE_BODY)) is not None:
+        _, attempt, _, length = read_head(head)
         message = receive(channel, length)
         if message is None:
             return
@@ -205,4 +205,4 @@ def _serve(channel: socket.socket, parcel: bytes) -> None:
                 "A process that your function forked returned from it. End such "
                 "processes with os._exit(); only the worker itself may answer."
             )
-        send_frame(channel, ANSWER, attempt, answered)
+        channel.sendall(frame(ANSWER, attempt, answered))

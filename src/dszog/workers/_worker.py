@@ -1,0 +1,143 @@
+"""What happens in a worker of another process: it gets the problem and answers pieces.
+
+The only place where anything is pickled: the user's own functions, on their way to
+workers that the user asked for. What comes back is plain numbers and text.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from dszog.errors import InputError
+from dszog.problem import Problem
+from dszog.workers._messages import pack_answer, unpack_parts
+from dszog.workers.base import answer
+
+Initializer: TypeAlias = Callable[[], Any]
+
+INTERRUPTED = b"interrupted"  # in the place of an answer
+KEPT = 4  # problems that a worker of several runs remembers
+_problems: dict[str, Problem] = {}  # of this process, by run
+
+_CURE = (
+    'pip install "dszog[processes]", which can send any function; or define the '
+    "function at the top of a module that can be imported; or use evaluator='threads'."
+)
+
+
+def pickle_problem(problem: Problem, initializer: Initializer | None = None) -> bytes:
+    """Return the problem as bytes, with what a worker is to do before it begins.
+
+    Both at once, so that functions of one notebook see the same variables there.
+
+    Raises
+    ------
+    InputError
+        If it holds something that cannot be sent, such as an open file; or a lambda or
+        a function of a script or notebook while cloudpickle is not installed.
+    """
+    pickler = import_pickler()
+    try:
+        pickled: bytes = pickler.dumps(
+            (problem, initializer), protocol=pickle.HIGHEST_PROTOCOL
+        )
+    except Exception as error:
+        cure = _CURE if pickler is pickle else "use evaluator='threads'."
+        raise InputError(
+            f"minimize: the problem cannot be sent to other processes, got "
+            f"{type(error).__name__}: {error}. Leave what cannot be sent (open files, "
+            f"locks, connections) to the function to open by itself; {cure}"
+        ) from error
+    if pickler is pickle and b"__main__" in pickled:
+        raise InputError(
+            "minimize: workers cannot import functions of a script or notebook, got "
+            f"one of __main__. Do one of these: {_CURE}"
+        )
+    return pickled
+
+
+def import_pickler() -> Any:
+    """Return cloudpickle if it is there, else pickle."""
+    try:
+        import cloudpickle
+    except ImportError:
+        return pickle
+    return cloudpickle
+
+
+def unpickle_problem(pickled: bytes) -> tuple[Problem, Initializer | None]:
+    """Return the problem and what to do before it is used."""
+    problem: Problem
+    initializer: Initializer | None
+    problem, initializer = pickle.loads(pickled)
+    return problem, initializer
+
+
+def work(problem: Problem, message: bytes) -> bytes:
+    """Return the answer to a piece.
+
+    A ``KeyboardInterrupt`` of the user's function ends the run as it does without
+    workers; what runs workers would take it for its own, or for the end of the worker.
+    """
+    before = time.perf_counter()
+    try:
+        replies = answer(problem, unpack_parts(message))
+        return pack_answer(replies, time.perf_counter() - before)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def work_on(name: str, pickled: bytes, message: bytes) -> bytes:
+    """Return the answer to a piece about a problem, which is unpickled only once."""
+    problem = _problems.get(name)
+    if problem is None:
+        problem, _ = unpickle_problem(pickled)
+        while len(_problems) >= KEPT:
+            _problems.pop(next(iter(_problems)), None)
+        _problems[name] = problem
+    return work(problem, message)
+
+
+def work_if_known(name: str, message: bytes) -> bytes | None:
+    """Return the answer to a piece; None if this process lacks the problem."""
+    problem = _problems.get(name)
+    return None if problem is None else work(problem, message)
+
+
+class Actor:
+    """What a cluster keeps in a worker: it answers piece after piece of one run."""
+
+    def __init__(self, name: str, pickled: bytes, timeout: float | None) -> None:
+        self._name = name
+        self._pickled = pickled
+        self._timeout = timeout
+
+    def begin(self) -> None:
+        """Do nothing: that it returns says that the actor is there."""
+
+    def work(self, message: bytes) -> bytes:
+        """Return the answer to a piece."""
+        with _ended_after(self._timeout):
+            return work_on(self._name, self._pickled, message)
+
+
+@contextmanager
+def _ended_after(seconds: float | None) -> Iterator[None]:
+    """Have the system end this process if the block takes longer.
+
+    The signal's default action needs neither the main thread nor Python's lock, so it
+    also ends code that never comes back to Python.
+    """
+    if seconds is None:
+        yield
+        return
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
