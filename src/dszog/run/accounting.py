@@ -25,7 +25,7 @@ class Traffic:
     n_retried: int = 0  # attempts made because a worker was lost
     n_lost: int = 0  # attempts that were lost with their worker
     n_timeouts: int = 0  # attempts that were ended because they took too long
-    n_duplicate: int = 0  # executions beyond those ordered and answers to them; unused
+    n_duplicate: int = 0  # second answers to a piece; unused
     n_late: int = 0  # answers to what nobody waited for any more; unused
     bytes_sent: int = 0  # pieces of work, without the problem
     bytes_received: int = 0
