@@ -25,7 +25,13 @@ from tests.contracts.helpers import PROBLEMS, Kind, digest, make_problem
 
 X = np.array([0.1, -0.2, 0.3])
 STEPS = np.array([[0.5, 0.0, 0.0], [0.0, -0.5, 0.25]])
-PARTS = ("losses", "constraints", "gradient", "jacobian")
+FIELDS = {  # of a reply, by the function that fills it
+    "losses": "losses",
+    "constraints": "constraints",
+    "gradient": "loss_gradients",
+    "jacobian": "jacobian",
+}
+PARTS = tuple(FIELDS)
 
 
 # Functions that note in a list how they are called must be called in this process. What
@@ -52,13 +58,13 @@ def ask(request: pytest.FixtureRequest) -> Iterator[Callable[..., tuple[Reply, .
 Ask = Callable[..., tuple[Reply, ...]]
 
 
-def query(part: str = "losses", *, steps: Any = STEPS, iteration: int = 12) -> Query:
+def query(part: str, indices: Any = (4, 2)) -> Query:
     """Return a query that makes the evaluator call this one of the functions."""
     name = "losses" if part in ("losses", "gradient") else "constraints"
-    wanted: dict[str, Any] = {name: np.array([4, 2])}
-    if part in ("gradient", "jacobian"):
-        return Query.at(X, iteration=iteration, want="gradients", **wanted)
-    return Query(iteration=iteration, x=X, steps=steps, **wanted)
+    wanted: dict[str, Any] = {name: np.array(indices)}
+    if part == name:
+        return Query(iteration=12, x=X, steps=STEPS, **wanted)
+    return Query.at(X, iteration=12, want="gradients", **wanted)
 
 
 def problem_with(part: str, function: Callable[[FloatArray, IntArray], Any]) -> Problem:
@@ -127,12 +133,12 @@ def test_a_query_for_gradients_is_answered_with_values_and_gradients(ask: Ask) -
 
     assert problem.constraints is not None
     expected = Reply(
-        losses=problem.losses.values(X[np.newaxis], losses),
-        constraints=problem.constraints.values(X[np.newaxis], constraints),
-        loss_gradients=problem.losses.gradient(X, losses),
-        jacobian=problem.constraints.jacobian(X, constraints),
+        problem.losses.values(X[np.newaxis], losses),
+        problem.constraints.values(X[np.newaxis], constraints),
+        problem.losses.gradient(X, losses),
+        problem.constraints.jacobian(X, constraints),
     )
-    for name in ("losses", "constraints", "loss_gradients", "jacobian"):
+    for name in FIELDS.values():
         np.testing.assert_allclose(
             getattr(reply, name), getattr(expected, name), rtol=1e-14
         )
@@ -183,23 +189,15 @@ def test_a_repeated_index_is_evaluated_once_and_returned_at_each_place(
         return values * indices if where.ndim == 2 else values * indices[:, np.newaxis]
 
     repeated = np.array([6, 2, 6, 6, 0, 2])
-    name = "losses" if part in ("losses", "gradient") else "constraints"
-    wanted: dict[str, Any] = {name: repeated}
-    asked = (
-        Query(iteration=0, x=X, steps=STEPS, **wanted)
-        if part == name
-        else Query.at(X, iteration=0, want="gradients", **wanted)
-    )
+    asked = query(part, repeated)
     (reply,) = ask(problem_with(part, function), asked)
 
     assert [sorted(indices) for indices in seen] == [[0, 2, 6]]
-    assert asked.n_evaluations == (3 if part == name else 2)
-    if part == name:
-        np.testing.assert_array_equal(getattr(reply, name), [repeated] * 3)
-    else:
-        field = "loss_gradients" if part == "gradient" else "jacobian"
-        expected = np.repeat(repeated[:, np.newaxis], 3, axis=1)
-        np.testing.assert_array_equal(getattr(reply, field), expected)
+    is_values = part in ("losses", "constraints")
+    assert asked.n_evaluations == (3 if is_values else 2)
+    table = np.array([repeated] * 3)
+    expected = table if is_values else table.T
+    np.testing.assert_array_equal(getattr(reply, FIELDS[part]), expected)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -307,18 +305,10 @@ def test_values_are_taken_in_any_form_that_holds_real_numbers(
         return ACCEPTED[form](np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape))
 
     # Ascending indices, so that the reply has the order in which values are returned.
-    name = "losses" if part in ("losses", "gradient") else "constraints"
-    wanted: dict[str, Any] = {name: np.array([2, 4])}
-    asked = (
-        Query(iteration=0, x=X, steps=STEPS, **wanted)
-        if part == name
-        else Query.at(X, iteration=0, want="gradients", **wanted)
-    )
-    (reply,) = ask(problem_with(part, function), asked)
+    (reply,) = ask(problem_with(part, function), query(part, (2, 4)))
 
-    field = {"gradient": "loss_gradients"}.get(part, part)
-    got = getattr(reply, field)
-    expected = TABLE if part == name else TABLE.reshape(2, 3)
+    got = getattr(reply, FIELDS[part])
+    expected = TABLE if part in ("losses", "constraints") else TABLE.reshape(2, 3)
     np.testing.assert_array_equal(got, expected)
     assert got.dtype == np.float64
     assert got.flags.c_contiguous
@@ -345,15 +335,7 @@ def test_one_value_may_come_as_a_bare_number(ask: Ask, part: str, single: Any) -
 
 
 @pytest.mark.parametrize(
-    "single",
-    [
-        lambda value: float(value),
-        lambda value: np.float32(value),
-        lambda value: np.array(value),
-        lambda value: np.array([value]),
-        lambda value: [value],
-    ],
-    ids=["float", "float32", "0-d", "(1,)", "list of one"],
+    "single", [float, np.float32, np.array, np.atleast_1d, lambda value: [value]]
 )
 def test_a_function_of_one_index_may_return_a_number_or_an_array_of_one(
     ask: Ask, single: Callable[[float], Any]
@@ -443,9 +425,7 @@ def test_a_masked_value_is_missing_and_not_a_number(ask: Ask) -> None:
         masked: Any = np.ma.masked_greater([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]], 1.0)
         return masked
 
-    with pytest.raises(
-        EvaluationError, match=r"Constraint.*masked|Constraint.*missing"
-    ):
+    with pytest.raises(EvaluationError, match=r"Constraint.*masked"):
         ask(problem_with("constraints", function), query("constraints"))
 
 
@@ -487,37 +467,24 @@ class _OwnError(Exception):
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize(
-    "error",
+    "kind",
     [
-        ValueError("bad x"),
-        TypeError("bad x"),
-        KeyError("bad x"),
-        IndexError("bad x"),
-        ZeroDivisionError("bad x"),
-        FloatingPointError("bad x"),
-        OverflowError("bad x"),
-        RuntimeError("bad x"),
-        NotImplementedError("bad x"),
-        RecursionError("bad x"),
-        AttributeError("bad x"),
-        AssertionError("bad x"),
-        OSError("bad x"),
-        TimeoutError("bad x"),
-        MemoryError("bad x"),
-        StopIteration("bad x"),
-        DszogError("bad x"),
-        _OwnError("bad x"),
+        *(ValueError, TypeError, KeyError, IndexError, ZeroDivisionError),
+        *(OverflowError, RecursionError, AttributeError, AssertionError, OSError),
+        *(TimeoutError, MemoryError, StopIteration, DszogError, _OwnError),
     ],
-    ids=lambda error: type(error).__name__,
 )
 def test_an_exception_comes_out_wrapped_with_the_query_and_its_cause(
-    ask: Ask, part: str, error: Exception
+    ask: Ask, part: str, kind: type[Exception]
 ) -> None:
+    error = kind("bad x")
+
     def function(where: FloatArray, indices: IntArray) -> Any:
         raise error
 
+    plural = WHAT[part] + ("es" if part in ("losses", "gradient") else "s")
     match = (
-        rf"{WHAT[part]}.* \[2, 4\] raised {type(error).__name__}: .*bad x.* at "
+        rf"{plural} \[2, 4\] raised {kind.__name__}: .*bad x.* at "
         r"iteration 12, x = array\(\[ 0.1, -0.2,  ?0.3\]\). Call your function at this"
     )
     with pytest.raises(EvaluationError, match=match) as caught:
@@ -525,18 +492,9 @@ def test_an_exception_comes_out_wrapped_with_the_query_and_its_cause(
     assert caught.value.__cause__ is error
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt()])
-def test_a_wish_to_leave_is_no_failure_of_the_function(
-    ask: Ask, error: BaseException
-) -> None:
+def test_a_wish_to_leave_is_no_failure_of_the_function(ask: Ask) -> None:
     def function(where: FloatArray, indices: IntArray) -> Any:
-        raise error
+        raise KeyboardInterrupt
 
-    with pytest.raises(type(error)):
+    with pytest.raises(KeyboardInterrupt):
         ask(problem_with("losses", function), query("losses"))
-
-
-@pytest.mark.parametrize("part", ["losses", "gradient"])
-def test_the_plural_of_loss_is_losses(ask: Ask, part: str) -> None:
-    with pytest.raises(EvaluationError, match=r"[Ll]osses \[2, 4\] returned None"):
-        ask(problem_with(part, lambda where, indices: None), query(part))

@@ -73,15 +73,15 @@ def main(n_cases: int, seed: int, with_coverage: bool, names: list[str]) -> None
 
 
 WRITING = {  # functions that no file makes run, or only a broken disk
-    "checkpoint/container.py": {"pack", "dump_json"},
-    "checkpoint/encoding.py": {"encode"},
-    "checkpoint/journal.py": {"new", "append", "sync", "_failed"},
-    "checkpoint/records.py": {
+    "save/container.py": {"pack", "dump_json"},
+    "save/encoding.py": {"encode"},
+    "save/journal.py": {"new", "append", "sync", "_failed"},
+    "save/records.py": {
         *("question", "pack_asked", "pack_answered", "pack_lost", "_raw"),
         *("failure_to_json", "n_queries", "in_check"),
     },
-    "checkpoint/sizes.py": {"write_note"},
-    "snapshot.py": {"run_content", "about", "_no_answer"},
+    "save/sizes.py": {"write_note"},
+    "save/snapshot.py": {"run_content", "about", "_no_answer"},
 }
 
 

@@ -103,10 +103,7 @@ def _read_csv(folder: Path, case: tuple[bytes, int]) -> bool:
     ]
     try:
         table = read_csv(path, **options)
-    except InputError as error:
-        _check_message(error)
-        return False
-    except dszog.InputTypeError as error:  # of the names, which are not the file's
+    except (InputError, dszog.InputTypeError) as error:  # one may be of the names
         _check_message(error)
         return False
     for name in (*table.names, *(["no such column"] if choice % 8 == 0 else [])):
@@ -273,35 +270,16 @@ def targets(folder: Path) -> list[Target]:
     dszog.save.store.SAVE_SHARE = 1.0
     saved = Saved(folder)
     text = ("readers/content.py", "readers/lines.py")
-    checkpoint = (
-        "checkpoint/container.py",
-        "checkpoint/encoding.py",
-        "snapshot.py",
-    )
+    container = ("save/container.py", "save/encoding.py", "save/snapshot.py")
+    records = ("save/journal.py", "save/records.py")
+    whole = _saved_case(saved, "checkpoint", mutate.checkpoint)
+    appended = _saved_case(saved, "journal", mutate.journal)
+    sizes = _note_case((saved.folders[0] / NAME).read_bytes())
+    libsvm, csv = _text_case(LIBSVM, " "), _text_case(CSV, ",")
     return [
-        Target(
-            "libsvm",
-            _text_case(LIBSVM, " "),
-            _read_libsvm,
-            ("readers/libsvm.py", *text),
-        ),
-        Target("csv", _text_case(CSV, ","), _read_csv, ("readers/csv.py", *text)),
-        Target(
-            "checkpoint",
-            _saved_case(saved, "checkpoint", mutate.checkpoint),
-            _saved_reader(saved, "one"),
-            checkpoint,
-        ),
-        Target(
-            "journal",
-            _saved_case(saved, "journal", mutate.journal),
-            _saved_reader(saved, "all"),
-            ("checkpoint/journal.py", "checkpoint/records.py"),
-        ),
-        Target(
-            "sizes",
-            _note_case((saved.folders[0] / NAME).read_bytes()),
-            _read_sizes,
-            ("checkpoint/sizes.py",),
-        ),
+        Target("libsvm", libsvm, _read_libsvm, ("readers/libsvm.py", *text)),
+        Target("csv", csv, _read_csv, ("readers/csv.py", *text)),
+        Target("checkpoint", whole, _saved_reader(saved, "one"), container),
+        Target("journal", appended, _saved_reader(saved, "all"), records),
+        Target("sizes", sizes, _read_sizes, ("save/sizes.py",)),
     ]

@@ -16,10 +16,12 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dszog
 from dszog import Constraints, Losses, Problem, Simulator
@@ -94,6 +96,12 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "simulator": _simulator,
     "mixed": _mixed,
 }
+
+
+def need(name: str) -> None:
+    """Skip the test where this kind of workers is not installed."""
+    if not HAS.get(name, True):
+        pytest.skip(f"{name} is not installed")
 
 
 def workers(name: str, n: int) -> Any:
@@ -207,33 +215,25 @@ def odd(x: FloatArray, j: int) -> float:
     raise OddError(1, 2)
 
 
-class Elsewhere:
-    """Something that can be packed here and not unpacked there."""
+class UnpickledBy:
+    """A limit that a worker makes by a function of its own."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self._made = function, arguments
 
     def __call__(self, x: FloatArray, j: int) -> float:
         return 0.0
 
     def __reduce__(self) -> Any:
-        return _fail_elsewhere, (os.getpid(),)
+        return self._made
 
 
-def _fail_elsewhere(pid: int) -> Any:
+def fail_here() -> Any:
     raise RuntimeError("not here")
 
 
-class Ends(Elsewhere):
-    def __reduce__(self) -> Any:
-        return os._exit, (3,)
-
-
-class SlowlyUnpacked(Elsewhere):
-    def __reduce__(self) -> Any:
-        return _unpacked_slowly, (os.getpid(),)
-
-
-def _unpacked_slowly(pid: int) -> Any:
-    if os.getpid() != pid:
-        time.sleep(1.0)
+def make_slowly() -> Any:
+    time.sleep(1.0)
     return limit
 
 
@@ -260,18 +260,6 @@ def load_for_too_long() -> None:
     time.sleep(8.0)
 
 
-def leave(x: FloatArray, j: int) -> float:
-    if j == 7:
-        os._exit(0)
-    return limit(x, j)
-
-
-def leave_politely(x: FloatArray, j: int) -> float:
-    if j == 7:
-        sys.exit(0)
-    return limit(x, j)
-
-
 @dataclass
 class WantsToLeave:
     """A limit that raises KeyboardInterrupt once, wherever it is called."""
@@ -285,22 +273,30 @@ class WantsToLeave:
         return limit(x, j)
 
 
-def crash(x: FloatArray, j: int) -> float:
-    if j == 7:
-        os.kill(os.getpid(), signal.SIGSEGV)
-    return limit(x, j)
+@dataclass(frozen=True)
+class AtSeven:
+    """A limit that does something else at one index."""
+
+    action: Callable[[], object]
+
+    def __call__(self, x: FloatArray, j: int) -> float:
+        if j == 7:
+            self.action()
+        return limit(x, j)
 
 
-def stop_itself(x: FloatArray, j: int) -> float:
-    if j == 7:
-        os.kill(os.getpid(), signal.SIGSTOP)
-    return limit(x, j)
+def never_come_back() -> None:
+    np.ones(2**26).cumsum().sum()  # in C, with Python's lock held
+    "a" * 10 + str(10**400_000 % 7)
+    sum(range(10**12))
 
 
-def sleep_long(x: FloatArray, j: int) -> float:
-    if j == 7:
-        time.sleep(1e6)
-    return limit(x, j)
+leave = AtSeven(partial(os._exit, 0))
+leave_politely = AtSeven(partial(sys.exit, 0))
+crash = AtSeven(partial(signal.raise_signal, signal.SIGSEGV))
+stop_itself = AtSeven(partial(signal.raise_signal, signal.SIGSTOP))
+sleep_long = AtSeven(partial(time.sleep, 1e6))
+stay_away = AtSeven(never_come_back)
 
 
 @dataclass
@@ -360,11 +356,3 @@ def _write_everywhere(garbage: bytes) -> int:
         with contextlib.suppress(OSError):
             os.write(descriptor, garbage)
     return 0
-
-
-def never_come_back(x: FloatArray, j: int) -> float:
-    if j == 7:
-        np.ones(2**26).cumsum().sum()  # in C, with Python's lock held
-        "a" * 10 + str(10**400_000 % 7)
-        return float(sum(range(10**12)))
-    return limit(x, j)

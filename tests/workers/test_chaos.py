@@ -13,7 +13,7 @@ import pytest
 
 from dszog.workers import Processes
 from tests.kept import kept
-from tests.workers.helpers import HAS, Deadly, digest, solve, workers
+from tests.workers.helpers import HAS, Deadly, digest, need, solve, workers
 
 INF = float("inf")
 N_RUNS = {"processes": 400, "dask": 50, "ray": 50}  # of the release; together 500
@@ -108,8 +108,7 @@ def quick_to_replace() -> Iterator[None]:
 def test_chaotic_runs_end_as_quiet_ones_do(
     name: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    if not HAS.get(name, True):
-        pytest.skip(f"{name} is not installed")
+    need(name)
     team: Any = workers(name, 2)  # one cluster for all runs, whose workers come and go
     n_runs = N_RUNS[name] // SHARE
     try:

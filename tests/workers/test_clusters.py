@@ -17,11 +17,11 @@ from dszog import Constraints, InputError, InputTypeError, MissingExtraError, Pr
 from dszog.workers import Dask, OnExecutor, Ray
 from dszog.workers import dask as dask_module
 from tests.workers.helpers import (
-    HAS,
     PROBLEMS,
     Deadly,
     children,
     digest,
+    need,
     objective,
     sleep_long,
     solve,
@@ -30,11 +30,6 @@ from tests.workers.helpers import (
 
 CLUSTERS = ("dask", "ray")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the clusters themselves
-
-
-def need(name: str) -> None:
-    if not HAS[name]:
-        pytest.skip(f"{name} is not installed")
 
 
 @pytest.mark.parametrize(("name", "module"), [("dask", "distributed"), ("ray", "ray")])

@@ -20,7 +20,7 @@ import pytest
 
 import dszog
 from dszog import EVALUATORS
-from tests.workers.helpers import HAS, PROBLEMS, digest, solve, workers
+from tests.workers.helpers import PROBLEMS, digest, need, solve, workers
 
 COUNTS = (1, 2, 3, 8)
 QUICK = {"serial": (1,), "threads": (1, 3), "processes": (2,)}
@@ -29,11 +29,6 @@ QUICK = {"serial": (1,), "threads": (1, 3), "processes": (2,)}
 @cache
 def expected(problem: str) -> str:
     return digest(solve(PROBLEMS[problem]()))
-
-
-def need(name: str) -> None:
-    if not HAS.get(name, True):
-        pytest.skip(f"{name} is not installed")
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import pytest
 from dszog import EVALUATORS, Constraints, EvaluationError, Problem
 from dszog.contract.arrays import FloatArray
 from dszog.run.failures import POLICIES
-from tests.workers.helpers import HAS, limit, objective, solve, workers
+from tests.workers.helpers import limit, need, objective, solve, workers
 
 
 def raises() -> Any:
@@ -120,8 +120,7 @@ def team() -> Iterator[Any]:
 def test_workers_elsewhere_report_the_failures_that_serial_reports(
     team: Any, name: str, bad: str, function: str, policy: str
 ) -> None:
-    if not HAS.get(name, True):
-        pytest.skip(f"{name} is not installed")
+    need(name)
     alone = outcome(bad, function, policy, "serial")
     assert outcome(bad, function, policy, team(name)) == alone
 

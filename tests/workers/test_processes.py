@@ -29,17 +29,15 @@ from dszog.workers import Processes, _supervisor, processes
 from dszog.workers import _fork_server as wire
 from dszog.workers._supervisor import MAX_ATTEMPTS
 from tests.workers.helpers import (
-    HAS,
     PROBLEMS,
     Deadly,
-    Elsewhere,
-    Ends,
     Misbehaves,
-    SlowlyUnpacked,
+    UnpickledBy,
     WantsToLeave,
     children,
     crash,
     digest,
+    fail_here,
     fail_to_load,
     leave,
     leave_politely,
@@ -47,11 +45,13 @@ from tests.workers.helpers import (
     limit_of_model,
     load_for_too_long,
     load_slowly,
-    never_come_back,
+    make_slowly,
+    need,
     objective,
     odd,
     sleep_long,
     solve,
+    stay_away,
     stop_itself,
 )
 
@@ -117,14 +117,14 @@ def test_an_exception_that_cannot_be_pickled_is_told_with_its_traceback() -> Non
 
 def test_a_problem_that_cannot_be_unpacked_in_a_worker_is_an_error() -> None:
     with pytest.raises(dszog.DszogError, match=r"cannot be unpacked[\s\S]*not here"):
-        solve(with_limit(Elsewhere()), "processes")
+        solve(with_limit(UnpickledBy(fail_here)), "processes")
 
 
 def test_workers_that_end_while_they_unpack_the_problem_are_an_error() -> None:
     with pytest.raises(
         EvaluationError, match="in a row ended before they had unpacked"
     ):
-        solve(with_limit(Ends()), "processes")
+        solve(with_limit(UnpickledBy(os._exit, 3)), "processes")
 
 
 # --------------------------------------------------------------- workers that are lost
@@ -279,7 +279,7 @@ def test_a_message_is_taken_whole_and_only_as_it_was_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [sleep_long, pytest.param(never_come_back, marks=pytest.mark.slow)]
+    "function", [sleep_long, pytest.param(stay_away, marks=pytest.mark.slow)]
 )
 def test_a_timeout_ends_the_worker(function: Any) -> None:
     problem = with_limit(function)
@@ -316,7 +316,7 @@ def test_a_timeout_does_not_count_how_long_a_problem_takes_to_unpack(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_supervisor, "START", 0.1)
-    problem = with_limit(SlowlyUnpacked())
+    problem = with_limit(UnpickledBy(make_slowly))
     found = solve(problem, Processes(2), timeout=0.3, max_iterations=2)
     assert found.costs.traffic.n_timeouts == 0
 
@@ -465,8 +465,7 @@ def _is_alive(pid: int) -> bool:
 def test_a_keyboard_interrupt_of_a_function_ends_the_run_wherever_it_is(
     name: str, tmp_path: Path
 ) -> None:
-    if not HAS.get(name, True):
-        pytest.skip(f"{name} is not installed")
+    need(name)
 
     def leaving(file: str) -> Problem:
         function = WantsToLeave(str(tmp_path / file))

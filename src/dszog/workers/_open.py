@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 from dszog.contract import Query, Reply
@@ -55,20 +56,12 @@ WORKERS: dict[str, Callable[[], Workers]] = {
 }
 
 
-def _of(name: str) -> Callable[[Problem], Evaluator]:
-    def opened(problem: Problem) -> Evaluator:
-        context = open_evaluator("EVALUATORS", name, problem)
-        return _Kept(context)
+class _Owned:
+    """An evaluator, with workers of its own."""
 
-    return opened
-
-
-class _Kept:
-    """An evaluator that lasts until it is closed, and its workers with it."""
-
-    def __init__(self, context: AbstractContextManager[Evaluator]) -> None:
-        self._context = context
-        self._answer = context.__enter__()
+    def __init__(self, name: str, problem: Problem) -> None:
+        self._context = open_evaluator("EVALUATORS", name, problem)
+        self._answer = self._context.__enter__()
 
     def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
         return self._answer(queries)
@@ -78,7 +71,7 @@ class _Kept:
 
 
 EVALUATORS: dict[str, Callable[[Problem], Evaluator]] = {
-    name: Serial if name == "serial" else _of(name) for name in WORKERS
+    name: Serial if name == "serial" else partial(_Owned, name) for name in WORKERS
 }
 """Every evaluator by the name `minimize(evaluator=...)` knows it by."""
 

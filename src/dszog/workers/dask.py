@@ -9,13 +9,13 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from dszog.contract.validation import check_count, shown
+from dszog.contract.validation import shown
 from dszog.errors import InputTypeError, MissingExtraError
 from dszog.problem import Problem
 from dszog.workers._actors import ActorPool
 from dszog.workers._supervisor import Supervised
 from dszog.workers._worker import Actor, pickle_problem
-from dszog.workers.processes import n_processors
+from dszog.workers.processes import count_workers
 
 SILENCE = "30s"  # after which the scheduler of our own cluster gives a worker up
 MAX_CALLS = 400  # at a time: each holds a connection, of which Dask has 512
@@ -48,9 +48,7 @@ class Dask:
                 f"Dask: `client` must be a distributed.Client, got {shown(client)}. "
                 "Pass Client(address), or nothing for a cluster of this machine."
             )
-        if n_workers is None:
-            n_workers = n_processors()
-        self.n_workers = check_count("Dask", "n_workers", n_workers)
+        self.n_workers = count_workers("Dask", n_workers)
         self._client = client
         self._ours: list[Any] = []  # what close() has to close, in that order
 

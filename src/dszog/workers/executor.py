@@ -8,14 +8,13 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from typing import Any
 
 from dszog.contract import Query
-from dszog.contract.validation import check_count
 from dszog.errors import EvaluationError, InputError
 from dszog.problem import Problem
 from dszog.workers._messages import pack_parts
 from dszog.workers._supervisor import Done, FuturePool, Lost, Supervised, received
 from dszog.workers._worker import pickle_problem, work_if_known, work_on
 from dszog.workers.base import answer
-from dszog.workers.processes import n_processors
+from dszog.workers.processes import count_workers
 
 AHEAD = 10_000  # pieces that may wait in an executor
 
@@ -71,9 +70,7 @@ class Threads:
     can_stop = False
 
     def __init__(self, n_workers: int | None = None) -> None:
-        if n_workers is None:
-            n_workers = n_processors()
-        self.n_workers = check_count("Threads", "n_workers", n_workers)
+        self.n_workers = count_workers("Threads", n_workers)
 
     def __repr__(self) -> str:
         return f"Threads({self.n_workers})"
@@ -102,7 +99,9 @@ class ThreadPool(FuturePool):
     @property
     def n_slots(self) -> int:
         """How many workers the executor has, if it says so."""
-        return int(getattr(self._executor, "_max_workers", None) or n_processors())
+        return int(
+            getattr(self._executor, "_max_workers", None) or count_workers("Threads")
+        )
 
     def room(self, n_waiting: int) -> int:
         """Return how many more pieces may wait in the executor."""

@@ -85,9 +85,7 @@ class Processes:
         threads: int = 1,
         initializer: Initializer | None = None,
     ) -> None:
-        if n_workers is None:
-            n_workers = n_processors()
-        self.n_workers = check_count("Processes", "n_workers", n_workers)
+        self.n_workers = count_workers("Processes", n_workers)
         self.threads = check_count("Processes", "threads", threads)
         if initializer is not None and not callable(initializer):
             raise InputTypeError(
@@ -116,8 +114,10 @@ class Processes:
         """Do nothing: the workers end with the run they work for."""
 
 
-def n_processors() -> int:
-    """Return how many processors this process may use."""
+def count_workers(owner: str, n_workers: int | None = None) -> int:
+    """Return how many workers to have: one for each processor that may be used."""
+    if n_workers is not None:
+        return check_count(owner, "n_workers", n_workers)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -11,13 +11,12 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
-from dszog.contract.validation import check_count
 from dszog.errors import EvaluationError, MissingExtraError
 from dszog.problem import Problem
 from dszog.workers._actors import ActorPool
 from dszog.workers._supervisor import Supervised
 from dszog.workers._worker import Actor, pickle_problem
-from dszog.workers.processes import n_processors
+from dszog.workers.processes import count_workers
 
 ANYWHERE = ""  # the place of an actor in a cluster that has no processor yet
 
@@ -39,9 +38,7 @@ class Ray:
     can_stop = hasattr(signal, "setitimer")
 
     def __init__(self, *, n_workers: int | None = None) -> None:
-        if n_workers is None:
-            n_workers = n_processors()
-        self.n_workers = check_count("Ray", "n_workers", n_workers)
+        self.n_workers = count_workers("Ray", n_workers)
         self._is_ours = False
 
     def __repr__(self) -> str:
