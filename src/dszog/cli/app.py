@@ -27,7 +27,7 @@ app = App(
 
 @app.command
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
-    """Print what makes a shell complete `dszog` commands and options at a tab.
+    """Print a completion script for a shell.
 
     For example:
 

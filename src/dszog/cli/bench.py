@@ -46,8 +46,8 @@ def bench(
     full
         More repetitions, and without a name all measures.
     data
-        Folder with a9a and Adult; else DSZOG_DATA names one. Generated stand-ins, named
-        as such, take their place where neither is given.
+        Folder with a9a and Adult, or set DSZOG_DATA. Without either, generated
+        stand-ins take their place, named as such.
     """
 
     def work() -> int:

@@ -181,12 +181,11 @@ class Wanted:
     """A column whose groups are treated alike, for --task fair; may be given several
     times. In a LIBSVM file, the number of a feature."""
     use_sensitive: Flag = False
-    """Let the model see the sensitive columns as well."""
+    """Let the model use the sensitive columns as well."""
     drop: Many = ()
     """A column to leave out; may be given several times."""
     categorical: Many = ()
-    """A column to take as words although it has numbers; may be given several
-    times."""
+    """A column of numbers to take as categories; may be given several times."""
 
 
 def read_csv_rows(

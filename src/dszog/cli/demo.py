@@ -132,9 +132,9 @@ def demo(
     output
         Folder for the picture and the figures.
     seed
-        Of the data and of the run.
+        Random seed of the data and of the run.
     max_queries
-        Values of losses and constraints that may be evaluated in all.
+        Most values of losses and constraints to evaluate, together.
     """
     return answered(
         "demo",

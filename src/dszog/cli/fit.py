@@ -62,27 +62,28 @@ class Settings:
     """Of the classifier, by its names; None where nothing was typed."""
 
     kernel: Literal["linear", "rbf"] | None = None
-    """linear or rbf."""
+    """Kernel of the model: linear (if not given) or rbf."""
     loss: str | None = None
-    """logistic (if not given), hinge, squared, sigmoid, ramp, zero_one or welsch."""
+    """Loss: logistic (if not given), hinge, squared, sigmoid, ramp, zero_one or
+    welsch."""
     alpha: float | None = None
-    """Weight of the squared length of the weights; 0.0001 if not given."""
+    """Weight of the squared norm of the weights; 0.0001 if not given."""
     penalty: str | None = None
     """Weight of the worst violation against the loss, or auto: grow until the
     constraints are kept. If not given, 0.03 for pairs and auto for groups."""
     margin: float | None = None
-    """By how much a positive row has to outscore a negative one; 0 if not given."""
+    """Least gap from a negative row's score to a positive one's; 0 if not given."""
     constraint: str | None = None
-    """equalized_odds (if not given), equal_opportunity, demographic_parity,
-    covariance, zafar or literal."""
+    """Kind of fairness: equalized_odds (if not given), equal_opportunity,
+    demographic_parity, covariance, zafar or literal."""
     tolerance: float | None = None
-    """How far a group's rate may be from everybody's; 0.02 if not given."""
+    """Largest gap from a group's rate to the overall rate; 0.02 if not given."""
     n_bins: Annotated[int | None, Parameter(name="--bins"), COUNT] = None
-    """Bins that make groups of a sensitive column of numbers."""
+    """Bins by which a sensitive column of numbers is grouped."""
     min_group_size: Annotated[int | None, Parameter(name="--min-group"), COUNT] = None
-    """A rate of fewer rows is not constrained; 20 if not given."""
+    """Rates of fewer rows are not constrained; 20 if not given."""
     step_size: float | None = None
-    """Of the method."""
+    """Step size of the method."""
 
 
 ALL_COLUMNS, DEFAULTS = Wanted(), Settings()
@@ -105,15 +106,15 @@ class FitRequest:
     test: Path | None = None
     """A file of rows to test the model on."""
     holdout: float | None = None
-    """Or the share of the rows to hold out for that."""
+    """Share of the rows to hold out for testing, instead of --test."""
     output: OutputFolder = Path("dszog-fit")
     """Folder for the model and the report."""
     overwrite: Flag = False
-    """Replace a model that is there."""
+    """Replace an existing model."""
     settings: Settings = DEFAULTS
     budget: Budget = UNLIMITED
     seed: int = 0
-    """Same seed, same model."""
+    """Random seed: same seed, same model."""
     reading: Reading = BY_NAME
 
     @property
@@ -128,8 +129,8 @@ def fit(data: Path, /, *, request: FitRequest) -> int:
 
     Writes model.dszog, report.json and report.md into the output folder. Of a CSV file,
     columns of numbers are features, and columns of words are one feature for each word.
-    Files may be packed (gzip, bzip2, xz). Ctrl-C and SIGTERM end the training, and the
-    best model so far is written.
+    Files may be compressed (gzip, bzip2, xz). Ctrl-C and SIGTERM end the training, and
+    the best model so far is written.
 
     For example:
 

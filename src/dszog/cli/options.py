@@ -42,13 +42,13 @@ class Budget:
     """How far a run may go, and when it is a success."""
 
     max_queries: OptionalCount = None
-    """Values of losses and constraints that may be evaluated in all."""
+    """Most values of losses and constraints to evaluate, together."""
     max_iterations: OptionalCount = None
-    """Iterations; 2000 if there is no budget at all."""
+    """Most iterations; 2000 if no limit is given."""
     max_time: float | None = None
-    """Seconds."""
+    """Time limit, in seconds."""
     constraint_tol: float | None = None
-    """How large a violation may remain for a success; 0.01 if not given."""
+    """Largest violation that still counts as success; 0.01 if not given."""
 
 
 @Parameter(name="*")

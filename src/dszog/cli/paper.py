@@ -53,18 +53,18 @@ def paper(
         What ends the runs of other methods than DSZOG; "queries" makes all results
         reproducible bit for bit.
     seconds
-        Time of such a run, other than the protocol has.
+        Seconds of such a run, instead of the protocol's.
     repetitions
-        Reported repetitions, other than the protocol has.
+        Reported repetitions, instead of the protocol's.
     jobs
-        Processes to run on.
+        Number of processes.
     dask
-        Address of a Dask scheduler to run on instead.
+        Address of a Dask scheduler to run on, instead of --jobs.
     data
-        Folder with the real data sets; else DSZOG_DATA names one. What is not found is
-        replaced by generated stand-ins, named as such.
+        Folder with the real data sets, or set DSZOG_DATA. Missing ones are replaced
+        by generated stand-ins, named as such.
     download
-        Fetch data sets that are not at hand from their public sources.
+        Download missing data sets from their public sources.
     """
     given: dict[str, Any] = locals().copy()
 

@@ -72,19 +72,20 @@ def solve(
         One of dszog, sampled_sqp, zoscgd, fzfw, fzcgs, fcgs, accszofw,
         accszofw_storm, zopsgd, acczomda.
     settings
-        name=value, a setting of the method; may be given several times.
+        A setting of the method, name=value; may be given several times.
     tune
         Choose step size and penalty by short runs, in 0.3 of the budget.
     seed
-        Same seed, same run. Drawn and reported if not given.
+        Random seed: same seed, same run. Drawn and reported if not given.
     evaluator
-        What calls your functions: serial if not given.
+        Where your functions are called: serial (if not given), threads, processes,
+        dask or ray.
     on_failure
-        raise, resample or penalise: what to do about values that are not numbers.
+        What to do about values that are not numbers: raise, resample or penalise.
     checkpoint
         Folder to save the run to.
     resume
-        Go on with the run in --checkpoint; begin one if there is none.
+        Continue the run in --checkpoint, or start one if there is none.
     output
         File for the result, as JSON.
     """

@@ -98,7 +98,7 @@ def finish_vertical(
     values = values[np.isfinite(values)]
     if column == "sampled_share":
         axes.yaxis.set_major_formatter(PercentFormatter(xmax=1.0))
-        _from_nought(axes, max(1.05 * float(values.max(initial=0.0)), 1e-6))
+        _from_zero(axes, max(1.05 * float(values.max(initial=0.0)), 1e-6))
     elif column == "sampled_violation":
         _scale_violation(axes, values, tolerance)
     elif spans_decades(values):
@@ -109,7 +109,7 @@ def _scale_violation(axes: Axes, values: FloatArray, tolerance: float) -> None:
     """Make it logarithmic, but for a strip at the bottom, so that 0 has a place."""
     positive = values[values > 0.0]
     if not len(positive):
-        _from_nought(axes, 2.0 * tolerance if tolerance > 0.0 else 1.0)
+        _from_zero(axes, 2.0 * tolerance if tolerance > 0.0 else 1.0)
         return
     least = float(np.quantile(positive, 0.02))
     if tolerance > 0.0:
@@ -117,13 +117,13 @@ def _scale_violation(axes: Axes, values: FloatArray, tolerance: float) -> None:
     linear = 10.0 ** np.floor(np.log10(least))
     highest = float(positive.max())
     if highest <= 10.0 * linear:
-        _from_nought(axes, 1.1 * highest)
+        _from_zero(axes, 1.1 * highest)
         return
     axes.set_yscale("symlog", linthresh=linear, linscale=0.5)
     axes.set_ylim(-0.25 * linear, 1.5 * highest)  # room for half a dot at 0
 
 
-def _from_nought(axes: Axes, top: float) -> None:
+def _from_zero(axes: Axes, top: float) -> None:
     axes.set_ylim(-0.04 * top, top)
 
 

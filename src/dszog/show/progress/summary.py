@@ -39,7 +39,7 @@ class Window:
             self._violation = found
 
     def take(self) -> Seen:
-        """Return what was seen, and begin anew."""
+        """Return what was seen, and start again."""
         if not self._n and self._before is not None:
             return self._before
         seen = Seen(self._objective.value, self._violation, self._share.value)
