@@ -164,14 +164,12 @@ def fit(data: Path, /, *, request: FitRequest) -> int:
             return INTERRUPTED
         return DONE if fitted.is_success else NO_SUCCESS
 
-    try:
-        return finished(
-            lambda: _fitted(console, source, request),
-            finish,
-            lambda: say(console, "Interrupted before there was a model."),
-        )
-    except DszogError as error:
-        return complain("fit", error, FLAGS)
+    return finished(
+        lambda: _fitted(console, source, request),
+        finish,
+        lambda: say(console, "Interrupted before there was a model."),
+        lambda error: complain("fit", error, FLAGS),
+    )
 
 
 # ---------------------------------------------------------------------- what was typed

@@ -130,13 +130,13 @@ def solve(
     def nothing() -> None:
         say(console, "Interrupted before there was a result." + _goes_on(checkpoint))
 
-    try:
-        return finished(work, finish, nothing)
-    except DszogError as error:
+    def failed(error: DszogError) -> int:
         code = complain("solve", error, _flags(method, arguments))
         if isinstance(error, (EvaluationError, CheckpointWriteError)):
             _report_broken(console, error, checkpoint)
         return code
+
+    return finished(work, finish, nothing, failed)
 
 
 def _check(

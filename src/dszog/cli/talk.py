@@ -60,11 +60,12 @@ def finished(
     work: Callable[[], Made],
     finish: Callable[[Made], int],
     nothing: Callable[[], object],
+    failed: Callable[[DszogError], int],
 ) -> int:
     """Do work that a signal ends early, then finish it; return the exit code.
 
-    While it is finished (told and written) a signal waits. `nothing` says that the
-    work had not made anything yet when a signal came, or that a second one did.
+    While it is finished (written and told) a signal waits. `nothing` says that nothing
+    was made when a signal came, `failed` what went wrong.
     """
     made = None
     with sigterm_as_interrupt() as received, Interrupts() as interrupts:
@@ -77,6 +78,8 @@ def finished(
             if made is None:
                 nothing()
             code = INTERRUPTED
+        except DszogError as error:
+            code = failed(error)
     return TERMINATED if received and code == INTERRUPTED else code
 
 
