@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import os
+import sys
+from typing import Literal, get_args, get_origin
 
-from cyclopts import App
+from cyclopts import App, CoercionError, CycloptsError, MissingArgumentError
 
 import dszog
 from dszog.cli.bench import bench
@@ -13,6 +15,8 @@ from dszog.cli.fit import fit
 from dszog.cli.paper import paper
 from dszog.cli.predict import predict
 from dszog.cli.solve import solve
+from dszog.cli.talk import FAILED, USAGE
+from dszog.contract.validation import did_you_mean, printable, shown
 
 app = App(
     name="dszog",
@@ -47,3 +51,55 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
 
 for command in (demo, solve, fit, predict, paper, bench):
     app.command(command)
+
+
+def run(typed: list[str]) -> int:
+    """Run what was typed; wrong usage is one line on standard error."""
+    try:
+        code = app(
+            typed, exit_on_error=False, print_error=False, result_action="return_value"
+        )
+        sys.stdout.flush()
+    except CycloptsError as error:
+        print(_told(error, typed), file=sys.stderr)
+        return USAGE
+    except BrokenPipeError:  # the reader left early: `dszog ... | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return int(code or 0)
+
+
+def _told(error: CycloptsError, typed: list[str]) -> str:
+    """Return one line: what is wrong, what was got, and where help is."""
+    known = list(app)
+    command = [word for word in typed[:1] if word in known and word[:1] != "-"]
+    text = _in_our_words(error) or " ".join(str(error).split())
+    if not command and "Did you mean" not in text:
+        text += did_you_mean(" ".join(typed[:1]), known)
+    name = " ".join(["dszog", *command])
+    return printable(f"{name}: {text} See: {name} --help.")
+
+
+def _in_our_words(error: CycloptsError) -> str:
+    """Return a message of our own where that of the parser is poor, else nothing."""
+    if error.argument is None:
+        return ""
+    name = error.argument.name
+    if isinstance(error, MissingArgumentError):
+        if error.keyword is not None:
+            return f"{error.keyword} needs a value, got none."
+        choices = _choices(error.argument.hint)
+        listed = f" Give one of {', '.join(map(repr, choices))}." if choices else ""
+        return f"{name} is missing.{listed}"
+    if isinstance(error, CoercionError) and error.token is not None:
+        choices = _choices(error.target_type)
+        if choices:
+            got = error.token.value
+            listed = ", ".join(map(repr, choices))
+            hint = did_you_mean(got, choices)
+            return f"{name} must be one of {listed}, got {shown(got)}.{hint}"
+    return ""
+
+
+def _choices(hint: object) -> tuple[str, ...]:
+    return get_args(hint) if get_origin(hint) is Literal else ()

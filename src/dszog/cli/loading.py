@@ -19,17 +19,11 @@ from dszog.problem import Problem
 
 
 def load_problem(target: str) -> Problem:
-    """Return the problem that ``FILE.py:name`` names.
+    """Return the problem that ``FILE.py:name`` names, or the function there returns.
 
     The file is run as a module of its own. Neither its folder nor the current one is
     added to where Python looks for modules: what the file imports has to be installed,
     or its folder be named in PYTHONPATH.
-
-    Parameters
-    ----------
-    target : str
-        The file, a colon, and the name of a :class:`dszog.Problem` in it or of a
-        function without arguments that returns one.
     """
     path, name = _split(target)
     with _module(path) as module:

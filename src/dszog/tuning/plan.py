@@ -44,23 +44,12 @@ class Rung(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Planner:
-    """Plans the trials of one call.
-
-    Parameters
-    ----------
-    tuning : Tuning
-    names : sequence of str
-        The fields that are tuned.
-    limits : Limits
-        Of trials and run together.
-    needed : callable
-        ``needed(n)``: the queries of one step and its check, if `n` are allowed.
-    """
+    """Plans the trials of one call."""
 
     tuning: Tuning
-    names: Sequence[str]
-    limits: Limits
-    needed: Callable[[int], int]
+    names: Sequence[str]  # of the fields that are tuned
+    limits: Limits  # of trials and run together
+    needed: Callable[[int], int]  # queries of a step and its check, if n are allowed
 
     def factors(self, n: int) -> list[tuple[float, float]]:
         """Return the first so many factors that differ in what is tuned."""
@@ -77,10 +66,7 @@ class Planner:
     def rungs(self) -> list[Rung]:
         """Return how many settings are tried, and with which share of the budget.
 
-        Raises
-        ------
-        InputError
-            If there is no room for two trials and the run.
+        Refused if there is no room for two trials and the run.
         """
         wanted = self.tuning.n_settings
         if self.tuning.sampler == "optuna":

@@ -176,18 +176,7 @@ def load(
     data: Folder | None = None,
     allow_download: bool = True,
 ) -> Samples:
-    """Read one part of a real data set, wherever its file is.
-
-    Parameters
-    ----------
-    name : str
-        ``"a9a"``, ``"w8a"``, ``"svmguide3"``, ``"adult"``, ``"compas"`` or
-        ``"communities"``.
-    part : str
-        ``"train"``, or ``"test"`` where the source has one.
-    data, allow_download
-        See :func:`~dszog_paper.data.fetch.fetch`.
-    """
+    """Read one part of a real data set, wherever its file is (see `fetch`)."""
     check_choice("load", "name", name, DATA_SETS)
     files = DATA_SETS[name].files
     check_choice("load", "part", part, files)
