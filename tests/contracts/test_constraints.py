@@ -646,19 +646,11 @@ def test_a_trillion_pairs_are_summed_up_from_two_million_rows() -> None:
 # ----------------------------------------------------------------- the caller's arrays
 
 
-def given_dense() -> tuple[list[Any], Constraints]:
-    A, b = quarters(5, DIM, seed=12), quarters(5, seed=13)
-    return [A, b], Constraints.linear(A, b)
-
-
-def given_csr() -> tuple[list[Any], Constraints]:
-    A, b = sparse.csr_array(quarters(5, DIM, seed=12)), quarters(5, seed=13)
-    return [A.data, A.indices, A.indptr, b], Constraints.linear(A, b)
-
-
-def given_coo() -> tuple[list[Any], Constraints]:
-    A, b = sparse.coo_array(quarters(5, DIM, seed=12)), quarters(5, seed=13)
-    return [A.data, A.row, A.col, b], Constraints.linear(A, b)
+def given_matrix(form: Any) -> tuple[list[Any], Constraints]:
+    A, b = form(quarters(5, DIM, seed=12)), quarters(5, seed=13)
+    parts = ("data", "indices", "indptr", "row", "col")
+    own = [getattr(A, part) for part in parts if hasattr(A, part)]
+    return [*([A] if form is np.array else own), b], Constraints.linear(A, b)
 
 
 def given_rows() -> tuple[list[Any], Constraints]:
@@ -671,10 +663,10 @@ def given_to_scipy() -> tuple[list[Any], Constraints]:
     return [A, b], from_scipy(LinearConstraint(A, b - 1.0, b))
 
 
-GIVEN = {
-    "linear, dense": given_dense,
-    "linear, csr": given_csr,
-    "linear, coo": given_coo,
+GIVEN: dict[str, Callable[[], tuple[list[Any], Constraints]]] = {
+    "linear, dense": partial(given_matrix, np.array),
+    "linear, csr": partial(given_matrix, sparse.csr_array),
+    "linear, coo": partial(given_matrix, sparse.coo_array),
     "pairwise": given_rows,
     "LinearConstraint": given_to_scipy,
 }

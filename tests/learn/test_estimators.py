@@ -125,20 +125,18 @@ def test_classes_may_have_any_names(kind: Any, two_classes: Any) -> None:
     X, y = two_classes
     model = quick(kind, max_iterations=30)
     scores = clone(model).fit(X, y).decision_function(X)
-    names = {
-        "text": np.array(["no", "yes"]),
-        "object": np.array(["no", "yes"], dtype=object),
-        "bool": np.array([False, True]),
-        "signs": np.array([-1, 1]),
-        "float": np.array([0.5, 2.5]),
-    }
-    for classes in list(names.values())[:4]:
+    for classes in (
+        np.array(["no", "yes"]),
+        np.array(["no", "yes"], dtype=object),
+        np.array([False, True]),
+        np.array([-1, 1]),
+    ):
         found = clone(model).fit(X, classes[y])
         np.testing.assert_array_equal(found.classes_, classes)
         np.testing.assert_array_equal(found.decision_function(X), scores)
         assert set(found.predict(X)) <= set(classes)
     with pytest.raises(ValueError, match="continuous"):
-        clone(model).fit(X, names["float"][y])
+        clone(model).fit(X, np.array([0.5, 2.5])[y])
 
     swapped = clone(model).fit(X, np.array(["yes", "no"])[y])
     assert (swapped.predict(X) == np.array(["yes", "no"])[y]).mean() > 0.9
@@ -257,22 +255,19 @@ def test_wrong_data_is_refused_as_scikit_learn_does(
     X, y = two_classes
     model = quick(kind, max_iterations=5)
 
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-    with pytest.raises(NotFittedError):
-        model.save("nowhere")
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(np.where(X > 2, np.nan, X), y)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        model.fit(X, y[:-1])
-    with pytest.raises(ValueError, match="Only binary classification"):
-        model.fit(X, np.arange(200) % 3)
-    with pytest.raises(ValueError, match="two classes, got one class"):
-        model.fit(X, np.zeros(200))
-    with pytest.raises(ValueError, match="two classes, got one class"):
-        model.fit(X, y, sample_weight=1 - y)
-    with pytest.raises(ValueError, match="Negative values"):
-        model.fit(X, y, sample_weight=-np.ones(200))
+    for use in (model.predict, model.save):
+        with pytest.raises(NotFittedError):
+            use(X)
+    for data, weights, match in (
+        ((np.where(X > 2, np.nan, X), y), None, "NaN"),
+        ((X, y[:-1]), None, "inconsistent numbers of samples"),
+        ((X, np.arange(200) % 3), None, "Only binary classification"),
+        ((X, np.zeros(200)), None, "two classes, got one class"),
+        ((X, y), 1 - y, "two classes, got one class"),
+        ((X, y), -np.ones(200), "Negative values"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            model.fit(*data, sample_weight=weights)
     with pytest.raises(dszog.InputError, match="no option 'stepsize'"):
         quick(kind, options={"stepsize": 1.0}).fit(X, y)
     with pytest.raises(ValueError, match="4 features"):

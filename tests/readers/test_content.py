@@ -106,12 +106,9 @@ def test_what_is_no_path_is_refused(wrong: Any) -> None:
         read_content(wrong)
 
 
-def test_a_missing_file_is_named(path: Path) -> None:
+def test_what_cannot_be_read_is_named(path: Path) -> None:
     with pytest.raises(InputError, match=r"data': the file cannot be read .No such"):
         read_content(path)
-
-
-def test_a_path_with_a_nul_is_refused() -> None:
     with pytest.raises(InputError, match=r"cannot be read \(.*embedded null"):
         read_content("a\0b")
 

@@ -150,43 +150,26 @@ def test_any_bytes_are_read_rightly_or_refused(content: bytes) -> None:
 
 BAD_LINES = [
     ("1 2:1 1:1", 7, "the index 1 does not come after 2"),
-    ("1 2:1 2:1", 7, "the index 2 does not come after 2"),
     ("1 0:1", 3, "the index is 0, the first is 1"),
-    ("1 00:1", 3, "the index is 0, the first is 1"),
     ("1 -1:1", 3, "the index '-1' is not a plain number"),
-    ("1 +1:1", 3, "the index '+1' is not a plain number"),
-    ("1 1.0:1", 3, "the index '1.0' is not a plain number"),
-    ("1 1_0:1", 3, "the index '1_0' is not a plain number"),
-    ("1 0x1:1", 3, "the index '0x1' is not a plain number"),
     ("1 \u0661:1", 3, "the index '\u0661' is not a plain number"),
-    ("1 a:1", 3, "the index 'a' is not a plain number"),
     ("1 :1", 3, "the index '' is not a plain number"),
-    ("1 1e1:1", 3, "the index '1e1' is not a plain number"),
     ("1 00000000001:1", 3, "the index '00000000001' is longer than 10 digits"),
     ("1 16777217:1", 3, "the index 16777217 is above 16777216. If it is right, pass"),
-    ("1 2147483648:1", 3, "the index 2147483648 is above"),
-    ("1 9223372036854775808:1", 3, "is longer than 10 digits"),
     (f"1 {'9' * 5000}:1", 3, "is longer than 10 digits"),
     ("1 1:", 3, "the value of index 1 is missing"),
     ("1 1: 2", 3, "the value of index 1 is missing"),
     ("1 1 :2", 3, "'1' is not index:value"),
     ("1 1:nan", 3, "the value of index 1 is 'nan'"),
-    ("1 1:NaN", 3, "the value of index 1 is 'NaN'"),
     ("1 1:inf", 3, "the value of index 1 is 'inf'"),
-    ("1 1:-Infinity", 3, "the value of index 1 is '-Infinity'"),
     ("1 1:1e999", 3, "the value of index 1 is '1e999', too large"),
-    ("1 1:-1e309", 3, "the value of index 1 is '-1e309', too large"),
     ("1 1:1_0", 3, "the value of index 1 is '1_0'"),
-    ("1 1:0x10", 3, "the value of index 1 is '0x10'"),
     ("1 1:1,5", 3, "the value of index 1 is '1,5'"),
     ("1 1:\u0661", 3, "the value of index 1 is '\u0661'"),
-    ("1 1:a", 3, "the value of index 1 is 'a'"),
     ("1 1:1:1", 3, "the value of index 1 is '1:1'"),
     ("1 1:1e", 3, "the value of index 1 is '1e'"),
     ("1 1:.", 3, "the value of index 1 is '.'"),
-    ("1 1:--1", 3, "the value of index 1 is '--1'"),
     ("1 1:1 2", 7, "'2' is not index:value"),
-    ("1 1:1,2:1", 3, "the value of index 1 is '1,2:1'"),
     ("1 1:1\x0b2:1", 3, r"the value of index 1 is '1\x0b2:1'"),
     ("1 1:1\u00a02:1", 3, "the value of index 1 is"),
     ("1 qid:3 1:1", 3, "a query id (qid) is not read. Delete the qid fields"),
@@ -205,13 +188,7 @@ BAD_LINES = [
 @pytest.mark.parametrize(("line", "column", "message"), BAD_LINES)
 def test_a_bad_line_is_refused_by_place(line: str, column: int, message: str) -> None:
     place = re.escape(f"rows, line 2, column {column}: ")
-    with pytest.raises(InputError, match=place + ".*" + re.escape(message)):
-        read(f"1 1:1\n{line}\n1 1:1\n")
-
-
-@pytest.mark.parametrize("line", [line for line, *_ in BAD_LINES])
-def test_the_message_of_a_bad_line_is_short(line: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=place + ".*" + re.escape(message)) as caught:
         read(f"1 1:1\n{line}\n1 1:1\n")
     assert len(str(caught.value).partition("rows, ")[2]) < 200
 
@@ -247,17 +224,18 @@ def test_many_columns_must_be_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "error"),
-    [(0, InputError), (-1, InputError), (2**31, InputError), (1.5, InputTypeError)],
+    ("options", "error"),
+    [
+        ({"n_features": 0}, InputError),
+        ({"n_features": 2**31}, InputError),
+        ({"n_features": 1.5}, InputTypeError),
+        ({"zero_based": "auto"}, InputTypeError),
+    ],
+    ids=str,
 )
-def test_a_wrong_number_of_columns_is_refused(wrong: Any, error: type) -> None:
-    with pytest.raises(error, match="`n_features` must be"):
-        read("1 1:1\n", wrong)
-
-
-def test_a_wrong_flag_is_refused() -> None:
-    with pytest.raises(InputTypeError, match="`zero_based` must be True or False"):
-        read("1 1:1\n", zero_based="auto")
+def test_a_wrong_option_is_refused(options: dict[str, Any], error: type) -> None:
+    with pytest.raises(error, match=f"`{next(iter(options))}` must be"):
+        read("1 1:1\n", **options)
 
 
 def test_a_long_line_is_read_in_time_that_grows_with_it() -> None:
