@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from cyclopts import Parameter
@@ -31,32 +31,37 @@ SIGN = "="  # between the name of a column and a word in it
 _WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
 
 
+@Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Source:
-    """A file, and how to read it."""
+class Reading:
+    """How a file of rows is read."""
 
-    path: Path
-    format: str = "auto"
+    format: Literal["auto", "csv", "libsvm"] = "auto"
+    """auto goes by the name: .csv and .tsv are CSV, all others LIBSVM."""
     delimiter: str | None = None
+    """What separates the fields of a CSV file; a comma, or a tab in .tsv, if not
+    given."""
 
-    @property
-    def is_csv(self) -> bool:
-        """Whether the file has named columns."""
+    def is_csv(self, path: Path) -> bool:
+        """Whether a file has named columns."""
         if self.format != "auto":
             return self.format == "csv"
-        return self._ending in (".csv", ".tsv")
+        return _ending(path) in (".csv", ".tsv")
 
-    def table(self) -> Table:
+    def table(self, path: Path) -> Table:
         """Return the columns of a CSV file."""
-        usual = "\t" if self._ending == ".tsv" else ","
-        return read_csv(self.path, delimiter=self.delimiter or usual)
+        usual = "\t" if _ending(path) == ".tsv" else ","
+        return read_csv(path, delimiter=self.delimiter or usual)
 
-    @property
-    def _ending(self) -> str:
-        ends = [end.lower() for end in self.path.suffixes]
-        while ends and ends[-1] in PACKED:
-            ends.pop()
-        return ends[-1] if ends else ""
+
+BY_NAME = Reading()
+
+
+def _ending(path: Path) -> str:
+    ends = [end.lower() for end in path.suffixes]
+    while ends and ends[-1] in PACKED:
+        ends.pop()
+    return ends[-1] if ends else ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,9 +16,10 @@ from rich.console import Console
 
 import dszog
 from dszog.cli.data import (
+    BY_NAME,
     Columns,
+    Reading,
     Rows,
-    Source,
     Wanted,
     read_csv_rows,
     read_libsvm_rows,
@@ -26,15 +27,7 @@ from dszog.cli.data import (
 )
 from dszog.cli.files import as_json, check_output, make_output, write_text
 from dszog.cli.fit_report import Fitted, facts, markdown
-from dszog.cli.options import (
-    BY_NAME,
-    COUNT,
-    UNLIMITED,
-    Budget,
-    Flag,
-    OutputFolder,
-    Reading,
-)
+from dszog.cli.options import COUNT, UNLIMITED, Budget, Flag, OutputFolder
 from dszog.cli.talk import (
     DONE,
     INTERRUPTED,
@@ -150,7 +143,6 @@ def fit(data: Path, /, *, request: FitRequest) -> int:
         The rows to train on.
     """
     console = Console()
-    source = Source(path=data, **vars(request.reading))
 
     def finish(fitted: Fitted) -> int:
         paths = _write(request.output, fitted)
@@ -165,7 +157,7 @@ def fit(data: Path, /, *, request: FitRequest) -> int:
         return DONE if fitted.is_success else NO_SUCCESS
 
     return finished(
-        lambda: _fitted(console, source, request),
+        lambda: _fitted(console, data, request),
         finish,
         lambda: say(console, "Interrupted before there was a model."),
         lambda error: complain("fit", error, FLAGS),
@@ -175,7 +167,7 @@ def fit(data: Path, /, *, request: FitRequest) -> int:
 # ---------------------------------------------------------------------- what was typed
 
 
-def _check(source: Source, request: FitRequest) -> None:
+def _check(data: Path, request: FitRequest) -> None:
     """Refuse what cannot work before a file is read."""
     is_fair, wanted = request.task == "fair", request.wanted
     for name in ONLY_PAIRWISE if is_fair else ONLY_FAIR:
@@ -219,7 +211,7 @@ def _check(source: Source, request: FitRequest) -> None:
         if is_wrong:
             raise InputError(f"dszog fit: {message}")
     check_output("fit", request.output)
-    if source.is_csv:
+    if request.reading.is_csv(data):
         _check_columns(wanted)
     else:
         _check_libsvm(wanted)
@@ -265,20 +257,20 @@ def _check_libsvm(wanted: Wanted) -> None:
 
 
 def _read(
-    console: Console, source: Source, request: FitRequest
+    console: Console, data: Path, request: FitRequest
 ) -> tuple[Rows, Rows | None, Columns | None]:
     """Return the rows to train on, those to test with, and what the columns are."""
-    wanted = request.wanted
+    reading, wanted = request.reading, request.wanted
     columns: Columns | None = None
     test: Rows | None = None
-    if source.is_csv:
-        rows, columns, _ = read_csv_rows(source.table(), wanted)
+    if reading.is_csv(data):
+        rows, columns, _ = read_csv_rows(reading.table(data), wanted)
         if request.test is not None:
-            table = Source(path=request.test, format="csv", delimiter=source.delimiter)
-            test, _, new = read_csv_rows(table.table(), wanted, columns, rows.y)
+            table = reading.table(request.test)
+            test, _, new = read_csv_rows(table, wanted, columns, rows.y)
             tell_new_words(console, new)
     else:
-        rows = read_libsvm_rows(source.path, wanted)
+        rows = read_libsvm_rows(data, wanted)
         if request.test is not None:
             test = read_libsvm_rows(request.test, wanted)
             width = max(rows.X.shape[1], test.X.shape[1])
@@ -324,8 +316,8 @@ def _cut(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
 # ---------------------------------------------------------------------------- the fit
 
 
-def _fitted(console: Console, source: Source, request: FitRequest) -> Fitted:
-    _check(source, request)
+def _fitted(console: Console, data: Path, request: FitRequest) -> Fitted:
+    _check(data, request)
     from dszog.learn import LOSSES, FairClassifier, PairwiseClassifier
     from dszog.learn.group_constraints import KINDS
 
@@ -338,7 +330,7 @@ def _fitted(console: Console, source: Source, request: FitRequest) -> Fitted:
     kind = FairClassifier if request.task == "fair" else PairwiseClassifier
     model = kind(random_state=request.seed, verbose=True, **given)
     _refuse_wrong(model._validate_params)
-    rows, test, columns = _read(console, source, request)
+    rows, test, columns = _read(console, data, request)
     more = {"sensitive_features": rows.sensitive} if request.task == "fair" else {}
     started = time.perf_counter()
     with _kept_warnings() as notes:
@@ -353,7 +345,7 @@ def _fitted(console: Console, source: Source, request: FitRequest) -> Fitted:
     return Fitted(
         model=model,
         task=request.task,
-        file=str(source.path),
+        file=str(data),
         features=None if columns is None else columns.features,
         train=rows,
         test=test,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from cyclopts import Parameter, Token
 
@@ -51,16 +51,4 @@ class Budget:
     """Largest violation that still counts as success; 0.01 if not given."""
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """How a file of rows is read."""
-
-    format: Literal["auto", "csv", "libsvm"] = "auto"
-    """auto goes by the name: .csv and .tsv are CSV, all others LIBSVM."""
-    delimiter: str | None = None
-    """What separates the fields of a CSV file; a comma, or a tab in .tsv, if not
-    given."""
-
-
-UNLIMITED, BY_NAME = Budget(), Reading()
+UNLIMITED = Budget()

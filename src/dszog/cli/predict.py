@@ -10,9 +10,9 @@ from typing import Any
 
 from rich.console import Console
 
-from dszog.cli.data import Columns, Source, widened
+from dszog.cli.data import BY_NAME, Columns, Reading, widened
 from dszog.cli.files import check_output_file, write_text
-from dszog.cli.options import BY_NAME, OutputFile, Reading
+from dszog.cli.options import OutputFile
 from dszog.cli.talk import DONE, USAGE, answered, complain, say, tell_new_words
 from dszog.contract.validation import printable, shown
 from dszog.errors import CheckpointError, InputError
@@ -55,9 +55,8 @@ def predict(
 
     def work() -> int:
         check_output_file("predict", output, "predictions.csv", read=(model, data))
-        source = Source(path=data, **vars(reading))
         try:
-            text = predictions(Console(stderr=True), model, source)
+            text = predictions(Console(stderr=True), model, data, reading)
         except CheckpointError as error:  # of the file that was named
             complain("predict", error, {})
             return USAGE
@@ -71,12 +70,12 @@ def predict(
     return answered("predict", work, ())
 
 
-def predictions(console: Console, path: Path, source: Source) -> str:
+def predictions(console: Console, file: Path, data: Path, reading: Reading) -> str:
     """Return the class and the score of each row, as the text of a CSV file."""
     from dszog.learn import load
 
-    model = load(path)
-    X = _features(console, model, source)
+    model = load(file)
+    X = _features(console, model, data, reading)
     scores = model.decision_function(X)
     classes = model.classes_[(scores > 0.0).astype(int)]
     text = io.StringIO()
@@ -99,19 +98,19 @@ def as_cell(label: Any) -> Any:
     return f"'{label}" if label.lstrip("'").startswith(FORMULA) else label
 
 
-def _features(console: Console, model: Any, source: Source) -> Any:
+def _features(console: Console, model: Any, data: Path, reading: Reading) -> Any:
     """Return the rows of a file as the model was given its own."""
     # The order is made right here.
     names = model.__dict__.pop("feature_names_in_", None)
     width = int(model.n_features_in_)
-    where = printable(str(source.path))
-    if source.is_csv:
+    where = printable(str(data))
+    if reading.is_csv(data):
         if names is None:
             raise InputError(
                 f"{where}: the model was fitted on a LIBSVM file with {width} numbered "
                 "features, got a CSV file. Give a LIBSVM file, or add --format libsvm."
             )
-        table = source.table()
+        table = reading.table(data)
         columns = Columns.named(names.tolist())
         X, new = columns.matrix(table)
         tell_new_words(console, new)
@@ -125,7 +124,7 @@ def _features(console: Console, model: Any, source: Source) -> Any:
             f"{shown(', '.join(Columns.named(names.tolist()).words), 200)}, got a "
             "LIBSVM file. Give a CSV file, or add --format csv."
         )
-    X, _ = read_libsvm(source.path)
+    X, _ = read_libsvm(data)
     if X.shape[1] > width:
         raise InputError(
             f"{where}: the model has {width} features, got a file with {X.shape[1]}. "
