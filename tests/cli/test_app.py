@@ -196,6 +196,37 @@ echo "${{COMPREPLY[@]}}"
     assert done.stdout.split() == ["predict"]
 
 
+@pytest.mark.parametrize(
+    ("words", "inside", "told"),
+    [
+        ("demo", "dszog.cli.demo.demo_problem", "Interrupted."),
+        ("predict model rows", "dszog.cli.predict.predictions", "Interrupted."),
+        ("paper 9", "dszog_paper.command.run_paper", "What was finished is kept"),
+        ("bench a9a", "dszog_bench.command.run_bench", "Finished runs of peers are k"),
+    ],
+)
+def test_ctrl_c_is_one_line_with_its_code(
+    dszog: Dszog,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    words: str,
+    inside: str,
+    told: str,
+) -> None:
+    def pressed(*arguments: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    pytest.importorskip("jinja2")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(inside, pressed)
+    code, said, complaint = dszog(*words.split())
+
+    assert (code, said) == (130, "")
+    assert complaint.startswith("Interrupted.")
+    assert told in complaint
+    assert complaint.count("\n") == 1
+
+
 # ----------------------------------------------------------------- without the extras
 
 

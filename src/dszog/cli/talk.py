@@ -111,7 +111,7 @@ def answered(
     except DszogError as error:
         return complain(command, error, flags_of(flags))
     except KeyboardInterrupt:
-        say(Console(), f"Interrupted. {interrupted}".strip())
+        say(Console(stderr=True), f"Interrupted. {interrupted}".strip())
         return INTERRUPTED
 
 
