@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from dszog.cli.talk import DONE, INTERRUPTED, NO_SUCCESS, answered, say
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import InputError, MissingExtraError
 from dszog.maths.random_stream import stream
-from dszog.problem.constraints import PairwiseConstraints
 
 N_ROWS, N_FEATURES, N_INFORMATIVE, N_REDUNDANT = 500, 50, 15, 15
 MARGIN = -0.3
@@ -27,33 +27,28 @@ MARGIN = -0.3
 
 @dataclass(frozen=True)
 class DemoProblem:
-    """Training rows, and the problem that is made of them."""
-
-    X: FloatArray  # (500, 50)
-    y: FloatArray  # (500,), +1 or -1
-    pairs: PairwiseConstraints
-    problem: dszog.Problem
-    generator: str  # which generator made the rows
-
-    def objective(self, w: FloatArray) -> float:
-        """Return the mean loss over all rows; for the picture, not for the method."""
-        return float(_loss(self.y, self.X @ w).mean())
-
-
-def demo_problem(seed: int) -> DemoProblem:
-    """Return the relaxed pairwise problem: 50 variables, about 62,500 constraints.
+    """The relaxed pairwise problem: 50 variables, about 62,500 constraints.
 
     The loss of a row is ``1 - exp(-(y - x.w)^2)``; every pair of a positive and a
     negative row is a constraint: the positive one scores at most 0.3 lower.
     """
-    X, y, generator = _rows(seed)
 
-    def losses(points: FloatArray, indices: IntArray) -> FloatArray:
-        return _loss(y[indices], points @ X[indices].T)
+    X: FloatArray  # (500, 50)
+    y: FloatArray  # (500,), +1 or -1
 
-    pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0], margin=MARGIN)
-    problem = dszog.Problem(dszog.Losses(losses, N_ROWS), pairs.black_box(), N_FEATURES)
-    return DemoProblem(X, y, pairs, problem, generator)
+    @cached_property
+    def problem(self) -> dszog.Problem:
+        """The problem, with the objective and the constraints as black boxes."""
+        X, y = self.X, self.y
+        pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0], margin=MARGIN)
+        losses = dszog.Losses(
+            lambda points, rows: _loss(y[rows], points @ X[rows].T), len(y)
+        )
+        return dszog.Problem(losses, pairs.black_box(), X.shape[1])
+
+    def objective(self, w: FloatArray) -> float:
+        """Return the mean loss over all rows; for the report, not for the method."""
+        return float(_loss(self.y, self.X @ w).mean())
 
 
 def _loss(labels: FloatArray, scores: FloatArray) -> FloatArray:
@@ -61,34 +56,20 @@ def _loss(labels: FloatArray, scores: FloatArray) -> FloatArray:
     return loss
 
 
-def _rows(seed: int) -> tuple[FloatArray, FloatArray, str]:
-    try:
-        from sklearn.datasets import make_classification
-    except ImportError:
-        X, labels, generator = *own_classification(seed), "the built-in generator"
-    else:
-        X, labels = make_classification(
-            n_samples=2 * N_ROWS,
-            n_features=N_FEATURES,
-            n_informative=N_INFORMATIVE,
-            n_redundant=N_REDUNDANT,
-            n_clusters_per_class=1,
-            class_sep=0.7,
-            flip_y=0.1,
-            random_state=seed,
-        )
-        generator = "scikit-learn's make_classification"
+def demo_problem(seed: int) -> DemoProblem:
+    """Return the problem of a seed."""
+    X, labels = classification(seed)
     X, y = X[:N_ROWS], np.where(labels[:N_ROWS] > 0, 1.0, -1.0)
     X = (X - X.mean(axis=0)) / X.std(axis=0) * 2.0 / np.sqrt(N_FEATURES)
-    return X, y, generator
+    return DemoProblem(X, y)
 
 
-def own_classification(seed: int) -> tuple[FloatArray, IntArray]:
+def classification(seed: int) -> tuple[FloatArray, IntArray]:
     """Return rows of two Gaussian classes, with redundant and useless features.
 
     Each class is one cluster around a corner of a cube in the informative features;
     the redundant ones are mixtures of these, the others noise; a tenth of the labels is
-    drawn anew.
+    drawn again.
     """
     rng = stream(seed, 0)
     n, k = 2 * N_ROWS, N_INFORMATIVE
@@ -157,7 +138,7 @@ def _run(console: Console, output: Path, seed: int, max_queries: int) -> int:
         f"positive row scores more than {-MARGIN} below any negative one.\n"
         f"{size.dim} variables, {size.n_constraints:,} constraints, one per pair of "
         f"rows; objective and constraints are black boxes.\n"
-        f"Data from {demo.generator}, seed {seed}."
+        f"Data of seed {seed}."
     )
     started = time.perf_counter()
     result = dszog.minimize(
