@@ -97,7 +97,7 @@ def test_no_page_is_left_unfinished() -> None:
         assert "@@" not in page.read_text("utf-8"), page.name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", [*PAGES, README], ids=name_of)
 def test_the_names_that_a_page_points_to_exist(page: Path) -> None:
     for name in re.findall(r"`(dszog(?:\.\w+)+)", page.read_text("utf-8")):
         if name.startswith("dszog.learn"):
@@ -106,25 +106,25 @@ def test_the_names_that_a_page_points_to_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "start"),
+    "start",
     [
-        ("run/solver.py", "The iterates ran away with"),
-        ("run/solver.py", "The iterates ran away; the run was started again"),
-        ("run/verdict.py", "The point is feasible but not shown to be optimal"),
-        ("run/remarks.py", "The objective falls on, and no constraint is in its way"),
-        ("status.py", "The iterates ran away and the run was stopped."),
-        ("run/solver.py", "The penalty was raised from"),
-        ("run/remarks.py", "Neither the last iterate nor the average was better than"),
-        ("run/solver.py", "The start was moved to the nearest feasible point."),
-        ("run/solver.py", "This is the result of the run in"),
-        ("minimize.py", "No x0 was given: the run began at the origin"),
+        "The iterates ran away with",
+        "The iterates ran away; the run was started again",
+        "The point is feasible but not shown to be optimal",
+        "The objective falls on, and no constraint is in its way",
+        "The iterates ran away and the run was stopped.",
+        "The penalty was raised from",
+        "Neither the last iterate nor the average was better than",
+        "The start was moved to the nearest feasible point.",
+        "This is the result of the run in",
+        "No x0 was given: the run began at the origin",
     ],
 )
-def test_what_a_message_tells_of_the_run_is_explained(page: str, start: str) -> None:
-    explained = (ROOT / "docs/watching.md").read_text("utf-8")
+def test_what_a_message_tells_of_the_run_is_explained(start: str) -> None:
+    modules = (ROOT / "src/dszog").rglob("*.py")
 
-    assert start in (ROOT / "src/dszog" / page).read_text("utf-8")
-    assert f'| "{start}' in explained
+    assert any(start in module.read_text("utf-8") for module in modules)
+    assert f'| "{start}' in (ROOT / "docs/watching.md").read_text("utf-8")
 
 
 def test_every_public_name_is_in_the_reference() -> None:

@@ -85,16 +85,6 @@ def test_the_result_is_fresh_and_says_on_how_many_constraints_it_rests(
 
 
 @pytest.mark.parametrize(
-    "name", sorted(set(re.findall(r"\bdszog\.(\w+(?:\.\w+)*)", PROSE)))
-)
-def test_the_name_that_the_text_uses_exists(name: str) -> None:
-    thing: Any = dszog
-    for part in name.split("."):
-        assert hasattr(thing, part), f"dszog.{name}"
-        thing = getattr(thing, part)
-
-
-@pytest.mark.parametrize(
     "name", sorted(set(re.findall(r"`Constraints\.(\w+)\(", PROSE)))
 )
 def test_the_ready_kind_that_the_text_names_exists(name: str) -> None:
@@ -123,23 +113,8 @@ def test_the_options_that_the_text_names_are_fields_of_the_method() -> None:
     assert named <= set(inspect.signature(dszog.DSZOG).parameters)
 
 
-def test_the_make_targets_that_the_text_names_exist() -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z-]+):", makefile, flags=re.MULTILINE))
-    named = set(re.findall(r"^make ([a-z-]+)", README, flags=re.MULTILINE))
-    named |= set(re.findall(r"`make ([a-z-]+)", README))
-    assert {"demo", "test"} <= named
-    assert named <= targets
-
-
-def test_the_python_and_the_extras_that_the_text_names_are_those_of_the_project() -> (
-    None
-):
+def test_the_python_that_the_text_names_is_that_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     least = re.search(r"Python (\d\.\d+) or newer", README)
     assert least is not None
     assert project["requires-python"] == f">={least[1]}"
-    extras = re.findall(r'pip install "\.\[([\w,]+)\]"', README)
-    assert extras
-    for names in extras:
-        assert set(names.split(",")) <= set(project["optional-dependencies"])

@@ -169,10 +169,6 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like or SciPy sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
         """
         check_is_fitted(self, "intercept_")  # set last: a fit that failed is none
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
@@ -244,11 +240,10 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         """Return the constraints on the weights of the rows and the intercept."""
 
     def _minimize(self, problem: Problem, seed: int) -> Any:
-        n_losses = problem.size.n_losses
         options: dict[str, Any] = {
             "step_size": float(self.step_size),
             "n_directions": int(self.n_directions),
-            "loss_batch": min(int(self.batch_size), n_losses),
+            "loss_batch": min(int(self.batch_size), problem.size.n_losses),
         }
         if self.penalty is not None:
             options["penalty"] = float(self.penalty)
@@ -256,10 +251,10 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         return minimize(
             problem,
             options=options,
-            max_iterations=_whole(self.max_iterations),
-            max_queries=_whole(self.max_queries),
-            max_time=None if self.max_time is None else float(self.max_time),
-            constraint_tol=float(self.constraint_tol),
+            max_iterations=self.max_iterations,
+            max_queries=self.max_queries,
+            max_time=self.max_time,
+            constraint_tol=self.constraint_tol,
             seed=seed,
             progress=bool(self.verbose),
         )
@@ -325,7 +320,3 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags
-
-
-def _whole(number: float | None) -> int | None:
-    return None if number is None else int(number)
