@@ -43,6 +43,7 @@ from dszog.errors import (
 )
 from dszog.maths.random_stream import fresh_seed
 from dszog.methods import METHODS, Method
+from dszog.methods.auto import AUTO, Choice, first_choice
 from dszog.problem import Asking, Losses, Problem
 from dszog.problem.constraints import Simulator
 from dszog.run.failures import POLICIES, Policy
@@ -54,7 +55,7 @@ from dszog.run.solver import OnInterrupt, Solver
 from dszog.save import Store
 from dszog.save.fingerprint import fingerprint, surroundings
 from dszog.save.sizing import Sizing
-from dszog.save.snapshot import Contract, saved_seed
+from dszog.save.snapshot import Contract, saved_method, saved_seed
 from dszog.show.progress import line, show_progress
 from dszog.status import Status
 from dszog.tuning import Tuner, Tuning, check_tuning
@@ -111,8 +112,9 @@ def minimize(
     bounds : sequence of (low, high) or scipy.optimize.Bounds, optional
         Kept at every point that is evaluated.
     method : str or Method
-        A name from :data:`dszog.METHODS`, or an instance such as
-        ``dszog.DSZOG(penalty=10.0)``.
+        ``"auto"``: ``"sampled_sqp"`` where variables and budget allow it, else
+        ``"dszog"``; the message says which and why. Or a name from
+        :data:`dszog.METHODS`, or an instance such as ``dszog.DSZOG(penalty=10.0)``.
     options : dict, optional
         Fields of the method by name, for a method given by name.
     max_iterations, max_queries, max_time : optional
@@ -216,7 +218,8 @@ def minimize(
     True
     """
     _refuse_unknown(unknown)
-    chosen, fixed = _as_method(method, options)
+    choice = _first_choice(method, options, weights, tune)
+    chosen, fixed = _as_method(method, options, choice)
     has_set = getattr(chosen, "domain", None) is not None
     limits = _check_limits(max_iterations, max_queries, max_time)
     tolerance = check_nonnegative("minimize", "constraint_tol", constraint_tol)
@@ -248,8 +251,13 @@ def minimize(
         problem = _as_problem(
             fun, x0, constraints, bounds, x_scale, tag, has_set, sizing
         )
+        if choice is not None:
+            choice = _for_problem(choice, problem, limits, store)
+            chosen, fixed = _as_method(method, options, choice)
         chosen, notes = with_feasible_set(problem, chosen)
         notes = [*_about_start(problem), *notes]
+        if choice is not None:
+            notes.append(choice.sentence)
         check_tuning(tune, chosen, fixed, has_budget, folder is not None)  # of tangents
         if weights is not None:
             weights = check_weights("minimize", weights, problem.size.n_constraints)
@@ -478,7 +486,30 @@ def _is_empty(constraints: Any) -> bool:
     )
 
 
-def _as_method(method: Any, options: Any) -> tuple[Method, frozenset[str]]:
+def _first_choice(
+    method: Any, options: Any, weights: Any, tune: bool | Tuning
+) -> Choice | None:
+    """Return what is chosen before the problem is known; None if the caller chose."""
+    if not isinstance(method, str) or method.lower() != AUTO:
+        return None
+    named = options if isinstance(options, dict) else {}
+    has_weights, tunes = weights is not None, tune is not False
+    return first_choice(named, has_weights=has_weights, tunes=tunes)
+
+
+def _for_problem(
+    choice: Choice, problem: Problem, limits: Limits, store: Store | None
+) -> Choice:
+    """Return the method that a saved run has, or that fits the problem."""
+    saved = None if store is None else saved_method(store)
+    if saved in METHODS:
+        return Choice(saved, "the run in the folder was begun with it")
+    return choice.for_problem(problem.size, limits.iterations, limits.queries)
+
+
+def _as_method(
+    method: Any, options: Any, choice: Choice | None
+) -> tuple[Method, frozenset[str]]:
     """Return the method, and the names of the fields the caller set."""
     options = {} if options is None else options
     if not isinstance(options, dict):
@@ -500,18 +531,24 @@ def _as_method(method: Any, options: Any) -> tuple[Method, frozenset[str]]:
                 f"{shown(options)} beside {type(method).__name__}. Set them there."
             )
         return method, frozenset(_field_names(method))
-    method = method.lower()
+    method = method.lower() if choice is None else choice.name
     if hint := about_method(method):
         raise InputError(f"minimize: there is no method {method!r}.{hint}")
-    check_choice("minimize", "method", method, METHODS)
+    check_choice("minimize", "method", method, (AUTO, *METHODS))
     kind: Any = METHODS[method]
     names = _field_names(kind)
     for name in options:
         if name not in names:
-            hint = about_option(name, names, _argument_names())
+            known = names if choice is None else choice.known_options
+            if choice is not None and name in known:
+                raise InputError(
+                    f"minimize: {name!r} is no option of {method}, which was chosen as "
+                    f"{choice.why}. Name the method, or leave one out."
+                )
+            hint = about_option(name, known, _argument_names())
             raise InputError(
-                f"minimize: method {method!r} has no option {name!r}."
-                f"{hint or ' Options: ' + ', '.join(names) + '.'}"
+                f"minimize: method {AUTO if choice else method!r} has no "
+                f"option {name!r}.{hint or ' Options: ' + ', '.join(known) + '.'}"
             )
     return kind(**options), frozenset(options)
 

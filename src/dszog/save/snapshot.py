@@ -17,7 +17,7 @@ from dszog.errors import (
     DszogError,
     OtherRunError,
 )
-from dszog.methods import State
+from dszog.methods import METHODS, State
 from dszog.run.accounting import Ledger
 from dszog.run.history import History
 from dszog.run.loop import N_SEEN, Position
@@ -172,6 +172,14 @@ def saved_seed(store: Store) -> int | None:
     """Return the seed of the run that a folder holds; None if it holds none."""
     about = store.about()
     return None if about is None else _seed_of(about)
+
+
+def saved_method(store: Store) -> str:
+    """Return the name of the method of the run that a folder holds; empty if none."""
+    about = store.about()
+    said = "" if about is None else _texts(about, "fingerprint").get("method type", "")
+    names = {repr(kind.__name__): name for name, kind in METHODS.items()}
+    return names.get(said, "")
 
 
 def saved_calls(store: Store) -> int:

@@ -276,6 +276,25 @@ def test_differences_that_vanish_are_said() -> None:
     assert result.fun == 0.0
 
 
+@pytest.mark.parametrize(
+    ("fun", "optimum"),
+    [
+        (lambda x: np.cos(x).sum(), -3.0),  # a maximum, but for the constraint
+        (lambda x: x[0] + x @ x, -0.25),  # stationary along all variables but one
+        (lambda x: x @ x, 0.0),  # the minimum
+    ],
+    ids=["maximum", "ridge", "minimum"],
+)
+def test_a_start_without_slopes_is_left_or_found_to_be_the_end(
+    fun: Any, optimum: float
+) -> None:
+    result = run(fun, np.zeros(3), above(lambda x: 100.0 - x @ x))
+
+    assert result.status == Status.CONVERGED
+    assert result.fun == pytest.approx(optimum, abs=1e-6)
+    assert result.nfev < 300
+
+
 def test_a_nonsmooth_objective_does_no_harm() -> None:
     result = run(
         lambda x: float(abs(x[0] - 1.0) + 2.0 * abs(x[1] + 0.5)),

@@ -73,6 +73,7 @@ GROWTH = 4.0  # of sigma after a rejected step
 FEASIBLE = 1e-3  # of the tolerance: violations, in usual lengths
 ACCEPT, GOOD, POOR = 0.1, 0.5, 0.25  # shares of the promise that was kept
 MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
+USUAL_QUERIES = 1000  # in an iteration
 GROWTH_SHARE = 0.3  # of the queries left that a larger table may cost
 LEAST_GROWTH = 16  # rows
 # Looking.
@@ -88,6 +89,7 @@ FLAT = (
     "constant, or have no part in the problem"
 )
 NOISY = "values are noisy: differences were taken over long steps and tell less"
+FEW_LOSSES = "the losses looked at say no more, and more need a larger budget"
 JUMPS = (
     "values change in jumps, as if rounded or piecewise constant: differences were "
     "taken over long steps and tell less"
@@ -244,8 +246,8 @@ class SampledSQP(Settings):
             stop = Status.CONVERGED if is_shown else Status.STALLED
             if _is_drowned(state) and not _warnings(state):  # else it was said before
                 events = (NOISY,)
-            if self._is_settled(state):
-                stop = Status.MAX_QUERIES
+            if stop == Status.STALLED and self._is_settled(state):
+                events = (*events, FEW_LOSSES)
             if not self._is_feasible(state):
                 stop = Status.LEAST_VIOLATION
         far = FARTHEST * max(state.length, state.first_distance)
@@ -264,10 +266,12 @@ class SampledSQP(Settings):
     def planned(
         self, size: ProblemSize, iterations: int | None, queries: int | None
     ) -> Self:
-        """Return the method with the number of queries known."""
-        if queries is None or self.horizon_queries is not None:
+        """Return the method with the number of queries known, or a usual one."""
+        if self.horizon_queries is not None:
             return self
-        return replace(self, horizon_queries=max(queries, 1))
+        if queries is None and iterations is not None:
+            queries = USUAL_QUERIES * iterations
+        return self if queries is None else replace(self, horizon_queries=queries)
 
     def policy(self, fixed: frozenset[str]) -> Policy:
         """Return that no step makes things worse, so that the last iterate is best."""
@@ -409,6 +413,10 @@ class SampledSQP(Settings):
             state.pairs.stiffness() * reach_of,
             1e-300,
         )
+        if not len(
+            state.pairs.steps
+        ):  # around the start, over steps that were long enough
+            force = max(force, state.first_sigma * state.length)
         violation = float(now.max(initial=0.0)) / reach_of
         return max(float(np.abs(left).max()) / force, violation / FEASIBLE)
 
@@ -420,7 +428,8 @@ class SampledSQP(Settings):
 
     def _is_optimal(self, state: SampledSQPState) -> bool:
         gone = abs(state.first_objective - state.objective)
-        worth = self.tol * max(abs(state.objective), gone)
+        usual = self.tol * state.first_sigma * state.length**2  # of an objective near 0
+        worth = self.tol * max(abs(state.objective), gone, usual)
         is_flat = state.residual <= self.tol and state.promise <= worth
         return is_flat or state.n_tiny >= 3
 

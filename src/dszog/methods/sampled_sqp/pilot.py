@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.looks import Found, Look, inward, slope_looks
 from dszog.methods.sampled_sqp.losses_table import LossTable
@@ -32,6 +32,10 @@ ALL_MEMBERS = 24  # up to so many constraints all are members from the start
 FIRST_MEMBERS = 16
 PILOT_REACH = 1e-6  # of the size of a variable
 MOST_PILOTS, LONGEST_PILOT = 5, 0.1  # rounds of differences, and their longest steps
+WEAK = 1e-3  # of the highest rate: of a variable that may only be stationary here
+FAR = 1e3  # usual sizes of variables, to a constraint that may be stationary here
+STATIONARY = 10.0  # times a slope over short steps: of one that is none
+BENT = 0.05  # second differences in units of first ones, where the start is stationary
 LOST = 30.0  # times the noise: values that change by less say nothing
 CLEAR = 3.0  # times the noise: smaller changes count as none
 ROUNDED = 0.3  # of the step between values that are rounded is their noise
@@ -141,17 +145,33 @@ def after_noise(state: SampledSQPState, replies: Sequence[Reply]) -> SampledSQPS
     """Note how noisy values are; then learn slopes."""
     (reply,) = replies
     loss_noise, constraint_noise = state.loss_noise, state.constraint_noise
+    looks = state.looks
     if len(reply.losses) >= 5:  # else too many have failed
         if reply.losses.shape[1]:
             loss_noise = float(np.median(noise_level(reply.losses)))
+            if _is_stationary(reply.losses.mean(axis=1), loss_noise):
+                longest = _longest_steps(state.x, state.size)
+                far = inward(state.x, longest, state.size)
+                looks = (replace(looks[0], reach=far),)
         if reply.constraints.shape[1]:
             constraint_noise = float(np.median(noise_level(reply.constraints)))
     return replace(
         state,
         phase="slopes",
+        looks=looks,
         loss_noise=loss_noise,
         constraint_noise=constraint_noise,
     )
+
+
+def _is_stationary(values: FloatArray, noise: float) -> bool:
+    """Whether values at points in a row show a curve and next to no slope.
+
+    At a maximum or a saddle, differences over short steps would lead nowhere.
+    """
+    first, second = np.diff(values), np.diff(values, 2)
+    bend = float(np.abs(second).mean())
+    return bend > max(BENT * float(np.abs(first).mean()), 4.0 * noise)
 
 
 # --------------------------------------------------------------------------- the slopes
@@ -170,13 +190,15 @@ def with_slopes(state: SampledSQPState, found: Sequence[Found]) -> SampledSQPSta
             if state.n_pilot and not loss_slopes.any():
                 loss_noise = _if_rounded(loss_noise, one.loss_slopes, look.reach)
             new = moved | state.size.has_gradient
-            loss_slopes[:, new] = np.nan_to_num(one.loss_slopes[:, new])
+            new = new & ~_agree(loss_slopes, one.loss_slopes, steps[0], loss_noise)
+            loss_slopes = np.where(new, np.nan_to_num(one.loss_slopes), loss_slopes)
             values, steps[0] = one.loss_values, np.where(moved, look.reach, steps[0])
         if len(look.constraints):
             if state.n_pilot and not slopes.any():
                 row_noise = _if_rounded(row_noise, one.slopes, look.reach)
             new = moved | state.size.has_jacobian
-            slopes[:, new] = np.nan_to_num(one.slopes[:, new])
+            new = new & ~_agree(slopes, one.slopes, steps[1], row_noise)
+            slopes = np.where(new, np.nan_to_num(one.slopes), slopes)
             raw, steps[1] = one.values, np.where(moved, look.reach, steps[1])
     return replace(
         state,
@@ -199,6 +221,18 @@ def _raw_slopes(members: WorkingSet) -> FloatArray:
     return raw
 
 
+def _agree(
+    before: FloatArray, slopes: FloatArray, steps: FloatArray, noise: float
+) -> BoolArray:
+    """Return which slopes over short steps were right already.
+
+    Those that longer steps multiply show a stationary point, not a slope.
+    """
+    is_clear = np.abs(before * steps) > LOST * noise
+    right: BoolArray = is_clear & (np.abs(slopes) < STATIONARY * np.abs(before))
+    return right
+
+
 def _if_rounded(noise: float, slopes: FloatArray, steps: FloatArray) -> float:
     """Return the noise of values that did not change at all over shorter steps."""
     return max(noise, ROUNDED * granularity(np.nan_to_num(slopes * steps)))
@@ -210,10 +244,13 @@ def longer_looks(state: SampledSQPState) -> tuple[Look, ...]:
         return ()
     size, table, members = state.size, state.table, state.members
     for_losses, for_rows = np.zeros((2, size.dim))
+    raw = _raw_slopes(members)
+    weak = _weak(state, raw)
     if not size.has_gradient:
-        for_losses = _longer(state, table.slopes, 0, state.loss_noise)
+        for_losses = _longer(state, table.slopes, 0, state.loss_noise, weak)
     if not size.has_jacobian:
-        for_rows = _longer(state, _raw_slopes(members), 1, state.constraint_noise)
+        weak = weak | _is_any_far(state, raw)
+        for_rows = _longer(state, raw, 1, state.constraint_noise, weak)
     losses = table.indices if for_losses.any() else NO_INDICES
     rows = members.indices if for_rows.any() else NO_INDICES
     values = members.values * members.sizes
@@ -223,8 +260,30 @@ def longer_looks(state: SampledSQPState) -> tuple[Look, ...]:
     )
 
 
+def _weak(state: SampledSQPState, raw: FloatArray) -> BoolArray:
+    """Return the variables that seem to matter far less than others.
+
+    Either they do, or functions are stationary along them here: longer steps tell.
+    """
+    rates = 1.0 / variable_scales([raw, state.table.slopes])
+    weak: BoolArray = rates < WEAK * rates.max()
+    return weak
+
+
+def _is_any_far(state: SampledSQPState, raw: FloatArray) -> bool:
+    """Whether a constraint seems so far away that it may be stationary here."""
+    usual = _longest_steps(state.x, state.size) / LONGEST_PILOT
+    values = np.abs(state.members.values * state.members.sizes)
+    changes = np.abs(raw) @ usual
+    return bool(((values > FAR * changes) & (changes > 0)).any())
+
+
 def _longer(
-    state: SampledSQPState, slopes: FloatArray, kind: int, noise: float
+    state: SampledSQPState,
+    slopes: FloatArray,
+    kind: int,
+    noise: float,
+    weak: BoolArray,
 ) -> FloatArray:
     """Return longer steps for the variables that one kind of function hardly felt.
 
@@ -238,10 +297,17 @@ def _longer(
     if not len(slopes) or (clear >= 1.0).any():
         lost &= changes > 0
     factors = np.clip(3.0 / np.maximum(clear, 1e-300), 10.0, 1e3)
-    longest = LONGEST_PILOT / PILOT_REACH * np.abs(_first_steps(state.x, state.size))
+    longest = _longest_steps(state.x, state.size)
     longer = np.minimum(steps * factors, longest)
+    lost |= weak & (changes > 0)
+    longer = np.where(weak, longest, longer)
     lost &= longer > 1.5 * steps
     return np.where(lost, inward(state.x, longer, state.size), 0.0)
+
+
+def _longest_steps(x: FloatArray, size: ProblemSize) -> FloatArray:
+    longest: FloatArray = LONGEST_PILOT / PILOT_REACH * np.abs(_first_steps(x, size))
+    return longest
 
 
 # ---------------------------------------------------------------------------- the sizes

@@ -1,0 +1,132 @@
+"""``method="auto"``: which method is chosen, and what is said of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dszog
+from dszog import DSZOG, Constraints, InputError, Losses, Problem, SampledSQP
+from dszog.contract import ProblemSize
+from dszog.methods.auto import MOST_VARIABLES, Choice, first_choice
+
+SIZE = ProblemSize(
+    dim=30,
+    n_losses=1000,
+    n_constraints=10**6,
+    lower=np.full(30, -np.inf),
+    upper=np.full(30, np.inf),
+)
+WHITE = replace(SIZE, has_gradient=True, has_jacobian=True)
+
+
+def problem(dim: int = 2) -> Problem:
+    def rows(points: Any, j: Any) -> Any:
+        return points[:, :2] @ [np.cos(j), np.sin(j)] - 1.0
+
+    return Problem(lambda x: float(((x - 2.0) ** 2).sum()), Constraints(rows, 500), dim)
+
+
+def solve(dim: int = 2, **more: Any) -> Any:
+    more = {"max_queries": 20_000, "seed": 0} | more
+    return dszog.minimize(problem(dim), method="auto", **more)
+
+
+@pytest.mark.parametrize(
+    ("size", "iterations", "queries", "chosen"),
+    [
+        (SIZE, None, None, "sampled_sqp"),
+        (SIZE, 2000, None, "sampled_sqp"),
+        (SIZE, 10, None, "dszog"),
+        (SIZE, None, 10**5, "sampled_sqp"),
+        (SIZE, None, 3000, "dszog"),
+        (
+            replace(SIZE, has_gradient=True, has_jacobian=True),
+            None,
+            3000,
+            "sampled_sqp",
+        ),
+        (replace(SIZE, n_losses=1, n_constraints=2), None, 300, "sampled_sqp"),
+    ],
+)
+def test_the_budget_decides(
+    size: ProblemSize, iterations: int | None, queries: int | None, chosen: str
+) -> None:
+    choice = Choice("sampled_sqp").for_problem(size, iterations, queries)
+
+    assert choice.name == chosen
+    assert choice.sentence.startswith(f"The method is {chosen}: ")
+    assert choice.for_problem(size, 1, 1) is choice  # it stays
+
+
+def test_many_variables_are_for_dszog() -> None:
+    result = solve(dim=MOST_VARIABLES + 1, max_queries=100_000, max_iterations=40)
+
+    assert isinstance(result.method, DSZOG)
+    assert (
+        "The method is dszog: sampled_sqp is for at most 1,000 vari" in result.message
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "kind", "why"),
+    [
+        ({}, SampledSQP, "there is room to learn slopes along 2 variables"),
+        ({"options": {"loss_batch": 8}}, SampledSQP, "there is room"),
+        ({"options": {"tol": 1e-3}}, SampledSQP, "'tol' is an option of it"),
+        ({"options": {"step_size": 0.1}}, DSZOG, "'step_size' is an option of it"),
+        ({"tune": True}, DSZOG, "it has settings to tune"),
+        ({"weights": (np.array([3]), np.array([1.0]))}, DSZOG, "start from weights"),
+        ({"max_queries": 1700, "options": {"loss_batch": 1}}, SampledSQP, "there is"),
+    ],
+)
+def test_the_message_says_which_and_why(more: Any, kind: type, why: str) -> None:
+    result = solve(**more)
+
+    assert type(result.method) is kind
+    assert why in result.message
+    assert result.message.count("The method is") == 1
+
+
+def test_options_of_neither_or_of_both_are_refused() -> None:
+    with pytest.raises(InputError, match="'auto' has no option 'step_sice'. Did you"):
+        solve(options={"step_sice": 3})
+    with pytest.raises(InputError, match="has no option 'unheard'") as error:
+        solve(options={"unheard": 3})
+    assert "noise_share" in str(error.value)
+    assert "penalty" in str(error.value)
+    with pytest.raises(InputError, match="'penalty' is no option of sampled_sqp"):
+        solve(options={"penalty": 3.0, "tol": 1e-3})
+
+
+def test_a_choice_is_made_from_names_alone() -> None:
+    assert first_choice([], has_weights=False, tunes=False) == Choice("sampled_sqp")
+    assert first_choice(["radius"], has_weights=False, tunes=False).name == "dszog"
+
+
+@pytest.mark.parametrize("queries", [2000, 20_000])
+def test_a_saved_run_goes_on_with_its_method_whatever_the_new_budget(
+    tmp_path: Path, queries: int
+) -> None:
+    losses = Losses(lambda w, i: (w[:, :1] - i % 3) ** 2 + (w**2).sum(1)[:, None], 99)
+    many = Problem(losses, problem(20).constraints, 20)
+
+    def run(max_queries: int) -> Any:
+        return dszog.minimize(
+            many,
+            method="auto",
+            max_queries=max_queries,
+            seed=0,
+            checkpoint=tmp_path,
+            resume=True,
+        )
+
+    first, second = run(queries), run(10 * queries)
+
+    assert type(first.method) is (DSZOG if queries == 2000 else SampledSQP)
+    assert type(second.method) is type(first.method)
+    assert second.digest != first.digest
