@@ -93,7 +93,7 @@ def test_the_message_says_which_and_why(more: Any, kind: type, why: str) -> None
 
 
 def test_options_of_neither_or_of_both_are_refused() -> None:
-    with pytest.raises(InputError, match="'auto' has no option 'step_sice'. Did you"):
+    with pytest.raises(InputError, match=r"'auto' has no option 'step_sice'. Did you"):
         solve(options={"step_sice": 3})
     with pytest.raises(InputError, match="has no option 'unheard'") as error:
         solve(options={"unheard": 3})

@@ -82,6 +82,7 @@ ALL_EVERY = 5  # trials after which all members are looked at
 MOST_VERIFIED = 4096  # constraints in one look before the end
 QUIET = 10**5  # unseen constraints without a violation that end a run
 
+NEAR_ZERO = 1e-6  # of what the objective falls over a usual length: as good as 0
 DROWNED = 1e-2  # of the objective: what noise may hide if a run is to have converged
 NOISY_REACH = 3e-3  # steps of differences, in usual lengths, that are worth a word
 FLAT = (
@@ -428,7 +429,7 @@ class SampledSQP(Settings):
 
     def _is_optimal(self, state: SampledSQPState) -> bool:
         gone = abs(state.first_objective - state.objective)
-        usual = self.tol * state.first_sigma * state.length**2  # of an objective near 0
+        usual = NEAR_ZERO * state.first_sigma * state.length**2
         worth = self.tol * max(abs(state.objective), gone, usual)
         is_flat = state.residual <= self.tol and state.promise <= worth
         return is_flat or state.n_tiny >= 3
@@ -1008,4 +1009,5 @@ def _is_drowned(state: SampledSQPState) -> bool:
         return False
     unknown = 2.0 * state.loss_noise / state.loss_reach * state.length
     gone = abs(state.first_objective - state.objective)
-    return unknown > DROWNED * max(abs(state.objective), gone)
+    usual = NEAR_ZERO * state.first_sigma * state.length**2
+    return unknown > DROWNED * max(abs(state.objective), gone, usual)
