@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+
+import dszog as library
+
+SOURCE = Path(library.__file__).parents[1]
+COMMAND = "from dszog_start import main; main()"
 
 Dszog: TypeAlias = Callable[..., tuple[int, str, str]]
 
@@ -27,3 +35,23 @@ def dszog(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         return int(ended.value.code or 0), said.out, said.err
 
     return run
+
+
+def start(*words: str, before: str = "", **more: str) -> subprocess.Popen[str]:
+    """Begin `dszog ...` in a process of its own, after some lines of Python."""
+    env = os.environ | {"PYTHONPATH": str(SOURCE), "DSZOG_KERNELS": "numpy"} | more
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", before + COMMAND, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+    )
+
+
+def left_early(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Close what a command writes to; return its exit code and errors."""
+    assert process.stdout is not None
+    process.stdout.close()
+    _, told = process.communicate(timeout=120)
+    return process.returncode, told

@@ -16,7 +16,7 @@ pytest.importorskip("rich")
 from dszog import __version__
 from dszog.cli import main
 from dszog.cli.app import app
-from tests.cli.conftest import Dszog
+from tests.cli.conftest import Dszog, left_early, start
 
 COMMANDS = [name for name in app if not name.startswith("-")]
 
@@ -61,17 +61,7 @@ def test_version_is_that_of_the_library(dszog: Dszog) -> None:
     "words", ["--help", "solve --help", "completion bash", "bench list"]
 )
 def test_a_reader_who_leaves_early_is_no_reason_for_a_traceback(words: str) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from dszog_start import main; main()", *words.split()],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    process.stdout.close()
-    _, told = process.communicate(timeout=60)
-
-    assert (process.returncode, told) == (1, "")
+    assert left_early(start(*words.split())) == (1, "")
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,21 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dszog as library
-
 pytest.importorskip("cyclopts")
 pytest.importorskip("rich")
 pytest.importorskip("sklearn")
 
 from dszog.cli import fit as fit_module
 from dszog.learn import FairClassifier, PairwiseClassifier, load
-from tests.cli.conftest import Dszog
+from tests.cli.conftest import Dszog, start
 
-SOURCE = Path(library.__file__).parents[1]
-COMMAND = (  # a line of progress at every iteration: it says that the run is under way
-    "from dszog.show.progress import Lines; Lines.every = 0.0; "
-    "from dszog.cli import main; main()"
-)
+# A line of progress at every iteration: it says that the run is under way.
+SHOWN = "from dszog.show.progress import Lines; Lines.every = 0.0; "
 N = 200
 QUICK = ("--max-iterations", "30")
 
@@ -481,15 +474,8 @@ def test_a_signal_while_the_model_is_told_and_written_loses_nothing_of_it(
 
 @SIGNALS
 def test_an_interrupt_keeps_the_best_model_so_far(number: int, code: int) -> None:
-    env = os.environ | {"PYTHONPATH": str(SOURCE), "DSZOG_KERNELS": "numpy"}
     words = ("fit", "rows", "--task", "pairwise", "--max-iterations", "100000000")
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", COMMAND, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=env,
-    )
+    process = start(*words, before=SHOWN)
     assert process.stderr is not None
     while "iteration 3 " not in process.stderr.readline():
         assert process.poll() is None

@@ -21,12 +21,10 @@ pytest.importorskip("rich")
 
 import dszog
 import dszog.cli.solve as solve_module
-from tests.cli.conftest import Dszog
+from tests.cli.conftest import COMMAND, SOURCE, Dszog, left_early, start
 
 Solve: TypeAlias = Callable[..., tuple[int, str]]
 
-SOURCE = Path(dszog.__file__).parents[1]
-COMMAND = "from dszog_start import main; main()"
 MODEL = """
 from __future__ import annotations
 
@@ -105,17 +103,6 @@ def solve(model: Path, dszog: Dszog) -> Solve:
         return code, out
 
     return run
-
-
-def start(*words: str, **more: str) -> subprocess.Popen[str]:
-    env = os.environ | {"PYTHONPATH": str(SOURCE), "DSZOG_KERNELS": "numpy"} | more
-    return subprocess.Popen(
-        [sys.executable, "-P", "-c", COMMAND, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=env,
-    )
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
@@ -384,26 +371,26 @@ def test_ctrl_c_does_the_same_with_its_own_code(model: Path, tmp_path: Path) -> 
 
 
 def test_a_reader_who_leaves_early_does_not_cost_the_result(model: Path) -> None:
-    process = start(*STRAIGHT, "-o", "result.json")
-    assert process.stdout is not None
-    process.stdout.close()
-    code, _, err = finish(process)
+    code, err = left_early(start(*STRAIGHT, "-o", "result.json"))
 
     assert code == 1
     assert "Traceback" not in err
     assert json.loads(Path("result.json").read_text())["nit"] == 60
 
 
-def test_sigterm_while_the_file_is_run_has_its_code(model: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "code", "more"),
+    [(signal.SIGTERM, 143, ()), (signal.SIGINT, 130, ("--checkpoint", "run"))],
+)
+def test_a_signal_while_the_file_is_run_has_its_code_and_nothing_is_saved(
+    model: Path, number: int, code: int, more: tuple[str, ...]
+) -> None:
     Path("slow.py").write_text(
-        "import os, signal, time\n"
-        "os.kill(os.getpid(), signal.SIGTERM)\n"
-        "time.sleep(60)\n"
+        f"import os, time\nos.kill(os.getpid(), {number:d})\ntime.sleep(60)\n"
     )
-    code, out, _ = finish(start("solve", "slow.py:problem"))
+    got, out, _ = finish(start("solve", "slow.py:problem", *more))
 
-    assert code == 143
-    assert out.strip() == "Interrupted before there was a result."
+    assert (got, out.strip()) == (code, "Interrupted before there was a result.")
 
 
 @pytest.mark.parametrize(
@@ -455,15 +442,6 @@ def test_a_signal_while_the_command_is_loaded_is_one_line_with_its_code(
     )
 
     assert finish(process) == (code, "", "Interrupted before anything was done.\n")
-
-
-def test_nothing_is_said_to_be_saved_that_is_not(model: Path) -> None:
-    Path("slow.py").write_text(
-        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
-    )
-    code, out, _ = finish(start("solve", "slow.py:problem", "--checkpoint", "run"))
-
-    assert (code, out.strip()) == (130, "Interrupted before there was a result.")
 
 
 def test_the_library_installs_no_signal_handler(

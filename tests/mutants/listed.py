@@ -953,7 +953,7 @@ MUTANTS: list[Mutant] = [
         (
             "before = signal.signal(signal.SIGTERM, interrupt)",
             "before = signal.getsignal(signal.SIGTERM)",
-            "test_sigterm_while_the_file_is_run_has_its_code",
+            "test_a_signal_while_the_file_is_run_has_its_code_and_nothing_is_saved",
         ),
         (
             "interrupts.hold()",
