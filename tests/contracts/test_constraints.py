@@ -450,75 +450,51 @@ def matrices(
     return st.lists(row, min_size=1, max_size=6).map(np.array)
 
 
-@st.composite
-def linear_cases(
-    draw: st.DrawFn,
-    make: Callable[[FloatArray], Any],
-    numbers: st.SearchStrategy[float],
-    offsets: st.SearchStrategy[float],
-) -> Case:
-    dim = draw(st.integers(1, 3))
-    A = draw(matrices(numbers, dim))
-    b = np.array([draw(offsets) for _ in A])
-    x = np.array([draw(numbers) for _ in range(dim)])
-    values = np.array([dot(row, x) - b[j] for j, row in enumerate(A)])
-    scale = float((np.abs(A) @ np.abs(x) + np.abs(b)).max())
-    return Case(Constraints.linear(make(A), b), x, values, scale)
+PAIRS = "pairs"
 
 
 @st.composite
-def pairwise_cases(
+def cases_of(
     draw: st.DrawFn,
+    kinds: tuple[Any, ...],
     numbers: st.SearchStrategy[float],
     offsets: st.SearchStrategy[float],
 ) -> Case:
-    dim = draw(st.integers(1, 3))
-    positives, negatives = draw(matrices(numbers, dim)), draw(matrices(numbers, dim))
-    margin = draw(offsets)
-    x = np.array([draw(numbers) for _ in range(dim)])
-    values = np.array([dot(n - p, x) + margin for p in positives for n in negatives])
-    largest = max(np.abs(positives).max(), np.abs(negatives).max())
-    scale = float(2 * largest * np.abs(x).sum() + abs(margin))
-    return Case(Constraints.pairwise(positives, negatives, margin), x, values, scale)
-
-
-@st.composite
-def joined_cases(
-    draw: st.DrawFn,
-    numbers: st.SearchStrategy[float],
-    offsets: st.SearchStrategy[float],
-) -> Case:
-    """Two matrices and some pairs in between, of the same variables."""
+    """Draw families of the same variables: pairs, or matrices in a form, joined."""
     dim = draw(st.integers(1, 3))
     x = np.array([draw(numbers) for _ in range(dim)])
     parts: list[Constraints] = []
     values: list[float] = []
-    largest = 0.0
-    for make in (np.array, None, sparse.csr_array):
+    scale = 0.0
+    for kind in kinds:
         A = draw(matrices(numbers, dim))
-        if make is None:
+        if kind == PAIRS:
             others, margin = draw(matrices(numbers, dim)), draw(offsets)
             parts.append(Constraints.pairwise(A, others, margin))
             values += [dot(n - p, x) + margin for p in A for n in others]
-            largest = max(largest, 2 * np.abs(others).max(), abs(margin))
+            largest = max(np.abs(A).max(), np.abs(others).max())
+            size = 2 * largest * np.abs(x).sum() + abs(margin)
         else:
             b = np.array([draw(offsets) for _ in A])
-            parts.append(Constraints.linear(make(A), b))
+            parts.append(Constraints.linear(kind(A), b))
             values += [dot(row, x) - b[j] for j, row in enumerate(A)]
-            largest = max(largest, float(np.abs(b).max()))
-        largest = max(largest, 2 * float(np.abs(A).max()))
-    scale = float(largest * (1.0 + np.abs(x).sum()))
-    return Case(Constraints.concat(*parts), x, np.array(values), scale)
+            size = (np.abs(A) @ np.abs(x) + np.abs(b)).max()
+        scale = max(scale, float(size))
+    family = parts[0] if len(parts) == 1 else Constraints.concat(*parts)
+    return Case(family, x, np.array(values), scale)
 
 
 def structured(
     numbers: st.SearchStrategy[float], offsets: st.SearchStrategy[float]
 ) -> dict[str, st.SearchStrategy[Case]]:
     plain = {
-        "linear, dense": linear_cases(np.array, numbers, offsets),
-        "linear, sparse": linear_cases(sparse.csr_array, numbers, offsets),
-        "pairwise": pairwise_cases(numbers, offsets),
-        "joined": joined_cases(numbers, offsets),
+        name: cases_of(kinds, numbers, offsets)
+        for name, kinds in {
+            "linear, dense": (np.array,),
+            "linear, sparse": (sparse.csr_array,),
+            "pairwise": (PAIRS,),
+            "joined": (np.array, PAIRS, sparse.csr_array),
+        }.items()
     }
     hidden = {
         f"black box of {name}": case.map(Case.hidden) for name, case in plain.items()
