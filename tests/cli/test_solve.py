@@ -153,6 +153,15 @@ def test_the_run_is_that_of_minimize(solve: Solve) -> None:
     assert not list(Path().glob(".*part"))
 
 
+def test_the_method_can_be_left_open(solve: Solve) -> None:
+    code, said = solve("model.py:problem", *RUN[:4], "--method", "auto")
+    assert code in (0, 3)
+    assert "The method is sampled_sqp: there is room to learn slopes" in said
+
+    code, said = solve("model.py:problem", *RUN, "--method", "auto")
+    assert "The method is dszog: 'penalty' is an option of it" in said
+
+
 def test_a_function_without_arguments_may_return_the_problem(
     solve: Solve,
 ) -> None:
@@ -224,7 +233,7 @@ WRONG = [
     (["model.py:problem", "--method", "dsog"], "--method must be .* mean 'dszog'?"),
     (
         ["model.py:problem", "--method", "cobyla"],
-        r"must be one of 'dszog', .*'acczomda', got 'cobyla'\. It is one of SciPy: "
+        r"one of 'auto', 'dszog', .*'acczomda', got 'cobyla'\. It is one of SciPy: "
         r"call scipy\.optimize\.minimize, .*; or leave --method out for 'dszog'",
     ),
     (["model.py:problem", "--set", "beta=3"], "It is the paper's letter for 'penalty'"),

@@ -11,20 +11,32 @@ from dszog.contract.hints import about_method, about_option
 from dszog.contract.validation import check_choice, shown
 from dszog.errors import InputError
 from dszog.methods import METHODS
+from dszog.methods.auto import AUTO, OPTIONS
 
 _TRUE, _FALSE, _NONE = ("true", "yes"), ("false", "no"), ("none", "auto")
+
+
+def kinds_of(method: str) -> dict[str, Any]:
+    """Return the types of the settings that a method takes, by name.
+
+    With ``"auto"`` all that one of the methods takes which it chooses from.
+    """
+    kinds: dict[str, Any] = {}
+    for name in OPTIONS if method == AUTO else [method]:
+        kind: Any = METHODS[name]
+        hints = get_type_hints(kind)
+        kinds |= {field.name: hints[field.name] for field in fields(kind)}
+    return kinds
 
 
 def read_settings(method: str, settings: Sequence[str]) -> dict[str, Any]:
     """Return the options of a method that ``name=value`` words give."""
     name = method.lower()
     try:
-        check_choice("dszog solve", "--method", name, METHODS)
+        check_choice("dszog solve", "--method", name, (AUTO, *METHODS))
     except InputError as error:
         raise InputError(f"{error}{about_method(name)}") from None
-    kind: Any = METHODS[name]
-    hints = get_type_hints(kind)
-    kinds = {field.name: hints[field.name] for field in fields(kind)}
+    kinds = kinds_of(name)
     options: dict[str, Any] = {}
     for word in settings:
         key, equals, text = (part.strip() for part in word.partition("="))

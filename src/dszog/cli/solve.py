@@ -15,7 +15,7 @@ import dszog
 from dszog.cli.files import as_json, check_output_file, versions, write_text
 from dszog.cli.loading import load_problem
 from dszog.cli.options import UNLIMITED, Budget, Flag, Many, OutputFile
-from dszog.cli.settings import read_settings
+from dszog.cli.settings import kinds_of, read_settings
 from dszog.cli.talk import (
     DONE,
     INTERRUPTED,
@@ -27,6 +27,7 @@ from dszog.cli.talk import (
 )
 from dszog.errors import CheckpointWriteError, DszogError, EvaluationError, InputError
 from dszog.methods import METHODS
+from dszog.methods.auto import AUTO
 
 
 def solve(
@@ -69,8 +70,8 @@ def solve(
     problem
         FILE.py:NAME.
     method
-        One of dszog, sampled_sqp, zoscgd, fzfw, fzcgs, fcgs, accszofw,
-        accszofw_storm, zopsgd, acczomda.
+        One of auto (sampled_sqp or dszog, by size and budget), dszog, sampled_sqp,
+        zoscgd, fzfw, fzcgs, fcgs, accszofw, accszofw_storm, zopsgd, acczomda.
     settings
         A setting of the method, name=value; may be given several times.
     tune
@@ -154,8 +155,8 @@ def _check(
 
 def _flags(method: str, arguments: dict[str, Any]) -> dict[str, str]:
     """Return what is typed for arguments of `minimize` and settings of the method."""
-    kind: Any = METHODS.get(method.lower())
-    names = [] if kind is None else [item.name for item in fields(kind)]
+    known = method.lower() in (AUTO, *METHODS)
+    names = kinds_of(method.lower()) if known else ()
     settings = {name: f"--set {name}" for name in names}
     return settings | flags_of([*arguments, "checkpoint", "resume", "method"])
 
