@@ -21,7 +21,7 @@ from dszog.learn.features import with_ones
 from dszog.learn.group_constraints import KINDS, GroupConstraints, functionals
 from dszog.learn.report import FairnessReport, fairness_report
 from dszog.learn.samples import TrainingSet
-from dszog.learn.sensitive import SensitiveColumn, encoded, sensitive_columns
+from dszog.learn.sensitive import SensitiveColumn, sensitive_columns
 from dszog.problem.constraints import Constraints
 
 
@@ -124,7 +124,8 @@ class FairClassifier(ConstrainedClassifier):
             self.sensitive_ = tuple(
                 SensitiveColumn.of(name, values, used, n_bins) for name, values in found
             )
-            return encoded(self.sensitive_, found)
+            pairs = zip(self.sensitive_, found, strict=True)
+            return np.column_stack([one.encode(values) for one, (_, values) in pairs])
 
         self._fit(X, y, sample_weight, extra)
         if self.result_.maxcv > self.constraint_tol:

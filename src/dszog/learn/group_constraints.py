@@ -42,19 +42,8 @@ class GroupConstraints(Constraints):
     r"""Two constraints for each functional: it is neither above nor below the bounds.
 
     Constraint :math:`j` of :math:`2r` is :math:`F_j - c \le 0` for :math:`j < r` and
-    :math:`-F_{j-r} - c \le 0` beyond.
-
-    Parameters
-    ----------
-    model : ndarray or CSR array of shape (n, dim)
-        Rows, of which the scores are linear.
-    labels : ndarray of shape (n,)
-    functionals : sequence of Functional
-    kind : str
-        One of `KINDS`.
-    tolerance, sharpness : float
-        The bound :math:`c`; and the factor on a score before it becomes a soft
-        decision :math:`1 / (1 + e^{-\text{sharpness} \cdot s})`.
+    :math:`-F_{j-r} - c \le 0` beyond, where :math:`c` is the tolerance. The scores are
+    linear in the rows of `model`; `kind` is one of `KINDS`.
     """
 
     def __init__(

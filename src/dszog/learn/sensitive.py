@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,31 +13,18 @@ from dszog.contract.arrays import FloatArray
 from dszog.contract.validation import shown
 from dszog.errors import InputError, InputTypeError
 
-MOST_GROUPS = (
-    10  # a column of numbers with more values than this is no column of groups
-)
+MOST_GROUPS = 10  # different numbers in a column of groups
 N_REPORTED = 4  # bins in which a report shows a column of numbers
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SensitiveColumn:
-    """How one column was read when the model was fitted.
-
-    Parameters
-    ----------
-    name : str
-    categories : tuple of str, optional
-        The groups, of a column of groups; empty for one of numbers.
-    edges : ndarray, optional
-        Where the bins of a column of numbers end, without the outermost ones.
-    is_binned : bool
-        Whether the bins are the groups, or the numbers are used as they are.
-    """
+    """How one column was read when the model was fitted."""
 
     name: str
-    categories: tuple[str, ...]
-    edges: FloatArray
-    is_binned: bool
+    categories: tuple[str, ...]  # the groups; empty for a column of numbers
+    edges: FloatArray  # where bins of numbers end, without the outermost ones
+    is_binned: bool  # the bins are the groups, or the numbers are used as they are
 
     @classmethod
     def of(
@@ -52,9 +38,8 @@ class SensitiveColumn:
             return cls(name=name, categories=groups, edges=np.empty(0), is_binned=False)
         n_cuts = n_bins or N_REPORTED
         cuts = np.quantile(numbers, np.arange(1, n_cuts) / n_cuts)
-        return cls(
-            name=name, categories=(), edges=np.unique(cuts), is_binned=n_bins > 0
-        )
+        edges = np.unique(cuts)
+        return cls(name=name, categories=(), edges=edges, is_binned=n_bins > 0)
 
     @property
     def has_groups(self) -> bool:
@@ -98,11 +83,8 @@ class SensitiveColumn:
 def sensitive_columns(features: Any, n_rows: Any) -> list[tuple[str, NDArray[Any]]]:
     """Return the columns of sensitive features by name, one value for each row.
 
-    Parameters
-    ----------
-    features : array_like, Series, DataFrame or dict of columns
-    n_rows : array_like
-        Something with as many rows as there should be.
+    `features` is an array, a Series, a DataFrame or a dict of columns; `n_rows` is
+    something with as many rows as there should be.
     """
     if hasattr(features, "columns"):
         found = [(str(name), features[name]) for name in features.columns]
@@ -144,15 +126,6 @@ def sensitive_columns(features: Any, n_rows: Any) -> list[tuple[str, NDArray[Any
         _refuse_missing(name, values)
         columns.append((name, values))
     return columns
-
-
-def encoded(
-    columns: Sequence[SensitiveColumn], found: Sequence[tuple[str, NDArray[Any]]]
-) -> FloatArray:
-    """Return the columns as numbers, shape (n, r)."""
-    return np.column_stack(
-        [one.encode(values) for one, (_, values) in zip(columns, found, strict=True)]
-    )
 
 
 def _as_numbers(values: NDArray[Any]) -> FloatArray | None:

@@ -26,19 +26,13 @@ from dszog.errors import EvaluationError
 class Grain:
     """How the values of a function may be asked for in pieces.
 
-    Parameters
-    ----------
-    each : bool
-        The function is called for one point and index at a time: however the values
-        are cut into pieces, they are the same to the bit. The values of a function of
-        many points and indices may not be: a matrix product rounds differently in
-        another shape.
-    size : int, optional
-        The most calls in one piece, if somebody said so.
+    A function that is called for `each` point and index alone gives the same bits
+    however the values are cut. One of many points and indices may not: a matrix product
+    rounds differently in another shape.
     """
 
     each: bool = False
-    size: int | None = None
+    size: int | None = None  # the most calls in one piece, if somebody said so
 
 
 class Session:

@@ -28,13 +28,9 @@ Csr: TypeAlias = tuple[FloatArray, ColumnArray, IntArray]
 class DataRows:
     """A data matrix, dense or sparse, whose rows are scored at several points at once.
 
-    Parameters
-    ----------
-    owner, name : str
-        Who asks, and what the matrix is called there; for messages.
-    matrix : array_like or SciPy sparse matrix of shape (n, dim)
-        Kept as it comes. Where Numba is installed, a dense one that is mostly zeros is
-        kept sparse as well, which makes its scores several times faster.
+    It is kept as it comes. Where Numba is installed, a dense one that is mostly zeros
+    is kept sparse as well, which makes its scores several times faster. `owner` and
+    `name` are for messages.
     """
 
     def __init__(self, owner: str, name: str, matrix: Any) -> None:

@@ -16,11 +16,7 @@ from dszog.problem.family import check_family_size
 
 
 class BlockConstraints(Constraints):
-    """``values(x, block) -> (width,)`` for each of `n_blocks` blocks.
-
-    Constraint ``j`` is entry ``j % width`` of block ``j // width``. Whatever indices of
-    a block are asked for at a point, the block is evaluated once.
-    """
+    """``values(x, block) -> (width,)`` for each block; see `Constraints.blocks`."""
 
     def __init__(
         self,

@@ -19,17 +19,8 @@ class VectorConstraints(Constraints):
     r"""``lower <= function(x) <= upper``, entry by entry, with one call a point.
 
     A finite upper limit is the constraint :math:`f_i(x) - u_i \le 0`, a finite lower
-    one :math:`l_i - f_i(x) \le 0`; an equality has both.
-
-    Parameters
-    ----------
-    function : callable
-        ``function(x) -> (width,)``.
-    lower, upper : ndarray of shape (width,)
-    jacobian : callable, optional
-        ``jacobian(x) -> (width, dim)``.
-    learned : bool
-        The width is what a first call told, and not the number of the limits.
+    one :math:`l_i - f_i(x) \le 0`; an equality has both. `learned` says that the width
+    is what a first call told, and not the number of the limits.
     """
 
     def __init__(
