@@ -184,7 +184,7 @@ def test_plain_draws_follow_the_weights_and_do_not_repeat_the_uniform_ones() -> 
 
 
 def test_the_plain_projection_is_the_librarys() -> None:
-    from dszog.maths.distribution.projection import project_onto_simplex
+    from dszog.kernels.projection import project_onto_simplex
 
     rng = np.random.Generator(np.random.Philox(key=2))
     for scale in (1e-3, 1.0, 1e6):

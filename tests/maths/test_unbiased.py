@@ -221,7 +221,7 @@ DUAL_STEP = DualStep(
 
 def dual_start(name: str, centred: bool) -> tuple[Distribution, DualStep]:
     weights = np.arange(1.0, DUAL_M + 1) / (DUAL_M * (DUAL_M + 1) / 2)
-    step = replace(DUAL_STEP, centred=centred)
+    step = DUAL_STEP._replace(centred=centred)
     start = DISTRIBUTIONS[name].from_weights(DUAL_M, np.arange(DUAL_M), weights)
     if centred:  # seen once before, when the penalties were others
         start = start.learn(np.arange(DUAL_M), FIRST_PENALTIES, step, True)
@@ -537,7 +537,7 @@ def test_the_composed_gradient_averages_to_the_gradient_over_all_possible_draws(
 # ----------------------------------------------------------------------- eight mutants
 
 METHOD = "dszog.methods.dszog"
-COMPILED = "dszog.methods.dszog_compiled"
+AT_ONCE = "dszog.methods.dszog.DSZOG._{}_at_once"  # shortcuts
 
 
 def composed_p_value(n_draws: int = 500, **changes: object) -> float:
@@ -555,6 +555,7 @@ def without_the_factor_d(patch: pytest.MonkeyPatch) -> float:
         return drawn / math.sqrt(dim)
 
     patch.setattr(f"{METHOD}.draw_directions", unit_length)
+    patch.setattr(AT_ONCE.format("draw"), lambda *_: None)
     return composed_p_value()
 
 
@@ -563,22 +564,17 @@ def with_the_wrong_sign(patch: pytest.MonkeyPatch) -> float:
         return -gradients.forward_difference(values, directions, radius)
 
     patch.setattr(f"{METHOD}.forward_difference", uphill)
-    patch.setattr(f"{COMPILED}.step", lambda *_: None)  # so that this form is used
+    patch.setattr(AT_ONCE.format("step"), lambda *_: None)
     return composed_p_value()
 
 
 def with_the_wrong_sign_in_the_kernel(patch: pytest.MonkeyPatch) -> float:
-    pytest.importorskip("numba")
+    right = kernels.chosen().step
 
-    class Uphill:
-        @staticmethod
-        def step(
-            losses: FloatArray, constraints: FloatArray, steps: FloatArray, *rest: Any
-        ) -> Any:
-            return compiled.step(losses, constraints, frozen_floats(-steps), *rest)
+    def uphill(values: Any, steps: FloatArray, *rest: Any) -> Any:
+        return right(values, frozen_floats(-steps), *rest)
 
-    compiled: Any = kernels.steps()
-    patch.setattr(kernels, "steps", Uphill)
+    patch.setattr(kernels.chosen(), "step", uphill)
     return composed_p_value()
 
 
@@ -590,7 +586,7 @@ def with_absolute_slopes(patch: pytest.MonkeyPatch) -> float:
         return gradients.forward_difference(rises, directions, radius)
 
     patch.setattr(f"{METHOD}.forward_difference", absolute)
-    patch.setattr(f"{COMPILED}.step", lambda *_: None)  # so that this form is used
+    patch.setattr(AT_ONCE.format("step"), lambda *_: None)
     return composed_p_value()
 
 
@@ -599,7 +595,7 @@ def two_percent_too_long(patch: pytest.MonkeyPatch) -> float:
         return 1.02 * gradients.forward_difference(values, directions, radius)
 
     patch.setattr(f"{METHOD}.forward_difference", longer)
-    patch.setattr(f"{COMPILED}.step", lambda *_: None)  # so that this form is used
+    patch.setattr(AT_ONCE.format("step"), lambda *_: None)
     return composed_p_value(n_draws=N_COMPOSED)
 
 
@@ -611,6 +607,7 @@ def with_the_directions_of_the_first_iteration(patch: pytest.MonkeyPatch) -> flo
         return gradients.draw_directions(stream(0, 0), kind, n_directions, dim)
 
     patch.setattr(f"{METHOD}.draw_directions", always_the_same)
+    patch.setattr(AT_ONCE.format("draw"), lambda *_: None)
     return composed_p_value()
 
 

@@ -365,7 +365,7 @@ MUTANTS: list[Mutant] = [
     ),
     # ------------------------------------------------------------------- the weights
     *_group(
-        "maths/distribution/projection.py",
+        "kernels/projection.py",
         "maths/distribution/test_projection.py",
         (
             "np.maximum(values / 2 - largest / 2, -1.0) * 2",
@@ -389,7 +389,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "maths/distribution/sparse.py",
+        "kernels/plain.py",
         "maths/distribution/test_sparse.py",
         (
             "MERGE_WEIGHT = 1e-18",
@@ -402,12 +402,12 @@ MUTANTS: list[Mutant] = [
             "test_sparse_equals_dense_over_1_000_iterations",
         ),
         (
-            "return weights / total, float(background / total)",
-            "return weights, float(background)",
+            "total = weights.sum() + n_background * rest",
+            "total = 1.0",
             "test_an_error_in_the_sum_is_gone_after_one_update",
         ),
         (
-            "            | (self.memory != 0.0)\n",
+            "    keep |= memory != 0.0\n",
             "",
             "test_a_constraint_with_a_remembered_penalty_is_not_forgotten",
         ),

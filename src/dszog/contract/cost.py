@@ -33,9 +33,9 @@ def cost(queries: Sequence[Query], size: ProblemSize) -> Cost:
     if size.calls is None:
         losses = constraints = 0
         for query in queries:
-            n_evaluations = query.n_evaluations
-            losses += n_evaluations * len(query.distinct_losses[0])
-            constraints += n_evaluations * len(query.distinct_constraints[0])
+            n = len(query.steps) + 1 + (query.want == "gradients")
+            losses += n * len(query.distinct_losses[0])
+            constraints += n * len(query.distinct_constraints[0])
         return Cost(losses, constraints)
     parts = [_calls_needed(query, size, size.calls) for query in queries]
     for_losses = set().union(*(part.for_losses for part in parts))

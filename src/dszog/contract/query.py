@@ -90,13 +90,9 @@ class Query(_Fields):
         losses, constraints = frozen_ints(losses), frozen_ints(constraints)
         if want == "gradients" and len(steps):
             raise DszogError("A query for gradients looks at one point: give no steps.")
-        return cls._make(
-            (
-                *(iteration, frozen_floats(x), steps, losses, constraints),
-                *(want, paired, purpose),
-                *(_distinct(losses), _distinct(constraints), None),
-            )
-        )
+        x, known = frozen_floats(x), (_distinct(losses), _distinct(constraints), None)
+        asked = iteration, x, steps, losses, constraints, want, paired, purpose
+        return cls._make((*asked, *known))
 
     @classmethod
     def drawn(
@@ -118,12 +114,8 @@ class Query(_Fields):
         query an iteration is worth leaving out what is known.
         """
         distinct = distinct_constraints or _distinct(constraints)
-        return cls._make(
-            (
-                *(iteration, x, steps, losses, constraints, "values", paired, "step"),
-                *((losses, None), distinct, points),
-            )
-        )
+        asked = iteration, x, steps, losses, constraints, "values", paired, "step"
+        return cls._make((*asked, (losses, None), distinct, points))
 
     @classmethod
     def at(

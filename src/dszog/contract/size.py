@@ -174,11 +174,6 @@ class ProblemSize:
         return not (self.has_gradient or self.has_jacobian)
 
     @cached_property
-    def is_plain(self) -> bool:
-        """Whether there are values only, a call for each, and no bounds."""
-        return self.is_black_box and self.calls is None and not self.has_bounds
-
-    @cached_property
     def has_bounds(self) -> bool:
         """Whether any variable is bounded."""
         return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())

@@ -1,10 +1,7 @@
-"""What is drawn in an iteration: losses, constraints, and points to look at.
+"""What is drawn in an iteration, compiled: losses, constraints, directions.
 
-The plain forms are ``DSZOG._ask_plainly``,
-:func:`dszog.maths.random_stream.distinct_indices`,
-:func:`dszog.maths.distribution.base.inverse_draws` and
-``dszog.maths.gradients._orthogonal_plainly``. What calls each other is in one file:
-kernels kept on disk are made anew when their own file changes, and only then.
+What calls each other is in one file: kernels kept on disk are made anew when their own
+file changes, and only then.
 """
 
 from __future__ import annotations
@@ -21,44 +18,34 @@ AnyArray: TypeAlias = FloatArray | IntArray
 
 
 @compiled
-def draws(
+def draw(
     uniforms: FloatArray,
-    numbers_for_losses: int,
-    numbers_for_duals: int,
-    loss_batch: int,
-    dual_batch: int,
     n_losses: int,
+    loss_batch: int,
+    for_losses: int,
     n_constraints: int,
+    dual_batch: int,
+    for_duals: int,
     touched: IntArray,
     weights: FloatArray,
     rest: float,
-    x: FloatArray,
-    radius: float,
-    steps: FloatArray,
-    points: FloatArray,
     drawn: IntArray,
 ) -> int:  # pragma: no cover  (compiled)
     """Draw all that an iteration of DSZOG looks at (Alg. 1, lines 9 to 11).
 
-    `steps` come in as directions. To `drawn` go losses, constraints for the weights to
-    learn from, and constraints drawn from the weights; then, of equal length, those of
-    the last that differ, and where in this list each of them is. Returned is how many
-    differ; -1 where the plain form has to do it all.
+    Of losses and of constraints for the weights to learn from: how many there are, how
+    many are drawn, and of how many numbers. To `drawn` go the two draws, then
+    constraints drawn from the weights; then, of equal length, those of the last that
+    differ, and where in this list each of them is. Returned is how many differ; -1
+    where numbers do not suffice.
     """
+    first, last = for_losses, for_losses + for_duals
     n_drawn = (len(drawn) - loss_batch - dual_batch) // 3
     losses = drawn[:loss_batch]
     duals = drawn[loss_batch : loss_batch + dual_batch]
     others = drawn[loss_batch + dual_batch :]
     constraints, kept = others[:n_drawn], others[n_drawn : 2 * n_drawn]
     repeats = others[2 * n_drawn :]
-    for d in range(len(x)):
-        points[0, d] = x[d]
-    for k in range(len(steps)):
-        for d in range(len(x)):
-            steps[k, d] = radius * steps[k, d]
-            points[k + 1, d] = x[d] + steps[k, d]
-    first = numbers_for_losses
-    last = first + numbers_for_duals
     if not distinct_indices(uniforms[:first], n_losses, losses):
         return -1
     if not distinct_indices(uniforms[first:last], n_constraints, duals):
@@ -294,4 +281,18 @@ def orthogonal(
                 own[d] *= scale
 
 
-FIRST = distinct_indices
+@compiled
+def around(
+    x: FloatArray,
+    directions: FloatArray,
+    radius: float,
+    steps: FloatArray,
+    points: FloatArray,
+) -> None:  # pragma: no cover  (compiled)
+    """Fill in steps along the directions, and a point with those at their ends."""
+    for d in range(len(x)):
+        points[0, d] = x[d]
+    for k in range(len(steps)):
+        for d in range(len(x)):
+            steps[k, d] = radius * directions[k, d]
+            points[k + 1, d] = x[d] + steps[k, d]

@@ -1,9 +1,8 @@
 """The random numbers of NumPy's Philox generator, those of an iteration in one call.
 
-The plain form is :func:`dszog.maths.random_stream.stream`: the numbers are the same to
-the bit. NumPy goes word by word through pointers to functions; here blocks of words are
-made first, several at a time [1]_, and turned into numbers by NumPy's own tables [2]_,
-which Numba keeps.
+They are those of :func:`dszog.maths.random_stream.stream` to the bit. NumPy goes word
+by word through pointers to functions; here blocks of words are made first, several at a
+time [1]_, and turned into numbers by NumPy's own tables [2]_, which Numba keeps.
 
 References
 ----------
@@ -142,6 +141,3 @@ def _normals(
 def _uniform(word: np.uint64) -> float:  # pragma: no cover  (compiled)
     """Return the number from 0 to 1 that a word stands for."""
     return float(word >> np.uint64(11)) * UNIT
-
-
-FIRST = numbers

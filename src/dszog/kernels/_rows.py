@@ -1,12 +1,10 @@
 """Scores of rows, and of pairs of them, in one compiled pass.
 
-The plain forms are :meth:`dszog.problem.data_rows.DataRows.scores` and
-``PairwiseConstraints._pairs_at`` without kernels. Of rows that are mostly zeros all
-points are scored at once; every sum runs over one row at one point: no bit depends on
-which other rows and points are asked for. No values at all stand for ones, as in data
-of yes and no: half of the memory is then not looked at, and memory is what these loops
-wait for. Of dense rows it is the gathering that takes time; the products of several
-points are left to NumPy.
+Of rows that are mostly zeros all points are scored at once; every sum runs over one row
+at one point: no bit depends on which other rows and points are asked for. No values at
+all stand for ones, as in data of yes and no: half of the memory is then not looked at,
+and memory is what these loops wait for. Of dense rows it is the gathering that takes
+time; the products of several points are left to NumPy.
 """
 
 from __future__ import annotations
@@ -160,6 +158,3 @@ def _side_by_side(points: FloatArray) -> FloatArray:  # pragma: no cover  (compi
         for j in range(n_points):
             by_column[d, j] = points[j, d]
     return by_column
-
-
-FIRST = scores

@@ -1,11 +1,9 @@
-r"""What values are turned into: a step in the variables and one in the weights.
+r"""What values are turned into, compiled: a step in the variables, one in the weights.
 
-The plain forms are ``DSZOG._step_plainly``, ``SparseDistribution._learn_plainly``,
-:func:`dszog.maths.distribution.combined` and
-:func:`dszog.maths.penalties.violations`. Results go into arrays that the
-caller hands in: to return one, Numba runs Python code that Ctrl-C must not hit. What
-calls each other is in one file: kernels kept on disk are made anew when their own file
-changes, and only then.
+Results go into arrays that the caller hands in: to return one, Numba runs Python code
+that Ctrl-C must not hit. What calls each other is in one file: kernels kept on disk are
+made anew when their own file changes, and only then. The numbers of a step come in one
+array, in the order of `NUMBERS`.
 """
 
 from __future__ import annotations
@@ -15,6 +13,13 @@ import numpy as np
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.kernels._compile import compiled
 
+NUMBERS = (
+    *("background_weight", "background_gradient", "n_constraints"),
+    *("averaging", "mixing", "dual_step_size", "step_eps", "penalty", "ridge"),
+    *("spread", "merge_weight", "merge_gradient", "adaptive", "centred"),
+    *("radius", "step_size"),  # the last two are of the step in the variables
+)
+
 
 @compiled
 def descend(
@@ -23,12 +28,7 @@ def descend(
     steps: FloatArray,
     x: FloatArray,
     velocity: FloatArray,
-    penalty: float,
-    radius: float,
-    averaging: float,
-    step_size: float,
-    step_eps: float,
-    adaptive: bool,
+    numbers: FloatArray,
     moved: FloatArray,
 ) -> tuple[bool, float, float, float]:  # pragma: no cover  (compiled)
     """Take a step down the forward difference of mean loss plus mean penalty.
@@ -37,6 +37,8 @@ def descend(
     whether all values are finite, the mean loss at the point, the worst violation
     there, and the mean of all violations over the constraints seen.
     """
+    averaging, step_eps, penalty = numbers[3], numbers[6], numbers[7]
+    adaptive, radius, step_size = numbers[12] != 0.0, numbers[14], numbers[15]
     n_points, dim = len(losses), len(x)
     n_losses, n_constraints = max(losses.shape[1], 1), max(constraints.shape[1], 1)
     there, gradient = moved[0], moved[1]
@@ -141,22 +143,9 @@ def learn(
     weights: FloatArray,
     gradient: FloatArray,
     memory: FloatArray,
-    background_weight: float,
-    background_gradient: float,
-    n_constraints: int,
     drawn: IntArray,
     penalties: FloatArray,
-    b: float,
-    a: float,
-    step_size: float,
-    step_eps: float,
-    penalty: float,
-    ridge: float,
-    factor: float,
-    merge_weight: float,
-    merge_gradient: float,
-    adaptive: bool,
-    centred: bool,
+    numbers: FloatArray,
     all_indices: IntArray,
     table: FloatArray,
 ) -> tuple[int, float, float]:  # pragma: no cover  (compiled)
@@ -166,6 +155,11 @@ def learn(
     gradients and memories and which have room for the old ones and all drawn. Returned
     are how many there are, -1 if a number is not finite, and the background's two.
     """
+    background_weight, background_gradient = numbers[0], numbers[1]
+    n_constraints, b, a = int(numbers[2]), numbers[3], numbers[4]
+    step_size, step_eps, penalty, ridge = numbers[5], numbers[6], numbers[7], numbers[8]
+    factor, adaptive, centred = penalty * numbers[9], numbers[12] != 0, numbers[13] != 0
+    merge_weight, merge_gradient = numbers[10], numbers[11]
     # Touch: both lists ascend, so one walk joins them. `news` are the penalties drawn,
     # -1 where none was.
     k, room = len(indices), len(all_indices)
@@ -317,58 +311,34 @@ def _project(
 def step(
     losses: FloatArray,
     constraints: FloatArray,
+    values: FloatArray,
     steps: FloatArray,
     x: FloatArray,
     velocity: FloatArray,
-    penalty: float,
-    radius: float,
-    averaging: float,
-    step_size: float,
-    step_eps: float,
-    adaptive: bool,
-    moved: FloatArray,
     drawn: IntArray,
-    values: FloatArray,
     others: IntArray,
     indices: IntArray,
     weights: FloatArray,
     gradient: FloatArray,
     memory: FloatArray,
-    background_weight: float,
-    background_gradient: float,
-    n_constraints: int,
-    mixing: float,
-    dual_step_size: float,
-    ridge: float,
-    spread: float,
-    merge_weight: float,
-    merge_gradient: float,
-    centred: bool,
+    numbers: FloatArray,
     all_indices: IntArray,
-    table: FloatArray,
+    found: FloatArray,
 ) -> tuple[
-    bool, float, float, float, float, int, int, float, float
+    bool, float, float, float, int, int, float, float
 ]:  # pragma: no cover  (compiled)
     """Take both steps of an iteration: what :func:`descend` and :func:`learn` do.
 
-    `others` are the constraints drawn from the weights, where these learn from them as
-    well; else none. Returned: whether all values are finite and no number overflows; of
-    the step in the variables what `descend` returns; the worst of the values drawn for
-    the weights and how many are violated; and what `learn` returns.
+    `found` is room for the new point, the new averaged gradient and the table of
+    `learn`. Returned: whether all values are finite and no number overflows; the mean
+    loss, the worst violation of all, and the mean one of those drawn from the weights;
+    how many of the others are violated; and what `learn` returns.
     """
+    dim, room = len(x), len(all_indices)
+    moved = found[: 2 * dim].reshape(2, dim)
+    table = found[2 * dim :].reshape(3, room)
     finite, objective, worst, mean_violation = descend(
-        losses,
-        constraints,
-        steps,
-        x,
-        velocity,
-        penalty,
-        radius,
-        averaging,
-        step_size,
-        step_eps,
-        adaptive,
-        moved,
+        losses, constraints, steps, x, velocity, numbers, moved
     )
     penalties = np.empty(len(values))
     all_known, worst_seen, n_seen, _ = violations(values, penalties)
@@ -383,8 +353,8 @@ def step(
             penalties,
             indices,
             weights,
-            background_weight,
-            1.0 / spread,
+            numbers[0],
+            1.0 / numbers[9],
             both,
             scaled,
         )
@@ -393,36 +363,19 @@ def step(
             weights,
             gradient,
             memory,
-            background_weight,
-            background_gradient,
-            n_constraints,
             both[:n_both],
             scaled[:n_both],
-            averaging,
-            mixing,
-            dual_step_size,
-            step_eps,
-            penalty,
-            ridge,
-            penalty * spread,
-            merge_weight,
-            merge_gradient,
-            adaptive,
-            centred,
+            numbers,
             all_indices,
             table,
         )
     return (
         finite and all_known and n_touched >= 0,
         objective,
-        worst,
+        max(worst, worst_seen),
         mean_violation,
-        worst_seen,
         n_seen,
         n_touched,
         background_p,
         background_z,
     )
-
-
-FIRST = learn

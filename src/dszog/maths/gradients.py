@@ -11,12 +11,10 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from dszog.contract.arrays import FloatArray
-from dszog.kernels import draws
+from dszog.kernels import chosen
 
 Directions: TypeAlias = Literal["gaussian", "sphere", "orthogonal", "coordinate"]
 DIRECTIONS: tuple[str, ...] = get_args(Directions)
-
-FEW = 16  # directions of a set that are made orthogonal one by one
 
 
 def draw_directions(
@@ -57,36 +55,15 @@ def from_normals(normals: FloatArray, kind: Directions) -> FloatArray:
     """
     if kind == "sphere":
         return _sphere(normals)
-    return _orthogonal(normals) if kind == "orthogonal" else normals
+    if kind == "orthogonal":
+        found: FloatArray = chosen().orthogonal(normals)
+        return found
+    return normals
 
 
 def _sphere(normals: FloatArray) -> FloatArray:
     lengths = np.sqrt(np.square(normals).sum(axis=1, keepdims=True))
     scaled: FloatArray = np.sqrt(normals.shape[1]) / lengths * normals
-    return scaled
-
-
-def _orthogonal(normals: FloatArray) -> FloatArray:
-    """Make the columns of each set of normal numbers orthogonal."""
-    n, dim = normals.shape
-    kernels = draws()
-    if kernels is not None and min(n, dim) <= FEW:
-        directions = np.empty((n, dim))
-        kernels.orthogonal(normals.reshape(-1), directions)
-        return directions
-    return _orthogonal_plainly(normals)
-
-
-def _orthogonal_plainly(normals: FloatArray) -> FloatArray:
-    """Do the same by LAPACK, which is the faster one where directions are many."""
-    n, dim = normals.shape
-    blocks = [np.empty((0, dim))]
-    for first in range(0, n, dim):
-        block = normals[first : first + dim].reshape(dim, -1)
-        basis, triangle = np.linalg.qr(block)
-        # With the signs of the triangle's diagonal the basis is uniformly distributed.
-        blocks.append((basis * np.sign(np.diag(triangle))).T)
-    scaled: FloatArray = np.sqrt(dim) * np.concatenate(blocks)
     return scaled
 
 

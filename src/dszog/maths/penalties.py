@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dszog.contract.arrays import FloatArray, all_finite, freeze, frozen_floats
-from dszog.kernels import steps
+from dszog.contract.arrays import FloatArray, freeze
+from dszog.kernels import chosen
 
 LARGEST_PENALTY = 1e120  # what is made of it has to stay a number, squared as well
 
@@ -55,17 +55,7 @@ def violations(values: FloatArray) -> Violations:
     (2.0, 0.5, 0.625)
     """
     n = len(values)
-    kernels = steps()
-    if kernels is not None:
-        penalties = np.empty(n)
-        finite, worst, n_violated, total = kernels.violations(
-            frozen_floats(values), penalties
-        )
-    else:
-        over = np.maximum(values, 0.0)
-        penalties, finite = over * over, all_finite(values)
-        worst = float(np.maximum.reduce(over, initial=0.0))
-        n_violated, total = int(np.count_nonzero(over)), float(np.add.reduce(over))
+    finite, worst, n_violated, total, penalties = chosen().violations(values)
     if not n:
         return Violations(math.nan, math.nan, 0.0, freeze(penalties), True)
     return Violations(worst, n_violated / n, total / n, freeze(penalties), finite)

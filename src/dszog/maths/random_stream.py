@@ -11,18 +11,13 @@ from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from dszog.contract.arrays import FloatArray, IntArray, freeze
-from dszog.kernels import draws, philox
+from dszog.kernels import chosen
+from dszog.kernels.tables import EXACT, Draw
 
 STEP = 0
 """Purpose of the draws a method makes in ``ask``."""
 CHECK = 1
 """Purpose of the draws that verify a point."""
-EXACT = 2**53
-"""A random float is a multiple of the inverse of this."""
-SPARE = 8
-"""Uniform numbers drawn at the least beyond those needed."""
-SPARE_WORDS = 64
-"""Words of random bits at the least beyond one for each number."""
 
 
 def stream(seed: int, iteration: int, purpose: int = STEP) -> np.random.Generator:
@@ -62,16 +57,10 @@ def normals_and_uniforms(
     seed: int, iteration: int, shape: tuple[int, int], n_uniforms: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return normal numbers, then uniform ones, as :func:`stream` would draw them."""
-    kernels, n_normals = philox(), shape[0] * shape[1]
-    if kernels is not None and seed < 2**63:  # an int64, as the compiled ones
-        # One normal number in forty takes more words than one.
-        n_words = n_normals + n_normals // 32 + n_uniforms + SPARE_WORDS
-        words = np.empty(n_words - n_words % 4, np.uint64)
-        normals, uniforms = np.empty(shape), np.empty(n_uniforms)
-        if kernels.numbers(seed, iteration, words, normals, uniforms):
-            return normals, uniforms
-    rng = stream(seed, iteration)
-    return rng.standard_normal(shape), rng.random(n_uniforms)
+    found: tuple[FloatArray, FloatArray] = chosen().numbers(
+        lent_stream, seed, iteration, shape, n_uniforms
+    )
+    return found
 
 
 class _Kept(threading.local):
@@ -113,47 +102,16 @@ def distinct_indices(rng: np.random.Generator, n: int, size: int) -> IntArray:
     >>> distinct_indices(stream(0, 0), 3, 3)
     array([0, 1, 2])
     """
-    n_numbers = numbers_needed(n, size)
+    n_numbers = Draw.of(n, size).n_numbers
     if n_numbers < 0:
         drawn: IntArray = rng.choice(n, size=size, replace=False, shuffle=False)
         drawn.sort()
         return freeze(drawn)
-    uniforms, kernels = rng.random(n_numbers), draws()
-    drawn = np.empty(size, dtype=np.int64)
-    if kernels is None or not kernels.distinct_indices(uniforms, n, drawn):
-        drawn = _draw_plainly(rng, n, size, uniforms)
-    return freeze(drawn)
-
-
-def numbers_needed(n: int, size: int) -> int:
-    """Return how many uniform numbers nearly always hold `size` different indices.
-
-    Some to spare, as about ``size**2 / (2 * n)`` are repeats; -1 where most would be.
-    """
-    if size == n:
-        return 0
-    if 2 * size > n or n > EXACT:
-        return -1
-    return size + SPARE + 2 * size * size // n
-
-
-def _draw_plainly(
-    rng: np.random.Generator, n: int, size: int, uniforms: FloatArray
-) -> IntArray:
-    """Return the first `size` different indices of a sequence of random ones.
-
-    The 53 random bits of a float are an integer; one beyond the last full multiple of n
-    is left out, so that the rest of the division is uniform.
-    """
-    if size == n:
-        return np.arange(n)
-    while True:
-        bits = (uniforms * EXACT).astype(np.int64)
-        indices = bits[bits < EXACT - EXACT % n] % n
-        _, firsts = np.unique(indices, return_index=True)
-        if len(firsts) >= size:
-            return np.sort(indices[np.sort(firsts)[:size]])
+    uniforms = rng.random(n_numbers)
+    while (found := chosen().distinct_indices(uniforms, n, size)) is None:
         uniforms = np.concatenate([uniforms, rng.random(size)])
+    drawn = found
+    return freeze(drawn)
 
 
 def random_indices(rng: np.random.Generator, n: int, size: int) -> IntArray:

@@ -41,6 +41,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
+from dszog import kernels
 from dszog.contract import (
     NO_INDICES,
     ProblemSize,
@@ -50,7 +51,7 @@ from dszog.contract import (
     cost,
     no_steps,
 )
-from dszog.contract.arrays import FloatArray, IntArray, freeze, frozen_floats
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
 from dszog.contract.validation import (
     check_choice,
     check_count_fields,
@@ -61,21 +62,30 @@ from dszog.contract.validation import (
     shown,
 )
 from dszog.errors import DszogError, InputError, InputTypeError
-from dszog.maths.distribution import DISTRIBUTIONS, Distribution, DualStep, combined
+from dszog.kernels.tables import EXACT, Draw, Drawn, DualStep, Stepped, Values
+from dszog.maths.distribution import (
+    DISTRIBUTIONS,
+    Distribution,
+    SparseDistribution,
+    combined,
+)
 from dszog.maths.gradients import (
     DIRECTIONS,
     Directions,
     central_difference,
     draw_directions,
     forward_difference,
+    from_normals,
     row_means,
 )
 from dszog.maths.penalties import cut, squared_violation, violations
-from dszog.maths.random_stream import distinct_indices, lent_stream
+from dszog.maths.random_stream import (
+    distinct_indices,
+    lent_stream,
+    normals_and_uniforms,
+)
 from dszog.maths.sampling import constraints_per_draw, uniform_constraints
-from dszog.methods import dszog_compiled
 from dszog.methods.base import Info, State, check_first
-from dszog.methods.dszog_compiled import Step
 from dszog.methods.policy import RoundReport, SlowsDown
 from dszog.methods.settings import Settings
 from dszog.methods.start import StartPass
@@ -93,6 +103,7 @@ NUMBERS = (
     *("step_size", "dual_step_size", "penalty", "radius"),
     *("dual_ridge", "averaging", "dual_averaging", "step_eps"),
 )
+Step: TypeAlias = tuple[FloatArray, FloatArray, Distribution | None, Info]
 SQRT_DECAY = 100  # steps until the decay by the square root sets in
 
 ROUNDS = (0.2, 0.4, 1.0)  # parts of the budget after which the penalty may be raised
@@ -114,32 +125,6 @@ class DSZOGState(State):
     def __post_init__(self) -> None:
         State.__post_init__(self)
         object.__setattr__(self, "velocity", frozen_floats(self.velocity))
-
-    def query_of_duals(self, duals: IntArray) -> Query:
-        """Ask at the iterate about the draw from which the weights learn."""
-        return Query.drawn(
-            iteration=self.iteration,
-            x=self.x,
-            steps=no_steps(self.size.dim),
-            losses=NO_INDICES,
-            constraints=duals,
-            distinct_constraints=(duals, None),
-            points=None if self.size.has_bounds else self.x[np.newaxis],
-        )
-
-    def moved(self, step: Step, n_queries: int) -> DSZOGState:
-        """Return the state after a step."""
-        return DSZOGState(
-            iteration=self.iteration + 1,
-            seed=self.seed,
-            size=self.size,
-            x=step.x,
-            velocity=step.velocity,
-            distribution=step.distribution,
-            start=None,
-            first_iteration=self.first_iteration,
-            n_queries=n_queries,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,46 +348,41 @@ class DSZOG(Settings):
             exact = self._starts_exactly(state.size)
             indices = state.start.next_indices(state, exact, self.horizon_queries)
             return (Query.at(state.x, iteration=state.iteration, constraints=indices),)
-        return dszog_compiled.ask(self, state) or self._ask_plainly(state)
-
-    def _ask_plainly(self, state: DSZOGState) -> tuple[Query, ...]:
-        """Ask in plain NumPy (Alg. 1, lines 8 to 11)."""
         size = state.size
-        rng = lent_stream(state.seed, state.iteration)
-        n_losses, n_constraints, n_duals = self.batches(size)
-        directions = draw_directions(  # Alg. 1, line 8
-            rng, self.directions, self.directions_of(size), size.dim
-        )
-        losses = distinct_indices(rng, size.n_losses, n_losses)  # line 9
-        constraints = duals = NO_INDICES
-        if state.distribution is not None:
-            if self.distribution != "uniform":
-                duals = uniform_constraints(rng, size, n_duals)  # line 11
-            constraints = state.distribution.sample(rng, n_constraints)  # line 10
-        steps = self.radius * directions
+        directions, drawn = self._draw(state)
         if self.antithetic:
-            steps = np.concatenate([steps, -steps])
+            directions = np.concatenate([directions, -directions])
         base = state.x
+        steps, points = kernels.chosen().around(base, directions, self.radius)
         if size.has_bounds:
             # Seen from a little inside the bounds, no direction has to be cut short.
             reach = np.abs(steps).max(axis=0, initial=0.0)
-            base = frozen_floats(size.inside(base, reach))
+            base, points = frozen_floats(size.inside(base, reach)), None
         around = Query.drawn(
             iteration=state.iteration,
             x=base,
-            steps=freeze(steps),
-            losses=NO_INDICES if size.has_gradient else losses,
-            constraints=NO_INDICES if size.has_jacobian else constraints,
+            steps=steps,
+            losses=NO_INDICES if size.has_gradient else drawn.losses,
+            constraints=NO_INDICES if size.has_jacobian else drawn.constraints,
             paired=self.antithetic,
+            distinct_constraints=None if size.has_jacobian else drawn.distinct,
+            points=points,
         )
-        dual = state.query_of_duals(duals)
+        dual = Query.drawn(
+            iteration=state.iteration,
+            x=state.x,
+            steps=no_steps(size.dim),
+            losses=NO_INDICES,
+            constraints=drawn.duals,
+            distinct_constraints=(drawn.duals, None),
+        )
         if size.is_black_box:
             return around, dual
         at = Query.at(
             state.x,
             iteration=state.iteration,
-            losses=losses if size.has_gradient else NO_INDICES,
-            constraints=constraints if size.has_jacobian else NO_INDICES,
+            losses=drawn.losses if size.has_gradient else NO_INDICES,
+            constraints=drawn.constraints if size.has_jacobian else NO_INDICES,
             want="gradients",
         )
         return around, at, dual
@@ -421,13 +401,24 @@ class DSZOG(Settings):
                 "tell: the last query must be the draw that the weights learn from, "
                 "got another. Tell queries and replies in the order of ask(state)."
             )
-        step = dszog_compiled.step(self, state, queries, replies)
+        step = self._step_at_once(state, queries, replies)
         if step is None:
             check_replies(state.iteration, queries, replies, n_expected)
-            with np.errstate(over="ignore", invalid="ignore"):  # as compiled
-                step = self._step_plainly(state, queries, replies)
-        n_queries = state.n_queries + cost(queries, state.size).total
-        return state.moved(step, n_queries), step.info
+            with np.errstate(over="ignore", invalid="ignore"):
+                step = self._step(state, queries, replies)
+        x, velocity, distribution, info = step
+        moved = DSZOGState(
+            iteration=state.iteration + 1,
+            seed=state.seed,
+            size=state.size,
+            x=x,
+            velocity=velocity,
+            distribution=distribution,
+            start=None,
+            first_iteration=state.first_iteration,
+            n_queries=state.n_queries + cost(queries, state.size).total,
+        )
+        return moved, info
 
     def planned(
         self, size: ProblemSize, iterations: int | None, queries: int | None
@@ -482,6 +473,56 @@ class DSZOG(Settings):
             return NO_INDICES, np.empty(0)
         return state.distribution.touched()
 
+    # ------------------------------------------------------------------- what is drawn
+
+    def _draw(self, state: DSZOGState) -> tuple[FloatArray, Drawn]:
+        """Draw directions, losses and constraints (Alg. 1, lines 8 to 11)."""
+        at_once = self._draw_at_once(state)
+        if at_once is not None:
+            return at_once
+        size, distribution = state.size, state.distribution
+        n_losses, n_constraints, n_duals = self.batches(size)
+        rng = lent_stream(state.seed, state.iteration)
+        directions = draw_directions(  # line 8
+            rng, self.directions, self.directions_of(size), size.dim
+        )
+        losses = distinct_indices(rng, size.n_losses, n_losses)  # line 9
+        constraints = duals = NO_INDICES
+        if distribution is not None:
+            if self.distribution != "uniform":
+                duals = uniform_constraints(rng, size, n_duals)  # line 11
+            constraints = distribution.sample(rng, n_constraints)  # line 10
+        return directions, Drawn(losses, duals, constraints)
+
+    def _draw_at_once(self, state: DSZOGState) -> tuple[FloatArray, Drawn] | None:
+        """Draw the same by one kernel, of sparse weights; None where it cannot."""
+        size, weights = state.size, state.distribution
+        if (
+            type(weights) is not SparseDistribution
+            or size.calls is not None
+            or size.n_constraints > EXACT
+        ):
+            return None
+        n_losses, n_drawn, n_duals = self.batches(size)
+        losses = Draw.of(size.n_losses, n_losses)
+        duals = Draw.of(size.n_constraints, n_duals)
+        if losses.n_numbers < 0 or duals.n_numbers < 0:
+            return None
+        n_ranks = n_drawn if weights.n_background * weights.background_weight else 0
+        n_uniforms = losses.n_numbers + duals.n_numbers + n_drawn + n_ranks
+        shape = self.directions_of(size), size.dim
+        if self.directions == "coordinate":
+            rng = lent_stream(state.seed, state.iteration)
+            directions = draw_directions(rng, self.directions, *shape)
+            uniforms = rng.random(n_uniforms)
+        else:
+            normals, uniforms = normals_and_uniforms(
+                state.seed, state.iteration, shape, n_uniforms
+            )
+            directions = from_normals(normals, self.directions)
+        drawn = kernels.chosen().draw(uniforms, losses, duals, n_drawn, weights)
+        return None if drawn is None else (directions, drawn)
+
     # ---------------------------------------------------------- the step in variables
 
     def directions_of(self, size: ProblemSize) -> int:
@@ -500,10 +541,55 @@ class DSZOG(Settings):
         """Return the step size of this iteration, before it adapts."""
         return self._decay(state) * self.step_size
 
-    def _step_plainly(
+    def _step_at_once(
+        self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> Step | None:
+        """Do what `_step` does by one kernel: of values alone, with sparse weights.
+
+        None where it cannot, also where a value is not finite or a number overflows.
+        """
+        size, distribution = state.size, state.distribution
+        duals = queries[-1].constraints
+        if (
+            not size.is_black_box
+            or self.antithetic
+            or not len(duals)
+            or type(distribution) is not SparseDistribution
+        ):
+            return None
+        around, is_combined = queries[0], self.dual_estimate == "combined"
+        found: Stepped | None = kernels.chosen().step(
+            Values(
+                frozen_floats(replies[0].losses),
+                frozen_floats(replies[0].constraints),
+                frozen_floats(replies[1].constraints)[0],
+            ),
+            around.steps,
+            state.x,
+            state.velocity,
+            (duals, around.constraints if is_combined else NO_INDICES),
+            distribution,
+            self._dual_step(state),
+            constraints_per_draw(duals, size),
+            self.radius,
+            self.step_size_at(state),
+        )
+        if found is None:
+            return None
+        info = Info(
+            sampled_objective=found.objective,
+            sampled_violation=found.worst,
+            sampled_share=found.n_violated / len(duals),
+            weighted_violation=found.mean_violation,
+            n_touched=len(found.learned.indices),
+        )
+        x = frozen_floats(size.clip(found.x)) if size.has_bounds else found.x
+        return x, found.velocity, distribution.after(found.learned), info
+
+    def _step(
         self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
     ) -> Step:
-        """Take both steps in plain NumPy (Alg. 1, lines 5 to 7 and 12 to 15)."""
+        """Take both steps of an iteration (Alg. 1, lines 5 to 7 and 12 to 15)."""
         size, b = state.size, self.averaging_at(state)
         step_size = self.step_size_at(state)
         estimate = self._gradient(queries[0], replies, size)  # line 12
@@ -527,8 +613,8 @@ class DSZOG(Settings):
             learn = partial(  # lines 13, 15, 6 and 7
                 distribution.learn,
                 indices,
-                step=self._dual_step,
-                first=state.iteration == state.first_iteration,
+                step=self._dual_step(state),
+                first=False,
                 spread=spread,
             )
             distribution = _learned(learn, penalties)
@@ -540,7 +626,7 @@ class DSZOG(Settings):
             weighted_violation=drawn.mean,
             n_touched=0 if distribution is None else len(distribution.touched()[0]),
         )
-        return Step(frozen_floats(x), frozen_floats(velocity), distribution, info)
+        return frozen_floats(x), frozen_floats(velocity), distribution, info
 
     def _gradient(
         self, query: Query, replies: Sequence[Reply], size: ProblemSize
@@ -591,17 +677,16 @@ class DSZOG(Settings):
 
     # ------------------------------------------------------------ the step in weights
 
-    @property
-    def _dual_step(self) -> DualStep:
+    def _dual_step(self, state: DSZOGState) -> DualStep:
         return DualStep(
-            step_size=self.dual_step_size,
-            averaging=self.averaging,
-            mixing=self.dual_averaging,
-            penalty=self.penalty,
-            ridge=self.dual_ridge,
-            step_eps=self.step_eps,
-            adaptive=self.adaptive,
-            centred=self.dual_estimate == "centred",
+            self.dual_step_size,
+            self.averaging_at(state),
+            self.dual_averaging,
+            self.penalty,
+            self.dual_ridge,
+            self.step_eps,
+            self.adaptive,
+            self.dual_estimate == "centred",
         )
 
     def _first_weights(

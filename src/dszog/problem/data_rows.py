@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from dszog import kernels
 from dszog.contract.arrays import (
-    ColumnArray,
     FloatArray,
     IntArray,
-    freeze,
     frozen_floats,
-    frozen_ints,
 )
 from dszog.contract.validation import check_floats
 from dszog.errors import InputError
-
-MOSTLY_ZEROS = 0.25  # a dense matrix with at most this share of entries is kept sparse
-
-# Values (none if all are 1), columns, and where each row starts.
-Csr: TypeAlias = tuple[FloatArray, ColumnArray, IntArray]
 
 
 class DataRows:
@@ -45,19 +37,18 @@ class DataRows:
         else:
             self._dense = kept
             n_entries = np.count_nonzero(kept)
-            if kernels.is_on() and n_entries <= MOSTLY_ZEROS * kept.size:
+            if n_entries <= kernels.chosen().SPARSE_SHARE * kept.size:
                 self.sparse = sparse.csr_array(kept)
         self._owner, self._name = owner, name
-        self.csr: Csr | None = None  # what compiled kernels read
-        n_columns = self.shape[1]  # columns have 16 bits there, or 32
-        if self.sparse is not None and n_columns < 2**31 and kernels.is_on():
-            kind = np.uint16 if n_columns <= 2**16 else np.int32
-            values = frozen_floats(self.sparse.data)
-            self.csr = (
-                values[:0] if (values == 1.0).all() else values,
-                freeze(self.sparse.indices.astype(kind)),
-                frozen_ints(self.sparse.indptr),
-            )
+        self._prepared: tuple[str, Any] | None = None
+
+    @property
+    def prepared(self) -> Any:
+        """The sparse rows as the kernels of this process read them."""
+        kernel = kernels.chosen()
+        if self._prepared is None or self._prepared[0] != kernel.NAME:
+            self._prepared = kernel.NAME, kernel.prepared_rows(self.sparse)
+        return self._prepared[1]
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -70,14 +61,8 @@ class DataRows:
     def scores(self, points: FloatArray, indices: IntArray) -> FloatArray:
         """Return the score of each point (row) and indexed row (column)."""
         self.check_points(points)
-        if self.csr is not None and (compiled := kernels.rows()) is not None:
-            table = np.empty((len(points), len(indices)))
-            compiled.scores(
-                *self.csr, frozen_floats(points), frozen_ints(indices), table
-            )
-            return table
         if self.sparse is not None:
-            found: FloatArray = (self.sparse[indices] @ points.T).T
+            found: FloatArray = kernels.chosen().scores(self.prepared, points, indices)
             return found
         return points @ self.dense(indices).T
 

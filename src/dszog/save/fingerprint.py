@@ -56,7 +56,7 @@ def surroundings(library: str) -> dict[str, str]:
         "dszog": library,
         "NumPy": np.__version__,
         "SciPy": scipy.__version__,
-        "kernels": "compiled" if kernels.is_on() else "plain",
+        "kernels": kernels.chosen().NAME,
         "Python": platform.python_version(),
         "machine": f"{sys.platform} {platform.machine()} {platform.node()}",
         "rounding": rounding(),

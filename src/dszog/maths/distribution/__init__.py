@@ -1,11 +1,12 @@
 """The probability distribution over the constraints, and how it learns."""
 
-from dszog.maths.distribution.base import Distribution, DualStep
-from dszog.maths.distribution.dense import DenseDistribution
-from dszog.maths.distribution.projection import (
+from dszog.kernels.projection import (
     project_onto_simplex,
     project_with_background,
 )
+from dszog.kernels.tables import DualStep
+from dszog.maths.distribution.base import Distribution
+from dszog.maths.distribution.dense import DenseDistribution
 from dszog.maths.distribution.sparse import SparseDistribution
 from dszog.maths.distribution.two_draws import combined
 from dszog.maths.distribution.uniform import UniformDistribution

@@ -2,55 +2,14 @@ r"""What every distribution over the constraints can do."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
 
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import DszogError
-from dszog.kernels import draws
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DualStep:
-    r"""The parameters of one step of the weights, in the paper's letters.
-
-    Parameters
-    ----------
-    step_size : float
-        :math:`\eta_p`.
-    averaging : float
-        :math:`b`, the share of the new estimate in the averaged gradient.
-    mixing : float
-        :math:`a`, the share of the projected point in the new weights.
-    penalty : float
-        :math:`\beta`.
-    ridge : float
-        :math:`\lambda`.
-    step_eps : float
-        :math:`c`, which keeps the adaptive step finite.
-    adaptive : bool
-        Divide the step by :math:`\sqrt{\|z\|} + c`; False is the plain method.
-    centred : bool
-        Estimate from changes of remembered penalties instead of penalties.
-    """
-
-    step_size: float
-    averaging: float
-    mixing: float
-    penalty: float
-    ridge: float
-    step_eps: float
-    adaptive: bool = True
-    centred: bool = False
-
-    def scale(self, norm: float) -> float:
-        """Return the factor of the averaged gradient of the given norm in a step."""
-        if not self.adaptive:
-            return self.step_size
-        return self.step_size / (math.sqrt(norm) + self.step_eps)
+from dszog.kernels import chosen
+from dszog.kernels.tables import DualStep
 
 
 class Distribution(Protocol):
@@ -142,24 +101,11 @@ def inverse_draws(
     """
     uniforms = rng.random(size)
     uniforms.sort()
-    kernels = draws()
-    if kernels is not None:
-        drawn = np.empty(size, dtype=np.int64)
-        if kernels.places(weights, rest, uniforms, drawn):
-            return drawn
-    return _places(weights, rest, uniforms)
-
-
-def _places(weights: FloatArray, rest: float, uniforms: FloatArray) -> IntArray:
-    """Return where each uniform number falls among the weights, then the rest."""
-    heights = np.cumsum(np.append(weights, rest))
-    if not (np.isfinite(heights[-1]) and heights[-1] > 0.0):
+    found: IntArray | None = chosen().places(weights, rest, uniforms)
+    if found is None:
+        total = np.sum(weights) + rest
         raise DszogError(
-            f"Weights to draw from must be finite and not all 0, got a sum of "
-            f"{heights[-1]}. This is a bug in dszog: please report it."
+            f"Weights to draw from must be finite and not all 0, got a sum of {total}. "
+            "This is a bug in dszog: please report it."
         )
-    drawn = np.searchsorted(heights, uniforms * heights[-1], side="right")
-    # Rounding may lift a draw to the very top: the last positive weight is meant.
-    last = np.searchsorted(heights, heights[-1], side="left")
-    positions: IntArray = np.minimum(drawn, last)
-    return positions
+    return found

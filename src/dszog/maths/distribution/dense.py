@@ -12,8 +12,9 @@ from typing import Self
 import numpy as np
 
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
-from dszog.maths.distribution.base import DualStep, inverse_draws
-from dszog.maths.distribution.projection import project_onto_simplex
+from dszog.kernels.projection import project_onto_simplex
+from dszog.kernels.tables import DualStep
+from dszog.maths.distribution.base import inverse_draws
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

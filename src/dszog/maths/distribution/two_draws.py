@@ -19,9 +19,8 @@ References
 
 from __future__ import annotations
 
-import numpy as np
-
 from dszog.contract.arrays import FloatArray, IntArray
+from dszog.kernels.plain import combine
 from dszog.maths.distribution.base import Distribution
 
 
@@ -53,13 +52,7 @@ def combined(
     penalties : ndarray
         Scaled such that each stands for `spread` constraints.
     """
-    others, places = np.unique(drawn, return_index=True)
-    indices = np.union1d(others, duals)
-    penalties = np.empty(len(indices))
-    penalties[np.searchsorted(indices, others)] = drawn_penalties[places]
-    penalties[np.searchsorted(indices, duals)] = dual_penalties
-    weights = np.minimum(distribution.weights_of(indices), 1.0)
-    uniform = 1.0 / spread
-    with np.errstate(divide="ignore"):  # the logarithm of 0, for what is always drawn
-        missed = len(drawn) * np.log1p(-weights) + np.log1p(-uniform)
-    return indices, penalties * (uniform / -np.expm1(missed))
+    return combine(
+        *(drawn, drawn_penalties, duals, dual_penalties),
+        *(distribution.weights_of, spread),
+    )

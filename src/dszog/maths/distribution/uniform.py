@@ -9,7 +9,7 @@ import numpy as np
 
 from dszog.contract import NO_INDICES
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.maths.distribution.base import DualStep
+from dszog.kernels.tables import DualStep
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

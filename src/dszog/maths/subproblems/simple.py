@@ -17,7 +17,7 @@ from dszog.contract.validation import (
     check_positive_number,
 )
 from dszog.errors import InputError
-from dszog.maths.distribution.projection import project_onto_simplex
+from dszog.kernels.projection import project_onto_simplex
 from dszog.maths.subproblems.base import FEASIBLE, Solution
 
 

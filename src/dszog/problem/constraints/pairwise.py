@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dszog import kernels
-from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import check_number
 from dszog.errors import InputError
 from dszog.problem.constraints.base import Constraints, Summary
@@ -66,39 +66,25 @@ class PairwiseConstraints(Constraints):
     def _pairs_at(self, points: FloatArray, indices: IntArray) -> FloatArray:
         positives, negatives = self._positives, self._negatives
         positives.check_points(points)
-        if positives.csr and negatives.csr and (compiled := kernels.rows()) is not None:
-            table = np.empty((len(points), len(indices)))
-            compiled.pairs(
-                *positives.csr,
-                *negatives.csr,
-                self._margin,
-                frozen_floats(points),
-                frozen_ints(indices),
-                table,
-            )
-            return table
-        if self._is_dense and len(points) == 1 and (compiled := kernels.rows()):
-            table = np.empty((1, len(indices)))
-            compiled.dense_pairs(
-                *self.samples,
-                self._margin,
-                frozen_floats(points)[0],
-                frozen_ints(indices),
-                table[0],
-            )
-            return table
-        values: FloatArray = points @ self._differences(indices).T
-        values += self._margin
+        kernel = kernels.chosen()
+        values: FloatArray
+        if positives.sparse is not None and negatives.sparse is not None:
+            rows = positives.prepared, negatives.prepared
+            values = kernel.pairs(*rows, self._margin, points, indices)
+        elif self._is_dense:
+            values = kernel.dense_pairs(*self.samples, self._margin, points, indices)
+        else:
+            values = points @ self._differences(indices).T
+            values += self._margin
         return values
 
     def _gradients(self, point: FloatArray, indices: IntArray) -> FloatArray:
         return self._differences(indices)
 
     def _differences(self, indices: IntArray) -> FloatArray:
-        if self._is_dense and (compiled := kernels.rows()):
-            table = np.empty((len(indices), self.dim))
-            compiled.differences(*self.samples, frozen_ints(indices), table)
-            return table
+        if self._is_dense:
+            found: FloatArray = kernels.chosen().differences(*self.samples, indices)
+            return found
         positive, negative = self.pair(indices)
         return self._negatives.dense(negative) - self._positives.dense(positive)
 

@@ -1,0 +1,288 @@
+"""Every kernel as a compiled loop; what each does is said in ``plain``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dszog.contract.arrays import (
+    FloatArray,
+    IntArray,
+    freeze,
+    frozen_floats,
+    frozen_ints,
+)
+from dszog.kernels import _draws, _rows, _steps, plain
+from dszog.kernels.plain import MERGE_GRADIENT, MERGE_WEIGHT
+from dszog.kernels.tables import (
+    Draw,
+    Drawn,
+    DualStep,
+    Learned,
+    SparseWeights,
+    Stepped,
+    Values,
+    Violated,
+)
+
+try:
+    from dszog.kernels import _philox
+except ImportError:  # a Numba that keeps its tables elsewhere
+    _philox = None  # type: ignore[assignment]
+
+NAME = "compiled"
+SPARSE_SHARE = 0.25  # a dense matrix with at most this share of entries is kept sparse
+FEW = 16  # directions of a set that are made orthogonal one by one
+SPARE_WORDS = 64  # words of random bits at the least beyond one for each number
+
+
+def say_what_takes_time() -> None:
+    """Say why first calls take seconds, if nothing is kept on disk yet."""
+    kept = _steps.learn.stats.cache_path  # type: ignore[attr-defined]
+    if kept is None or not any(Path(kept).glob("_steps.*.nbi")):
+        logging.getLogger("dszog").warning(
+            "Compiling the kernels, once; later runs find them on disk. "
+            "DSZOG_KERNELS=numpy does without them."
+        )
+
+
+def numbers(
+    stream: Callable[[int, int], np.random.Generator],
+    seed: int,
+    iteration: int,
+    shape: tuple[int, int],
+    n_uniforms: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Return normal numbers, then uniform ones, of the stream of an iteration."""
+    if _philox is not None and seed < 2**63:  # an int64, as the compiled ones
+        n_normals = shape[0] * shape[1]
+        # One normal number in forty takes more words than one.
+        n_words = n_normals + n_normals // 32 + n_uniforms + SPARE_WORDS
+        words = np.empty(n_words - n_words % 4, np.uint64)
+        normals, uniforms = np.empty(shape), np.empty(n_uniforms)
+        if _philox.numbers(seed, iteration, words, normals, uniforms):
+            return normals, uniforms
+    return plain.numbers(stream, seed, iteration, shape, n_uniforms)
+
+
+def distinct_indices(uniforms: FloatArray, n: int, size: int) -> IntArray | None:
+    """Return the first different indices below `n` that uniform numbers stand for."""
+    drawn = np.empty(size, dtype=np.int64)
+    return drawn if _draws.distinct_indices(uniforms, n, drawn) else None
+
+
+def places(weights: FloatArray, rest: float, uniforms: FloatArray) -> IntArray | None:
+    """Return where each uniform number falls among the weights, then the rest."""
+    drawn = np.empty(len(uniforms), dtype=np.int64)
+    return drawn if _draws.places(weights, rest, uniforms, drawn) else None
+
+
+def draw(
+    uniforms: FloatArray,
+    losses: Draw,
+    duals: Draw,
+    n_drawn: int,
+    weights: SparseWeights,
+) -> Drawn | None:
+    """Draw all that an iteration of DSZOG looks at (Alg. 1, lines 9 to 11)."""
+    n_losses, first = losses.size, losses.size + duals.size
+    # Losses, duals, and constraints with what is known of repeats among them.
+    drawn = np.empty(first + 3 * n_drawn, np.int64)
+    touched = weights.indices
+    rest = (weights.n_constraints - len(touched)) * weights.background_weight
+    n_kept = _draws.draw(
+        uniforms, *losses, *duals, touched, weights.weights, rest, drawn
+    )
+    if n_kept < 0:
+        return None
+    freeze(drawn)
+    constraints = drawn[first : first + n_drawn]
+    if n_kept == n_drawn:
+        distinct: Any = constraints, None
+    else:
+        kept, repeats = first + n_drawn, first + 2 * n_drawn
+        distinct = drawn[kept : kept + n_kept], drawn[repeats:]
+    return Drawn(drawn[:n_losses], drawn[n_losses:first], constraints, distinct)
+
+
+def orthogonal(normals: FloatArray) -> FloatArray:
+    """Turn normal numbers into orthogonal rows of length root dim, `dim` in a set."""
+    if min(normals.shape) > FEW:  # LAPACK is the faster one
+        return plain.orthogonal(normals)
+    directions = np.empty(normals.shape)
+    _draws.orthogonal(normals.reshape(-1), directions)
+    return directions
+
+
+def around(
+    x: FloatArray, directions: FloatArray, radius: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the steps along directions, and the point with those at their ends."""
+    n, dim = directions.shape
+    steps, points = np.empty((n, dim)), np.empty((n + 1, dim))
+    _draws.around(x, directions, radius, steps, points)
+    return freeze(steps), freeze(points)
+
+
+def step(
+    values: Values,
+    steps: FloatArray,
+    x: FloatArray,
+    velocity: FloatArray,
+    drawn: tuple[IntArray, IntArray],
+    weights: SparseWeights,
+    dual_step: DualStep,
+    spread: float,
+    radius: float,
+    step_size: float,
+) -> Stepped | None:
+    """Take both steps of an iteration of DSZOG (Alg. 1, lines 5 to 7 and 12 to 15)."""
+    dim, (duals, others) = len(x), drawn
+    room = len(weights.indices) + len(duals) + len(others)
+    touched, found = np.empty(room, np.int64), np.empty(2 * dim + 3 * room)
+    is_good, objective, worst, mean, n_violated, n_touched, p, z = _steps.step(
+        *values,
+        steps,
+        x,
+        velocity,
+        *drawn,
+        weights.indices,
+        weights.weights,
+        weights.gradient,
+        weights.memory,
+        _numbers(weights, dual_step, spread, radius, step_size),
+        touched,
+        found,
+    )
+    if not is_good:
+        return None
+    freeze(found)
+    return Stepped(
+        found[:dim],
+        found[dim : 2 * dim],
+        _learned(touched, found[2 * dim :].reshape(3, room), n_touched, p, z),
+        objective,
+        worst,
+        mean,
+        n_violated,
+    )
+
+
+def violations(values: FloatArray) -> Violated:
+    """Square violations; return if all is finite, the worst, how many, and the sum."""
+    penalties = np.empty(len(values))
+    return Violated(*_steps.violations(frozen_floats(values), penalties), penalties)
+
+
+def learn(
+    weights: SparseWeights,
+    drawn: IntArray,
+    penalties: FloatArray,
+    step: DualStep,
+    spread: float,
+) -> Learned | None:
+    """Estimate the gradient in the weights, ascend, project, average, merge."""
+    room = len(weights.indices) + len(drawn)
+    touched, table = np.empty(room, dtype=np.int64), np.empty((3, room))
+    n_touched, p, z = _steps.learn(
+        weights.indices,
+        weights.weights,
+        weights.gradient,
+        weights.memory,
+        frozen_ints(drawn),
+        frozen_floats(penalties),
+        _numbers(weights, step, spread),
+        touched,
+        table,
+    )
+    if n_touched < 0:
+        return None
+    return _learned(touched, freeze(table), n_touched, p, z)
+
+
+def _numbers(
+    weights: SparseWeights, step: DualStep, spread: float, *others: float
+) -> FloatArray:
+    """Return the `NUMBERS` that compiled steps read."""
+    dual_step_size, averaging, mixing, penalty, ridge, step_eps, *flags = step
+    rest, rest_z = weights.background_weight, weights.background_gradient
+    return np.array(
+        (
+            *(rest, rest_z, weights.n_constraints, averaging, mixing, dual_step_size),
+            *(step_eps, penalty, ridge, spread, MERGE_WEIGHT, MERGE_GRADIENT),
+            *flags,
+            *others,
+        )
+    )
+
+
+def _learned(
+    touched: IntArray, table: FloatArray, n_touched: int, weight: float, z: float
+) -> Learned:
+    freeze(touched)
+    if n_touched < len(touched):
+        touched, table = touched[:n_touched], table[:, :n_touched]
+    return Learned(touched, table[0], table[1], table[2], weight, z)
+
+
+def prepared_rows(matrix: Any) -> Any:
+    """Return values (none if all are 1), columns, and where each row starts."""
+    kind: Any = np.int64
+    for smaller in (np.int32, np.uint16):  # memory is what the loops wait for
+        if matrix.shape[1] - 1 <= np.iinfo(smaller).max:
+            kind = smaller
+    values = frozen_floats(matrix.data)
+    return (
+        values[:0] if (values == 1.0).all() else values,
+        freeze(matrix.indices.astype(kind)),
+        frozen_ints(matrix.indptr),
+    )
+
+
+def scores(rows: Any, points: FloatArray, indices: IntArray) -> FloatArray:
+    """Return the score of each point (row) and each indexed row (column)."""
+    table = np.empty((len(points), len(indices)))
+    values, columns, starts = rows
+    asked = frozen_floats(points), frozen_ints(indices)
+    _rows.scores(values, columns, starts, *asked, table)
+    return table
+
+
+def pairs(
+    rows: Any, others: Any, margin: float, points: FloatArray, indices: IntArray
+) -> FloatArray:
+    """Return by how much each pair of sparse rows fails, at each point."""
+    table = np.empty((len(points), len(indices)))
+    both: tuple[Any, ...] = (*rows, *others)
+    asked = margin, frozen_floats(points), frozen_ints(indices)
+    _rows.pairs(*both, *asked, table)  # type: ignore[call-arg]
+    return table
+
+
+def dense_pairs(
+    rows: FloatArray,
+    others: FloatArray,
+    margin: float,
+    points: FloatArray,
+    indices: IntArray,
+) -> FloatArray:
+    """Return by how much each pair of dense rows fails, at each point."""
+    if len(points) > 1:
+        table: FloatArray = points @ differences(rows, others, indices).T
+        table += margin
+        return table
+    table = np.empty((1, len(indices)))
+    x = frozen_floats(points)[0]
+    _rows.dense_pairs(rows, others, margin, x, frozen_ints(indices), table[0])
+    return table
+
+
+def differences(rows: FloatArray, others: FloatArray, indices: IntArray) -> FloatArray:
+    """Return the other row of each pair, less its own."""
+    table = np.empty((len(indices), rows.shape[1]))
+    _rows.differences(rows, others, frozen_ints(indices), table)
+    return table

@@ -1,0 +1,137 @@
+r"""What goes into the kernels and comes out of them, beside plain arrays."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.query import Distinct
+
+EXACT = 2**53  # a random float is a multiple of the inverse of this
+SPARE = 8  # uniform numbers drawn at the least beyond those needed
+
+
+class Draw(NamedTuple):
+    """A draw without repeats, and how many uniform numbers it is made of."""
+
+    n: int  # how many there are to draw from
+    size: int
+    n_numbers: int  # -1 where most of them would be repeats
+
+    @staticmethod
+    @lru_cache(maxsize=64)  # the same each time
+    def of(n: int, size: int) -> Draw:
+        """Return the draw, with as many numbers as nearly always suffice.
+
+        Some to spare, as about ``size**2 / (2 * n)`` are repeats.
+        """
+        if size == n:
+            return Draw(n, size, 0)
+        if 2 * size > n or n > EXACT:
+            return Draw(n, size, -1)
+        return Draw(n, size, size + SPARE + 2 * size * size // n)
+
+
+class Drawn(NamedTuple):
+    """What an iteration looks at; ascending."""
+
+    losses: IntArray
+    duals: IntArray  # constraints that the weights learn from
+    constraints: IntArray  # drawn from the weights, with repeats
+    distinct: Distinct | None = None  # those that differ, if that is known
+
+
+class DualStep(NamedTuple):
+    r"""The parameters of one step of the weights, in the paper's letters.
+
+    Parameters
+    ----------
+    step_size : float
+        :math:`\eta_p`.
+    averaging : float
+        :math:`b`, the share of the new estimate in the averaged gradient.
+    mixing : float
+        :math:`a`, the share of the projected point in the new weights.
+    penalty : float
+        :math:`\beta`.
+    ridge : float
+        :math:`\lambda`.
+    step_eps : float
+        :math:`c`, which keeps the adaptive step finite.
+    adaptive : bool
+        Divide the step by :math:`\sqrt{\|z\|} + c`; False is the plain method.
+    centred : bool
+        Estimate from changes of remembered penalties instead of penalties.
+    """
+
+    step_size: float
+    averaging: float
+    mixing: float
+    penalty: float
+    ridge: float
+    step_eps: float
+    adaptive: bool = True
+    centred: bool = False
+
+    def scale(self, norm: float) -> float:
+        """Return the factor of the averaged gradient of the given norm in a step."""
+        if not self.adaptive:
+            return self.step_size
+        return self.step_size / (math.sqrt(norm) + self.step_eps)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseWeights:
+    """Weights of the touched constraints, and of all others: the background."""
+
+    n_constraints: int
+    indices: IntArray  # (k,), ascending
+    weights: FloatArray  # (k,)
+    gradient: FloatArray  # (k,)
+    memory: FloatArray  # (k,), remembered penalties; 0 in the background
+    background_weight: float
+    background_gradient: float
+
+
+class Learned(NamedTuple):
+    """The same after a step; read-only arrays."""
+
+    indices: IntArray
+    weights: FloatArray
+    gradient: FloatArray
+    memory: FloatArray
+    background_weight: float
+    background_gradient: float
+
+
+class Values(NamedTuple):
+    """The values that both steps of an iteration are made of."""
+
+    losses: FloatArray  # at the points
+    constraints: FloatArray  # at the points, of those drawn from the weights
+    duals: FloatArray  # at the iterate, of those that the weights learn from
+
+
+class Violated(NamedTuple):
+    """What a batch of constraints says about a point."""
+
+    finite: bool  # whether every value is
+    worst: float  # the largest max(f_j, 0)
+    n_violated: int
+    total: float  # of max(f_j, 0)
+    penalties: FloatArray  # of each, squared
+
+
+class Stepped(NamedTuple):
+    """Both steps of an iteration, and what the values they rest on say."""
+
+    x: FloatArray
+    velocity: FloatArray
+    learned: Learned
+    objective: float  # the mean loss at the iterate
+    worst: float  # the largest violation that was seen there
+    mean_violation: float  # over the constraints drawn from the weights
+    n_violated: int  # of those that the weights learn from
