@@ -541,7 +541,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "constraints": CONSTRAINTS,
         "bounds": BOUNDS,
         "method": (
-            wrong("must be one of 'dszog'", "dszgo"),
+            wrong("`method` must be one of", "dszgo"),
             wrong_type("must be a name or a method", 3, None, ["dszog"], DSZOG),
         ),
         "options": (
@@ -976,6 +976,12 @@ TOGETHER = [
         )
         for name in ("Box", "Polyhedron.linear", "Polyhedron.pairwise")
     ),
+    together(
+        "Box: no number inside",
+        lambda user: Box(lower=[INF], upper=[INF]),
+        "must ",
+        "got (.*inf|shapes)",
+    ),
     together("Box: empty", lambda user: Box(lower=[], upper=[]), "`lower`", r"\(0,\)"),
     *(
         together(
@@ -1009,7 +1015,7 @@ TOGETHER = [
             "got None",
             InputTypeError,
         )
-        for name in ("FZCGS", "FCGS", "ZOPSGD", "AccZOM")
+        for name in ("DSZOG", "FZCGS", "FCGS", "ZOPSGD", "AccZOM")
     ),
     *(
         together(f"minimize(method): {what}", call, what, got)

@@ -21,7 +21,6 @@ from dszog import (
     AccSZOFWStorm,
     AccZOM,
     InputError,
-    InputTypeError,
     Losses,
     Problem,
 )
@@ -321,11 +320,6 @@ def test_what_is_said_of_estimates_has_no_effect_on_fcgs() -> None:
     np.testing.assert_array_equal(states[0], states[2])
 
 
-def test_one_direction_per_loss_is_refused_for_exact_gradients() -> None:
-    with pytest.raises(InputError, match="FCGS: `per_sample` is for estimates"):
-        FCGS(per_sample=True, estimator="sphere")
-
-
 @every_baseline
 def test_a_method_without_a_set_asks_for_one(kind: type[FeasibleMethod]) -> None:
     with pytest.raises(InputError, match="a feasible set is needed, got none"):
@@ -353,50 +347,6 @@ def test_frank_wolfe_methods_refuse_a_set_without_an_end(
         return
     with pytest.raises(InputError, match="Frank-Wolfe steps need a bounded set"):
         method.init(np.zeros(2), size, 0)
-
-
-@every_baseline
-@pytest.mark.parametrize(
-    ("more", "error", "message"),
-    [
-        ({"step_size": 0.0}, InputError, "step_size"),
-        ({"step_size": -1.0}, InputError, "step_size"),
-        ({"step_size": math.nan}, InputError, "step_size"),
-        ({"radius": 0.0}, InputError, "`radius` must be positive"),
-        ({"loss_batch": 0}, InputError, "`loss_batch` must be at least 1"),
-        ({"loss_batch": 1.5}, InputTypeError, "`loss_batch` must be a whole number"),
-        ({"horizon": 0}, InputError, "`horizon` must be at least 1"),
-        ({"n_directions": 0}, InputError, "`n_directions` must be at least 1"),
-        ({"estimator": "spere"}, InputError, "Did you mean 'sphere'"),
-        ({"ball": "l3"}, InputError, "`ball` must be one of"),
-        ({"ball_radius": 0.0}, InputError, "`ball_radius` must be positive"),
-        ({"form": "f"}, InputError, "`form` must be one of"),
-        ({"solver": "osqp"}, InputError, "`solver` must be one of"),
-        ({"nonconvex": "no"}, InputError, "`nonconvex` must be one of"),
-        ({"trust_radius": 0.0}, InputError, "`trust_radius` must be positive"),
-        ({"per_sample": 1}, InputTypeError, "`per_sample` must be True or False"),
-        ({"domain": 3}, InputTypeError, "`domain` must be a feasible set, got 3"),
-        (
-            {"per_sample": True, "estimator": "coordinate"},
-            InputError,
-            "`per_sample` is for random directions",
-        ),
-    ],
-)
-def test_wrong_settings_are_refused(
-    kind: type[FeasibleMethod],
-    more: dict[str, Any],
-    error: type[Exception],
-    message: str,
-) -> None:
-    with pytest.raises(error, match=message):
-        kind(**more)
-
-
-@pytest.mark.parametrize("kind", [ZOSCGD, FZFW, AccSZOFW, AccSZOFWStorm])
-def test_a_step_beyond_the_corner_is_refused(kind: Any) -> None:
-    with pytest.raises(InputError, match=r"`step_size` must lie in \(0, 1\], got 1.5"):
-        kind(step_size=1.5)
 
 
 def test_with_one_direction_per_loss_auto_means_the_sphere() -> None:

@@ -257,15 +257,6 @@ def test_a_set_that_comes_with_the_method_is_left_as_it_is() -> None:
     assert method.domain is ball
 
 
-@pytest.mark.parametrize("more", [{"bounds": [(-9.0, 9.0)] * 3}, {"x_scale": 2.0}])
-def test_a_set_of_the_users_own_leaves_no_room_for_bounds_or_scales(more: Any) -> None:
-    seen, fun = counted()
-    ball = L2Ball(dim=3, radius=1.0)
-    with pytest.raises(InputError, match="`domain` is all that the iterates keep"):
-        minimize(fun, np.zeros(3), method=ZOPSGD(domain=ball), **more)
-    assert seen == []
-
-
 def test_a_start_outside_is_moved_to_the_nearest_point_and_that_is_said() -> None:
     result = minimize(
         distance,
@@ -320,18 +311,6 @@ def test_the_limits_of_a_simulator_are_a_black_box() -> None:
         minimize(simulator, np.zeros(3), method="zopsgd")
 
 
-def test_constraints_that_may_not_be_convex_are_refused_unless_tangents_are_taken() -> (
-    None
-):
-    seen, fun = counted()
-    constraint = smooth(jacobian=jacobian)
-    with pytest.raises(InputError, match="got 1 constraints that are not known to be"):
-        minimize(fun, np.zeros(3), constraint, method="zopsgd")
-    with pytest.raises(InputError, match="'nonconvex': 'linearise'"):
-        minimize(fun, np.zeros(3), constraint, method="fzfw")
-    assert seen == []
-
-
 @pytest.mark.parametrize("name", [name for name in SOLVERS if name != "fcgs"])
 def test_an_empty_set_is_noticed_before_anything_is_evaluated(name: str) -> None:
     seen, fun = counted()
@@ -339,25 +318,6 @@ def test_an_empty_set_is_noticed_before_anything_is_evaluated(name: str) -> None
     with pytest.raises(EmptySetError, match="no point satisfies all constraints"):
         minimize(fun, np.zeros(3), nowhere, method=name)
     assert seen == []
-
-
-def test_fcgs_without_a_gradient_is_refused_before_anything_is_evaluated() -> None:
-    seen, fun = counted()
-    with pytest.raises(InputError, match="use method='fzcgs', which needs none"):
-        minimize(fun, np.zeros(3), bounds=[(-1, 1)] * 3, method="fcgs")
-    assert seen == []
-
-
-def test_weights_to_start_from_are_refused() -> None:
-    weights = (np.array([0]), np.array([1.0]))
-    with pytest.raises(InputError, match="`weights` are for methods that weigh"):
-        minimize(
-            distance,
-            np.zeros(3),
-            Constraints.linear(A, B),
-            method="zopsgd",
-            weights=weights,
-        )
 
 
 def test_a_missing_solver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -836,63 +836,6 @@ def test_a_list_of_pairs_that_would_not_fit_is_refused_with_its_size() -> None:
     assert Polyhedron.pairwise(many, many).n_rows == 1_600_000_000
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"ball": "l3"}, "`ball` must be one of 'none', 'l2', 'l1', 'box', got 'l3'"),
-        ({"solver": "dapq"}, "`solver` must be one of .* Did you mean 'daqp'"),
-        ({"ball_radius": 0.0}, "`ball_radius` must be positive"),
-        ({"ball_radius": np.inf}, "`ball_radius` must be positive"),
-        ({"form": "ful"}, "`form` must be one of 'lifted', 'full'"),
-        ({"margin": "0"}, "`margin` must be a number"),
-    ],
-)
-def test_wrong_settings_are_refused(more: dict[str, Any], message: str) -> None:
-    with pytest.raises((InputError, TypeError), match=message):
-        Polyhedron.pairwise(np.eye(2), -np.eye(2), **more)
-
-
-def test_rows_and_limits_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(InputError, match="`b` have an entry per row"):
-        Polyhedron.linear(np.eye(2), [1.0])
-    with pytest.raises(InputError, match="`A` must be a matrix"):
-        Polyhedron.linear(np.ones(2), [1.0, 1.0])
-    with pytest.raises(InputError, match="`A` must be finite"):
-        Polyhedron.linear([[np.nan, 1.0]], [1.0])
-    with pytest.raises(InputError, match=r"`A.data` must be finite"):
-        Polyhedron.linear(sparse.csr_array([[np.nan, 1.0]]), [1.0])
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Polyhedron.pairwise(np.ones(3), np.ones((2, 3))),
-        lambda: Polyhedron.pairwise(np.ones((3, 2)), np.ones((2, 3))),
-        lambda: Polyhedron.pairwise(np.ones((0, 2)), np.ones((2, 2))),
-        lambda: Polyhedron.pairwise(np.eye(2), -np.eye(2), np.nan),
-        lambda: Polyhedron.pairwise(np.eye(2), -np.eye(2), -np.inf),
-        lambda: Polyhedron.linear(np.zeros((0, 2)), []),
-        lambda: Polyhedron.linear(np.eye(2), np.ones(2), lower=[0.0, 0.0, 0.0]),
-        lambda: Polyhedron.linear(np.eye(2), np.ones(2), lower=[0.0, np.nan]),
-        lambda: Polyhedron.linear(np.eye(2), np.ones(2), lower=[2.0, 0.0], upper=1.0),
-    ],
-    ids=[
-        "a vector of samples",
-        "columns",
-        "no samples",
-        "margin nan",
-        "margin inf",
-        "no rows",
-        "bounds too long",
-        "bounds nan",
-        "bounds crossed",
-    ],
-)
-def test_data_that_make_no_polyhedron_are_refused_at_the_door(make: Any) -> None:
-    with pytest.raises(InputError):
-        make()
-
-
 def test_what_is_not_a_number_is_in_no_polyhedron() -> None:
     assert not Polyhedron.linear(np.eye(2), np.ones(2)).contains(np.full(2, np.nan))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import optimize
 
-from dszog import InputError, InputTypeError
+from dszog import InputError
 from dszog.contract.arrays import FloatArray
 from dszog.maths.subproblems import Box, Domain, L1Ball, L2Ball, Simplex
 
@@ -292,65 +291,6 @@ def test_a_point_far_beyond_the_set_keeps_its_direction() -> None:
 
 
 # -------------------------------------------------------------------------- wrong input
-
-
-@pytest.mark.parametrize("kind", [L2Ball, L1Ball])
-@pytest.mark.parametrize("radius", [0.0, -1.0, np.inf, np.nan])
-def test_a_radius_that_is_not_positive_is_refused(kind: Any, radius: float) -> None:
-    with pytest.raises(InputError, match="`radius` must be positive and finite, got"):
-        kind(dim=2, radius=radius)
-
-
-@pytest.mark.parametrize("kind", [L2Ball, L1Ball])
-def test_a_radius_that_is_no_number_is_refused(kind: Any) -> None:
-    with pytest.raises(InputTypeError, match="`radius` must be a number, got '1'"):
-        kind(dim=2, radius="1")
-
-
-@pytest.mark.parametrize("kind", [L2Ball, L1Ball, Simplex])
-def test_a_set_without_variables_is_refused(kind: Any) -> None:
-    more = {} if kind is Simplex else {"radius": 1.0}
-
-    with pytest.raises(InputError, match="`dim` must be at least 1, got 0"):
-        kind(dim=0, **more)
-    with pytest.raises(InputTypeError, match="`dim` must be a whole number"):
-        kind(dim=1.5, **more)
-
-
-@pytest.mark.parametrize("total", [0.0, -1.0, np.inf, np.nan])
-def test_a_simplex_without_a_positive_total_is_refused(total: float) -> None:
-    with pytest.raises(InputError, match="Simplex: `total` must be positive"):
-        Simplex(dim=2, total=total)
-
-
-@pytest.mark.parametrize(
-    ("lower", "upper"),
-    [
-        ([1.0], [0.0]),
-        ([0.0, 0.0], [1.0]),
-        ([np.nan], [1.0]),
-        ([[0.0]], [[1.0]]),
-    ],
-    ids=["crossed", "lengths", "nan", "matrix"],
-)
-def test_sides_that_make_no_box_are_refused(lower: Any, upper: Any) -> None:
-    with pytest.raises(InputError, match="Box: `lower` must be at most `upper`"):
-        Box(lower=lower, upper=upper)
-
-
-@pytest.mark.parametrize(
-    ("lower", "upper"),
-    [([np.inf], [np.inf]), ([-np.inf], [-np.inf]), ([], [])],
-    ids=["inf", "-inf", "nothing"],
-)
-def test_a_box_without_any_number_in_it_is_refused(lower: Any, upper: Any) -> None:
-    with pytest.raises(InputError, match="Box"):
-        Box(lower=lower, upper=upper)
-
-
-def test_sides_that_are_no_numbers_are_refused() -> None:
-    with pytest.raises(InputTypeError, match="Box: `lower` must hold real numbers"):
-        Box(lower=["a"], upper=[1.0])
 
 
 def test_the_sides_of_a_box_are_copies() -> None:
