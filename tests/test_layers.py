@@ -37,7 +37,6 @@ LAYERS: tuple[set[str], ...] = (
 )
 PLACES = {part: i for i, layer in enumerate(LAYERS) for part in layer}
 UPWARDS = {  # what looks up all the same, and why
-    ("dszog.run.solver", "save"),  # one call of a front door is run and saved by it
     ("dszog.run.result", "show"),  # a result draws itself, when it is told to
 }
 
@@ -79,8 +78,7 @@ UNSAFE_IN_READING_CALLS = {"getattr", "setattr", "globals", "vars", "open", "inp
 ALLOWED_IN_READING = {  # calls of these by module; what they are for
     "dszog.readers.content": {"open", "getattr"},  # the named file; an error's reason
     "dszog.save.encoding": {"getattr"},  # fields of listed types, by our names
-    "dszog.save.numbers": {"getattr"},  # likewise
-    "dszog.save.snapshot": {"getattr"},  # likewise
+    "dszog.save.state_file": {"getattr"},  # likewise
 }
 RANDOM_TYPES = {"Generator", "Philox", "SeedSequence", "BitGenerator"}
 
@@ -452,7 +450,7 @@ VIOLATIONS = [
     ("readers/new.py", "x = ().__class__", "must not use ().__class__"),
     ("save/new.py", "compile('1', '', 'eval')", "compile() must not be called"),
     ("save/new.py", "import marshal", "marshal must not be imported"),
-    ("save/snapshot.py", "import shelve", "shelve must not be imported"),
+    ("save/checkpoints.py", "import shelve", "shelve must not be imported"),
     ("run/loop.py", "print(1)", "print() belongs to the command line"),
     ("run/loop.py", "assert True", "a bare assert is no check"),
     ("run/loop.py", "np.load(1, allow_pickle=True)", "allow_pickle must not be used"),

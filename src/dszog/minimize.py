@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -49,13 +48,14 @@ from dszog.problem.constraints import Simulator
 from dszog.run.failures import POLICIES, Policy
 from dszog.run.feasible_set import check_policy, with_feasible_set
 from dszog.run.history import Callback, Progress
+from dszog.run.job import Job, OnInterrupt, takes_weights
 from dszog.run.meter import Limits
 from dszog.run.result import Result
-from dszog.run.solver import OnInterrupt, Solver
-from dszog.save import Store
+from dszog.run.solver import Solver
+from dszog.save.checkpoints import Checkpoints, saved_method, saved_seed
 from dszog.save.fingerprint import fingerprint, surroundings
 from dszog.save.sizing import Sizing
-from dszog.save.snapshot import Contract, saved_method, saved_seed
+from dszog.save.store import Store
 from dszog.show.progress import line, show_progress
 from dszog.status import Status
 from dszog.tuning import Tuner, Tuning, check_tuning
@@ -241,7 +241,7 @@ def minimize(
 
     interrupts = Interrupts()
     with interrupts, ExitStack() as opened:
-        store, contract = None, None
+        store = None
         if folder is not None:  # before any call, so that none is forgotten
             warns = on_save_failure == "warn"
             with interrupts.held():
@@ -261,8 +261,10 @@ def minimize(
         check_tuning(tune, chosen, fixed, has_budget, folder is not None)  # of tangents
         if weights is not None:
             weights = check_weights("minimize", weights, problem.size.n_constraints)
+        saver = None
         if store is not None:
-            contract = Contract(
+            saver = Checkpoints(
+                store=store,
                 method=chosen,
                 seed=seed,
                 fingerprint=fingerprint(
@@ -280,44 +282,23 @@ def minimize(
             open_evaluator("minimize", evaluator, problem, timeout)
         )
         shown_to = opened.enter_context(show_progress(progress, limits))
-        seed = fresh_seed() if seed is None else seed
-        called = [*shown_to, *_as_called(callbacks, problem)]
-        build = partial(
-            Solver,
+        job = Job(
+            problem=problem,
+            method=chosen,
             fixed=fixed,
+            limits=limits,
             constraint_tol=tolerance,
+            seed=fresh_seed() if seed is None else seed,
             answer=answer,
+            callbacks=[*shown_to, *_as_called(callbacks, problem)],
             on_failure=on_failure,
-            notes=notes,
+            weights=weights,
+            notes=tuple(notes),
+            saver=saver,
             on_interrupt=on_interrupt,
             interrupts=interrupts,
         )
-        solver: Solver | Tuner
-        if tuning is not None:
-            solver = Tuner(
-                build,
-                problem,
-                chosen,
-                fixed,
-                limits,
-                tuning,
-                seed=seed,
-                callbacks=called,
-                weights=weights,
-                takes_weights=_takes_weights(chosen),
-                on_interrupt=on_interrupt,
-            )
-        else:
-            solver = build(
-                problem=problem,
-                method=chosen,
-                limits=limits,
-                seed=seed,
-                callbacks=called,
-                weights=weights,
-                store=store,
-                contract=contract,
-            )
+        solver = Solver(job) if tuning is None else Tuner(job, tuning)
         watching = [*shown_to, *callbacks]
         try:
             result = solver.solve()
@@ -474,7 +455,7 @@ def _finish(
             said = printable(f"{type(error).__name__}: {error!s:.200}")
             warnings.warn(
                 f"minimize: {type(callback).__name__}.finish failed ({said}). The "
-                "result is returned all the same; call it again once that is mended.",
+                "result is returned all the same; call it again once that is fixed.",
                 CallbackWarning,
                 stacklevel=3,
             )
@@ -553,12 +534,8 @@ def _as_method(
     return kind(**options), frozenset(options)
 
 
-def _takes_weights(method: Method) -> bool:
-    return "weights" in inspect.signature(method.init).parameters
-
-
 def _check_takes_weights(method: Method) -> None:
-    if not _takes_weights(method):
+    if not takes_weights(method):
         raise InputError(
             f"minimize: `weights` are for methods that weigh constraints, got "
             f"{type(method).__name__}. Leave them out."
@@ -595,7 +572,7 @@ def _check_folder(
             f"minimize: `checkpoint` must be the path of a folder, got "
             f"{shown(checkpoint)}. Take the zero byte out of it."
         )
-    return Path(checkpoint)
+    return Path(checkpoint).absolute()  # user code may change the working directory
 
 
 def _check_limits(iterations: Any, queries: Any, time: Any) -> Limits:

@@ -165,9 +165,9 @@ def _run(unit: Unit, task: Task) -> dict[str, Any]:
     state = method.init(problem.x0, problem.size, unit.repetition)
     trace.look(state.x)
     outcome = run(method, state, meter, end=end, callbacks=[trace])
-    trace.look(outcome.state.x)
+    trace.look(outcome.position.state.x)
     return {
-        "w": outcome.state.x,
+        "w": outcome.position.state.x,
         "ended_by": outcome.status.name,
         "iterations": meter.n_iterations,
         "loss_queries": meter.n_loss_queries,

@@ -523,7 +523,7 @@ def test_calls_that_a_file_makes_to_learn_sizes_are_charged_each_time(
 
 
 def test_a_folder_in_use_exits_with_1(solve: Solve) -> None:
-    from dszog.save import Store
+    from dszog.save.store import Store
 
     store = Store(Path("run"), resume=False, library="0")
     try:

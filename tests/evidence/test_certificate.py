@@ -38,7 +38,7 @@ from dszog.evidence.stationarity import Stationarity
 from dszog.methods import State
 from dszog.problem.constraints import Summary
 from dszog.run.final_check import FinalCheck
-from dszog.run.loop import Outcome
+from dszog.run.loop import Outcome, Position
 from dszog.run.meter import Limits, Meter
 from dszog.run.verdict import Way, advice, is_success
 from dszog.workers import Serial
@@ -530,14 +530,9 @@ def test_the_bound_holds_for_the_best_of_three_points_on_one_draw(
         meter = Meter(Serial(problem), problem.size, 6000)
         check = FinalCheck(problem, meter, Limits(queries=6000), seed, 1e-2)
         last, average, start = np.random.default_rng(seed).uniform(0, 1, (3, 1))
-        outcome = Outcome(
-            state=State(iteration=9, seed=seed, size=problem.size, x=last),
-            status=Status.MAX_QUERIES,
-            average=average,
-            last_good=None,
-            weighted_violation=0.0,
-            worst_seen=(NO_INDICES, np.empty(0)),
-        )
+        state = State(iteration=9, seed=seed, size=problem.size, x=last)
+        position = Position.at(state)._replace(average=average)
+        outcome = Outcome(position, Status.MAX_QUERIES)
         status, found = check.best(outcome, Weightless(), start, 0.0)
         assert status == Status.MAX_QUERIES
         assert found.feasibility.kind == "sampled"
@@ -571,14 +566,9 @@ def test_what_the_run_last_saw_violated_is_looked_at_before_it_says_success() ->
     )
     meter = Meter(Serial(problem), problem.size, 6000)
     check = FinalCheck(problem, meter, Limits(queries=6000), 0, 1e-2)
-    outcome = Outcome(
-        state=State(iteration=9, seed=0, size=problem.size, x=np.zeros(1)),
-        status=Status.MAX_QUERIES,
-        average=np.ones(1),
-        last_good=None,
-        weighted_violation=0.0,
-        worst_seen=(np.array([5, guilty]), np.array([0.1, 0.5])),
-    )
+    state = State(iteration=9, seed=0, size=problem.size, x=np.zeros(1))
+    position = Position.at(state, seen={5: 0.1, guilty: 0.5})
+    outcome = Outcome(position._replace(average=np.ones(1)), Status.MAX_QUERIES)
     status, found = check.best(outcome, Weightless(), np.ones(1), 0.0)
     assert found.feasibility.worst_index == guilty
     assert not is_success(status, found, 1e-2)

@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,12 @@ from dszog.errors import CheckpointError, InputError
 from dszog.methods import METHODS
 from dszog.readers import read_csv, read_libsvm
 from dszog.run.feasible_set import with_feasible_set
-from dszog.save import Recorder, SizeNote, Store
+from dszog.save.checkpoints import Checkpoints, saved_calls, saved_seed
+from dszog.save.files import write_whole
 from dszog.save.fingerprint import fingerprint, surroundings
-from dszog.save.sizes import NAME, read_note, write_note
-from dszog.save.snapshot import Contract, load_run, saved_calls, saved_seed
+from dszog.save.recorder import Recorder
+from dszog.save.sizing import NAME, SizeNote, packed_note, read_note
+from dszog.save.store import Store
 from tests.fuzz import mutate
 from tests.fuzz.mutate import Rng, pick
 from tests.save.cells import CELLS, Cell, Killed
@@ -146,14 +148,15 @@ class Saved:
             )
         ]
         self.folders: list[Path] = []
-        self.contracts: list[Contract] = []
+        self.contracts: list[dict[str, Any]] = []
         for number, cell in enumerate(self.cells):
             self.folders.append(folder / cell.name)
             # Some died, one of them in its first look at the constraints.
             kill_at = {0: 10**9, 1: 1, 3: 4, 5: 4, 7: 4}.get(number, 10**9)
             if not number:  # one that has calls to tell of
                 self.folders[-1].mkdir()
-                write_note(self.folders[-1], NOTE, VERSION)
+                note = packed_note(NOTE, VERSION)
+                write_whole(self.folders[-1] / NAME, note)
             self._make(cell, self.folders[-1], kill_at)
             problem = cell.problem()
             method = METHODS[cell.method](**cell.options)
@@ -161,13 +164,10 @@ class Saved:
             given = fingerprint(
                 problem, method, constraint_tol=1e-2, on_failure="raise", weights=None
             )
-            contract = Contract(
-                method=method,
-                seed=1,
-                fingerprint=given,
-                surroundings=surroundings(VERSION),
+            around = surroundings(VERSION)
+            self.contracts.append(
+                {"method": method, "fingerprint": given, "surroundings": around}
             )
-            self.contracts.append(contract)
 
     @staticmethod
     def _make(cell: Cell, folder: Path, kill_at: int) -> None:
@@ -182,7 +182,6 @@ class Saved:
 
     def load(self, number: int, folder: Path, seed: int | None) -> bool:
         """Go on with the run in a folder as far as its files go."""
-        contract = replace(self.contracts[number], seed=seed)
         size = self.cells[number].problem().size
         store = None
         try:
@@ -191,7 +190,9 @@ class Saved:
                 store = Store(folder, resume=True, library=VERSION)
                 saved_seed(store)
                 saved_calls(store)
-                run = load_run(store, contract, size)
+                contract = self.contracts[number]
+                saver = Checkpoints(store=store, seed=seed, **contract)
+                run = saver.load(size)
                 if run is not None:
                     Recorder(store).drop()
         except CheckpointError as error:
@@ -270,7 +271,7 @@ def targets(folder: Path) -> list[Target]:
     dszog.save.store.SAVE_SHARE = 1.0
     saved = Saved(folder)
     text = ("readers/content.py", "readers/lines.py")
-    container = ("save/container.py", "save/encoding.py", "save/snapshot.py")
+    container = ("save/container.py", "save/encoding.py", "save/checkpoints.py")
     records = ("save/journal.py", "save/records.py")
     whole = _saved_case(saved, "checkpoint", mutate.checkpoint)
     appended = _saved_case(saved, "journal", mutate.journal)
@@ -281,5 +282,5 @@ def targets(folder: Path) -> list[Target]:
         Target("csv", csv, _read_csv, ("readers/csv.py", *text)),
         Target("checkpoint", whole, _saved_reader(saved, "one"), container),
         Target("journal", appended, _saved_reader(saved, "all"), records),
-        Target("sizes", sizes, _read_sizes, ("save/sizes.py",)),
+        Target("sizes", sizes, _read_sizes, ("save/sizing.py",)),
     ]

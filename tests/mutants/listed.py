@@ -171,8 +171,8 @@ MUTANTS: list[Mutant] = [
             "test_queries_are_used_to_within_one_iteration_and_never_exceeded",
         ),
         (
-            "if not all_finite(moved.x):",
-            "if False:",
+            "if how or not all_finite(moved.x):",
+            "if how:",
             "test_an_iterate_that_is_not_finite_is_not_taken",
         ),
         (
@@ -190,13 +190,13 @@ MUTANTS: list[Mutant] = [
             "test_queries_are_never_exceeded_across_deaths",
         ),
         (
-            "self._tape.asked(queries, charged, self.elapsed)",
+            "self._log.asked(queries, charged, self.elapsed)",
             "pass",
             "test_queries_are_never_exceeded_across_deaths",
         ),
         (
-            "if self._tape is not None and not self.failures.would_raise(replies):",
-            "if self._tape is not None:",
+            "if self._log is not None and not self.failures.would_raise(replies):",
+            "if self._log is not None:",
             "test_a_function_that_failed_is_asked_again_once_it_is_mended",
         ),
     ),
@@ -213,8 +213,8 @@ MUTANTS: list[Mutant] = [
         "run/final_check.py",
         "test_minimize.py",
         (
-            "for x in (last, outcome.average, start):",
-            "for x in (last, outcome.average):",
+            "for x in (last, position.average, start):",
+            "for x in (last, position.average):",
             "test_an_optimal_start_is_returned_as_it_is",
         ),
         (
@@ -562,12 +562,16 @@ MUTANTS: list[Mutant] = [
         "run/solver.py",
         "save/test_sizing.py",
         (
-            "self._meter.lose(contract.n_noted - problem.n_calls_made)",
+            "self.meter.lost_before += job.saver.n_noted - problem.n_calls_made",
             "pass",
             "test_calls_of_a_process_that_died_while_sizes_were_learned_are_lost",
         ),
+    ),
+    *_group(
+        "save/checkpoints.py",
+        "save/test_sizing.py",
         (
-            "self._meter.lose(max(self._contract.n_noted - loaded.n_noted, 0))",
+            "run.counts.lost_before += max(self.n_noted - n_there, 0)",
             "pass",
             "test_a_folder_without_a_note_is_resumed_and_charged_for_each_call",
         ),
@@ -718,7 +722,7 @@ MUTANTS: list[Mutant] = [
         (
             "fits = there.question == asked and",
             "fits = True and",
-            "test_a_journal_of_other_questions_is_not_played",
+            "test_a_journal_of_other_questions_is_not_replayed",
         ),
         (
             "        if open_question is not None:\n            self.n_lost += ",
@@ -728,7 +732,7 @@ MUTANTS: list[Mutant] = [
         (
             "if not self._may_differ:",
             "if False:",
-            "test_a_journal_of_other_questions_is_not_played",
+            "test_a_journal_of_other_questions_is_not_replayed",
             "test_other_numbers_in_the_same_place_are_an_error",
         ),
         (
@@ -760,16 +764,16 @@ MUTANTS: list[Mutant] = [
         "save/encoding.py",
         "save/test_encoding.py",
         (
-            *never("not _FITS[str(item.type)](made[item.name])"),
+            *never("not _fits(made[field], hint)"),
             "test_a_field_of_a_wrong_type_is_refused",
         ),
         (
-            *never("not _hangs_together(found, size)"),
+            *never("not _hangs_together(found, self._size)"),
             "test_a_state_that_does_not_fit_the_problem_is_refused",
         ),
     ),
     *_group(
-        "save/snapshot.py",
+        "save/checkpoints.py",
         "save/test_resume.py",
         (
             "    if other:\n",
@@ -875,7 +879,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "save/numbers.py",
+        "save/state_file.py",
         "save/test_state_file.py",
         (
             *never("not np.isfinite(number).all()"),
@@ -1034,7 +1038,7 @@ MUTANTS: list[Mutant] = [
             "test_the_bound_holds_for_the_best_of_three_points_on_one_draw",
         ),
         (
-            "suspects_of(weights, outcome.worst_seen)",
+            "suspects_of(weights, position.worst_seen)",
             "suspects_of(weights, weights)",
             "test_what_the_run_last_saw_violated_is_looked_at_before_it_says_success",
         ),
@@ -1064,12 +1068,12 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_group(
-        "save/snapshot.py",
-        "save/test_resume.py",
+        "save/encoding.py",
+        "save/test_encoding.py",
         (
-            "or not ((indices >= 0) & (indices < n_constraints)).all()\n",
+            "and bool(((indices >= 0) & (indices < size.n_constraints)).all())\n",
             "",
-            "test_remembered_constraints_that_make_no_sense_are_refused",
+            "test_a_run_that_makes_no_sense_is_refused",
         ),
     ),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
@@ -18,6 +19,11 @@ from dszog.contract import ProblemSize
 from dszog.errors import CheckpointError, InputError
 from dszog.maths.distribution import DISTRIBUTIONS
 from dszog.methods import METHODS, State
+from dszog.run.counts import Counts, FailureCounts, SubproblemCounts
+from dszog.run.history import Rows
+from dszog.run.loop import N_SEEN, Position
+from dszog.run.meter import Limits
+from dszog.run.run import Run
 from dszog.save.container import dump_json, load_json
 from dszog.save.encoding import (
     TYPES,
@@ -126,7 +132,7 @@ WRONG: dict[str, Any] = {
     "int64 too large": {"int64": 2**70},
     "int64 of text": {"int64": "3"},
     "name twice": {"dict": [["a", 1], ["a", 2]]},
-    "name that is none": {"dict": [[1, 1]]},
+    "name that is none": {"dict": [[None, 1]]},
     "dict of numbers": {"dict": [1]},
     "list of nothing": {"list": None},
     "odd bytes": {"bytes": "0"},
@@ -254,3 +260,89 @@ def test_a_field_of_a_wrong_type_is_refused(name: str, wrong: Any) -> None:
     items[place] = [name, wrong]
     with pytest.raises(CheckpointError, match=f"`{name}` of a .* has a wrong type"):
         decode(tree, arrays, made.problem.size)
+
+
+# ------------------------------------------------------------------------------- runs
+
+
+def run_of(**changes: Any) -> Run:
+    """Return a run, with other parts of it or of its position."""
+    state = METHODS["dszog"]().init(np.zeros(3), SIZE, 0)
+    position = Position.at(state, seen={7: 0.5, 3: 0.1})
+    moved = {name: changes.pop(name) for name in Position._fields if name in changes}
+    parts: dict[str, Any] = {
+        "limits": Limits(queries=10),
+        "start": state.x,
+        "notes": ("a note",),
+        "method": {},
+        "planned": {},
+        "attempt": 0,
+        "round": 1,
+        "ends": (Limits(iterations=2), Limits(time=1.0)),
+        "position": position._replace(**moved),
+        "counts": Counts(paces={"both": (1.0, 2, 0.5)}, events=Counter("aab")),
+        "failures": FailureCounts(recent=[True, False]),
+        "history": Rows(stride=2, table=np.ones((4, 10))),
+        "subproblems": SubproblemCounts(),
+    }
+    return Run(**(parts | changes))
+
+
+def test_a_run_comes_back_with_what_it_remembers_in_its_order() -> None:
+    back = there_and_back(run_of())
+    assert back.position.seen == {7: 0.5, 3: 0.1}
+    assert list(back.position.seen) == [7, 3]
+    assert back.counts == run_of().counts
+    assert type(back.counts.events) is Counter
+    assert (back.limits, back.ends, back.notes) == (
+        *(run_of().limits, run_of().ends),
+        ("a note",),
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"round": 2},
+        {"round": -1},
+        {"attempt": -1},
+        {"start": np.zeros(2)},
+        {"notes": ["a note"]},
+        {"ends": (None,)},
+        {"counts": Counts(n_iterations=1.5)},  # type: ignore[arg-type]
+        {"counts": Counts(paces={"both": (1.0, 2)})},  # type: ignore[dict-item]
+        {"failures": FailureCounts(recent=[1])},  # type: ignore[list-item]
+        {"failures": SubproblemCounts()},
+        *(
+            {"history": Rows(stride=1, table=np.zeros(shape))}
+            for shape in ((2, 9), (10,), (1, 2, 10))
+        ),
+        {"history": Rows(stride=0, table=np.zeros((2, 10)))},
+        {"average": np.zeros(4)},
+        {"state": None},
+        {"digest": "a"},
+        {"n_done": -1},
+        {"first": {"objective": "high"}},
+        {"seen": {-1: 0.5}},
+        {"seen": {9: 0.5}},
+        {"seen": {1: np.nan}},
+        {"seen": {"a": 0.5}},
+        {"seen": {1: 2}},
+    ],
+    ids=str,
+)
+def test_a_run_that_makes_no_sense_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(CheckpointError):
+        there_and_back(run_of(**changes))
+
+
+def test_a_run_remembers_so_many_constraints_and_no_more() -> None:
+    many = replace(SIZE, n_constraints=2 * N_SEEN)
+    state = METHODS["dszog"]().init(np.zeros(3), many, 0)
+    for n, fits in ((N_SEEN, True), (N_SEEN + 1, False)):
+        position = Position.at(state, seen=dict.fromkeys(range(n), 0.5))
+        if fits:
+            assert there_and_back(position, many).seen == position.seen
+        else:
+            with pytest.raises(CheckpointError):
+                there_and_back(position, many)

@@ -36,13 +36,12 @@ from dszog import (
 )
 from dszog.contract import Cost, cost
 from dszog.contract.arrays import frozen_floats
+from dszog.run.counts import Counts
 from dszog.run.final_check import FinalCheck
-from dszog.run.loop import N_SEEN
 from dszog.run.meter import Meter
-from dszog.save import Recorder
 from dszog.save.container import pack, unpack
 from dszog.save.fingerprint import rounding
-from dszog.save.snapshot import _as_seen
+from dszog.save.recorder import Recorder
 from tests.save.cells import CELLS, Cell, Killed
 
 DSZOG_CELL = CELLS[0]
@@ -343,11 +342,11 @@ def test_time_of_earlier_processes_counts(tmp_path: Path) -> None:
     two = fresh(DSZOG_CELL)
     with pytest.MonkeyPatch.context() as patch:
         # The first process seems to have run for long before it died.
-        def long_ago(self: Any, saved: dict[str, Any]) -> None:
-            restore(self, saved | {"elapsed": 2000.0})
+        def long_ago(self: Meter, counts: Counts) -> None:
+            go_on_from(self, replace(counts, seconds=2000.0))
 
-        restore = Meter.restore
-        patch.setattr(Meter, "restore", long_ago)
+        go_on_from = Meter.go_on_from
+        patch.setattr(Meter, "go_on_from", long_ago)
         result = two.run(tmp_path / "run", max_time=1000.0)
     assert result.status == dszog.Status.MAX_TIME
 
@@ -973,21 +972,28 @@ def test_a_content_that_was_tampered_with_gives_a_result_or_our_error(
         one.unlink()
     facts, arrays = unpack(path.read_bytes())
     tree = json.loads(arrays[0].tobytes())
-    places: list[tuple[int, ...]] = [(part,) for part in range(len(tree["dict"]))]
+
+    def items_of(held: Any) -> list[Any]:
+        """Return the names of a dictionary or an object, with what they hold."""
+        if not isinstance(held, dict):
+            return []
+        return list(held.get("dict") or held.get("object", ["", []])[1])
+
+    parts = items_of(tree)
+    places: list[tuple[int, ...]] = [(part,) for part in range(len(parts))]
     places += [
         (part, entry)
-        for part, (_, held) in enumerate(tree["dict"])
-        if isinstance(held, dict) and "dict" in held
-        for entry in range(len(held["dict"]))
+        for part, (_, held) in enumerate(parts)
+        for entry in range(len(items_of(held)))
     ]
     n_refused = 0
     for number, place in enumerate(places):
         wrongs = WRONGS if len(place) == 1 else [WRONGS[number % 6]]
         for wrong in wrongs:
             changed = json.loads(json.dumps(tree))
-            holder = changed["dict"][place[0]]
+            holder = items_of(changed)[place[0]]
             if len(place) > 1:
-                holder = holder[1]["dict"][place[1]]
+                holder = items_of(holder[1])[place[1]]
             holder[1] = wrong
             text = np.frombuffer(json.dumps(changed).encode(), dtype=np.uint8)
             folder = tmp_path / "run"
@@ -1175,29 +1181,6 @@ def test_other_kernels_of_blas_are_other_surroundings() -> None:
         assert len(set(each)) == len(names)
 
 
-@pytest.mark.parametrize(
-    ("indices", "values"),
-    [
-        (np.array([-1]), np.array([0.5])),
-        (np.array([10**9]), np.array([0.5])),
-        (np.array([1.0]), np.array([0.5])),
-        (np.array([1]), np.array([np.nan])),
-        (np.array([1, 2]), np.array([0.5])),
-        (np.array([[1]]), np.array([[0.5]])),
-        (np.array(1), np.array(0.5)),
-        (np.arange(N_SEEN + 1), np.ones(N_SEEN + 1)),
-        ([1], [0.5]),
-    ],
-    ids=str,
-)
-def test_remembered_constraints_that_make_no_sense_are_refused(
-    indices: Any, values: Any
-) -> None:
-    assert _as_seen((np.array([7, 3]), np.array([0.5, 0.1])), 9) == {7: 0.5, 3: 0.1}
-    with pytest.raises(CheckpointError):
-        _as_seen((indices, values), 9 * N_SEEN)
-
-
 def test_a_run_that_is_resumed_remembers_the_constraints_in_their_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1205,7 +1188,7 @@ def test_a_run_that_is_resumed_remembers_the_constraints_in_their_order(
     look = FinalCheck.best
 
     def best(check: FinalCheck, outcome: Any, *more: Any) -> Any:
-        indices, values = outcome.worst_seen
+        indices, values = outcome.position.worst_seen
         seen.append((indices.tolist(), values.tolist()))
         return look(check, outcome, *more)
 
@@ -1389,7 +1372,7 @@ def test_what_was_made_again_is_charged_to_the_budget_of_all_processes(
     assert charged - workers.n_queries <= n_deaths * 500
 
 
-def test_a_journal_of_other_questions_is_not_played(tmp_path: Path) -> None:
+def test_a_journal_of_other_questions_is_not_replayed(tmp_path: Path) -> None:
     store = store_module.Store(tmp_path, resume=True, library="0")
     store.save({}, {})
     indices = np.arange(2)
@@ -1410,10 +1393,10 @@ def test_a_journal_of_other_questions_is_not_played(tmp_path: Path) -> None:
         store.load(size, lambda about: None, lambda content: content)
         reader = Recorder(store)
         if fits:
-            played = reader.played(queries, charged)
-            assert played is not None
-            assert np.array_equal(played.replies[0].losses, reply.losses)
+            found = reader.replayed(queries, charged)
+            assert found is not None
+            assert np.array_equal(found.replies[0].losses, reply.losses)
         else:
             with pytest.raises(CheckpointError, match="answers other questions"):
-                reader.played(queries, charged)
+                reader.replayed(queries, charged)
         store.close()

@@ -30,10 +30,11 @@ from dszog import (
 )
 from dszog.contract.arrays import FloatArray
 from dszog.errors import OtherRunError
-from dszog.save import SizeNote, Store
+from dszog.save.checkpoints import NOTED
 from dszog.save.container import pack, unpack
-from dszog.save.sizes import NAME, read_note, write_note
-from dszog.save.snapshot import NOTED
+from dszog.save.files import write_whole
+from dszog.save.sizing import NAME, SizeNote, packed_note, read_note
+from dszog.save.store import Store
 from tests.save.cells import Killed
 
 N_SIZING = 2  # functions of unknown size
@@ -466,7 +467,7 @@ def test_a_note_comes_back_as_it_was_written(tmp_path: Path) -> None:
         SizeNote(n_calls=2**62, about={"x0": "é"}, widths=(1, 2**40)),
         SizeNote(n_calls=10**5, widths=(1,) * 10**5),
     ):
-        write_note(tmp_path, note, "1")
+        write_whole(tmp_path / NAME, packed_note(note, "1"))
         assert read_note(tmp_path) == note
 
 
@@ -526,7 +527,7 @@ def test_a_note_that_makes_no_sense_is_refused(
 
 
 def test_a_note_behind_a_link_is_not_read(tmp_path: Path) -> None:
-    write_note(tmp_path, SizeNote(n_calls=1), "1")
+    write_whole(tmp_path / NAME, packed_note(SizeNote(n_calls=1), "1"))
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / NAME).symlink_to(tmp_path / NAME)
     with pytest.raises(CheckpointError, match="cannot be opened"):

@@ -14,7 +14,7 @@ import dszog
 from dszog.errors import CheckpointError, CheckpointWriteError, InputTypeError
 from dszog.methods import METHODS
 from dszog.run.feasible_set import with_feasible_set
-from dszog.save import Store
+from dszog.save.store import Store
 
 A = np.random.default_rng(0).normal(size=(40, 3))
 

@@ -21,9 +21,9 @@ import pytest
 import dszog
 from dszog.contract import ProblemSize
 from dszog.errors import CheckpointError, CheckpointWarning, CheckpointWriteError
-from dszog.save import Store
 from dszog.save.container import unpack
 from dszog.save.files import create, read_whole, write_whole
+from dszog.save.store import Store
 
 SIZE = ProblemSize(
     dim=2, n_losses=1, n_constraints=3, lower=np.zeros(2), upper=np.ones(2)
@@ -516,7 +516,7 @@ def test_reading_takes_no_more_than_the_file_has(tmp_path: Path) -> None:
 OWNER = """
 import sys, pathlib
 sys.path.insert(0, {source!r})
-from dszog.save import Store
+from dszog.save.store import Store
 store = Store(pathlib.Path({folder!r}), resume=True, library="0")
 print("locked", flush=True)
 sys.stdin.read()
@@ -559,7 +559,7 @@ def test_two_stores_of_one_process_exclude_each_other(tmp_path: Path) -> None:
 
 FORKING = """
 import os, multiprocessing, pathlib, sys, time
-from dszog.save import Store
+from dszog.save.store import Store
 
 def live_on():
     print(os.getpid(), flush=True)
@@ -598,7 +598,7 @@ def test_a_child_that_outlives_a_killed_run_does_not_keep_its_lock(
 
 GOING_ON = """
 import os, pathlib, sys
-from dszog.save import Store
+from dszog.save.store import Store
 from dszog.errors import CheckpointWriteError
 
 store = Store(pathlib.Path(sys.argv[1]), resume=True, library="0")

@@ -18,7 +18,7 @@ from dszog import CheckpointError, InputError
 from dszog.readers import read_csv, read_libsvm
 from dszog.save import container
 from dszog.save.container import SMALL, pack, read
-from dszog.save.sizes import NAME
+from dszog.save.sizing import NAME
 from tests.save.cells import CELLS, Killed
 
 CELL = CELLS[0]

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from dszog import CheckpointError, CheckpointWarning, InputError
 from dszog.contract.validation import printable
 from dszog.readers import read_csv, read_libsvm
-from dszog.save import Store
 from dszog.save.container import pack, unpack
+from dszog.save.store import Store
 from tests.save.cells import CELLS
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\u202egnp\x9b31m"

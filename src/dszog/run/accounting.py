@@ -15,6 +15,7 @@ from dszog.maths.subproblems import Domain, Solution
 from dszog.maths.subproblems.base import FEASIBLE
 from dszog.methods import FeasibleMethod
 from dszog.methods.linearised import LinearisedMethod
+from dszog.run.counts import SubproblemCounts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +100,7 @@ class Costs:
         return self.time_estimate + self.time_subproblem + self.time_other
 
 
-class Ledger:
+class Ledger(SubproblemCounts):
     """Counts what is asked of feasible sets, and the time that takes.
 
     Parameters
@@ -108,31 +109,10 @@ class Ledger:
         Returns seconds since the run began.
     """
 
-    _COUNTS = ("n_oracle_calls", "n_projections", "n_solver_rounds", "n_rows")
-
     def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
         self._clock = clock
         self.until = math.inf  # after that nothing more is solved
-        self.n_oracle_calls = 0
-        self.n_projections = 0
-        self.n_solver_rounds = 0
-        self.n_rows = 0
-        self.seconds = 0.0
-        self.events: Counter[str] = Counter()
-
-    def saved(self) -> dict[str, Any]:
-        """Return all counts, for a checkpoint."""
-        return {name: getattr(self, name) for name in self._COUNTS} | {
-            "seconds": self.seconds,
-            "events": dict(self.events),
-        }
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from counts that were saved."""
-        for name in self._COUNTS:
-            setattr(self, name, int(saved[name]))
-        self.seconds = float(saved["seconds"])
-        self.events = Counter({str(k): int(n) for k, n in saved["events"].items()})
 
     def watched(self, method: Any) -> Any:
         """Return the method with a feasible set that is counted, if it has one."""

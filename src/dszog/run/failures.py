@@ -19,10 +19,10 @@ taken back by half.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from dszog.contract import Failure, Query, Reply
 from dszog.contract.arrays import BoolArray, FloatArray
 from dszog.contract.validation import printable
 from dszog.errors import EvaluationError
+from dszog.run.counts import FailureCounts, counts_of
 
 Policy: TypeAlias = Literal["raise", "resample", "penalise"]
 POLICIES: tuple[str, ...] = get_args(Policy)
@@ -81,19 +82,18 @@ class FailureReport:
         return self.n_failed / max(self.n_points, 1)
 
 
-class FailureHandler:
+class FailureHandler(FailureCounts):
     """Applies the policy to replies, counts, and knows when it is enough."""
 
     def __init__(self, policy: Policy) -> None:
+        super().__init__()
         self.policy = policy
-        self.n_rejected = 0
-        self.n_failed = 0  # points
-        self._n_points = 0
-        self._n_good = 0  # of these, since the last failure; not in `_recent` yet
-        self._in_a_row = 0
-        self._recent: deque[bool] = deque(maxlen=WINDOW)
-        self._kinds: Counter[str] = Counter()
-        self._first: list[Failure] = []
+        self._n_good = 0  # points since the last failure; not in `recent` yet
+
+    def counts(self) -> FailureCounts:
+        """Return the counts as they are now, as a value."""
+        self._settle()
+        return counts_of(FailureCounts, self)
 
     @property
     def report(self) -> FailureReport:
@@ -101,10 +101,10 @@ class FailureHandler:
         return FailureReport(
             policy=self.policy,
             n_failed=self.n_failed,
-            n_points=self._n_points,
+            n_points=self.n_points,
             n_rejected=self.n_rejected,
-            kinds=dict(self._kinds),
-            first=tuple(self._first),
+            kinds=dict(self.kinds),
+            first=self.first,
         )
 
     @property
@@ -113,56 +113,34 @@ class FailureHandler:
         if not self.n_failed:
             return False
         self._settle()
-        full = len(self._recent) == WINDOW
-        return self._in_a_row >= MAX_IN_A_ROW or (
-            full and sum(self._recent) > MAX_RATE * WINDOW
+        full = len(self.recent) == WINDOW
+        return self.in_a_row >= MAX_IN_A_ROW or (
+            full and sum(self.recent) > MAX_RATE * WINDOW
         )
 
     def would_raise(self, replies: Sequence[Reply]) -> bool:
         """Whether these replies end the run."""
         return self.policy == "raise" and any(reply.failures for reply in replies)
 
-    def saved(self) -> dict[str, Any]:
-        """Return all counts, for a checkpoint; the failures shown lose their error."""
-        self._settle()
-        return {
-            "n_rejected": self.n_rejected,
-            "n_failed": self.n_failed,
-            "n_points": self._n_points,
-            "in_a_row": self._in_a_row,
-            "recent": "".join("01"[failed] for failed in self._recent),
-            "kinds": dict(self._kinds),
-        }
-
-    def restore(self, saved: dict[str, Any], first: Sequence[Failure]) -> None:
-        """Go on from counts that were saved, and the first failures."""
-        self.n_rejected = int(saved["n_rejected"])
-        self.n_failed = int(saved["n_failed"])
-        self._n_points = int(saved["n_points"])
-        self._in_a_row = int(saved["in_a_row"])
-        self._recent.extend(character == "1" for character in saved["recent"])
-        self._kinds = Counter({str(k): int(n) for k, n in saved["kinds"].items()})
-        self._first = list(first)
-
     def count(self, replies: Sequence[Reply]) -> None:
         """Take note of all points; raise for a failure if that is the policy."""
         for reply in replies:
             if not reply.failures:  # then every value is known
                 if reply.losses.size or reply.constraints.size:
-                    self._n_points += len(reply.losses)
+                    self.n_points += len(reply.losses)
                     self._n_good += len(reply.losses)
                 continue
             self._count_points(reply)
             for failure in reply.failures:
-                self._kinds[failure.kind] += 1
+                self.kinds[failure.kind] += 1
                 self._warn(failure)
-                if len(self._first) < N_SHOWN:
-                    self._first.append(failure)
+                if len(self.first) < N_SHOWN:
+                    self.first = (*self.first, failure)
                 if self.policy == "raise":
                     raise EvaluationError(_with_way_out(failure)) from failure.error
 
     def _warn(self, failure: Failure) -> None:
-        n_failures = self._kinds.total()
+        n_failures = self.kinds.total()
         if is_turn(n_failures):
             LOGGER.warning(
                 "Failure %d (%s): %s",
@@ -174,18 +152,21 @@ class FailureHandler:
     def _count_points(self, reply: Reply) -> None:
         self._settle()
         failed = _in_each_row(_unknown(reply))
-        self._n_points += len(failed)
+        self.n_points += len(failed)
         self.n_failed += int(failed.sum())
         for one in failed.tolist():
-            self._in_a_row = self._in_a_row + 1 if one else 0
-            self._recent.append(one)
+            self.in_a_row = self.in_a_row + 1 if one else 0
+        self._look_back_on(failed.tolist())
 
     def _settle(self) -> None:
         """Take the good points into the window: nobody looks there while all are."""
         if self._n_good:
-            self._in_a_row = 0
-            self._recent.extend([False] * min(self._n_good, WINDOW))
+            self.in_a_row = 0
+            self._look_back_on([False] * min(self._n_good, WINDOW))
             self._n_good = 0
+
+    def _look_back_on(self, failed: list[bool]) -> None:
+        self.recent = [*self.recent, *failed][-WINDOW:]
 
     def repair(
         self, queries: Sequence[Query], replies: Sequence[Reply]
@@ -252,7 +233,7 @@ def _unknown(reply: Reply) -> BoolArray:
 
 def _with_way_out(failure: Failure) -> str:
     """Return the message, and what to set where failures are to be expected."""
-    if failure.kind == "wrong shape":  # a mistake, which no setting mends
+    if failure.kind == "wrong shape":  # a mistake, which no setting fixes
         return failure.message
     return (
         f"{failure.message} If failures are to be expected: on_failure='resample' "

@@ -73,19 +73,19 @@ class FinalCheck:
         subproblems, which are not cut short, may be late: the check gets its time.
         """
         status, until = outcome.status, self._limits.time
+        position, last = outcome.position, outcome.position.state.x
         if status == Status.INTERRUPTED:
             until = self._meter.elapsed + GRACE
         elif until is not None and in_subproblems:
             until = max(until, self._meter.elapsed + CHECK_SHARE * until)
         checker = self._checker(self._allowance(), until)
         penalty = penalty_of(method, MERIT_PENALTY)
-        weights = method.weights(outcome.state)
-        suspects = suspects_of(weights, outcome.worst_seen)
+        weights = method.weights(position.state)
+        suspects = suspects_of(weights, position.worst_seen)
         best: Certificate | None = None
-        chosen = outcome.state.x
+        chosen = last
         try:
-            last = outcome.state.x
-            for x in (last, outcome.average, start):
+            for x in (last, position.average, start):
                 if not np.isfinite(x).all() or (x is not last and (x == last).all()):
                     continue
                 bar = math.inf
@@ -104,7 +104,7 @@ class FinalCheck:
             if status == Status.INTERRUPTED:  # the second one: leave at once
                 raise
             status = Status.INTERRUPTED
-        return status, checker.blank(outcome.state.x) if best is None else best
+        return status, checker.blank(last) if best is None else best
 
     def _with_stationarity(
         self,

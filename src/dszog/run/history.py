@@ -45,6 +45,14 @@ MUCH_RAISED = 10.0  # a penalty this many times the first should make a differen
 RESPONSE = 0.5  # of the violation, or less, is left if it does
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rows:
+    """The rows of a history."""
+
+    stride: int  # of the iterations that are recorded
+    table: FloatArray
+
+
 class History:
     """Rows of progress, thinned so that their number stays bounded.
 
@@ -122,14 +130,11 @@ class History:
     def _table(self) -> FloatArray:
         return np.array(self._rows, dtype=float).reshape(-1, len(self.COLUMNS))
 
-    def saved(self) -> dict[str, Any]:
-        """Return all rows, for a checkpoint."""
-        return {"stride": self._stride, "rows": self._table()}
+    def rows(self) -> Rows:
+        """Return all rows, as a value."""
+        return Rows(stride=self._stride, table=self._table())
 
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from rows that were saved."""
-        self._stride = max(int(saved["stride"]), 1)
-        rows = saved["rows"]
-        if rows.ndim != 2 or rows.shape[1] != len(self.COLUMNS):
-            raise ValueError("the history has other columns than it should")
-        self._rows = [tuple(row) for row in rows.tolist()]
+    def go_on_from(self, rows: Rows) -> None:
+        """Go on from the rows of an earlier process."""
+        self._stride = rows.stride
+        self._rows = [tuple(row) for row in rows.table.tolist()]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,46 +31,32 @@ RECENT_POWER = 50  # of a mean over the last iterates alone
 N_SEEN = 1000  # constraints that were the worst of a batch are remembered
 
 
-@dataclass(kw_only=True)
-class Position:
-    """Where a run stands between two iterations: all that the loop changes."""
+class Position(NamedTuple):
+    """Where a run stands between two iterations."""
 
     state: State
     average: FloatArray  # (dim,), of the iterates, the later ones weighing more
-    last_good: State | None = None  # the one before, which could be evaluated
-    weighted_violation: float = 0.0  # sum_j p_j max(f_j, 0), averaged over the last
-    n_done: int = 0
-    n_rejected: int = 0  # steps taken back one after the other
-    first: dict[str, float] = field(default_factory=dict)  # values at the start
-    digest: bytes = b""  # of all iterations so far
-    seen: dict[int, float] = field(default_factory=dict)  # the worst ones, latest last
+    last_good: State | None  # the one before, which could be evaluated
+    weighted_violation: float  # sum_j p_j max(f_j, 0), averaged over the last iterates
+    n_done: int
+    n_rejected: int  # steps taken back one after the other
+    digest: bytes  # of all iterations so far
+    # These two are added to, in place: values at the start, and constraints that were
+    # the worst of a batch, the latest last.
+    first: dict[str, float]
+    seen: dict[int, float]
 
     @classmethod
     def at(
-        cls, state: State, last_good: State | None = None, digest: bytes = b""
+        cls,
+        state: State,
+        last_good: State | None = None,
+        digest: bytes = b"",
+        seen: dict[int, float] | None = None,
     ) -> Position:
         """Return the position before the first iteration from a state."""
-        return cls(state=state, average=state.x, last_good=last_good, digest=digest)
-
-    def remember_worst(
-        self, queries: Sequence[Query], replies: Sequence[Reply]
-    ) -> None:
-        """Remember the worst constraint of each batch, with its value, if violated.
-
-        What the run saw violated last is looked at again before it says success.
-        """
-        for query, reply in zip(queries, replies, strict=True):
-            if not reply.constraints.size:
-                continue
-            values = reply.constraints[0]
-            place = values.argmax()
-            value = float(values[place])
-            if value > 0.0:
-                index = int(query.constraints[place])
-                self.seen.pop(index, None)
-                self.seen[index] = value
-                if len(self.seen) > N_SEEN:
-                    del self.seen[next(iter(self.seen))]
+        seen = {} if seen is None else seen
+        return cls(state, state.x, last_good, 0.0, 0, 0, digest, {}, seen)
 
     @property
     def worst_seen(self) -> tuple[IntArray, FloatArray]:
@@ -81,19 +66,6 @@ class Position:
             np.fromiter(self.seen, dtype=np.int64, count=n),
             np.fromiter(self.seen.values(), dtype=np.float64, count=n),
         )
-
-    def note(self, method: Method, meter: Meter) -> None:
-        """Take what was done into the digest, now and then.
-
-        That is enough: an error in an iterate stays in all that follow, and one in the
-        weights shows in the constraints drawn, hence in the iterates.
-        """
-        if self.n_done % DIGEST_EVERY:
-            return
-        counts = _COUNTS.pack(
-            meter.n_iterations, meter.n_loss_queries, meter.n_constraint_queries
-        )
-        self.digest = hashlib.sha256(self.digest_now(method) + counts).digest()
 
     def digest_now(self, method: Method) -> bytes:
         """Return the digest with the iterate and the weights taken in."""
@@ -107,39 +79,13 @@ class Position:
 _COUNTS = struct.Struct("<qqq")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """Where a run ended."""
+class Outcome(NamedTuple):
+    """Where a run ended, and why."""
 
-    state: State
+    position: Position
     status: Status
-    average: FloatArray  # (dim,), of the iterates, the later ones weighing more
-    last_good: State | None  # the one before, which could be evaluated
-    weighted_violation: float  # sum_j p_j max(f_j, 0), averaged over the last iterates
-    worst_seen: tuple[IntArray, FloatArray]  # constraints last seen violated
     problem: str = ""  # what a solver of subproblems had to say
     fell: bool = False  # whether it ran away because the objective fell so far
-
-    @classmethod
-    def of(
-        cls,
-        position: Position,
-        status: Status,
-        problem: str = "",
-        *,
-        fell: bool = False,
-    ) -> Outcome:
-        """Return the end of a run that got this far."""
-        return cls(
-            state=position.state,
-            status=status,
-            average=position.average,
-            last_good=position.last_good,
-            weighted_violation=position.weighted_violation,
-            worst_seen=position.worst_seen,
-            problem=problem,
-            fell=fell,
-        )
 
 
 def run(
@@ -196,11 +142,11 @@ def advance(
     end: Limits,
     history: History | None = None,
     callbacks: Sequence[Callback] = (),
-    between: Callable[[], None] | None = None,
+    between: Callable[[Position], None] | None = None,
 ) -> Outcome:
-    """Do what :func:`run` does from a position, which is moved along.
+    """Do what :func:`run` does, from a position.
 
-    `between` is called after each iteration, when the position is all there is to know.
+    `between` is called after each iteration with the new position.
     """
     try:  # around the loop, not in it: Ctrl-C may come between two iterations
         while True:
@@ -209,60 +155,104 @@ def advance(
             charged = meter.cost(queries)
             reached = _reached(end, meter, charged)
             if reached is not None:
-                return Outcome.of(position, reached)
+                return Outcome(position, reached)
             replies = meter(queries, charged)
             try:
                 known = meter.failures.repair(queries, replies)
             except RejectedPointError as error:
                 good = position.last_good
                 if meter.failures.is_enough or position.n_rejected == MAX_REJECTED:
-                    position.state = state if good is None else good
-                    return Outcome.of(position, Status.TOO_MANY_FAILURES)
-                position.state = _step_back(good, state, error)
-                position.n_rejected += 1
+                    position = position._replace(state=state if good is None else good)
+                    return Outcome(position, Status.TOO_MANY_FAILURES)
+                position = position._replace(
+                    state=_step_back(good, state, error),
+                    n_rejected=position.n_rejected + 1,
+                )
                 meter.failures.n_rejected += 1
+                if between is not None:
+                    between(position)
                 continue
             moved, info = method.tell(state, *known)
             how = policy.runaway(position.first, info)
-            if how or not _accept(policy, position, moved, info):
-                return Outcome.of(position, Status.DIVERGED, fell=how == "fell")
+            if how or not all_finite(moved.x):
+                return Outcome(position, Status.DIVERGED, fell=how == "fell")
             meter.note(info)
-            position.note(method, meter)
+            position = step(policy, position, moved, info)
+            if not position.n_done % DIGEST_EVERY:
+                position = _with_digest(position, method, meter)
             if info.sampled_violation > 0.0:
-                position.remember_worst(*known)
+                _remember_worst(position.seen, *known)
             elapsed = meter.elapsed
             if history and info.is_step and history.wants(meter.n_iterations):
                 history.record(_row(method, info, meter, elapsed))
             for callback in callbacks:
                 callback(_progress(method, moved, info, meter, elapsed))
             if meter.failures.is_enough:
-                return Outcome.of(position, Status.TOO_MANY_FAILURES)
+                return Outcome(position, Status.TOO_MANY_FAILURES)
             if info.stop is not None:
-                return Outcome.of(position, info.stop)
+                return Outcome(position, info.stop)
             if between is not None:
-                between()
+                between(position)
     except OutOfTimeError:  # in a subproblem: the iteration is given up
-        return Outcome.of(position, Status.MAX_TIME)
+        return Outcome(position, Status.MAX_TIME)
     except (SubproblemError, EmptySetError) as error:
-        return Outcome.of(position, Status.SUBPROBLEM_FAILED, str(error))
+        return Outcome(position, Status.SUBPROBLEM_FAILED, str(error))
     except StopIteration:
-        return Outcome.of(position, Status.STOPPED_BY_CALLBACK)
+        return Outcome(position, Status.STOPPED_BY_CALLBACK)
     except KeyboardInterrupt:
-        return Outcome.of(position, Status.INTERRUPTED)
+        return Outcome(position, Status.INTERRUPTED)
 
 
-def _accept(policy: Policy, position: Position, moved: State, info: Info) -> bool:
-    """Move on by one iteration; False, and stay, if that leads to no finite point."""
+def step(policy: Policy, position: Position, moved: State, info: Info) -> Position:
+    """Return the position after a step to another state."""
     n_done = position.n_done + 1
-    average = policy.averaged(position.average, moved, n_done)
-    if not all_finite(moved.x):
-        return False
-    position.last_good, position.n_rejected = position.state, 0
-    position.state, position.n_done, position.average = moved, n_done, average
-    position.weighted_violation = decayed(
-        position.weighted_violation, info.weighted_violation, n_done, RECENT_POWER
+    return Position(
+        moved,
+        policy.averaged(position.average, moved, n_done),
+        position.state,
+        decayed(
+            position.weighted_violation, info.weighted_violation, n_done, RECENT_POWER
+        ),
+        n_done,
+        0,
+        position.digest,
+        position.first,
+        position.seen,
     )
-    return True
+
+
+def _with_digest(position: Position, method: Method, meter: Meter) -> Position:
+    """Return the position with all that was done taken into the digest.
+
+    Now and then is enough: an error in an iterate stays in all that follow, and one in
+    the weights shows in the constraints drawn, hence in the iterates.
+    """
+    counts = _COUNTS.pack(
+        meter.n_iterations, meter.n_loss_queries, meter.n_constraint_queries
+    )
+    digest = hashlib.sha256(position.digest_now(method) + counts).digest()
+    return position._replace(digest=digest)
+
+
+def _remember_worst(
+    seen: dict[int, float], queries: Sequence[Query], replies: Sequence[Reply]
+) -> None:
+    """Remember the worst constraint of each batch, with its value, if violated.
+
+    What the run saw violated last is looked at again before it says success.
+    """
+    for query, reply in zip(queries, replies, strict=True):
+        if not reply.constraints.size:
+            continue
+        values = reply.constraints[0]
+        place = values.argmax()
+        value = float(values[place])
+        if value > 0.0:
+            index = int(query.constraints[place])
+            seen.pop(index, None)
+            seen[index] = value
+            if len(seen) > N_SEEN:
+                del seen[next(iter(seen))]
 
 
 def _step_back(last_good: State | None, state: State, error: Exception) -> State:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from dszog.contract import Cost, ProblemSize, Query, Reply, cost
 from dszog.errors import DszogError
 from dszog.methods import Info
+from dszog.run.counts import Counts, count_on, counts_of
 from dszog.run.failures import FailureHandler
 
 OTHER_VALUE = "a function gave another value when it was asked the same again"
@@ -44,39 +44,37 @@ class Limits:
         )
 
 
-class Played(Protocol):
-    """Replies that were given in an earlier process."""
+class Replayed(NamedTuple):
+    """Replies that were given in an earlier process, with the time of the run then."""
 
-    @property
-    def replies(self) -> Sequence[Reply]: ...
-    @property
-    def n_retried(self) -> int: ...
-    @property
-    def spent(self) -> float: ...
-    @property
-    def elapsed(self) -> float: ...
+    replies: Sequence[Reply]
+    n_retried: int  # queries that were made again before they came
+    spent: float
+    elapsed: float
 
 
-class Compare(Protocol):
-    """Compares replies with earlier ones to the same questions."""
-
-    def __call__(self, queries: Sequence[Query], replies: Sequence[Reply]) -> int:
-        """Return how many values differ."""
-        ...
+class ReplayOverError(Exception):
+    """All kept replies were replayed, and no more was asked for."""
 
 
-class Tape(Protocol):
+class ReplyLog(Protocol):
     """Keeps replies, so that a run that died can hear them again."""
 
     n_lost: int
+    stops_after_replay: bool  # whether to raise ReplayOverError then
+    has_asked: bool  # whether any question was not in the log
 
     @property
     def is_replaying(self) -> bool:
         """Whether there are kept replies that were not heard yet."""
         ...
 
-    def played(self, queries: Sequence[Query], charged: Cost) -> Played | None:
+    def replayed(self, queries: Sequence[Query], charged: Cost) -> Replayed | None:
         """Return the kept replies to these queries, if there are any left."""
+        ...
+
+    def drop(self) -> None:
+        """Count all replies that were not replayed as lost."""
         ...
 
     def asked(self, queries: Sequence[Query], charged: Cost, elapsed: float) -> None:
@@ -92,7 +90,7 @@ class Tape(Protocol):
         ...
 
 
-class Meter:
+class Meter(Counts):
     """Counts what is handed to the user's functions, and never exceeds the budget.
 
     Parameters
@@ -103,6 +101,8 @@ class Meter:
     max_queries : int, optional
     failures : FailureHandler, optional
         What to do about values that are not known; raise, if not given.
+    compare : callable, optional
+        Returns how many replies differ from earlier ones to the same questions.
     """
 
     def __init__(
@@ -111,27 +111,18 @@ class Meter:
         size: ProblemSize,
         max_queries: int | None = None,
         failures: FailureHandler | None = None,
+        compare: Callable[[Sequence[Query], Sequence[Reply]], int] | None = None,
     ) -> None:
+        super().__init__()
         self._answer = answer
         self._size = size
         self._max_queries = max_queries
         self.failures = FailureHandler("raise") if failures is None else failures
+        self._compare = compare
         self._started = time.perf_counter()
-        self.n_iterations = 0
-        self.n_loss_queries = 0
-        self.n_constraint_queries = 0
-        self.n_retried = 0  # queries made again because a worker was lost
         self.kept = 0  # for the check of the result: must not go into that
-        self.evaluation_time = 0.0
-        # By kind: seconds and queries so far, and the seconds of one in the last batch.
-        self._paces: dict[str, tuple[float, int, float]] = {}
-        self._last_pace = 0.0
-        self.n_inner = 0
-        self.events: Counter[str] = Counter()
-        self._n_lost = 0  # used up by earlier processes, for nothing
-        self._tape: Tape | None = None
-        self.compare: Compare | None = None  # counts answers that differ from earlier
-        self._stopped_at: float | None = None  # the clock stands while a tape plays
+        self._log: ReplyLog | None = None
+        self._stopped_at: float | None = None  # the clock stands while a log replays
         if hasattr(answer, "charge"):  # an evaluator that may have to do things twice
             answer.charge = self.charge_retry
 
@@ -142,11 +133,11 @@ class Meter:
         charged = self.cost(queries) if charged is None else charged
         if queries and queries[0].purpose == "final check":
             self.kept = max(self.kept - charged.total, 0)
-        if self._tape is not None:
-            played = self._tape.played(queries, charged)
-            if played is not None:
-                self._look_for_repeats(queries, played.replies)
-                return self._play(charged, played)
+        if self._log is not None:
+            found = self._log.replayed(queries, charged)
+            if found is not None:
+                self._look_for_repeats(queries, found.replies)
+                return self._replay(charged, found)
             self._start_clock()
         if not self.affords(charged.total):
             raise DszogError(
@@ -156,17 +147,17 @@ class Meter:
             )
         self.n_loss_queries += charged.losses
         self.n_constraint_queries += charged.constraints
-        if self._tape is not None:
-            self._tape.asked(queries, charged, self.elapsed)
+        if self._log is not None:
+            self._log.asked(queries, charged, self.elapsed)
         before = time.perf_counter()
         try:
             replies = self._answer(queries)
         finally:
             spent = time.perf_counter() - before
             self._note_pace(charged, spent)
-        # A failure that ends the run is not kept: it may be mended before it goes on.
-        if self._tape is not None and not self.failures.would_raise(replies):
-            self._tape.answered(replies, spent, self.elapsed)
+        # A failure that ends the run is not kept: it may be fixed before it goes on.
+        if self._log is not None and not self.failures.would_raise(replies):
+            self._log.answered(replies, spent, self.elapsed)
         self.failures.count(replies)
         self._look_for_repeats(queries, replies)
         return replies
@@ -178,91 +169,63 @@ class Meter:
 
         Not in between: no two iterates are alike, and it would take time.
         """
-        if self.compare is None or not queries:
+        if self._compare is None or not queries:
             return
         if self.n_iterations and queries[0].purpose == "step":
             return
-        n_different = self.compare(queries, replies)
+        n_different = self._compare(queries, replies)
         if n_different:
             self.events[OTHER_VALUE] += n_different
 
     def _note_pace(self, charged: Cost, spent: float) -> None:
         self.evaluation_time += spent
         kind, n_now = _kind(charged), max(charged.total, 1)
-        seconds, n, _ = self._paces.get(kind, (0.0, 0, 0.0))
-        self._last_pace = spent / n_now
-        self._paces[kind] = (seconds + spent, n + n_now, self._last_pace)
+        seconds, n, _ = self.paces.get(kind, (0.0, 0, 0.0))
+        self.last_pace = spent / n_now
+        self.paces[kind] = (seconds + spent, n + n_now, self.last_pace)
 
-    def _play(self, charged: Cost, played: Played) -> Sequence[Reply]:
+    def _replay(self, charged: Cost, found: Replayed) -> Sequence[Reply]:
         """Count replies of an earlier process as if they were given now."""
         self.n_loss_queries += charged.losses
         self.n_constraint_queries += charged.constraints
-        self.n_retried += played.n_retried
-        self._note_pace(charged, played.spent)
-        self._stopped_at = max(self._stopped_at or 0.0, played.elapsed)
-        self.failures.count(played.replies)
-        return played.replies
+        self.n_retried += found.n_retried
+        self._note_pace(charged, found.spent)
+        self._stopped_at = max(self._stopped_at or 0.0, found.elapsed)
+        self.failures.count(found.replies)
+        return found.replies
 
     def _start_clock(self) -> None:
         if self._stopped_at is not None:
             self._started = time.perf_counter() - self._stopped_at
             self._stopped_at = None
 
-    def keep_on(self, tape: Tape) -> None:
-        """Keep replies on a tape, after those that it holds were heard."""
-        self._tape = tape
+    def keep_on(self, log: ReplyLog) -> None:
+        """Keep replies in a log, after those that it holds were heard."""
+        self._log = log
         self._stopped_at = self.elapsed
-        if not tape.is_replaying:
+        if not log.is_replaying:
             self._start_clock()
 
     @property
     def n_lost(self) -> int:
         """Queries that were used up by earlier processes and are not counted else."""
-        return self._n_lost + (0 if self._tape is None else self._tape.n_lost)
+        return self.lost_before + (0 if self._log is None else self._log.n_lost)
 
-    def lose(self, n_queries: int) -> None:
-        """Count queries that earlier processes made for nothing."""
-        self._n_lost += n_queries
+    def counts(self) -> Counts:
+        """Return the counts as they are now, as a value."""
+        return counts_of(Counts, self, lost_before=self.n_lost, seconds=self.elapsed)
 
-    def saved(self) -> dict[str, Any]:
-        """Return all counts, for a checkpoint."""
-        return {
-            "n_iterations": self.n_iterations,
-            "n_loss_queries": self.n_loss_queries,
-            "n_constraint_queries": self.n_constraint_queries,
-            "n_lost": self.n_lost,
-            "n_retried": self.n_retried,
-            "n_inner": self.n_inner,
-            "elapsed": self.elapsed,
-            "evaluation_time": self.evaluation_time,
-            "last_pace": self._last_pace,
-            "paces": {name: list(pace) for name, pace in self._paces.items()},
-            "events": dict(self.events),
-        }
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from counts that were saved."""
-        self.n_iterations = int(saved["n_iterations"])
-        self.n_loss_queries = int(saved["n_loss_queries"])
-        self.n_constraint_queries = int(saved["n_constraint_queries"])
-        self._n_lost = int(saved["n_lost"])
-        self.n_retried = int(saved["n_retried"])
-        self.n_inner = int(saved["n_inner"])
-        self.evaluation_time = float(saved["evaluation_time"])
-        self._paces = {
-            str(name): (float(seconds), int(n), float(last))
-            for name, (seconds, n, last) in saved["paces"].items()
-        }
-        self._last_pace = float(saved["last_pace"])
-        self.events = Counter({str(k): int(n) for k, n in saved["events"].items()})
-        self._started = time.perf_counter() - float(saved["elapsed"])
+    def go_on_from(self, counts: Counts) -> None:
+        """Count on from those of an earlier process."""
+        count_on(self, counts)
+        self._started = time.perf_counter() - counts.seconds
 
     def charge_retry(self, again: Cost) -> bool:
         """Charge for queries made again; False, and no charge, if that is too much."""
         if not self.affords(again.total + self.kept):
             return False
-        if self._tape is not None:
-            self._tape.retried(again.total)
+        if self._log is not None:
+            self._log.retried(again.total)
         self.n_retried += again.total
         return True
 
@@ -314,7 +277,7 @@ class Meter:
         Or at the last one if that was slower: functions may become slower.
         """
         pace = self.evaluation_time / max(self.n_queries, 1)
-        return n_queries * max(pace, self._last_pace)
+        return n_queries * max(pace, self.last_pace)
 
     def time_of(self, charged: Cost) -> float:
         """Return the seconds that these will take, at the pace of such ones so far.
@@ -322,8 +285,8 @@ class Meter:
         Nothing is said of losses where only constraints were asked for so far.
         """
         kind = _kind(charged)
-        if kind in self._paces:
-            seconds, n, last = self._paces[kind]
+        if kind in self.paces:
+            seconds, n, last = self.paces[kind]
             return charged.total * max(seconds / n, last)
         return 0.0 if kind == "losses" else self.time_for(charged.total)
 

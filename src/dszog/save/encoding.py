@@ -1,24 +1,27 @@
-"""States and settings as JSON and arrays, bit for bit, by a list of what may occur.
+"""Runs, states and settings as JSON and arrays, by a list of what may occur.
 
 A float travels as text in hexadecimal, an array beside the text. Of objects only the
-frozen dataclasses listed here are written or made, with exactly their fields. What a
-method was given from outside and does not change (its feasible set, the sizes of the
-problem) is not written: it comes from the call that resumes.
+dataclasses and named tuples listed here are written or made, with exactly their fields.
+What a method was given from outside and does not change (its feasible set, the sizes of
+the problem) is not written: it comes from the call that resumes.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from dataclasses import fields, replace
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from dszog.contract import ProblemSize
+from dszog.contract import Failure, ProblemSize
 from dszog.contract.arrays import freeze
 from dszog.errors import CheckpointError, DszogError, InputError
 from dszog.maths.distribution import (
     DenseDistribution,
+    Distribution,
     SparseDistribution,
     UniformDistribution,
 )
@@ -27,22 +30,25 @@ from dszog.methods.accszofw import AcceleratedState
 from dszog.methods.linearised import LinearisedMethod, LinearisedState
 from dszog.methods.sampled_sqp import parts as sampled_sqp
 from dszog.methods.start import StartPass
+from dszog.run.counts import Counts, FailureCounts, SubproblemCounts
+from dszog.run.history import History, Rows
+from dszog.run.loop import N_SEEN, Position
+from dszog.run.meter import Limits
+from dszog.run.run import Run
+from dszog.save.container import dump_json, load_json, pack
+from dszog.save.records import failure_from_json, failure_to_json
 
+STATES = (DSZOGState, FeasibleState, AcceleratedState, LinearisedState, SampledSQPState)
 DISTRIBUTIONS = (DenseDistribution, SparseDistribution, UniformDistribution)
+COUNTS = (Counts, FailureCounts, SubproblemCounts)
 TYPES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        DSZOGState,
-        FeasibleState,
-        AcceleratedState,
-        LinearisedState,
-        StartPass,
-        SampledSQPState,
-        *sampled_sqp.PARTS,
-        *DISTRIBUTIONS,
+        *(Run, Limits, Position, Rows, *COUNTS),
+        *(*STATES, StartPass, *sampled_sqp.PARTS, *DISTRIBUTIONS),
     )
 }
-"""Every dataclass that a checkpoint may hold, by name."""
+"""Every class that a checkpoint may hold, by name."""
 
 FROM_OUTSIDE = ("domain", "constraints", "method")  # fields that are not settings
 ALONG_X = ("x", "velocity", "gradient", "previous", "long_point")  # (dim,) in a state
@@ -50,40 +56,54 @@ ALONG_X = ("x", "velocity", "gradient", "previous", "long_point")  # (dim,) in a
 Arrays = list[np.ndarray[Any, Any]]
 
 
+def pack_value(facts: dict[str, Any], value: Any, library: str) -> list[bytes]:
+    """Return the pieces of a file that holds facts (of JSON) and a value."""
+    arrays: Arrays = []
+    tree = np.frombuffer(dump_json(encode(value, arrays)), dtype=np.uint8)
+    return pack(facts, [tree, *arrays], library)
+
+
+def value_in(arrays: Arrays, size: ProblemSize) -> Any:
+    """Return the value that the arrays of such a file hold."""
+    if not arrays or arrays[0].dtype != np.uint8:
+        raise CheckpointError("it has no content")
+    return decode(load_json(arrays[0].tobytes()), arrays[1:], size)
+
+
 def encode(value: Any, arrays: Arrays) -> Any:
     """Return a value as JSON; arrays are appended to the list and numbered."""
+    kind = type(value)
     if value is None or isinstance(value, (bool, str)):
         return value
-    if isinstance(value, np.float64):
+    if TYPES.get(kind.__name__) is kind:
+        made = [
+            [name, encode(getattr(value, name), arrays)]
+            for name in FIELDS[kind.__name__]
+        ]
+        return {"object": [kind.__name__, made]}
+    if kind is np.float64:
         return {"float64": float(value).hex()}
     if isinstance(value, float):
         return {"float": value.hex()}
-    if isinstance(value, np.int64):
+    if kind is np.int64:
         return {"int64": int(value)}
     if isinstance(value, int):
         return int(value)
     if isinstance(value, np.ndarray):
         arrays.append(value)
         return {"array": len(arrays) - 1}
-    if isinstance(value, (list, tuple)):
-        kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [encode(item, arrays) for item in value]}
-    if isinstance(value, dict):
-        return {
-            "dict": [[str(key), encode(item, arrays)] for key, item in value.items()]
-        }
-    if isinstance(value, bytes):
+    if kind in (list, tuple):
+        return {kind.__name__: [encode(item, arrays) for item in value]}
+    if kind in (dict, Counter):
+        return {kind.__name__: [[k, encode(v, arrays)] for k, v in value.items()]}
+    if kind is bytes:
         return {"bytes": value.hex()}
-    if isinstance(value, ProblemSize):
+    if kind is Failure:
+        return {"failure": failure_to_json(value)}
+    if kind is ProblemSize:
         return {"size": True}
-    if is_dataclass(value) and TYPES.get(type(value).__name__) is type(value):
-        made = [
-            [item.name, encode(getattr(value, item.name), arrays)]
-            for item in fields(value)
-        ]
-        return {"object": [type(value).__name__, made]}
     raise CheckpointError(
-        f"A {type(value).__name__} cannot be written to a checkpoint. Run without "
+        f"A {kind.__name__} cannot be written to a checkpoint. Run without "
         "checkpoint=, or use a method of the library."
     )
 
@@ -91,154 +111,147 @@ def encode(value: Any, arrays: Arrays) -> Any:
 def decode(tree: Any, arrays: Arrays, size: ProblemSize) -> Any:
     """Return what :func:`encode` was given; raise on anything it cannot have made."""
     try:
-        return _decode(tree, arrays, size)
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+        return _Decoder(arrays, size).value(tree)
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"its content makes no sense ({error!s:.80})") from error
     except RecursionError as error:
         raise CheckpointError("its content is nested too deeply") from error
 
 
-def _decode(tree: Any, arrays: Arrays, size: ProblemSize) -> Any:
-    if tree is None or isinstance(tree, (bool, int, str)):
-        return tree
-    (kind, content), *others = tree.items() if isinstance(tree, dict) else [("", None)]
-    if others or kind not in _DECODERS:
-        raise CheckpointError("its content has unknown parts")
-    return _DECODERS[kind](content, arrays, size)
+class _Decoder:
+    """Builds values for a problem of some size, from a tree and its arrays."""
 
+    def __init__(self, arrays: Arrays, size: ProblemSize) -> None:
+        self._arrays = arrays
+        self._size = size
+        self._kinds: dict[str, Callable[[Any], Any]] = {
+            "float": float.fromhex,
+            "float64": lambda content: np.float64(float.fromhex(content)),
+            "int64": self._int64,
+            "array": self._array,
+            "list": self._list,
+            "tuple": lambda content: tuple(self._list(content)),
+            "dict": self._dict,
+            "Counter": lambda content: Counter(self._dict(content)),
+            "bytes": bytes.fromhex,
+            "failure": failure_from_json,
+            "size": lambda content: size,
+            "object": self._object,
+        }
 
-def _float(content: Any, arrays: Arrays, size: ProblemSize) -> float:
-    return float.fromhex(content)
+    def value(self, tree: Any) -> Any:
+        """Return the value of a tree."""
+        if tree is None or isinstance(tree, (bool, int, str)):
+            return tree
+        items = list(tree.items()) if isinstance(tree, dict) else []
+        if len(items) != 1 or items[0][0] not in self._kinds:
+            raise CheckpointError("its content has unknown parts")
+        kind, content = items[0]
+        return self._kinds[kind](content)
 
+    def _int64(self, content: Any) -> np.int64:
+        if type(content) is not int:
+            raise CheckpointError("a number in it is no integer")
+        return np.int64(content)
 
-def _float64(content: Any, arrays: Arrays, size: ProblemSize) -> np.float64:
-    return np.float64(float.fromhex(content))
+    def _array(self, content: Any) -> Any:
+        if type(content) is not int or not 0 <= content < len(self._arrays):
+            raise CheckpointError("it names an array that it does not hold")
+        return freeze(self._arrays[content])
 
+    def _list(self, content: Any) -> list[Any]:
+        if not isinstance(content, list):
+            raise CheckpointError("its content has unknown parts")
+        return [self.value(item) for item in content]
 
-def _int64(content: Any, arrays: Arrays, size: ProblemSize) -> np.int64:
-    if type(content) is not int:
-        raise CheckpointError("a number in it is no integer")
-    return np.int64(content)
+    def _dict(self, content: Any) -> dict[Any, Any]:
+        made: dict[Any, Any] = {}
+        for key, item in content:
+            if type(key) not in (str, int) or key in made:
+                raise CheckpointError("a name in it stands twice or is no text")
+            made[key] = self.value(item)
+        return made
 
+    def _object(self, content: Any) -> Any:
+        name, items = content
+        if not isinstance(name, str) or name not in TYPES:
+            raise CheckpointError(f"it holds an object of unknown type {name!r:.40}")
+        made, kind = self._dict(items), TYPES[name]
+        hints = FIELDS[name]
+        if set(made) != set(hints):
+            raise CheckpointError(f"a {name} in it has other fields than it should")
+        for field, hint in hints.items():
+            if not _fits(made[field], hint):
+                raise CheckpointError(f"`{field}` of a {name} in it has a wrong type")
+        found = kind(**made)
+        if not _hangs_together(found, self._size):
+            raise CheckpointError(f"a {name} in it does not fit the problem")
+        return found
 
-def _array(content: Any, arrays: Arrays, size: ProblemSize) -> Any:
-    if type(content) is not int or not 0 <= content < len(arrays):
-        raise CheckpointError("it names an array that it does not hold")
-    return freeze(arrays[content])
-
-
-def _list(content: Any, arrays: Arrays, size: ProblemSize) -> list[Any]:
-    if not isinstance(content, list):
-        raise CheckpointError("its content has unknown parts")
-    return [_decode(item, arrays, size) for item in content]
-
-
-def _tuple(content: Any, arrays: Arrays, size: ProblemSize) -> tuple[Any, ...]:
-    return tuple(_list(content, arrays, size))
-
-
-def _dict(content: Any, arrays: Arrays, size: ProblemSize) -> dict[str, Any]:
-    made = {}
-    for key, item in content:
-        if not isinstance(key, str) or key in made:
-            raise CheckpointError("a name in it stands twice or is no text")
-        made[key] = _decode(item, arrays, size)
-    return made
-
-
-def _bytes(content: Any, arrays: Arrays, size: ProblemSize) -> bytes:
-    return bytes.fromhex(content)
-
-
-def _size(content: Any, arrays: Arrays, size: ProblemSize) -> ProblemSize:
-    return size
-
-
-def _object(content: Any, arrays: Arrays, size: ProblemSize) -> Any:
-    name, items = content
-    if not isinstance(name, str) or name not in TYPES:
-        raise CheckpointError(f"it holds an object of unknown type {name!r:.40}")
-    made = _dict(items, arrays, size)
-    kind = TYPES[name]
-    if set(made) != {item.name for item in fields(kind)}:
-        raise CheckpointError(f"a {name} in it has other fields than it should")
-    for item in fields(kind):
-        if not _FITS[str(item.type)](made[item.name]):
-            raise CheckpointError(f"`{item.name}` of a {name} in it has a wrong type")
-    found = kind(**made)
-    if not _hangs_together(found, size):
-        raise CheckpointError(f"a {name} in it does not fit the problem")
-    return found
-
-
-_DECODERS: dict[str, Callable[[Any, Arrays, ProblemSize], Any]] = {
-    "float": _float,
-    "float64": _float64,
-    "int64": _int64,
-    "array": _array,
-    "list": _list,
-    "tuple": _tuple,
-    "dict": _dict,
-    "bytes": _bytes,
-    "size": _size,
-    "object": _object,
-}
 
 # ------------------------------------------------------------------- types and shapes
 
 
-def _holds(kind: type[Any]) -> Callable[[Any], bool]:
-    def fits(value: Any) -> bool:
-        return isinstance(value, np.ndarray) and value.dtype == kind
-
-    return fits
-
-
-def _is(*kinds: type[Any]) -> Callable[[Any], bool]:
-    def fits(value: Any) -> bool:
-        return isinstance(value, kinds) and not isinstance(value, bool)
-
-    return fits
+def _fields_of(kind: Any) -> dict[str, Any]:
+    """Return the fields of a listed class, and their types."""
+    hints = get_type_hints(kind)
+    names = getattr(kind, "_fields", None) or [item.name for item in fields(kind)]
+    return {name: hints[name] for name in names}
 
 
-_FITS: dict[str, Callable[[Any], bool]] = {
-    "int": _is(int, np.int64),
-    "float": _is(float),
-    "FloatArray": _holds(np.float64),
-    "IntArray": _holds(np.int64),
-    "ProblemSize": _is(ProblemSize),
-    "Phase": lambda value: value in ("origin", "look", "estimate"),
-    "FeasibleState": _is(FeasibleState),
-    "StartPass | None": _is(StartPass, type(None)),
-    "Distribution | None": _is(*DISTRIBUTIONS, type(None)),
-    "SqpPhase": lambda value: value in sampled_sqp.PHASES,
-    "tuple[Look, ...]": lambda value: (
-        isinstance(value, tuple)
-        and len(value) > 0
-        and all(isinstance(item, sampled_sqp.Look) for item in value)
-    ),
-    **{part.__name__: _is(part) for part in sampled_sqp.PARTS},
-}
-"""How each annotation of a listed dataclass is checked."""
+FIELDS = {name: _fields_of(kind) for name, kind in TYPES.items()}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the type that a field is said to have."""
+    kind, parts = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if hint is int:
+        return isinstance(value, (int, np.int64)) and not isinstance(value, bool)
+    if hint is Distribution:
+        return isinstance(value, DISTRIBUTIONS)
+    if kind is None:
+        return isinstance(value, hint)
+    if kind in (Union, UnionType):
+        return any(_fits(value, part) for part in parts)
+    if kind is Literal:
+        return isinstance(value, str) and value in parts
+    if not isinstance(value, kind):
+        return False
+    if kind is np.ndarray:
+        return bool(value.dtype == get_args(parts[1])[0])
+    if kind in (dict, Counter):
+        of_key, of_item = parts if kind is dict else (*parts, int)
+        return all(_fits(k, of_key) and _fits(v, of_item) for k, v in value.items())
+    if kind is tuple and parts[-1] is not Ellipsis:
+        return len(value) == len(parts) and all(map(_fits, value, parts))
+    return all(_fits(item, parts[0]) for item in value)
 
 
 def _hangs_together(made: Any, size: ProblemSize) -> bool:
-    """Whether the shapes of an object fit each other and the problem."""
+    """Whether the parts of an object fit each other and the problem."""
+    if isinstance(made, Run):
+        has_round = 0 <= made.round < len(made.ends) and made.attempt >= 0
+        return has_round and made.start.shape == (size.dim,)
+    if isinstance(made, Position):
+        indices, values = made.worst_seen
+        return (
+            made.average.shape == (size.dim,)
+            and len(indices) <= N_SEEN
+            and bool(((indices >= 0) & (indices < size.n_constraints)).all())
+            and bool(np.isfinite(values).all())
+            and made.n_done >= 0
+        )
+    if isinstance(made, Rows):
+        shape = made.table.shape
+        return made.stride > 0 and shape == (len(made.table), len(History.COLUMNS))
+    if isinstance(made, (Limits, *COUNTS)):
+        return True
     if isinstance(made, StartPass):
         return _alike(made.indices, made.penalties) and made.n_seen >= 0
     if isinstance(made, DISTRIBUTIONS):
-        if made.n_constraints != size.n_constraints:
-            return False
-        if isinstance(made, DenseDistribution):
-            return _alike(made.weights, made.gradient, made.memory)
-        if isinstance(made, SparseDistribution):
-            indices = made.indices
-            return _alike(indices, made.weights, made.gradient, made.memory) and bool(
-                (np.diff(indices) > 0).all()
-                and (indices >= 0).all()
-                and (indices < made.n_constraints).all()
-            )
-        return True
+        return made.n_constraints == size.n_constraints and _is_distribution(made)
     if isinstance(made, sampled_sqp.PARTS):
         return made.fits(size)
     along = [getattr(made, name) for name in ALONG_X if hasattr(made, name)]
@@ -247,9 +260,22 @@ def _hangs_together(made: Any, size: ProblemSize) -> bool:
         fits &= made.values.ndim == made.at_origin.ndim == 1
         fits &= made.jacobian.shape == (len(made.jacobian), size.dim)
     if isinstance(made, SampledSQPState):
-        fits &= made.fits(size)
+        fits &= len(made.looks) > 0 and made.fits(size)
     fits &= isinstance(made, State) and 0 <= made.seed < 2**64
     return fits and 0 <= made.iteration < 2**62
+
+
+def _is_distribution(made: Any) -> bool:
+    if isinstance(made, DenseDistribution):
+        return _alike(made.weights, made.gradient, made.memory)
+    if not isinstance(made, SparseDistribution):
+        return True
+    indices = made.indices
+    return _alike(indices, made.weights, made.gradient, made.memory) and bool(
+        (np.diff(indices) > 0).all()
+        and (indices >= 0).all()
+        and (indices < made.n_constraints).all()
+    )
 
 
 def _alike(*vectors: np.ndarray[Any, Any]) -> bool:

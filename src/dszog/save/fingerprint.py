@@ -15,7 +15,7 @@ from dszog import kernels
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import printable
 from dszog.problem import Problem
-from dszog.save import settings_of
+from dszog.save.encoding import settings_of
 
 MOST_SHOWN = 60  # characters of a value in a message
 _HASH = re.compile(r"(^'| ?#)[0-9a-f]{16}'?$")  # which tells values apart, not people

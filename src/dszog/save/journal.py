@@ -54,6 +54,7 @@ class Journal:
         self._handle = handle
         self.places = places
         self.n_bytes = end
+        self._is_torn = False  # whether something may lie behind the last whole record
         self._due = time.perf_counter() + SYNC_EVERY
 
     @classmethod
@@ -117,12 +118,15 @@ class Journal:
         crc = _crc(content, self.n_bytes)
         record = _RECORD.pack(len(content), crc) + content
         try:
-            # At its place, not at the end: Ctrl-C may have left half a record there.
+            if self._is_torn:  # Ctrl-C came while a record was written
+                os.ftruncate(self._handle, self.n_bytes)
+            self._is_torn = True
             n_written = os.pwrite(self._handle, record, self.n_bytes)
             while n_written < len(record):
                 rest = record[n_written:]
                 n_written += os.pwrite(self._handle, rest, self.n_bytes + n_written)
             self.n_bytes += len(record)
+            self._is_torn = False
             if time.perf_counter() >= self._due:
                 self.sync()
         except OSError as error:

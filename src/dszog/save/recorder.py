@@ -1,4 +1,4 @@
-"""Between a run and its journal: first play what is written, then write on."""
+"""Between a run and its journal: first replay what is written, then write on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 from dszog.contract import Cost, Query, Reply
 from dszog.contract.validation import printable
 from dszog.errors import CheckpointError, CheckpointWarning
+from dszog.run.meter import Replayed, ReplayOverError
 from dszog.save.records import (
     Answered,
     Asked,
@@ -20,19 +21,6 @@ from dszog.save.records import (
     unpack,
 )
 from dszog.save.store import Store
-
-
-class ReplayOverError(Exception):
-    """All journalled replies are played, and no more was asked for."""
-
-
-class Played(NamedTuple):
-    """Replies from the journal, with the time of the run then."""
-
-    replies: Sequence[Reply]
-    n_retried: int  # queries that were made again before they came
-    spent: float
-    elapsed: float
 
 
 class _Pair(NamedTuple):
@@ -47,7 +35,7 @@ class _Pair(NamedTuple):
 
 
 class Recorder:
-    """Plays the replies of a store's journals, then appends to the last of them.
+    """Replays the replies of a store's journals, then appends to the last of them.
 
     Parameters
     ----------
@@ -78,7 +66,7 @@ class Recorder:
 
     @property
     def is_replaying(self) -> bool:
-        """Whether there are replies left to play."""
+        """Whether there are replies left to replay."""
         return self._next is not None
 
     def _read(self) -> Iterator[_Pair]:
@@ -113,7 +101,7 @@ class Recorder:
     def _advance(self) -> None:
         self._next = next(self._pairs, None)
 
-    def played(self, queries: Sequence[Query], charged: Cost) -> Played | None:
+    def replayed(self, queries: Sequence[Query], charged: Cost) -> Replayed | None:
         """Return the journalled replies to these queries; None if there are none left.
 
         Raises
@@ -121,7 +109,7 @@ class Recorder:
         CheckpointError
             If the journal has the answers to other questions.
         ReplayOverError
-            If they are all played, and the run is to be stopped there.
+            If they are all replayed, and the run is to be stopped there.
         """
         if self._next is None and not self.stops_after_replay:
             return None
@@ -141,11 +129,13 @@ class Recorder:
             charged.constraints,
         ):
             self._advance()
-            return Played(answered.replies, n_retried, answered.spent, answered.elapsed)
+            return Replayed(
+                answered.replies, n_retried, answered.spent, answered.elapsed
+            )
         if not (self._is_timed or asked < 0):
             self._drop_or_raise()
         self.drop()
-        return self.played(queries, charged)
+        return self.replayed(queries, charged)
 
     def _drop_or_raise(self) -> None:
         """Give up a journal that answers other questions, where that may be."""
@@ -167,7 +157,7 @@ class Recorder:
         )
 
     def drop(self) -> None:
-        """Count all replies that were not played as lost."""
+        """Count all replies that were not replayed as lost."""
         while self._next is not None:
             self._lose()
 

@@ -1,17 +1,30 @@
-"""How many values functions return, learned within the budget of a run."""
+"""How many values functions return, learned within the budget of a run.
+
+The calls that learn it come before there is a run to save, and so before there is a
+journal. A note of them is written before they are made, and again with what they told.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from dszog._version import VERSION
 from dszog.contract.arrays import FloatArray
-from dszog.errors import InputError, OtherRunError
+from dszog.errors import CheckpointError, InputError, OtherRunError
 from dszog.problem.constraints.scipy_forms import learn_widths
-from dszog.save import SizeNote, Store
+from dszog.save.checkpoints import saved_calls
+from dszog.save.container import pack, read
 from dszog.save.fingerprint import differences, print_of
-from dszog.save.snapshot import saved_calls
+from dszog.save.store import Store
+
+NAME = "sizes.dszog"
+MAX_BYTES = 2**24  # a note of two million functions
 
 
 class Sizing:
@@ -32,7 +45,7 @@ class Sizing:
     def __init__(self, store: Store | None, max_queries: int | None) -> None:
         self._store = store
         self._max_queries = max_queries
-        self._note = None if store is None else store.note()
+        self._note = None if store is None else read_note(store.folder)
 
     @property
     def n_noted(self) -> int:
@@ -82,7 +95,7 @@ class Sizing:
 
     def _write(self, note: SizeNote) -> None:
         if self._store is not None:
-            self._store.write_note(note)
+            self._store.write(NAME, packed_note(note, VERSION))
             self._note = note
 
     def _check_affordable(self, n_calls: int, n_before: int) -> None:
@@ -98,3 +111,49 @@ class Sizing:
             f"are{used}, got max_queries={self._max_queries}. Raise max_queries, or "
             "give NonlinearConstraint limits with an entry per constraint."
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeNote:
+    """What is known of such calls."""
+
+    n_calls: int = 0  # by all processes, each counted before it is made
+    about: dict[str, str] = field(default_factory=dict)  # the problem that they are of
+    widths: tuple[int, ...] = ()  # what they told; empty until they have
+
+
+def packed_note(note: SizeNote, library: str) -> list[bytes]:
+    """Return the pieces of the file of a note."""
+    facts = {"kind": "sizes", "n_calls": note.n_calls, "about": note.about}
+    return pack(facts, [np.array(note.widths, dtype=np.int64)], library)
+
+
+def read_note(folder: Path) -> SizeNote | None:
+    """Return the note in a folder; None if there is none."""
+    path = folder / NAME
+    if not os.path.lexists(path):
+        return None
+    try:
+        facts, arrays = read(path, most=MAX_BYTES)
+        if set(facts) != {"kind", "n_calls", "about"} or facts["kind"] != "sizes":
+            raise CheckpointError("it holds something else")
+        n_calls, about = facts["n_calls"], facts["about"]
+        if not isinstance(about, dict) or not all(
+            isinstance(text, str) for text in about.values()
+        ):
+            raise CheckpointError("it does not say what it is about")
+        if len(arrays) != 1 or arrays[0].dtype != np.int64 or arrays[0].ndim != 1:
+            raise CheckpointError("it has no sizes")
+        widths = tuple(arrays[0].tolist())
+        if any(width < 1 for width in widths):
+            raise CheckpointError("a size in it makes no sense")
+        if type(n_calls) is not int or not len(widths) <= n_calls < 2**63:
+            raise CheckpointError("its number of calls makes no sense")
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"The note of calls {NAME!r} in {str(folder)!r} cannot be used: {error}. "
+            "Put it back as it was. Or delete it: sizes are then learned again, and "
+            "calls of processes that were killed before a first checkpoint are missing "
+            "from the count."
+        ) from error
+    return SizeNote(n_calls=n_calls, about=about, widths=widths)

@@ -7,6 +7,9 @@ hold the loop: one file for one state, checked, never executed, whole or not the
 from __future__ import annotations
 
 import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -22,13 +25,14 @@ from dszog.errors import (
     InputError,
     InputTypeError,
 )
-from dszog.methods import Method, State
-from dszog.save import settings_of
-from dszog.save.container import dump_json, load_json, pack, read
-from dszog.save.encoding import Arrays, decode, encode
+from dszog.maths.distribution import SparseDistribution, UniformDistribution
+from dszog.methods import DSZOGState, Method, State
+from dszog.save.container import read
+from dszog.save.encoding import pack_value, settings_of, value_in
 from dszog.save.files import write_whole
 from dszog.save.fingerprint import differences
-from dszog.save.numbers import check_numbers
+
+WEIGHT_ERROR = 1e-6  # of the sum of all weights, which is 1
 
 
 def save_state(path: str | PathLike[str], method: Method, state: Any) -> None:
@@ -73,11 +77,9 @@ def save_state(path: str | PathLike[str], method: Method, state: Any) -> None:
             "Pass what method.init or method.tell returned (tell returns it first)."
         )
     facts = {"kind": "state", "about": _about("save_state", method, state.size)}
-    arrays: Arrays = []
-    tree = np.frombuffer(dump_json(encode(state, arrays)), dtype=np.uint8)
     where = _path("save_state", path)
     try:
-        write_whole(where, pack(facts, [tree, *arrays], VERSION))
+        write_whole(where, pack_value(facts, state, VERSION))
     except CheckpointWriteError as error:
         raise CheckpointWriteError(
             f"The state {printable(str(where))!r} could not be written; an earlier one "
@@ -128,12 +130,10 @@ def load_state(path: str | PathLike[str], method: Method, size: ProblemSize) -> 
                 f"{'; '.join(other)}. Set them as they were, or begin anew with "
                 "method.init"
             )
-        if not arrays or arrays[0].dtype != np.uint8:
-            raise CheckpointError("it has no content")
-        state = decode(load_json(arrays[0].tobytes()), arrays[1:], size)
+        state = value_in(arrays, size)
         if not isinstance(state, State):
             raise CheckpointError("it has no content")
-        check_numbers(state)
+        _check_numbers(state)
     except CheckpointError as error:
         raise CheckpointError(
             f"The state {printable(str(where))!r} cannot be used: {error}."
@@ -175,3 +175,43 @@ def _about(owner: str, method: Any, size: ProblemSize) -> dict[str, str]:
 
 def _digest(bounds: Any) -> str:
     return hashlib.sha256(np.ascontiguousarray(bounds).tobytes()).hexdigest()[:16]
+
+
+# ------------------------------------------------- numbers that a method leaves behind
+
+
+def _check_numbers(state: State) -> None:
+    """Refuse a state whose numbers no method can have left behind."""
+    for name, number in _floats_in("state", state):
+        if not np.isfinite(number).all():
+            raise CheckpointError(f"`{name}` in it is not finite")
+    if isinstance(state, DSZOGState) and state.distribution is not None:
+        total = _total_weight(state.distribution)
+        if not abs(total - 1.0) <= WEIGHT_ERROR:
+            raise CheckpointError(
+                f"its weights are no distribution, their sum is {total:.6g}"
+            )
+
+
+def _floats_in(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the numbers of what was decoded, with the names of their fields."""
+    if isinstance(value, ProblemSize):  # of the caller; bounds may be infinite
+        return
+    if is_dataclass(value):
+        for item in fields(value):
+            yield from _floats_in(item.name, getattr(value, item.name))
+    elif isinstance(value, float) or (
+        isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    ):
+        yield name, value
+
+
+def _total_weight(distribution: Any) -> float:
+    """Return the sum of all weights, `nan` if one is negative."""
+    if isinstance(distribution, UniformDistribution):
+        return 1.0
+    weights, rest = distribution.weights, 0.0
+    if isinstance(distribution, SparseDistribution):
+        rest = distribution.background_weight
+        weights = np.append(weights, distribution.n_background * rest)
+    return float(weights.sum()) if (weights >= 0.0).all() else math.nan

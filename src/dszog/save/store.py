@@ -7,12 +7,10 @@ import re
 import secrets
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
 
 from dszog.contract import ProblemSize
 from dszog.contract.interrupts import held_interrupts
@@ -23,13 +21,13 @@ from dszog.errors import (
     CheckpointWriteError,
     OtherRunError,
 )
-from dszog.save.container import dump_json, load_json, pack, read
-from dszog.save.encoding import Arrays, decode, encode
+from dszog.save.container import read
+from dszog.save.encoding import Arrays, pack_value, value_in
 from dszog.save.files import TEMPORARY, make_folder, write_whole
 from dszog.save.journal import Journal
 from dszog.save.lock import FolderLock
-from dszog.save.sizes import SizeNote, read_note, write_note
 
+LAYOUT = 2  # of what a checkpoint holds
 KEPT = 2  # generations
 SAVE_EVERY = 10.0  # seconds
 SAVE_SHARE = 0.005  # of the time may go into saving
@@ -96,7 +94,7 @@ class Store:
         self,
         size: ProblemSize,
         compare: Callable[[dict[str, Any]], None],
-        build: Callable[[dict[str, Any]], Made],
+        build: Callable[[Any], Made],
     ) -> Made | None:
         """Return what the newest whole checkpoint holds; None if there is none at all.
 
@@ -124,7 +122,7 @@ class Store:
                 continue
             compare(file.about)
             try:
-                made = build(_content(file, size))
+                made = build(value_in(file.arrays, size))
             except CheckpointError as error:
                 bad.append(f"{path.name}: {error}")
                 continue
@@ -147,10 +145,6 @@ class Store:
         """Whether a run was begun here."""
         return bool(self._numbers("checkpoint", "journal"))
 
-    def note(self) -> SizeNote | None:
-        """Return the note of calls that learned sizes, if there is one."""
-        return read_note(self.folder)
-
     def _none_usable(self, bad: list[str]) -> CheckpointError:
         listed = "; ".join(bad) or "there is only a journal"
         return CheckpointError(
@@ -160,7 +154,12 @@ class Store:
 
     def _read(self, number: int) -> _File:
         facts, arrays = read(self._path("checkpoint", number))
-        if set(facts) != {"generation", "run", "about"}:
+        if facts.get("layout") != LAYOUT:
+            raise CheckpointError(
+                "it was made by another version of dszog: finish it with that version, "
+                "or begin in an empty folder"
+            )
+        if set(facts) != {"layout", "generation", "run", "about"}:
             raise CheckpointError("its header has unknown parts")
         if facts["generation"] != number:
             raise CheckpointError("it does not belong under this name")
@@ -256,30 +255,32 @@ class Store:
         self.n_failed += 1
         self._warn(f"{error} The run goes on, and will try to save again.")
 
-    def write_note(self, note: SizeNote) -> None:
-        """Note calls that learn sizes, which have to wait until this is done."""
+    def write(self, name: str, pieces: Sequence[bytes]) -> None:
+        """Put another file into the folder, in place of the one before."""
         try:
             self._lock.check()
-            write_note(self.folder, note, self._library)
+            write_whole(self.folder / name, pieces)
         except CheckpointWriteError as error:
             self._warn_or_raise(error)
 
-    def save(self, about: dict[str, Any], content: dict[str, Any]) -> None:
+    def save(self, about: dict[str, Any], content: Any) -> None:
         """Write a checkpoint and begin its journal; drop the third oldest."""
         try:
             self._save(about, content)
         except CheckpointWriteError as error:
             self._fail(error)
 
-    def _save(self, about: dict[str, Any], content: dict[str, Any]) -> None:
+    def _save(self, about: dict[str, Any], content: Any) -> None:
         before = time.perf_counter()
         self._lock.check()
-        arrays: Arrays = []
-        tree = dump_json(encode(content, arrays))
         number = max(self._numbers("checkpoint", "journal"), default=0) + 1
-        facts = {"generation": number, "run": self._run.hex(), "about": about}
-        text = np.frombuffer(tree, dtype=np.uint8)
-        pieces = pack(facts, [text, *arrays], self._library)
+        facts = {
+            "layout": LAYOUT,
+            "generation": number,
+            "run": self._run.hex(),
+            "about": about,
+        }
+        pieces = pack_value(facts, content, self._library)
         if self.chain and not self._has_hole:
             self.chain[-1].sync()
         write_whole(self._path("checkpoint", number), pieces)
@@ -357,13 +358,3 @@ class Store:
             if match and match[1] in kinds and not name.endswith(TEMPORARY):
                 found.add(int(match[2]))
         return sorted(found)
-
-
-def _content(file: _File, size: ProblemSize) -> dict[str, Any]:
-    """Return the content of a file: a dictionary, in its first array."""
-    if not file.arrays or file.arrays[0].dtype != np.uint8:
-        raise CheckpointError("it has no content")
-    content = decode(load_json(file.arrays[0].tobytes()), file.arrays[1:], size)
-    if not isinstance(content, dict):
-        raise CheckpointError("it has no content")
-    return content

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import EvaluationError
 from dszog.maths.random_stream import stream
-from dszog.problem import Problem
+from dszog.methods.policy import penalty_of
 from dszog.run.final_check import MERIT_PENALTY
-from dszog.run.history import Callback
+from dszog.run.job import Job, takes_weights
 from dszog.run.meter import Limits
 from dszog.run.result import Result
 from dszog.run.solver import Solver
@@ -31,24 +29,6 @@ from dszog.tuning.trials import Outcome, outcome_of
 TUNE = 2  # purpose of the seeds of trials, beside those of steps and checks
 UNTUNED = (1.0, 1.0)  # factors
 ENDS_ALL = (Status.INTERRUPTED, Status.STOPPED_BY_CALLBACK)
-
-
-class Build(Protocol):
-    """Makes one run of the call that is tuned."""
-
-    def __call__(
-        self,
-        *,
-        problem: Problem,
-        method: Any,
-        limits: Limits,
-        seed: int,
-        callbacks: Sequence[Callback],
-        weights: tuple[IntArray, FloatArray] | None,
-        start: FloatArray | None,
-    ) -> Solver:
-        """Return the run."""
-        ...
 
 
 @dataclass(eq=False, kw_only=True)
@@ -68,59 +48,17 @@ class _Candidate:
 
 
 class Tuner:
-    """Makes the trials of one call, and the run after them.
+    """Makes the trials of one call, and the run after them."""
 
-    Parameters
-    ----------
-    build : Build
-        Makes the runs.
-    problem : Problem
-    method : Method
-        Untuned.
-    fixed : frozenset of str
-        Fields that the caller set; these stay.
-    limits : Limits
-        Of trials and run together.
-    tuning : Tuning
-    seed : int
-    callbacks : sequence of callable
-    weights : (indices, weights), optional
-        First weights over the constraints.
-    takes_weights : bool
-        Whether the method can go on from weights.
-    on_interrupt : {"return", "raise"}
-    """
-
-    def __init__(
-        self,
-        build: Build,
-        problem: Problem,
-        method: Any,
-        fixed: frozenset[str],
-        limits: Limits,
-        tuning: Tuning,
-        *,
-        seed: int,
-        callbacks: Sequence[Callback],
-        weights: tuple[IntArray, FloatArray] | None,
-        takes_weights: bool,
-        on_interrupt: str,
-    ) -> None:
-        self._build = build
-        self._problem = problem
-        self._method = method
-        self._names = tunable(method, fixed)
-        self._limits = limits
+    def __init__(self, job: Job, tuning: Tuning) -> None:
+        self._job = job
         self._tuning = tuning
-        self._seed = seed
-        self._callbacks = callbacks
-        self._weights = weights
-        self._takes_weights = takes_weights
-        self._on_interrupt = on_interrupt
-        self._penalty = float(getattr(method, "penalty", MERIT_PENALTY))
+        self._names = tunable(job.method, job.fixed)
+        self._takes_weights = takes_weights(job.method)
+        self._penalty = penalty_of(job.method, MERIT_PENALTY)
         self._untuned = self._candidate(UNTUNED)
         self._planner = Planner(
-            tuning=tuning, names=self._names, limits=limits, needed=self._needed
+            tuning=tuning, names=self._names, limits=job.limits, needed=self._needed
         )
         self._outcomes: list[Outcome] = []
         self._is_first = True
@@ -137,14 +75,14 @@ class Tuner:
             return self._stopped(stopped.status)
         except KeyboardInterrupt:  # between two trials, or it is to be raised
             known = any(one.result is not None for one in self._outcomes)
-            if self._on_interrupt == "raise" or not known:
+            if self._job.on_interrupt == "raise" or not known:
                 raise
             return self._stopped(Status.INTERRUPTED)
         if best.last is None:
             raise self._error or EvaluationError("No trial gave a value.")
-        report, left = self._report(best.last), self._spent.left_of(self._limits)
+        report, left = self._report(best.last), self._spent.left_of(self._job.limits)
         if self._tuning.share < 1.0 and left is not None:
-            solver = self._solver(best, left, self._seed)
+            solver = self._solver(best, left, self._job.seed)
             if left.queries is None or solver.needed_queries() <= left.queries:
                 return self._run(solver, report)
         return self._joined(best.last.result, report)
@@ -172,7 +110,7 @@ class Tuner:
         return candidates
 
     def _optuna_trials(self, rung: Rung) -> list[_Candidate]:
-        chooser = tpe.Chooser(self._names, self._method, self._seed)
+        chooser = tpe.Chooser(self._names, self._job.method, self._job.seed)
         candidates = self._first_candidates(min(tpe.FIRST, rung.size))
         for one in candidates:
             self._make_trial(one, 0, rung.share)
@@ -194,14 +132,16 @@ class Tuner:
     def _candidate(self, factors: tuple[float, float]) -> _Candidate:
         return self._with_settings(
             {
-                name: float(getattr(self._method, name)) * factor
+                name: float(getattr(self._job.method, name)) * factor
                 for name, factor in zip(TUNED, factors, strict=True)
                 if name in self._names
             }
         )
 
     def _with_settings(self, settings: dict[str, float]) -> _Candidate:
-        return _Candidate(method=replace(self._method, **settings), settings=settings)
+        return _Candidate(
+            method=replace(self._job.method, **settings), settings=settings
+        )
 
     def _kept(self, candidates: list[_Candidate], size: int) -> list[_Candidate]:
         """Return the best of them; the untuned setting stays whatever it reached."""
@@ -225,33 +165,36 @@ class Tuner:
 
     def _needed(self, n_queries: int) -> int:
         """Return what one step and its check need, if so many queries are allowed."""
-        limits = replace(self._limits, queries=n_queries)
+        limits = replace(self._job.limits, queries=n_queries)
         return self._solver(self._untuned, limits, 0).needed_queries()
 
     def _solver(self, candidate: _Candidate, limits: Limits, seed: int) -> Solver:
-        problem, weights, start = self._problem, self._weights, None
+        problem, weights, start = self._job.problem, self._job.weights, None
         if not self._is_first:
             problem = copy(problem)
             problem.n_calls_made = 0  # made once, and counted by the first trial
         if candidate.last is not None:
             before = candidate.last.result
-            start = self._problem.scaled(before.x)
+            start = problem.scaled(before.x)
             has_weights = self._takes_weights and len(before.weights[0])
             weights = before.weights if has_weights else None
         spent = self._spent
-        return self._build(
-            problem=problem,
-            method=candidate.method,
-            limits=limits,
-            seed=seed,
-            callbacks=[spent.counted_on(callback) for callback in self._callbacks],
-            weights=weights,
-            start=start,
+        return Solver(
+            replace(
+                self._job,
+                problem=problem,
+                method=candidate.method,
+                limits=limits,
+                seed=seed,
+                callbacks=[spent.counted_on(one) for one in self._job.callbacks],
+                weights=weights,
+                start=start,
+            )
         )
 
     def _make_trial(self, candidate: _Candidate, rung: int, share: float) -> None:
-        limits = self._spent.share_of(self._limits, share)
-        key = stream(self._seed, rung, TUNE).integers(2**63)
+        limits = self._spent.share_of(self._job.limits, share)
+        key = stream(self._job.seed, rung, TUNE).integers(2**63)
         solver = self._solver(candidate, limits, int(key))
         self._is_first = False
         result = None
@@ -285,7 +228,7 @@ class Tuner:
         )
 
     def _joined(self, result: Result, report: TuningReport) -> Result:
-        return joined(result, report, self._outcomes, self._seed)
+        return joined(result, report, self._outcomes, self._job.seed)
 
     def _stopped(self, status: Status) -> Result:
         """Return the best of all trials so far, as the result of a call cut short."""

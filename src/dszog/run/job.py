@@ -1,0 +1,44 @@
+"""All that one call of a front door asks for, as one value."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.interrupts import Interrupts
+from dszog.problem import Problem
+from dszog.run.failures import Policy
+from dszog.run.history import Callback
+from dszog.run.meter import Answer, Limits
+from dszog.run.run import Saver
+
+OnInterrupt: TypeAlias = Literal["return", "raise"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Job:
+    """The arguments of `minimize`, checked, and what was made of them."""
+
+    problem: Problem
+    method: Any
+    fixed: frozenset[str]  # fields of the method that the caller set
+    limits: Limits
+    constraint_tol: float
+    seed: int
+    answer: Answer  # the evaluator
+    callbacks: Sequence[Callback] = ()
+    on_failure: Policy = "raise"
+    weights: tuple[IntArray, FloatArray] | None = None
+    notes: tuple[str, ...] = ()
+    saver: Saver | None = None
+    on_interrupt: OnInterrupt = "return"
+    interrupts: Interrupts = field(default_factory=Interrupts)
+    start: FloatArray | None = None  # where another run ended, to go on there
+
+
+def takes_weights(method: Any) -> bool:
+    """Whether a method can begin with weights over the constraints."""
+    return "weights" in inspect.signature(method.init).parameters

@@ -1,0 +1,82 @@
+"""Where one call stands, as one value: what a checkpoint holds, and what goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from dszog.contract import ProblemSize
+from dszog.contract.arrays import FloatArray
+from dszog.run.counts import Counts, FailureCounts, SubproblemCounts
+from dszog.run.history import Rows
+from dszog.run.loop import Position
+from dszog.run.meter import Limits, ReplyLog
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Run:
+    """One call of a front door: what was changed in it, and how far it is."""
+
+    limits: Limits
+    start: FloatArray  # (dim,), where iterates begin
+    notes: tuple[str, ...]  # what to say of it at its end
+    method: Any  # as the policy has changed it
+    planned: Any  # the same, told how far this round goes
+    attempt: int  # how often the run was started again
+    round: int
+    ends: tuple[Limits, ...]  # of the rounds
+    position: Position
+    counts: Counts
+    failures: FailureCounts
+    history: Rows
+    subproblems: SubproblemCounts
+
+    @property
+    def end(self) -> Limits:
+        """Where this round ends."""
+        return self.ends[self.round]
+
+    def noted(self, *sentences: str) -> Run:
+        """Return the run with more to say of it; nothing is said twice."""
+        new = [one for one in sentences if one not in self.notes]
+        return replace(self, notes=(*self.notes, *new))
+
+
+class Saver(Protocol):
+    """Saves a run and brings it back: a folder of checkpoints."""
+
+    @property
+    def place(self) -> str:
+        """The folder, as the caller named it."""
+        ...
+
+    @property
+    def n_noted(self) -> int:
+        """Calls that learned sizes, by all processes of the run."""
+        ...
+
+    @property
+    def n_failed(self) -> int:
+        """Writes that failed."""
+        ...
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for the next checkpoint."""
+        ...
+
+    def load(self, size: ProblemSize) -> Run | None:
+        """Return the run as it was saved last; None if there is none."""
+        ...
+
+    def save(self, run: Run, seed: int) -> None:
+        """Save the run."""
+        ...
+
+    def log(self, *, is_timed: bool) -> ReplyLog:
+        """Return the replies since then, to which more are added."""
+        ...
+
+    def sync(self) -> None:
+        """Have all that was written survive a loss of power."""
+        ...

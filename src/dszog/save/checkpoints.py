@@ -1,0 +1,161 @@
+"""The checkpoints of one run: saved for the call that asks for it, and for no other."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dszog.contract import ProblemSize
+from dszog.errors import CheckpointError, CheckpointWarning, OtherRunError
+from dszog.methods import METHODS
+from dszog.run.run import Run
+from dszog.save.encoding import settings_of, with_settings
+from dszog.save.fingerprint import differences
+from dszog.save.recorder import Recorder
+from dszog.save.store import Store
+
+NOTED = "calls to learn sizes"
+
+
+@dataclass(eq=False, kw_only=True)
+class Checkpoints:
+    """A folder, and what a run in it has to agree with; a `dszog.run.run.Saver`."""
+
+    store: Store
+    method: Any  # as given, before a run changes it
+    seed: int | None  # None if none was given
+    fingerprint: dict[str, str]
+    surroundings: dict[str, str]
+    n_noted: int = 0  # calls to learn sizes that the folder has a note of
+    _is_elsewhere: bool = field(default=False, init=False)
+
+    @property
+    def place(self) -> str:
+        """The folder."""
+        return str(self.store.folder)
+
+    @property
+    def n_failed(self) -> int:
+        """Writes that failed."""
+        return self.store.n_failed
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for the next checkpoint."""
+        return self.store.is_due
+
+    def sync(self) -> None:
+        """Have the journal survive a loss of power."""
+        self.store.sync()
+
+    def log(self, *, is_timed: bool) -> Recorder:
+        """Return the replies since the last checkpoint, to which more are added."""
+        return Recorder(self.store, is_timed=is_timed, is_elsewhere=self._is_elsewhere)
+
+    def save(self, run: Run, seed: int) -> None:
+        """Write a checkpoint."""
+        about: dict[str, Any] = {
+            "seed": str(seed),  # may have more digits than others' numbers
+            "fingerprint": self.fingerprint,
+            "surroundings": self.surroundings,
+        }
+        if self.n_noted:
+            about[NOTED] = self.n_noted  # and are in its counts
+        method, planned = settings_of(run.method), settings_of(run.planned)
+        self.store.save(about, replace(run, method=method, planned=planned))
+
+    def load(self, size: ProblemSize) -> Run | None:
+        """Return the run that the folder holds; None if it holds none.
+
+        Raises
+        ------
+        CheckpointError
+            If it is another run than the one that is asked for.
+        """
+        n_there = 0
+
+        def compare(about: dict[str, Any]) -> None:
+            nonlocal n_there
+            self._compare(about)
+            n_there = _noted_in(about)
+
+        run = self.store.load(size, compare, self._built)
+        if run is not None:  # the calls of processes that died before it was saved
+            run.counts.lost_before += max(self.n_noted - n_there, 0)
+        return run
+
+    def _built(self, run: Any) -> Run:
+        if not isinstance(run, Run):
+            raise CheckpointError("it has no content")
+        method, planned = (
+            with_settings(self.method, settings)
+            for settings in (run.method, run.planned)
+        )
+        return replace(run, method=method, planned=planned)
+
+    def _compare(self, about: dict[str, Any]) -> None:
+        """Refuse to go on with another run; warn where the bits may differ."""
+        other = differences(_texts(about, "fingerprint"), self.fingerprint)
+        seed = _seed_of(about)
+        if self.seed is not None and self.seed != seed:
+            other.append(f"seed ({seed} there, {self.seed} here)")
+        if other:
+            raise OtherRunError(
+                f"The run in {self.place!r} is another one, it differs in: "
+                f"{'; '.join(other)}. Call with the same arguments, or give an empty "
+                "folder."
+            )
+        changed = differences(_texts(about, "surroundings"), self.surroundings)
+        self._is_elsewhere = bool(changed)
+        if changed:
+            warnings.warn(
+                f"The run in {self.place!r} began elsewhere: {'; '.join(changed)}. It "
+                "goes on, but its numbers may differ in the last digits from an "
+                "uninterrupted run.",
+                CheckpointWarning,
+                stacklevel=2,
+            )
+
+
+def saved_seed(store: Store) -> int | None:
+    """Return the seed of the run that a folder holds; None if it holds none."""
+    about = store.about()
+    return None if about is None else _seed_of(about)
+
+
+def saved_method(store: Store) -> str:
+    """Return the name of the method of the run that a folder holds; empty if none."""
+    about = store.about()
+    said = "" if about is None else _texts(about, "fingerprint").get("method type", "")
+    names = {repr(kind.__name__): name for name, kind in METHODS.items()}
+    return names.get(said, "")
+
+
+def saved_calls(store: Store) -> int:
+    """Return how many calls to learn sizes are in the counts of a folder's run."""
+    about = store.about()
+    return 0 if about is None else _noted_in(about)
+
+
+def _noted_in(about: dict[str, Any]) -> int:
+    n_noted = about.get(NOTED, 0)
+    if type(n_noted) is not int or not 0 <= n_noted < 2**63:
+        raise CheckpointError(f"The {NOTED} of the checkpoint make no sense.")
+    return n_noted
+
+
+def _seed_of(about: dict[str, Any]) -> int:
+    text = about.get("seed")
+    if not (isinstance(text, str) and text.isascii() and text.isdigit()):
+        raise CheckpointError("The checkpoint does not say which seed it has.")
+    return int(text[:40])
+
+
+def _texts(about: dict[str, Any], name: str) -> dict[str, str]:
+    facts = about.get(name)
+    if not isinstance(facts, dict) or not all(
+        isinstance(text, str) for text in facts.values()
+    ):
+        raise CheckpointError(f"The {name} of the checkpoint makes no sense.")
+    return facts
