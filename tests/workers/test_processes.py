@@ -115,18 +115,6 @@ def test_an_exception_that_cannot_be_pickled_is_told_with_its_traceback() -> Non
     assert "in odd" in str(caught.value.__cause__)
 
 
-def test_a_problem_that_cannot_be_unpacked_in_a_worker_is_an_error() -> None:
-    with pytest.raises(dszog.DszogError, match=r"cannot be unpacked[\s\S]*not here"):
-        solve(with_limit(UnpickledBy(fail_here)), "processes")
-
-
-def test_workers_that_end_while_they_unpack_the_problem_are_an_error() -> None:
-    with pytest.raises(
-        EvaluationError, match="in a row ended before they had unpacked"
-    ):
-        solve(with_limit(UnpickledBy(os._exit, 3)), "processes")
-
-
 # --------------------------------------------------------------- workers that are lost
 
 
@@ -148,18 +136,26 @@ def test_killed_workers_change_no_bit_and_no_reply_is_lost_or_used_twice(
     assert traffic.n_duplicate == traffic.n_late == 0
 
 
+LOST = rf"Constraint 7 lost its worker {MAX_ATTEMPTS} times \(process \d+ ended"
+ENDS = {  # a function, and how the run ends
+    "left": (leave, LOST),
+    "stopped": (stop_itself, LOST),
+    "left politely": (leave_politely, "Constraint 7 raised SystemExit"),
+    "not unpickled": (UnpickledBy(fail_here), r"cannot be unpacked[\s\S]*not here"),
+    "left at once": (UnpickledBy(os._exit, 3), "in a row ended before they had unpack"),
+}
+
+
 @pytest.mark.parametrize(
-    "function", [leave, pytest.param(crash, marks=pytest.mark.slow), stop_itself]
+    ("function", "match"),
+    [*ENDS.values(), pytest.param(crash, LOST, marks=pytest.mark.slow)],
+    ids=[*ENDS, "crashed"],
 )
-def test_an_index_that_always_ends_its_worker_is_a_failure_that_names_it(
-    function: Any,
+def test_what_always_ends_its_worker_ends_the_run_with_an_error_that_says_so(
+    function: Any, match: str
 ) -> None:
-    problem = with_limit(function)
-    with pytest.raises(
-        EvaluationError,
-        match=rf"Constraint 7 lost its worker {MAX_ATTEMPTS} times \(process \d+ ended",
-    ):
-        solve(problem, Processes(2), max_iterations=40)
+    with pytest.raises(dszog.DszogError, match=match):
+        solve(with_limit(function), Processes(2), max_iterations=40)
 
 
 def test_failures_of_workers_follow_the_policy() -> None:
@@ -168,11 +164,6 @@ def test_failures_of_workers_follow_the_policy() -> None:
     assert result.failures.kinds.keys() == {"worker lost"}
     assert not result.success
     assert result.costs.n_retried >= MAX_ATTEMPTS - 1
-
-
-def test_leaving_politely_is_an_exception_as_anywhere() -> None:
-    with pytest.raises(EvaluationError, match="Constraint 7 raised SystemExit"):
-        solve(with_limit(leave_politely), Processes(2), max_iterations=40)
 
 
 @linux
@@ -223,7 +214,7 @@ def test_a_worker_that_dies_is_replaced_while_a_child_of_it_lives_on(
             os.kill(pid, signal.SIGKILL)
     assert lived_on == [True, True]  # nobody waited for them
     assert found.costs.traffic.n_lost == 2
-    assert digest(found) == digest(solve(with_limit(limit)))
+    assert digest(found) == digest(solve(PROBLEMS["plain"]()))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +232,7 @@ def test_a_worker_that_writes_to_all_file_descriptors_is_replaced(
     found = solve(problem, Processes(2), timeout=20.0)  # else the old way would hang
 
     assert found.costs.traffic.n_lost == 2
-    assert digest(found) == digest(solve(with_limit(limit)))
+    assert digest(found) == digest(solve(PROBLEMS["plain"]()))
 
 
 def test_a_worker_that_never_stops_writing_is_named(tmp_path: Path) -> None:
@@ -258,7 +249,7 @@ def test_a_child_that_returns_from_the_function_answers_nothing(tmp_path: Path) 
 
     traffic = found.costs.traffic
     assert traffic.n_duplicate == traffic.n_late == traffic.n_lost == 0
-    assert digest(found) == digest(solve(with_limit(limit)))
+    assert digest(found) == digest(solve(PROBLEMS["plain"]()))
 
 
 def test_a_message_is_taken_whole_and_only_as_it_was_sent() -> None:

@@ -1,8 +1,8 @@
 """Evaluators hold the user's functions and answer queries."""
 
 from dszog.run.accounting import Traffic
-from dszog.workers._open import EVALUATORS, Workers, check_evaluator, open_evaluator
-from dszog.workers.base import Evaluator
+from dszog.workers._open import EVALUATORS, check_evaluator, open_evaluator
+from dszog.workers.base import Evaluator, Workers
 from dszog.workers.dask import Dask
 from dszog.workers.executor import OnExecutor, Threads
 from dszog.workers.processes import Processes

@@ -6,7 +6,6 @@ back, and the cluster makes none again by itself when a worker is lost.
 
 from __future__ import annotations
 
-import secrets
 import time
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -17,12 +16,11 @@ from typing import Any
 from dszog.contract import Query
 from dszog.errors import DszogError, EvaluationError
 from dszog.workers._messages import pack_parts
-from dszog.workers._supervisor import Begun, Event, FuturePool, Lost, received
+from dszog.workers._supervisor import Begun, Event, FuturePool, WorkerLost, received
 
 LOOK_EVERY = 2.0  # seconds after which the workers are counted again
 LOOK_SOON = 0.2  # seconds after which workers are looked for while some are missing
 PATIENCE = 100.0  # seconds without any worker
-MAX_BAD_STARTS = 5  # actors in a row that fail before they are there
 
 
 @dataclass(eq=False)
@@ -48,13 +46,11 @@ class ActorPool(FuturePool):
         super().__init__()
         self._pickled = pickled
         self._timeout = timeout
-        self._name = f"dszog-{secrets.token_hex(8)}"
         self._places: dict[str, int] = {}
         self._actors: dict[str, _Running] = {}  # by place
         self._look_at = 0.0  # when to count the places again
         self._n_most = 0  # pieces that could be worked at
         self._alone_since: float | None = None
-        self._n_bad_starts = 0
 
     @abstractmethod
     def _find_places(self) -> dict[str, int]:
@@ -74,7 +70,6 @@ class ActorPool(FuturePool):
 
     @property
     def n_slots(self) -> int:
-        """Pieces that all actors can work at together, as last seen."""
         self._look()
         return max(sum(self._places.values()), 1)
 
@@ -133,7 +128,6 @@ class ActorPool(FuturePool):
         return running
 
     def wait(self, seconds: float) -> Sequence[Event]:
-        """Return what happened, after so many seconds if nothing did."""
         self._look()
         return super().wait(min(seconds, max(self._look_at - time.monotonic(), 0.01)))
 
@@ -161,14 +155,11 @@ class ActorPool(FuturePool):
         text = str(error).strip().split("\n")[0]
         why = f"{type(error).__name__}: {text}"[:500]
         if not running.is_ready:
-            self._n_bad_starts += 1
-            if self._n_bad_starts >= MAX_BAD_STARTS:
-                raise EvaluationError(
-                    f"{MAX_BAD_STARTS} workers of {self.cluster} in a row ended "
-                    f"before they had begun, the last one so: {why}. Look at its log, "
-                    "or use evaluator='processes'."
-                )
-        self._events.append(Lost(attempt, why, started=running.is_ready))
+            self._note_bad_start(
+                f"of {self.cluster} in a row ended before they had begun, the last one "
+                f"so: {why}. Look at its log, or use evaluator='processes'."
+            )
+        self._events.append(WorkerLost(attempt, why, started=running.is_ready))
 
     def _give_up(self, running: _Running, why: str) -> None:
         self._retire(running)
@@ -194,14 +185,12 @@ class ActorPool(FuturePool):
                 self._retire(running)
 
     def forget(self) -> None:
-        """Let go of the actors that are at something."""
         self._events.clear()
         for running in [one for one in self._actors.values() if one.attempts]:
             running.attempts.clear()
             self._retire(running)
 
     def close(self) -> None:
-        """Let go of all actors, and of the problem with them."""
         self.forget()
         for running in list(self._actors.values()):
             self._retire(running)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from dszog.contract import Query, Reply
 from dszog.contract.validation import check_choice, check_positive_number, shown
 from dszog.errors import InputError, InputTypeError
 from dszog.problem import Problem
-from dszog.workers.base import Evaluator
+from dszog.workers.base import Evaluator, Workers
 from dszog.workers.dask import Dask
 from dszog.workers.executor import OnExecutor, Threads
 from dszog.workers.processes import Processes
@@ -20,31 +20,12 @@ from dszog.workers.ray import Ray
 from dszog.workers.serial import Serial
 
 
-class Workers(Protocol):
-    """Who does the work: threads, processes, a cluster."""
-
-    can_stop: bool  # whether a call that takes too long can be ended
-
-    def open(self, problem: Problem, timeout: float | None = None) -> Evaluator:
-        """Return an evaluator of this problem."""
-        ...
-
-    def close(self) -> None:
-        """Let go of what was started; not of what the user brought."""
-        ...
-
-
-class Alone:
+class Alone(Workers):
     """No workers: the caller's thread does it."""
-
-    can_stop = False
 
     def open(self, problem: Problem, timeout: float | None = None) -> Evaluator:
         """Return an evaluator of this problem."""
         return Serial(problem)
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 WORKERS: dict[str, Callable[[], Workers]] = {

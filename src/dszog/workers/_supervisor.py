@@ -7,6 +7,7 @@ are finished when one worker dies.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import queue
 import time
 from abc import ABC, abstractmethod
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 from dszog._log import LOGGER
 from dszog.contract import Cost, Query, Reply, cost
 from dszog.contract.validation import printable
+from dszog.errors import EvaluationError
 from dszog.problem import Problem
 from dszog.run.accounting import Traffic
 from dszog.workers._chunks import Assembly, Piece, cut
@@ -30,6 +32,7 @@ START = 30.0  # seconds for a worker to begin, where it does not say when it doe
 HEARTBEAT = 0.5  # seconds after which a wait looks around, whatever happens
 UNEVEN = 0.3  # differences in the pace of messages that are worth
 UNEVEN_ROUNDS = 3  # several messages for each worker, the last for who is done first
+MAX_BAD_STARTS = 5  # workers in a row that end before they are ready
 MAX_ATTEMPTS = 6  # at one piece; if workers live for 20 calls on average, 3 are too few
 
 
@@ -47,7 +50,7 @@ class Done(NamedTuple):
     seconds: float = 0.0  # that the worker was at it
 
 
-class Lost(NamedTuple):
+class WorkerLost(NamedTuple):
     """An attempt that will not be answered."""
 
     attempt: int
@@ -55,7 +58,7 @@ class Lost(NamedTuple):
     started: bool = True  # whether user code may have run
 
 
-Event: TypeAlias = Begun | Done | Lost
+Event: TypeAlias = Begun | Done | WorkerLost
 
 
 def received(attempt: int, returned: bytes) -> Done:
@@ -73,11 +76,18 @@ class Pool(ABC):
     def __init__(self) -> None:
         self.traffic = Traffic()
         self._events: list[Event] = []  # not told of yet
+        self._n_bad_starts = 0  # in a row
 
     def count(self, **more: int) -> None:
         """Add to the traffic, by name."""
         known = {name: getattr(self.traffic, name) + n for name, n in more.items()}
         self.traffic = replace(self.traffic, **known)
+
+    def _note_bad_start(self, message: str) -> None:
+        """Raise if too many workers in a row ended before they were ready."""
+        self._n_bad_starts += 1
+        if self._n_bad_starts >= MAX_BAD_STARTS:
+            raise EvaluationError(f"{MAX_BAD_STARTS} workers {message}")
 
     def _take_events(self) -> Sequence[Event]:
         events, self._events = self._events, []
@@ -128,7 +138,6 @@ class FuturePool(Pool):
         """Take note of a future that was watched and is done."""
 
     def wait(self, seconds: float) -> Sequence[Event]:
-        """Return what happened, after so many seconds if nothing did."""
         with contextlib.suppress(queue.Empty):
             self._heed(*self._finished.get(timeout=0.0 if self._events else seconds))
             while True:
@@ -162,7 +171,7 @@ class Supervised:
         self.start = START if start is None else start
         self.seconds: float | None = None  # that a piece takes, about
         self.unevenness = 0.0  # by how much messages differ in that, about
-        self._n_attempts = 0  # so far, in all iterations: each has a number of its own
+        self.attempts = itertools.count(1)  # numbers, one for each of all iterations
         self.charge: Callable[[Cost], bool] = lambda _: True
 
     @property
@@ -181,11 +190,6 @@ class Supervised:
     def close(self) -> None:
         """Let the workers go."""
         self.pool.close()
-
-    def next_attempt(self) -> int:
-        """Return a number that no attempt had before."""
-        self._n_attempts += 1
-        return self._n_attempts
 
     def note_seconds(self, seconds: float) -> None:
         """Keep a running mean of what a piece takes; it decides no bit."""
@@ -225,13 +229,13 @@ class _Batch:
         """Hand out pieces and take answers until nothing is open."""
         while self._open:
             while self._waiting and self._pool.room(len(self._waiting)) > 0:
-                self._hand_out(self._bundle())
+                self._hand_out()
             for event in self._pool.wait(self._patience()):
                 if isinstance(event, Done):
                     self._take(event)
                 elif event.attempt not in self._began:
                     continue
-                elif isinstance(event, Lost):
+                elif isinstance(event, WorkerLost):
                     self._lose(event)
                 else:
                     self._began[event.attempt] = time.monotonic()
@@ -239,24 +243,20 @@ class _Batch:
             self._end_overdue()
         return self._assembly.replies()
 
-    def _bundle(self) -> list[int]:
-        """Take the pieces of one message off those that wait.
+    def _hand_out(self) -> None:
+        """Send the first pieces that wait; what was lost once goes alone.
 
-        What was lost once goes alone: it may be to blame.
+        It may be to blame.
         """
         numbers = [self._waiting.popleft()]
-        if self._tries[numbers[0]]:
-            return numbers
         while (
             len(numbers) < self._size
             and self._waiting
+            and not self._tries[numbers[0]]
             and not self._tries[self._waiting[0]]
         ):
             numbers.append(self._waiting.popleft())
-        return numbers
-
-    def _hand_out(self, numbers: list[int]) -> None:
-        attempt = self._owner.next_attempt()
+        attempt = next(self._owner.attempts)
         self._pieces_of[attempt] = numbers
         self._began[attempt] = time.monotonic()
         for number in numbers:
@@ -287,7 +287,7 @@ class _Batch:
             else:
                 self._pool.count(n_late=1)
 
-    def _lose(self, event: Lost) -> None:
+    def _lose(self, event: WorkerLost) -> None:
         if (
             self._timeout is not None
             and event.started
@@ -304,7 +304,7 @@ class _Batch:
         """Return for how long an attempt is under way, as far as is known."""
         return time.monotonic() - self._began[attempt]
 
-    def _lose_piece(self, number: int, event: Lost) -> None:
+    def _lose_piece(self, number: int, event: WorkerLost) -> None:
         if not event.started:
             self._tries[number] -= 1
             self._waiting.appendleft(number)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import pickle
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from dszog.errors import InputError
@@ -92,52 +91,43 @@ def work(problem: Problem, message: bytes) -> bytes:
         return INTERRUPTED
 
 
-def work_on(name: str, pickled: bytes, message: bytes) -> bytes:
-    """Return the answer to a piece about a problem, which is unpickled only once."""
-    problem = _problems.get(name)
-    if problem is None:
+def work_on(name: str, pickled: bytes | None, message: bytes) -> bytes | None:
+    """Return the answer to a piece; None if this process lacks the problem.
+
+    It keeps the problems of the last runs, each of which is sent to it once.
+    """
+    if pickled is not None and name not in _problems:
         problem, _ = unpickle_problem(pickled)
         while len(_problems) >= KEPT:
             _problems.pop(next(iter(_problems)), None)
         _problems[name] = problem
-    return work(problem, message)
-
-
-def work_if_known(name: str, message: bytes) -> bytes | None:
-    """Return the answer to a piece; None if this process lacks the problem."""
-    problem = _problems.get(name)
-    return None if problem is None else work(problem, message)
+    known = _problems.get(name)
+    return None if known is None else work(known, message)
 
 
 class Actor:
     """What a cluster keeps in a worker: it answers piece after piece of one run."""
 
-    def __init__(self, name: str, pickled: bytes, timeout: float | None) -> None:
-        self._name = name
+    def __init__(self, pickled: bytes, timeout: float | None) -> None:
         self._pickled = pickled
         self._timeout = timeout
+        self._problem: Problem | None = None
 
     def begin(self) -> None:
         """Do nothing: that it returns says that the actor is there."""
 
     def work(self, message: bytes) -> bytes:
-        """Return the answer to a piece."""
-        with _ended_after(self._timeout):
-            return work_on(self._name, self._pickled, message)
+        """Return the answer to a piece; have the system end what takes too long.
 
-
-@contextmanager
-def _ended_after(seconds: float | None) -> Iterator[None]:
-    """Have the system end this process if the block takes longer.
-
-    The signal's default action needs neither the main thread nor Python's lock, so it
-    also ends code that never comes back to Python.
-    """
-    if seconds is None:
-        yield
-        return
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        The signal's default action needs neither the main thread nor Python's lock, so
+        it also ends code that never comes back to Python.
+        """
+        if self._timeout is not None:
+            signal.setitimer(signal.ITIMER_REAL, self._timeout)
+        try:
+            if self._problem is None:
+                self._problem, _ = unpickle_problem(self._pickled)
+            return work(self._problem, message)
+        finally:
+            if self._timeout is not None:
+                signal.setitimer(signal.ITIMER_REAL, 0.0)

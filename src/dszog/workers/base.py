@@ -45,6 +45,20 @@ class Evaluator(Protocol):
         ...
 
 
+class Workers(Protocol):
+    """Who does the work: threads, processes, a cluster."""
+
+    can_stop: bool = False  # whether a call that takes too long can be ended
+
+    def open(self, problem: Problem, timeout: float | None = None) -> Evaluator:
+        """Return an evaluator of this problem."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what was started; not of what the user brought."""
+        return
+
+
 def answer(problem: Problem, queries: Sequence[Query]) -> tuple[Reply, ...]:
     """Evaluate the queries of one iteration in the caller's thread.
 

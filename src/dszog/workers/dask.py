@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
+import secrets
 import signal
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +15,7 @@ from dszog.problem import Problem
 from dszog.workers._actors import ActorPool
 from dszog.workers._supervisor import Supervised
 from dszog.workers._worker import Actor, pickle_problem
+from dszog.workers.base import Workers
 from dszog.workers.processes import count_workers
 
 SILENCE = "30s"  # after which the scheduler of our own cluster gives a worker up
@@ -23,7 +24,7 @@ START = 30.0  # seconds for an actor to be there,
 SLOWEST = 1e6  # and for the problem to get there, at so many bytes a second
 
 
-class Dask:
+class Dask(Workers):
     """Workers of a Dask cluster.
 
     Each worker gets an actor, which has the problem, lasts as long as the run and
@@ -60,7 +61,7 @@ class Dask:
         pickled = pickle_problem(problem)
         if self._client is None:
             self._start()
-        pool = DaskPool(self._client, pickled, timeout, self._heal)
+        pool = _DaskPool(self._client, pickled, timeout, self._heal)
         return Supervised(problem, pool, timeout)
 
     def _heal(self, n_workers: int) -> None:
@@ -103,11 +104,11 @@ class Dask:
             self._client = None
 
 
-class DaskActor(Actor):
+class _DaskActor(Actor):
     """An actor with as many threads as its worker, which has other things to do."""
 
-    def __init__(self, name: str, n_threads: int, timeout: float | None) -> None:
-        super().__init__(name, b"", timeout)
+    def __init__(self, n_threads: int, timeout: float | None) -> None:
+        super().__init__(b"", timeout)
         self._threads = ThreadPoolExecutor(n_threads, thread_name_prefix="dszog")
 
     async def load(self, pickled: bytes) -> None:
@@ -120,7 +121,7 @@ class DaskActor(Actor):
         return await loop.run_in_executor(self._threads, self.work, message)
 
 
-class DaskPool(ActorPool):
+class _DaskPool(ActorPool):
     """The workers that a client knows, each a place for an actor."""
 
     cluster = "Dask"
@@ -136,7 +137,6 @@ class DaskPool(ActorPool):
         super().__init__(pickled, timeout)
         self._client = client
         self._heal = heal
-        self._numbers = itertools.count()
 
     def _find_places(self) -> dict[str, int]:
         threads: dict[str, int] = self._client.nthreads()
@@ -151,13 +151,12 @@ class DaskPool(ActorPool):
 
     def _start_actor(self, place: str, n_threads: int) -> tuple[Any, Future[Any]]:
         future = self._client.submit(
-            DaskActor,
-            self._name,
+            _DaskActor,
             n_threads,
             self._timeout,
             actor=True,
             workers=[place],
-            key=f"{self._name}-{next(self._numbers)}",
+            key=f"dszog-{secrets.token_hex(8)}",
             pure=False,
             retries=0,
         )

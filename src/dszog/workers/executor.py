@@ -11,15 +11,15 @@ from dszog.contract import Query
 from dszog.errors import EvaluationError, InputError
 from dszog.problem import Problem
 from dszog.workers._messages import pack_parts
-from dszog.workers._supervisor import Done, FuturePool, Lost, Supervised, received
-from dszog.workers._worker import pickle_problem, work_if_known, work_on
-from dszog.workers.base import answer
+from dszog.workers._supervisor import Done, FuturePool, Supervised, WorkerLost, received
+from dszog.workers._worker import pickle_problem, work_on
+from dszog.workers.base import Workers, answer
 from dszog.workers.processes import count_workers
 
 AHEAD = 10_000  # pieces that may wait in an executor
 
 
-class OnExecutor:
+class OnExecutor(Workers):
     """The workers of an executor of the user's, who also shuts it down.
 
     Parameters
@@ -29,8 +29,6 @@ class OnExecutor:
         yet. An executor that breaks when a worker is lost, such as
         ``ProcessPoolExecutor``, stays broken: use ``"processes"`` where that may be.
     """
-
-    can_stop = False
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -48,14 +46,11 @@ class OnExecutor:
                 "Give one that is neither shut down nor broken."
             ) from error
         if isinstance(self._executor, ThreadPoolExecutor):
-            return Supervised(problem, ThreadPool(self._executor, problem))
-        return Supervised(problem, ExecutorPool(self._executor, problem))
-
-    def close(self) -> None:
-        """Do nothing: the executor is the user's."""
+            return Supervised(problem, _ThreadPool(self._executor, problem))
+        return Supervised(problem, _ExecutorPool(self._executor, problem))
 
 
-class Threads:
+class Threads(Workers):
     """Workers that are threads of this process.
 
     For functions that wait, or that let go of Python's lock while they compute. The
@@ -67,8 +62,6 @@ class Threads:
         How many; without it, one for each processor that may be used.
     """
 
-    can_stop = False
-
     def __init__(self, n_workers: int | None = None) -> None:
         self.n_workers = count_workers("Threads", n_workers)
 
@@ -78,13 +71,10 @@ class Threads:
     def open(self, problem: Problem, timeout: float | None = None) -> Supervised:
         """Return an evaluator of this problem."""
         executor = ThreadPoolExecutor(self.n_workers, thread_name_prefix="dszog")
-        return Supervised(problem, ThreadPool(executor, problem, is_ours=True))
-
-    def close(self) -> None:
-        """Do nothing: the threads end with the run they work for."""
+        return Supervised(problem, _ThreadPool(executor, problem, is_ours=True))
 
 
-class ThreadPool(FuturePool):
+class _ThreadPool(FuturePool):
     """Threads that share the problem."""
 
     def __init__(
@@ -98,17 +88,14 @@ class ThreadPool(FuturePool):
 
     @property
     def n_slots(self) -> int:
-        """How many workers the executor has, if it says so."""
         return int(
             getattr(self._executor, "_max_workers", None) or count_workers("Threads")
         )
 
     def room(self, n_waiting: int) -> int:
-        """Return how many more pieces may wait in the executor."""
         return AHEAD - len(self._under_way)
 
     def submit(self, attempt: int, parts: Sequence[Query]) -> None:
-        """Put a piece into the executor's own queue."""
         self._start(attempt, answer, self._problem, parts)
 
     def _start(self, attempt: int, function: Any, *arguments: Any) -> None:
@@ -130,11 +117,11 @@ class ThreadPool(FuturePool):
         if self._under_way.pop(attempt, None) is None:
             return
         if future.cancelled():
-            self._events.append(Lost(attempt, "it was cancelled", started=False))
+            self._events.append(WorkerLost(attempt, "it was cancelled", started=False))
         elif (error := future.exception()) is None:
             self._take(attempt, future.result())
         elif isinstance(error, Exception):
-            self._events.append(Lost(attempt, f"{type(error).__name__}: {error}"))
+            self._events.append(WorkerLost(attempt, f"{type(error).__name__}: {error}"))
         else:
             raise error  # a wish to leave
 
@@ -145,20 +132,18 @@ class ThreadPool(FuturePool):
         """Do nothing: a thread cannot be ended, and no timeout is accepted."""
 
     def forget(self) -> None:
-        """Take what has not begun out of the queue."""
         self._events.clear()
         under_way, self._under_way = self._under_way, {}
         for future in under_way.values():
             future.cancel()
 
     def close(self) -> None:
-        """Let the threads end after what they are at."""
         self.forget()
         if self._is_ours:
             self._executor.shutdown(wait=True, cancel_futures=True)
 
 
-class ExecutorPool(ThreadPool):
+class _ExecutorPool(_ThreadPool):
     """Workers somewhere, which get the problem when they say that they need it."""
 
     bundle = 0.005
@@ -173,7 +158,7 @@ class ExecutorPool(ThreadPool):
         """Send a piece, in the hope that the worker has the problem."""
         message = self._messages[attempt] = pack_parts(parts)
         self.count(bytes_sent=len(message))
-        self._start(attempt, work_if_known, self._name, message)
+        self._start(attempt, work_on, self._name, None, message)
 
     def _heed(self, attempt: int, future: Future[Any]) -> None:
         super()._heed(attempt, future)
@@ -190,6 +175,5 @@ class ExecutorPool(ThreadPool):
         self._events.append(received(attempt, returned))
 
     def forget(self) -> None:
-        """Take what has not begun out of the queue."""
         super().forget()
         self._messages.clear()

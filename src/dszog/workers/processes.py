@@ -22,18 +22,22 @@ from dszog.errors import DszogError, EvaluationError, InputError, InputTypeError
 from dszog.problem import Problem
 from dszog.workers import _fork_server as wire
 from dszog.workers._messages import pack_parts
-from dszog.workers._supervisor import Begun, Event, Lost, Pool, Supervised, received
+from dszog.workers._supervisor import (
+    MAX_BAD_STARTS,
+    Begun,
+    Event,
+    Pool,
+    Supervised,
+    WorkerLost,
+    received,
+)
 from dszog.workers._worker import Initializer, pickle_problem
+from dszog.workers.base import Workers
 
 THREAD_SETTINGS = (  # numbers of threads that numerical libraries start
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
+    *(f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")),
     "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
 )
-MAX_BAD_STARTS = 5  # workers in a row that end before they have the problem
 SERVER_PATIENCE = 60.0  # seconds for the library to be imported and a worker forked
 START_PATIENCE = 600.0  # seconds for a worker to be ready
 START = (
@@ -42,7 +46,7 @@ START = (
 )
 
 
-class Processes:
+class Processes(Workers):
     """Workers that are processes of this machine.
 
     The problem is sent once; any function can be sent where cloudpickle is installed. A
@@ -107,11 +111,8 @@ class Processes:
                 "use 'threads', 'dask' or 'ray'."
             )
         pickled = pickle_problem(problem, self.initializer)
-        pool = ProcessPool(pickled, self.n_workers, self.threads, timeout is None)
+        pool = _ProcessPool(pickled, self.n_workers, self.threads, timeout is None)
         return Supervised(problem, pool, timeout, start=math.inf)
-
-    def close(self) -> None:
-        """Do nothing: the workers end with the run they work for."""
 
 
 def count_workers(owner: str, n_workers: int | None = None) -> int:
@@ -136,7 +137,7 @@ class _Process:
     outgoing: bytearray = field(default_factory=bytearray)  # not taken yet
 
 
-class ProcessPool(Pool):
+class _ProcessPool(Pool):
     """Workers with a socket each, and the server that forks them."""
 
     bundle = 0.02
@@ -153,7 +154,6 @@ class ProcessPool(Pool):
         self._control: socket.socket | None = None
         self._workers: list[_Process] = []
         self._selector = selectors.DefaultSelector()
-        self._n_bad_starts = 0
         self.count(bytes_problem=len(pickled))
 
     # --------------------------------------------------------------- the fork server
@@ -234,7 +234,6 @@ class ProcessPool(Pool):
 
     @property
     def n_slots(self) -> int:
-        """How many pieces can be worked at, at the same time."""
         return self._n_workers
 
     def _start_worker(self) -> _Process:
@@ -269,7 +268,6 @@ class ProcessPool(Pool):
         return ahead * self._n_workers - busy
 
     def submit(self, attempt: int, parts: Sequence[Query]) -> None:
-        """Send a message to the worker that has the least to do."""
         message = wire.frame(wire.WORK, attempt, pack_parts(parts))
         worker = min(self._workers, key=lambda one: len(one.attempts), default=None)
         if worker is None or (worker.attempts and len(self._workers) < self._n_workers):
@@ -300,7 +298,6 @@ class ProcessPool(Pool):
         self._selector.modify(worker.channel, wanted, worker)
 
     def wait(self, seconds: float) -> Sequence[Event]:
-        """Return what happened, after so many seconds if nothing did."""
         ready = self._selector.select(0.0 if self._events else seconds)
         for key, happens in ready:
             if key.fileobj is self._control:
@@ -379,25 +376,20 @@ class ProcessPool(Pool):
     def _lose(self, worker: _Process, happened: str) -> None:
         self._drop(worker)
         if not worker.is_ready:
-            self._n_bad_starts += 1
-            if self._n_bad_starts >= MAX_BAD_STARTS:
-                raise EvaluationError(
-                    f"{MAX_BAD_STARTS} workers in a row ended before they had unpacked "
-                    "the problem. Look at what importing your modules does there, or "
-                    "use evaluator='threads'."
-                )
+            self._note_bad_start(
+                "in a row ended before they had unpacked the problem. Look at what "
+                "importing your modules does there, or use evaluator='threads'."
+            )
         why = f"process {worker.pid} {happened}"
         for place, attempt in enumerate(worker.attempts):
             started = worker.is_ready and place == 0
-            self._events.append(Lost(attempt, why, started))
+            self._events.append(WorkerLost(attempt, why, started))
 
     def stop(self, attempt: int) -> None:
-        """Kill the worker that is at this attempt."""
         for worker in [one for one in self._workers if attempt in one.attempts]:
             self._drop(worker)
 
     def forget(self) -> None:
-        """Kill the workers that are at something."""
         self._events.clear()
         for worker in [one for one in self._workers if one.attempts]:
             self._drop(worker)

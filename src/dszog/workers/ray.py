@@ -16,12 +16,13 @@ from dszog.problem import Problem
 from dszog.workers._actors import ActorPool
 from dszog.workers._supervisor import Supervised
 from dszog.workers._worker import Actor, pickle_problem
+from dszog.workers.base import Workers
 from dszog.workers.processes import count_workers
 
 ANYWHERE = ""  # the place of an actor in a cluster that has no processor yet
 
 
-class Ray:
+class Ray(Workers):
     """Workers of the Ray cluster this process is connected to.
 
     The problem is put into Ray's store once. A worker is an actor that lasts as long as
@@ -50,7 +51,7 @@ class Ray:
         ray = _ray()
         if not ray.is_initialized():
             self._start(ray)
-        return Supervised(problem, RayPool(ray, pickled, timeout), timeout)
+        return Supervised(problem, _RayPool(ray, pickled, timeout), timeout)
 
     def _start(self, ray: Any) -> None:
         try:
@@ -110,7 +111,7 @@ def _loopback_only() -> Iterator[None]:
             os.environ[name] = before
 
 
-class RayPool(ActorPool):
+class _RayPool(ActorPool):
     """The cluster this process is connected to: a place is a processor of a node.
 
     Actors keep their process for the length of a run: a call to one needs no scheduler.
@@ -149,7 +150,7 @@ class RayPool(ActorPool):
             strategy = NodeAffinitySchedulingStrategy(node, soft=True)
             settings["scheduling_strategy"] = strategy
         kind = self._actor.options(**settings)
-        actor = kind.remote(self._name, self._stored, self._timeout)
+        actor = kind.remote(self._stored, self._timeout)
         return actor, actor.begin.remote().future()
 
     def _ask(self, actor: Any, message: bytes) -> Future[bytes]:
