@@ -10,7 +10,6 @@ import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import cache
 from multiprocessing import get_context
@@ -29,24 +28,6 @@ QUICK = {"serial": (1,), "threads": (1, 3), "processes": (2,)}
 @cache
 def expected(problem: str) -> str:
     return digest(solve(PROBLEMS[problem]()))
-
-
-@pytest.fixture(scope="module")
-def team() -> Iterator[Any]:
-    """Return ``team(name, n)``: workers that last for the tests of this file."""
-    opened: dict[tuple[str, int], Any] = {}
-
-    def get(name: str, n: int) -> Any:
-        if (name, n) not in opened:
-            for key in [key for key in opened if key[0] == name != "serial"]:
-                opened.pop(key).close()  # Ray: one cluster at a time
-            opened[name, n] = workers(name, n)
-        return opened[name, n]
-
-    yield get
-    for one in opened.values():
-        if not isinstance(one, str):
-            one.close()
 
 
 def test_every_evaluator_is_in_the_matrix() -> None:

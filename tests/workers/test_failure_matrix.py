@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,21 +98,6 @@ def test_threads_report_the_failures_that_serial_reports(
         assert alone[2].keys() == {BAD[bad][1]}
 
 
-@pytest.fixture(scope="module")
-def team() -> Iterator[Any]:
-    opened: dict[str, Any] = {}
-
-    def get(name: str) -> Any:
-        if name not in opened:
-            opened[name] = workers(name, 2)
-        return opened[name]
-
-    yield get
-    for one in opened.values():
-        if not isinstance(one, str):
-            one.close()
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("bad", "function", "policy"), CELLS)
@@ -122,7 +107,7 @@ def test_workers_elsewhere_report_the_failures_that_serial_reports(
 ) -> None:
     need(name)
     alone = outcome(bad, function, policy, "serial")
-    assert outcome(bad, function, policy, team(name)) == alone
+    assert outcome(bad, function, policy, team(name, 2)) == alone
 
 
 @pytest.mark.parametrize("cell", [("exception", "constraint"), ("nan", "objective")])
