@@ -71,7 +71,7 @@ with journey.mistake(
 with journey.mistake(
     "max_iter, as everywhere else", TypeError, "Did you mean 'max_iterations'?"
 ):
-    dszog.minimize(
+    dszog.minimize(  # type: ignore[call-arg]
         objective, [0, 0], dszog.Constraints.from_function(rule, 3000), max_iter=500
     )
 

@@ -45,15 +45,15 @@ with journey.mistake(
     dszog.minimize(fun, (2, 0), constraints, bounds=bounds, options={"maxiter": 100})
 
 with journey.mistake("a gradient as in SciPy", TypeError, "'jac'", "gradient=..."):
-    dszog.minimize(fun, (2, 0), constraints, bounds=bounds, jac="2-point")
+    dszog.minimize(fun, (2, 0), constraints, bounds=bounds, jac="2-point")  # type: ignore[call-arg]
 
 with journey.mistake(
     "args as in SciPy", TypeError, "'args'", "lambda x: fun(x, *args)"
 ):
-    dszog.minimize(fun, (2, 0), constraints, bounds=bounds, args=(1.0,))
+    dszog.minimize(fun, (2, 0), constraints, bounds=bounds, args=(1.0,))  # type: ignore[call-arg]
 
 with journey.mistake("tol as in SciPy", TypeError, "'tol'", "constraint_tol"):
-    dszog.minimize(fun, (2, 0), constraints, bounds=bounds, tol=1e-6)
+    dszog.minimize(fun, (2, 0), constraints, bounds=bounds, tol=1e-6)  # type: ignore[call-arg]
 
 with journey.step("without them: the same answer, to two digits"):
     result = dszog.minimize(fun, (2, 0), constraints, bounds=bounds, seed=0)

@@ -8,9 +8,10 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, replace
+from functools import wraps
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, ParamSpec, TypeAlias, get_args
 
 import numpy as np
 
@@ -65,8 +66,36 @@ INTERRUPTS: tuple[str, ...] = get_args(OnInterrupt)
 OnSaveFailure: TypeAlias = Literal["raise", "warn"]
 SAVE_FAILURES: tuple[str, ...] = get_args(OnSaveFailure)
 DEFAULT_ITERATIONS = 2000
+P = ParamSpec("P")
 
 
+def _with_hints(function: Callable[P, Result]) -> Callable[P, Result]:
+    """Answer an argument that is unknown with what may be meant."""
+
+    @wraps(function)
+    def call(*given: P.args, **named: P.kwargs) -> Result:
+        for name in named:
+            if name not in _argument_names():
+                raise InputTypeError(
+                    f"minimize: there is no argument {name!r}.{_hint(name)}"
+                )
+        return function(*given, **named)
+
+    return call
+
+
+def _hint(name: str) -> str:
+    is_field = any(name in _field_names(kind) for kind in METHODS.values())
+    if is_field and name not in RENAMED:
+        return f" It is a field of the method: options={{{name!r}: ...}}."
+    return about_argument(name, _argument_names()) or " See help(minimize)."
+
+
+def _argument_names() -> list[str]:
+    return list(inspect.signature(minimize).parameters)
+
+
+@_with_hints
 def minimize(
     fun: Problem | Losses | Simulator | Callable[[FloatArray], float],
     x0: Any = None,
@@ -93,7 +122,6 @@ def minimize(
     on_failure: Policy = "raise",
     on_interrupt: OnInterrupt = "return",
     on_save_failure: OnSaveFailure = "raise",
-    **unknown: Any,
 ) -> Result:
     r"""Minimise a function under very many constraints, by evaluations alone.
 
@@ -217,7 +245,6 @@ def minimize(
     >>> bool(np.abs(result.x - np.sqrt(0.5)).max() < 0.02)
     True
     """
-    _refuse_unknown(unknown)
     choice = _first_choice(method, options, weights, tune)
     chosen, fixed = _as_method(method, options, choice)
     has_set = getattr(chosen, "domain", None) is not None
@@ -317,24 +344,6 @@ def minimize(
 
 
 # ------------------------------------------------------------------- reading arguments
-
-
-def _refuse_unknown(unknown: dict[str, Any]) -> None:
-    known = _argument_names()
-    for name in unknown:
-        hint = about_argument(name, known)
-        is_field = any(name in _field_names(kind) for kind in METHODS.values())
-        if is_field and name not in RENAMED:
-            hint = f" It is a field of the method: options={{{name!r}: ...}}."
-        raise InputTypeError(
-            f"minimize: there is no argument {name!r}.{hint or ' See help(minimize).'}"
-        )
-
-
-def _argument_names() -> list[str]:
-    return [
-        name for name in inspect.signature(minimize).parameters if name != "unknown"
-    ]
 
 
 def _field_names(method: Any) -> list[str]:
@@ -457,7 +466,7 @@ def _finish(
                 f"minimize: {type(callback).__name__}.finish failed ({said}). The "
                 "result is returned all the same; call it again once that is fixed.",
                 CallbackWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 

@@ -899,15 +899,6 @@ MUTANTS: list[Mutant] = [
             "test_errors_of_readers_are_plain_text",
         ),
     ),
-    *_group(
-        "minimize.py",
-        "test_minimize.py",
-        (
-            "    _refuse_unknown(unknown)\n",
-            "",
-            "test_an_unknown_argument_is_refused_with_the_nearest_one",
-        ),
-    ),
     # ------------------------------------------------------ what other solvers answer
     *_group(
         "maths/subproblems/nearest.py",

@@ -87,7 +87,6 @@ from dszog.maths.random_stream import (
 from dszog.maths.sampling import constraints_per_draw, uniform_constraints
 from dszog.methods.base import Info, State, check_first
 from dszog.methods.policy import RoundReport, SlowsDown
-from dszog.methods.settings import Settings
 from dszog.methods.start import StartPass
 from dszog.methods.theory import TheoremConstants, theorem_parameters
 
@@ -128,7 +127,7 @@ class DSZOGState(State):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DSZOG(Settings):
+class DSZOG:
     r"""Descend in the variables, ascend in the weights, both on few samples.
 
     The defaults suit problems whose variables, losses and constraints are of order one.

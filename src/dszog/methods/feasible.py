@@ -32,7 +32,6 @@ from dszog.methods.estimates import (
     estimate,
 )
 from dszog.methods.policy import ONE_ROUND, SLOWS_DOWN, Policy
-from dszog.methods.settings import Settings
 
 DEFAULT_HORIZON = 1000  # iterations, where a formula asks for their number
 COMPARED_BATCH = 128  # losses per estimate in the comparison of the DSZOG paper
@@ -61,7 +60,7 @@ StateType = TypeVar("StateType", bound=FeasibleState)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeasibleMethod(Settings):
+class FeasibleMethod:
     """Fields and functions of all methods that project or minimise linearly.
 
     Parameters

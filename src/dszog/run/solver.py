@@ -125,7 +125,7 @@ class Solver:
                 f"radius={radius:g} is lost in the rounding of x0: points around it "
                 f"would hardly differ from it. Use at least {least:.1g}, or x_scale.",
                 PrecisionWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     # ----------------------------------------------------------------------- running

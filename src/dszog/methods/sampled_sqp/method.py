@@ -61,7 +61,6 @@ from dszog.methods.sampled_sqp.models import WorkingSet
 from dszog.methods.sampled_sqp.pilot import with_opposites
 from dszog.methods.sampled_sqp.screening import Seen, permuted
 from dszog.methods.sampled_sqp.state import SampledSQPState
-from dszog.methods.settings import Settings
 from dszog.status import Status
 
 # The step.
@@ -98,7 +97,7 @@ JUMPS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampledSQP(Settings):
+class SampledSQP:
     r"""Step by small quadratic programs over models that are learned and kept.
 
     Parameters
