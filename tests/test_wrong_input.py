@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter as of
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -120,18 +122,24 @@ class Door:
     calls: bool = False  # the user's functions, where nothing is wrong
 
 
-def door(make: Make, valid: Callable[[User], dict[str, Any]] = lambda user: {}) -> Door:
+def door(make: Make, calls: bool = False, **valid: Any) -> Door:
+    """Return a door; what is read off or called on the user is written ``of(...)``."""
     parameters = inspect.signature(make).parameters.values()
     names = tuple(p.name for p in parameters if p.kind is not p.VAR_KEYWORD)
-    return Door(lambda user: partial(make, **valid(user)), names)
+    return Door(lambda user: partial(make, **resolved(valid, user)), names, calls)
 
 
-def scipy_door(
-    kind: Callable[..., Any], arguments: str, valid: Callable[[User], dict[str, Any]]
-) -> Door:
+def resolved(valid: dict[str, Any], user: User) -> dict[str, Any]:
+    return {
+        name: value(user) if isinstance(value, (of, methodcaller)) else value
+        for name, value in valid.items()
+    }
+
+
+def scipy_door(kind: Callable[..., Any], arguments: str, **valid: Any) -> Door:
     def make(user: User) -> Make:
         return lambda **changes: user.minimize(
-            constraints=kind(**(valid(user) | changes))
+            constraints=kind(**(resolved(valid, user) | changes))
         )
 
     return Door(make, tuple(arguments.split()), calls=True)
@@ -146,6 +154,11 @@ def option_door(name: str) -> Door:
 
 def fields_door(make: Any) -> Door:
     return Door(lambda user: make, door(make.__self__).arguments)
+
+
+EYE = Constraints.linear(np.eye(2), 1.0)
+SAMPLES: dict[str, Any] = {"X_pos": np.ones((3, 2)), "X_neg": np.zeros((2, 2))}
+SLOPED: dict[str, Any] = {"fun": of("vector"), "jac": of("slopes")}
 
 
 def concat(parts: Any) -> Constraints:
@@ -169,7 +182,9 @@ def pairwise_set(
     )
 
 
-NEEDED = ("accuracy", "smoothness", "concavity", "gap", "variance", "dual_variance")
+NEEDED: dict[str, Any] = dict.fromkeys(
+    ("accuracy", "smoothness", "concavity", "gap", "variance", "dual_variance"), 1.0
+)
 CONSTANTS = set(inspect.signature(TheoremConstants).parameters) - {"dim"}
 THEORY: dict[str, dict[str, Any]] = {  # what is valid
     "zoscgd": {"dim": 3, "horizon": 10},
@@ -196,97 +211,61 @@ OF_FIELDS = {  # doors that take the fields of a method
     "AccSZOFWStorm.as_released": fields_door(METHODS["AccSZOFWStorm"].as_released),
     "AccZOM.as_published": fields_door(METHODS["AccZOM"].as_published),
 }
+FAMILY = methodcaller("constraints")
 DOORS: dict[str, Door] = OF_FIELDS | {
     "minimize": Door(
         lambda user: user.minimize, door(dszog.minimize).arguments, calls=True
     ),
-    "certify": Door(
-        lambda user: partial(dszog.certify, problem=user.problem(), x=[0.0, 0.0]),
-        door(dszog.certify).arguments,
-        calls=True,
+    "certify": door(
+        dszog.certify, calls=True, problem=methodcaller("problem"), x=[0.0, 0.0]
     ),
-    "Problem": door(
-        dszog.Problem,
-        lambda user: {"losses": user.fun, "constraints": user.constraints(), "dim": 2},
-    ),
-    "Losses": door(dszog.Losses, lambda user: {"values": user.values, "n": 3}),
-    "Losses.from_function": door(
-        dszog.Losses.from_function, lambda user: {"function": user.fun}
-    ),
+    "Problem": door(dszog.Problem, losses=of("fun"), constraints=FAMILY, dim=2),
+    "Losses": door(dszog.Losses, values=of("values"), n=3),
+    "Losses.from_function": door(dszog.Losses.from_function, function=of("fun")),
     "Losses.linear": door(
-        dszog.Losses.linear,
-        lambda user: {"X": np.eye(2), "y": np.ones(2), "loss": user.values},
+        dszog.Losses.linear, X=np.eye(2), y=np.ones(2), loss=of("values")
     ),
-    "Constraints": door(Constraints, lambda user: {"values": user.values, "m": 3}),
+    "Constraints": door(Constraints, values=of("values"), m=3),
     "Constraints.from_function": door(
-        Constraints.from_function, lambda user: {"function": user.values, "m": 3}
+        Constraints.from_function, function=of("values"), m=3
     ),
     "Constraints.from_callables": door(
-        Constraints.from_callables, lambda user: {"functions": [user.fun, user.fun]}
+        Constraints.from_callables, functions=of("fun", "vector")
     ),
     "Constraints.blocks": door(
-        Constraints.blocks,
-        lambda user: {"values": user.block, "n_blocks": 2, "width": 3},
+        Constraints.blocks, values=of("block"), n_blocks=2, width=3
     ),
-    "Constraints.concat": door(
-        concat, lambda user: {"parts": (user.constraints(), user.constraints())}
-    ),
-    "Constraints.linear": door(
-        Constraints.linear, lambda user: {"A": np.ones((3, 2)), "b": np.ones(3)}
-    ),
-    "Constraints.pairwise": door(
-        Constraints.pairwise,
-        lambda user: {"X_pos": np.ones((3, 2)), "X_neg": np.zeros((2, 2))},
-    ),
-    "Simulator": door(
-        dszog.Simulator, lambda user: {"run": user.run, "n": 2, "width": 3}
-    ),
+    "Constraints.concat": door(concat, parts=(EYE, EYE)),
+    "Constraints.linear": door(Constraints.linear, A=np.ones((3, 2)), b=np.ones(3)),
+    "Constraints.pairwise": door(Constraints.pairwise, **SAMPLES),
+    "Simulator": door(dszog.Simulator, run=of("run"), n=2, width=3),
     "LinearConstraint": scipy_door(
-        LinearConstraint,
-        "A lb ub keep_feasible",
-        lambda user: {"A": np.eye(2), "lb": -INF, "ub": [1.0, 1.0]},
+        LinearConstraint, "A lb ub keep_feasible", A=np.eye(2), lb=-INF, ub=[1.0, 1.0]
     ),
     "NonlinearConstraint": scipy_door(
         NonlinearConstraint,
         "fun lb ub jac keep_feasible",
-        lambda user: {
-            "fun": user.vector,
-            "lb": [-INF, -INF],
-            "ub": [1.0, 1.0],
-            "jac": user.slopes,
-        },
+        **(SLOPED | {"lb": [-INF, -INF], "ub": [1.0, 1.0]}),
     ),
     "constraint dictionary": scipy_door(
-        dict,
-        "type fun jac args other",
-        lambda user: {"type": "ineq", "fun": user.vector, "jac": user.slopes},
+        dict, "type fun jac args other", type="ineq", **SLOPED
     ),
-    "TheoremConstants": door(
-        TheoremConstants, lambda user: dict.fromkeys(NEEDED, 1.0) | {"dim": 3}
-    ),
+    "TheoremConstants": door(TheoremConstants, dim=3, **NEEDED),
     **{
-        f"{name}.from_theory": door(
-            partial(FEASIBLE_METHODS[name].from_theory, **valid)
-        )
+        f"{name}.from_theory": door(FEASIBLE_METHODS[name].from_theory, **valid)
         for name, valid in THEORY.items()
     },
     **{
         f"{name}.for_comparison": door(kind.for_comparison)
         for name, kind in METHODS.items()
     },
-    "L2Ball": door(L2Ball, lambda user: {"dim": 2, "radius": 1.0}),
-    "L1Ball": door(L1Ball, lambda user: {"dim": 2, "radius": 1.0}),
-    "Simplex": door(Simplex, lambda user: {"dim": 2, "total": 1.0}),
-    "Box": door(Box, lambda user: {"lower": [0.0, 0.0], "upper": [1.0, 1.0]}),
-    "Polyhedron": door(
-        Polyhedron, lambda user: {"families": (BoxRows(np.zeros(2), np.ones(2)),)}
-    ),
-    "Polyhedron.linear": door(
-        linear_set, lambda user: {"A": np.eye(2), "b": np.ones(2)}
-    ),
-    "Polyhedron.pairwise": door(
-        pairwise_set, lambda user: {"X_pos": np.ones((3, 2)), "X_neg": np.zeros((2, 2))}
-    ),
+    "L2Ball": door(L2Ball, dim=2, radius=1.0),
+    "L1Ball": door(L1Ball, dim=2, radius=1.0),
+    "Simplex": door(Simplex, dim=2, total=1.0),
+    "Box": door(Box, lower=[0.0, 0.0], upper=[1.0, 1.0]),
+    "Polyhedron": door(Polyhedron, families=(BoxRows(np.zeros(2), np.ones(2)),)),
+    "Polyhedron.linear": door(linear_set, A=np.eye(2), b=np.ones(2)),
+    "Polyhedron.pairwise": door(pairwise_set, **SAMPLES),
 }
 
 # -------------------------------------------------- what may be wrong with an argument
@@ -481,7 +460,6 @@ BOUNDS = (
         got="got.*('a'|1j)",
     ),
 )
-EYE = Constraints.linear(np.eye(2), 1.0)
 CONSTRAINTS = (
     wrong_type("must be a dszog.Constraints or a SciPy constraint", 3, "f"),
     wrong_type(

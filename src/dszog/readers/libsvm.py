@@ -101,7 +101,7 @@ def _checked_width(n_features: Any) -> int:
     if width > _MOST_FEATURES:
         raise InputError(
             f"read_libsvm: `n_features` must be at most {_MOST_FEATURES}, got {width}. "
-            "Number the columns anew."
+            "Renumber the columns."
         )
     return width
 
