@@ -2,10 +2,10 @@
 
     python tools/mutants.py [--output FILE] [--only TEXT] [--first N] [--skip-whole]
 
-Works on a copy of the tree; the tree itself is never changed. First the named tests are
+Works on a copy of the tree; the tree itself is never changed. First the tests are
 run on the copy as it is, and have to pass; then each mutant of tests/mutants/listed.py
-is put in, its named tests are run, and the file is put back. A mutant is killed if one
-of its tests fails. Exits with 1 if one survives, or if a test cannot be run at all.
+is put in, its test is run, and the file is put back. A mutant is killed if the test
+fails. Exits with 1 if one survives, or if a test cannot be run at all.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def try_mutant(copy: Path, mutant: Mutant) -> dict[str, Any]:
     before = time.perf_counter()
     path.write_text(whole.replace(mutant.old, mutant.new), encoding="utf-8")
     try:
-        code, said = run_tests(copy, list(mutant.tests))
+        code, said = run_tests(copy, [mutant.node])
     finally:
         path.write_text(whole, encoding="utf-8")
     found: dict[str, Any] = {
@@ -116,7 +116,7 @@ def try_mutant(copy: Path, mutant: Mutant) -> dict[str, Any]:
         "seconds": round(time.perf_counter() - before, 1),
     }
     if found["outcome"] != "killed":
-        found["tests"] = list(mutant.tests)
+        found["test"] = mutant.node
         found["said"] = said[-600:]
     return found
 
@@ -142,7 +142,7 @@ def main() -> int:
             else:
                 shutil.copy2(ROOT / part, copy / part)
         if not asked.skip_whole:
-            nodes = sorted({node for mutant in chosen for node in mutant.tests})
+            nodes = sorted({mutant.node for mutant in chosen})
             code, said = run_tests(copy, nodes)
             if code:
                 print(f"The tests fail without any mutant:\n{said}")
