@@ -185,7 +185,7 @@ def pairwise_set(
 NEEDED: dict[str, Any] = dict.fromkeys(
     ("accuracy", "smoothness", "concavity", "gap", "variance", "dual_variance"), 1.0
 )
-CONSTANTS = set(inspect.signature(TheoremConstants).parameters) - {"dim"}
+CONSTANTS = sorted(set(inspect.signature(TheoremConstants).parameters) - {"dim"})
 THEORY: dict[str, dict[str, Any]] = {  # what is valid
     "zoscgd": {"dim": 3, "horizon": 10},
     "fzfw": {"horizon": 10},
