@@ -350,7 +350,7 @@ def test_ctrl_c_while_a_trial_is_written_down_loses_none_before_it(
             raise KeyboardInterrupt
         return Trial(**about)
 
-    monkeypatch.setattr("dszog.tuning.trials.Trial", pressed)
+    monkeypatch.setattr("dszog.tuning.tuner.Trial", pressed)
     result = Box().minimize(max_queries=ENOUGH)
     assert result.status == Status.INTERRUPTED
     assert len(result.tuning.trials) == 2

@@ -6,9 +6,8 @@ of what the trials cost is lost.
 """
 
 from dszog.tuning.plan import FACTORS
-from dszog.tuning.report import TuningReport
+from dszog.tuning.report import Trial, TuningReport
 from dszog.tuning.settings import Sampler, Tuning, check_tuning
-from dszog.tuning.trials import Trial
 from dszog.tuning.tuner import Tuner
 
 __all__ = [

@@ -5,7 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.tuning.trials import Trial
+from dszog.status import Status
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One short run: its settings, what it cost, and what was found at its end.
+
+    ``fun`` and ``maxcv`` are fresh evaluations at its best point, ``merit`` is made of
+    them; all are `nan` or infinite where the trial failed.
+    """
+
+    settings: dict[str, float]
+    rung: int  # 0 for the first, shortest ones
+    nit: int
+    nfev: int
+    ncev: int
+    fun: float
+    maxcv: float
+    merit: float
+    status: Status | None  # None if a function failed
+    note: str = ""
+
+    @property
+    def n_queries(self) -> int:
+        """Values of losses and constraints that the trial evaluated."""
+        return self.nfev + self.ncev
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,24 +90,19 @@ class TuningReport:
 
     def __str__(self) -> str:
         names = list(self.trials[0].settings)
-        heads = ["rung", *names, "queries", "objective", "violation", "merit", ""]
-        rows = [heads]
-        for place, trial in enumerate(self.trials):
-            rows.append(
-                [
-                    str(trial.rung),
-                    *(f"{trial.settings[name]:.4g}" for name in names),
-                    f"{trial.n_queries:,}",
-                    f"{trial.fun:.6g}",
-                    f"{trial.maxcv:.3g}",
-                    f"{trial.merit:.6g}",
-                    "chosen" if place == self.chosen else trial.note,
-                ]
-            )
+        rows = [["rung", *names, "queries", "objective", "violation", "merit", ""]]
+        rows += [
+            [
+                str(trial.rung),
+                *(f"{trial.settings[name]:.4g}" for name in names),
+                f"{trial.n_queries:,}",
+                f"{trial.fun:.6g}",
+                f"{trial.maxcv:.3g}",
+                f"{trial.merit:.6g}",
+                "chosen" if place == self.chosen else trial.note,
+            ]
+            for place, trial in enumerate(self.trials)
+        ]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join(
-            "  ".join(
-                cell.rjust(width) for cell, width in zip(row, widths, strict=True)
-            ).rstrip()
-            for row in rows
-        )
+        lines = (map(str.rjust, row, widths) for row in rows)
+        return "\n".join("  ".join(line).rstrip() for line in lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from copy import copy
 from dataclasses import dataclass, replace
@@ -10,25 +11,36 @@ from typing import Any
 import numpy as np
 
 from dszog.errors import EvaluationError
+from dszog.maths.penalties import merit
 from dszog.maths.random_stream import stream
 from dszog.methods.policy import penalty_of
+from dszog.run.accounting import Costs
+from dszog.run.failures import FailureReport
 from dszog.run.final_check import MERIT_PENALTY
 from dszog.run.job import Job, takes_weights
-from dszog.run.meter import Limits
+from dszog.run.meter import Limits, Meter
 from dszog.run.result import Result
 from dszog.run.solver import Solver
 from dszog.status import Status
 from dszog.tuning import tpe
 from dszog.tuning.budget import Spent
-from dszog.tuning.joined import joined
 from dszog.tuning.plan import Planner, Rung
-from dszog.tuning.report import TuningReport
+from dszog.tuning.report import Trial, TuningReport
 from dszog.tuning.settings import TUNED, Tuning, tunable
-from dszog.tuning.trials import Outcome, outcome_of
 
 TUNE = 2  # purpose of the seeds of trials, beside those of steps and checks
 UNTUNED = (1.0, 1.0)  # factors
 ENDS_ALL = (Status.INTERRUPTED, Status.STOPPED_BY_CALLBACK)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Made:
+    """A trial that was made: its line in the table, its result and what it spent."""
+
+    trial: Trial
+    result: Any  # a Result, None if a function failed
+    failures: FailureReport
+    spent: Spent
 
 
 @dataclass(eq=False, kw_only=True)
@@ -37,7 +49,7 @@ class _Candidate:
 
     method: Any  # as its last trial ended
     settings: dict[str, float]
-    last: Outcome | None = None  # its last trial that did not fail
+    last: _Made | None = None  # its last trial that did not fail
     has_failed: bool = False
 
     @property
@@ -60,7 +72,7 @@ class Tuner:
         self._planner = Planner(
             tuning=tuning, names=self._names, limits=job.limits, needed=self._needed
         )
-        self._outcomes: list[Outcome] = []
+        self._made: list[_Made] = []
         self._is_first = True
         self._error: EvaluationError | None = None
 
@@ -74,7 +86,7 @@ class Tuner:
         except _StoppedError as stopped:
             return self._stopped(stopped.status)
         except KeyboardInterrupt:  # between two trials, or it is to be raised
-            known = any(one.result is not None for one in self._outcomes)
+            known = any(one.result is not None for one in self._made)
             if self._job.on_interrupt == "raise" or not known:
                 raise
             return self._stopped(Status.INTERRUPTED)
@@ -161,7 +173,7 @@ class Tuner:
     @property
     def _spent(self) -> Spent:
         """What all trials so far used."""
-        return Spent.total(one.spent for one in self._outcomes)
+        return Spent.total(one.spent for one in self._made)
 
     def _needed(self, n_queries: int) -> int:
         """Return what one step and its check need, if so many queries are allowed."""
@@ -202,25 +214,50 @@ class Tuner:
             result = solver.solve()
         except EvaluationError as error:  # a bad setting, unless all of them do it
             self._error = error
-        outcome = outcome_of(
-            candidate.settings, rung, result, solver.meter, self._penalty
-        )
-        self._outcomes.append(outcome)  # at once: Ctrl-C may come before or after
+        made = self._record(candidate.settings, rung, result, solver.meter)
+        self._made.append(made)  # at once: Ctrl-C may come before or after
         if result is None:
             candidate.has_failed = True
             return
-        candidate.last, candidate.method = outcome, result.method
+        candidate.last, candidate.method = made, result.method
         if result.status in ENDS_ALL:
             raise _StoppedError(result.status)
 
+    def _record(
+        self,
+        settings: dict[str, float],
+        rung: int,
+        result: Result | None,
+        meter: Meter,
+    ) -> _Made:
+        """Return what is kept of a trial; merits of all are by the same penalty."""
+        fun = math.nan if result is None else float(result.fun)
+        maxcv = math.nan if result is None else float(result.maxcv)
+        is_known = math.isfinite(fun + maxcv)
+        spent = Spent.of(meter)
+        trial = Trial(
+            settings=settings,
+            rung=rung,
+            nit=spent.iteration,
+            nfev=spent.n_loss_queries,
+            ncev=spent.n_constraint_queries,
+            fun=fun,
+            maxcv=maxcv,
+            merit=merit(fun, maxcv, self._penalty) if is_known else math.inf,
+            status=None if result is None else result.status,
+            note="failed" if result is None else "",
+        )
+        failures = meter.failures.report
+        return _Made(trial=trial, result=result, failures=failures, spent=spent)
+
     # --------------------------------------------------------------------- reporting
 
-    def _report(self, chosen: Outcome) -> TuningReport:
+    def _report(self, chosen: _Made) -> TuningReport:
         result = chosen.result
         return TuningReport(
             options={name: float(getattr(result.method, name)) for name in self._names},
-            chosen=self._outcomes.index(chosen),
-            trials=tuple(one.trial for one in self._outcomes),
+            chosen=self._made.index(chosen),
+            trials=tuple(one.trial for one in self._made),
             penalty=self._penalty,
             sampler=self._tuning.sampler,
             x=np.array(result.x),
@@ -228,11 +265,34 @@ class Tuner:
         )
 
     def _joined(self, result: Result, report: TuningReport) -> Result:
-        return joined(result, report, self._outcomes, self._job.seed)
+        """Return a result, of a trial or of the run after them, with all counted."""
+        of_trials = [one.result for one in self._made if one.result is not None]
+        is_trial = any(result is one for one in of_trials)
+        last = [] if is_trial else [result]
+        runs = [*of_trials, *last]
+        failures = [*(one.failures for one in self._made), *(r.failures for r in last)]
+        digests = "".join(run.digest for run in runs)
+        whole = Result(result)
+        whole.nit = report.nit + sum(run.nit for run in last)
+        whole.nfev = report.nfev + sum(run.nfev for run in last)
+        whole.ncev = report.ncev + sum(run.ncev for run in last)
+        whole.seed = self._job.seed
+        whole.costs = replace(
+            Costs.total([run.costs for run in runs]),
+            n_loss_queries=whole.nfev,  # with those of trials that failed
+            n_constraint_queries=whole.ncev,
+        )
+        whole.failures = FailureReport.total(failures)
+        whole.digest = hashlib.sha256(digests.encode()).hexdigest()
+        whole.tuning = report
+        whole.message = f"{_said(report)} {result.message}"
+        if not is_trial:
+            whole.history = self._spent.history_on(result.history)
+        return whole
 
     def _stopped(self, status: Status) -> Result:
         """Return the best of all trials so far, as the result of a call cut short."""
-        known = [one for one in self._outcomes if one.result is not None]
+        known = [one for one in self._made if one.result is not None]
         best = min(known, key=lambda one: one.trial.merit)
         whole = self._joined(best.result, self._report(best))
         whole.status = status
@@ -256,3 +316,12 @@ def _rank(candidate: _Candidate) -> tuple[float, float]:
     is too small gets a little below it. So of equals the smaller is better.
     """
     return candidate.merit, candidate.settings.get("step_size", 0.0)
+
+
+def _said(report: TuningReport) -> str:
+    settings = {tuple(trial.settings.items()) for trial in report.trials}
+    chosen = " and ".join(f"{k}={v:.3g}" for k, v in report.best.settings.items())
+    return (
+        f"Of {len(settings)} settings, tried with {report.n_queries:,} queries, "
+        f"{chosen} was the best."
+    )
