@@ -34,33 +34,16 @@ class CheckPlan:
     """How closely a point is looked at.
 
     Constraints are looked at in calls of the user's function: one for each constraint,
-    or one for all that a block or a scenario returns.
-
-    Parameters
-    ----------
-    n_losses : int
-        Losses evaluated; all of them, or a uniform draw.
-    n_calls : int
-        Calls made for constraints; all of them, or a uniform draw.
-    suspects : ndarray of int64
-        Calls made beside a uniform draw: those with constraints found violated before.
-    n_queries : int
-        What the check costs at most.
-    n_fresh : int
-        Calls drawn afresh for the point that is chosen among several.
-    confidence : float
-        Of the bound on the share that is violated.
-    block : int
-        Calls asked for at a time.
+    or one for all that a block or a scenario returns. All are made, or a uniform draw.
     """
 
     n_losses: int
     n_calls: int
-    suspects: IntArray
-    n_queries: int
-    n_fresh: int = 0
-    confidence: float = CONFIDENCE
-    block: int = BLOCK
+    suspects: IntArray  # calls beside a draw: with constraints found violated before
+    n_queries: int  # that the check costs at most
+    n_fresh: int = 0  # calls drawn afresh for the point that is chosen among several
+    confidence: float = CONFIDENCE  # of the bound on the share that is violated
+    block: int = BLOCK  # calls asked for at a time
 
 
 @dataclass(frozen=True, kw_only=True)

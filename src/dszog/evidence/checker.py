@@ -40,48 +40,20 @@ class Answers(Protocol):
     """Answers queries within a budget, and knows the time: the meter of a run."""
 
     @property
-    def elapsed(self) -> float:
-        """Seconds since the run began."""
-        ...
-
+    def elapsed(self) -> float: ...
     @property
-    def n_lost(self) -> int:
-        """Queries that were used up for nothing."""
-        ...
-
-    def __call__(self, queries: Sequence[Query]) -> Sequence[Reply]:
-        """Charge for the queries, then have them answered."""
-        ...
-
-    def cost(self, queries: Sequence[Query]) -> Cost:
-        """Return what these queries would be charged."""
-        ...
-
-    def affords(self, n_queries: int) -> bool:
-        """Whether that many more queries are within the budget."""
-        ...
-
-    def time_for(self, n_queries: int) -> float:
-        """Return the seconds that many queries will take."""
-        ...
+    def n_lost(self) -> int: ...
+    def __call__(self, queries: Sequence[Query]) -> Sequence[Reply]: ...
+    def cost(self, queries: Sequence[Query]) -> Cost: ...
+    def affords(self, n_queries: int) -> bool: ...
+    def time_for(self, n_queries: int) -> float: ...
 
 
 class Checker:
-    """Checks points of a problem within an allowance of queries.
+    """Checks points of a problem, each within an allowance of queries.
 
-    Parameters
-    ----------
-    problem : Problem
-    meter : Answers
-        Answers and counts.
-    seed : int
-        Of the draws, if not all is looked at.
-    allowance : int
-        Queries for one point.
-    until : float, optional
-        Seconds on the meter's clock after which nothing more is asked.
-    n_points : int
-        How many points are checked, of which one is chosen and then confirmed.
+    Of `n_points` that are checked one is chosen and then confirmed. After `until`
+    seconds on the meter's clock nothing more is asked.
     """
 
     def __init__(
@@ -113,15 +85,8 @@ class Checker:
     ) -> Certificate | None:
         """Return the evidence for `x`, or None if its merit is not below a bar.
 
-        Parameters
-        ----------
-        x : ndarray of shape (dim,)
-            In scaled variables.
-        suspects : ndarray of int64
-            Constraints to look at in any case, the most suspicious first.
-        penalty, better_than : float
-            Of the merit and the bar; a point whose objective alone is not below it
-            does not have its constraints looked at.
+        Suspects are looked at in any case, the first ones first. A point whose
+        objective alone is not below the bar does not have its constraints looked at.
         """
         plan = self._with_suspects(suspects)
         any_will_do = math.isinf(better_than)

@@ -119,24 +119,9 @@ def stationarity(
 ) -> Stationarity | None:
     """Compute the residuals at `x`; None if a value or a gradient is not known.
 
-    Raises FloatingPointError if values are too large to be squared.
-
-    Parameters
-    ----------
-    x : ndarray of shape (dim,)
-        In scaled variables; the residuals are in the user's.
-    size : ProblemSize
-    losses : ndarray of int64
-        The losses whose mean is the objective.
-    examined : ndarray of int64
-        The constraints that are looked at, in ascending order.
-    weights : (indices, weights)
-        Of some constraints, in ascending order; all others count as 0.
-    sum_squares : float
-        Of the violations of all constraints that were checked.
-    penalty, ridge, active_tol : float
-    x_scale : ndarray of shape (dim,)
-    answer : callable
+    `x` is in scaled variables, the residuals are in the user's. `examined` and the
+    indices of the weights ascend; weights that are not given count as 0. Raises
+    FloatingPointError if values are too large to be squared.
     """
     steps = _central_steps(x, size, x_scale)
     _, objective_gradients = _gradients(

@@ -101,13 +101,7 @@ class Costs:
 
 
 class Ledger(SubproblemCounts):
-    """Counts what is asked of feasible sets, and the time that takes.
-
-    Parameters
-    ----------
-    clock : callable
-        Returns seconds since the run began.
-    """
+    """Counts what is asked of feasible sets, and the time that takes."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()

@@ -173,10 +173,7 @@ class FailureHandler(FailureCounts):
     ) -> tuple[tuple[Query, ...], tuple[Reply, ...]]:
         """Return queries and replies without unknown values.
 
-        Raises
-        ------
-        RejectedPointError
-            If what is left says nothing about the base point.
+        RejectedPointError if what is left says nothing about the base point.
         """
         for reply in replies:
             if reply.failures:

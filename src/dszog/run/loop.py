@@ -100,26 +100,9 @@ def run(
 ) -> Outcome:
     """Advance `state` until a limit is reached, a callback stops, or the run fails.
 
-    Parameters
-    ----------
-    method : Method
-    state : State
-        Of the method's ``init``, or where an earlier run ended.
-    meter : Meter
-        Answers the queries and counts.
-    end : Limits
-        Where to stop, on the meter's counts.
-    last_good : State, optional
-        Where to step back to if the very first point cannot be evaluated.
-    history : History, optional
-    callbacks : sequence of callable
-        Each called with a :class:`Progress`; one that raises ``StopIteration`` ends the
-        run.
-
-    Returns
-    -------
-    Outcome
-        After Ctrl-C too; any other exception of user code is passed on.
+    A callback stops it by ``StopIteration``, and so does Ctrl-C; any other exception of
+    user code is passed on. If the very first point cannot be evaluated, the run steps
+    back towards `last_good`.
     """
     position = Position.at(state, last_good)
     return advance(

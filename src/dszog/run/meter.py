@@ -65,10 +65,7 @@ class ReplyLog(Protocol):
     has_asked: bool  # whether any question was not in the log
 
     @property
-    def is_replaying(self) -> bool:
-        """Whether there are kept replies that were not heard yet."""
-        ...
-
+    def is_replaying(self) -> bool: ...
     def replayed(self, queries: Sequence[Query], charged: Cost) -> Replayed | None:
         """Return the kept replies to these queries, if there are any left."""
         ...
@@ -77,32 +74,20 @@ class ReplyLog(Protocol):
         """Count all replies that were not replayed as lost."""
         ...
 
-    def asked(self, queries: Sequence[Query], charged: Cost, elapsed: float) -> None:
-        """Take note of queries before they are answered."""
-        ...
-
-    def retried(self, n_queries: int) -> None:
-        """Take note of queries that are about to be made again."""
-        ...
-
-    def answered(self, replies: Sequence[Reply], spent: float, elapsed: float) -> None:
-        """Keep the replies, before anybody uses them."""
-        ...
+    # Called before queries are answered, or made again, and before replies are used:
+    def asked(
+        self, queries: Sequence[Query], charged: Cost, elapsed: float
+    ) -> None: ...
+    def retried(self, n_queries: int) -> None: ...
+    def answered(
+        self, replies: Sequence[Reply], spent: float, elapsed: float
+    ) -> None: ...
 
 
 class Meter(Counts):
     """Counts what is handed to the user's functions, and never exceeds the budget.
 
-    Parameters
-    ----------
-    answer : callable
-        The evaluator.
-    size : ProblemSize
-    max_queries : int, optional
-    failures : FailureHandler, optional
-        What to do about values that are not known; raise, if not given.
-    compare : callable, optional
-        Returns how many replies differ from earlier ones to the same questions.
+    `compare` returns how many replies differ from earlier ones to the same questions.
     """
 
     def __init__(

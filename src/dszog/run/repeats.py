@@ -25,10 +25,6 @@ class Repeats:
     are both at the start, the check of the result looks there again, and its gradients
     begin with values that it has just asked for. Only functions that are called for one
     point and index at a time are compared: others round differently in another shape.
-
-    Parameters
-    ----------
-    problem : Problem
     """
 
     def __init__(self, problem: Problem) -> None:

@@ -46,37 +46,14 @@ class Saver(Protocol):
     """Saves a run and brings it back: a folder of checkpoints."""
 
     @property
-    def place(self) -> str:
-        """The folder, as the caller named it."""
-        ...
-
+    def place(self) -> str: ...  # the folder
     @property
-    def n_noted(self) -> int:
-        """Calls that learned sizes, by all processes of the run."""
-        ...
-
+    def n_noted(self) -> int: ...  # calls that learned sizes, by all processes
     @property
-    def n_failed(self) -> int:
-        """Writes that failed."""
-        ...
-
+    def n_failed(self) -> int: ...  # writes
     @property
-    def is_due(self) -> bool:
-        """Whether it is time for the next checkpoint."""
-        ...
-
-    def load(self, size: ProblemSize) -> Run | None:
-        """Return the run as it was saved last; None if there is none."""
-        ...
-
-    def save(self, run: Run, seed: int) -> None:
-        """Save the run."""
-        ...
-
-    def log(self, *, is_timed: bool) -> ReplyLog:
-        """Return the replies since then, to which more are added."""
-        ...
-
-    def sync(self) -> None:
-        """Have all that was written survive a loss of power."""
-        ...
+    def is_due(self) -> bool: ...  # whether it is time for the next checkpoint
+    def load(self, size: ProblemSize) -> Run | None: ...
+    def save(self, run: Run, seed: int) -> None: ...
+    def log(self, *, is_timed: bool) -> ReplyLog: ...  # the replies since the last one
+    def sync(self) -> None: ...

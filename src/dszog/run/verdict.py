@@ -19,37 +19,16 @@ LEAST_SHARE = 0.01  # of the gradient left over is worth a word at all
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """What is known of how a run went, beside where it ended.
+    """What is known of how a run went, beside where it ended."""
 
-    Parameters
-    ----------
-    distance : float
-        Between the start and the result.
-    gain : float
-        How far the objective at the result is from the one at the start, either way;
-        `nan` if it is not known.
-    is_falling : bool
-        Whether the objective still fell at the end.
-    penalty : float, optional
-        The last one, where the method has one.
-    highest : float
-        The largest penalty that is sensible in problems of order one.
-    responds : bool
-        Whether violations fell when the penalty was raised.
-    has_own_step : bool
-        Whether the caller set the step size.
-    fell : bool
-        Whether the iterates ran away because the objective fell so far.
-    """
-
-    distance: float = 0.0
-    gain: float = math.nan
-    is_falling: bool = False
-    penalty: float | None = None
-    highest: float = math.inf
-    responds: bool = True
-    has_own_step: bool = False
-    fell: bool = False
+    distance: float = 0.0  # between the start and the result
+    gain: float = math.nan  # how far the objectives there are apart, if that is known
+    is_falling: bool = False  # whether the objective still fell at the end
+    penalty: float | None = None  # the last one, where the method has one
+    highest: float = math.inf  # penalty that is sensible in problems of order one
+    responds: bool = True  # whether violations fell when the penalty was raised
+    has_own_step: bool = False  # whether the caller set the step size
+    fell: bool = False  # whether iterates ran away as the objective fell so far
 
 
 def is_success(status: Status, certificate: Certificate, constraint_tol: float) -> bool:

@@ -68,10 +68,7 @@ class Checkpoints:
     def load(self, size: ProblemSize) -> Run | None:
         """Return the run that the folder holds; None if it holds none.
 
-        Raises
-        ------
-        CheckpointError
-            If it is another run than the one that is asked for.
+        CheckpointError if it is another run than the one that is asked for.
         """
         n_there = 0
 

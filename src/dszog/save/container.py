@@ -73,17 +73,10 @@ def pack(
 def read(
     path: Path, *, most: int | None = None, own: bool = True
 ) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
-    """Return the facts and arrays of a file.
+    """Return the facts and arrays of a file of at most so many bytes.
 
-    What is too large for what it says it holds, or for the memory, is not read at all.
-
-    Parameters
-    ----------
-    path : Path
-    most : int, optional
-        Bytes that a file of its kind may have.
-    own : bool
-        Whether to refuse links and the files of other users.
+    What is too large for what it says it holds, or for the memory, is not read at all;
+    `own` refuses links and the files of other users.
     """
 
     def check(first: bytes, size: int) -> None:

@@ -127,14 +127,8 @@ def read_whole(
 ) -> bytes:
     """Return the content of a plain file, if a look at its beginning allows it.
 
-    Parameters
-    ----------
-    path : Path
-    check : callable
-        Given the first bytes and the size of a file; raises if that cannot be. A file
-        may be larger than the memory, or than the disk.
-    own : bool
-        Whether to refuse links and the files of other users.
+    `check` is given the first bytes and the size, and raises if that cannot be: a file
+    may be larger than the memory, or than the disk.
     """
     handle = open_existing(path, own=own)
     try:

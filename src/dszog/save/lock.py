@@ -80,13 +80,9 @@ class FolderLock:
             ) from error
 
     def check(self) -> None:
-        """Refuse to write to another folder than the one that this process locked.
+        """Refuse to write in a forked child, or to another folder than the locked one.
 
-        Raises
-        ------
-        CheckpointWriteError
-            In a child that was forked; or if the folder was moved, or swapped for
-            another one or for a link to it.
+        It may have been moved, or swapped for another one or for a link to it.
         """
         self.check_owner()
         try:

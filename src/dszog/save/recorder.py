@@ -37,16 +37,11 @@ class _Pair(NamedTuple):
 class Recorder:
     """Replays the replies of a store's journals, then appends to the last of them.
 
-    Parameters
-    ----------
-    store : Store
-    is_timed : bool
-        Whether a clock decides how the run goes on, so that it may go differently the
-        second time; what was answered then, and is not asked again, is lost.
-    is_elsewhere : bool
-        Whether versions or the machine are others than those that the checkpoint names,
-        so that it may go differently, too. Who asks beyond the journal is stopped once:
-        what follows has to be written behind a checkpoint of this process.
+    With `is_timed` a clock decides how the run goes on; with `is_elsewhere` versions or
+    the machine are others than those that the checkpoint names. Either way it may go
+    differently the second time: what was answered then, and is not asked again, is
+    lost. Who asks beyond the journal elsewhere is stopped once: what follows has to be
+    written behind a checkpoint of this process.
     """
 
     def __init__(
@@ -104,12 +99,8 @@ class Recorder:
     def replayed(self, queries: Sequence[Query], charged: Cost) -> Replayed | None:
         """Return the journalled replies to these queries; None if there are none left.
 
-        Raises
-        ------
-        CheckpointError
-            If the journal has the answers to other questions.
-        ReplayOverError
-            If they are all replayed, and the run is to be stopped there.
+        CheckpointError if the journal has the answers to other questions,
+        ReplayOverError if all are replayed and the run is to be stopped there.
         """
         if self._next is None and not self.stops_after_replay:
             return None

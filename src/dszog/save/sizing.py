@@ -28,18 +28,11 @@ MAX_BYTES = 2**24  # a note of two million functions
 
 
 class Sizing:
-    """Asks functions how many values they return, for a problem.
+    """Asks functions how many values they return, within the budget of a run.
 
     With a store, each call is noted in its folder before it is made, so that a process
     that dies in one leaves a trace of it. Who resumes is not asked again; who begins
     is, whose functions may be others than those of an attempt before.
-
-    Parameters
-    ----------
-    store : Store, optional
-        Of the run, if it is saved.
-    max_queries : int, optional
-        The budget of the run, which may be gone before it begins.
     """
 
     def __init__(self, store: Store | None, max_queries: int | None) -> None:

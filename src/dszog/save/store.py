@@ -51,17 +51,9 @@ class _File(NamedTuple):
 class Store:
     """A folder that one run writes its checkpoints to.
 
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there.
-    resume : bool
-        Whether to go on with what the folder holds. Without, it has to be empty.
-    library : str
-        The version of the library, which is noted in each checkpoint.
-    warns : bool
-        Whether a write that fails is a warning and no error. Nothing is written to the
-        journal from then on, which would have a hole in it, until a checkpoint is.
+    Without `resume` it has to be empty. With `warns` a write that fails is a warning
+    and no error: nothing is written to the journal from then on, which would have a
+    hole in it, until a checkpoint is.
     """
 
     def __init__(
@@ -98,16 +90,9 @@ class Store:
     ) -> Made | None:
         """Return what the newest whole checkpoint holds; None if there is none at all.
 
-        One that is not whole is named in a warning, and stays where it is.
-
-        Parameters
-        ----------
-        size : ProblemSize
-            Of the problem, which is not in the file.
-        compare : callable
-            Given what the checkpoint says of itself; raises if that is another run.
-        build : callable
-            Makes something of its content; a CheckpointError means: not whole.
+        `compare` is given what it says of itself and raises if that is another run;
+        `build` makes something of its content, where a CheckpointError means: not
+        whole. Such a one is named in a warning, and stays where it is.
         """
         numbers = self._numbers("checkpoint")
         if not numbers and not self._numbers("journal"):
