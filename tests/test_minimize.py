@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from dataclasses import fields
 from itertools import pairwise
 from types import SimpleNamespace
@@ -12,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, OptimizeResult
 
@@ -21,7 +19,6 @@ from dszog import (
     DSZOG,
     Constraints,
     EvaluationError,
-    InputError,
     InputTypeError,
     Losses,
     Problem,
@@ -30,7 +27,6 @@ from dszog import (
     minimize,
 )
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.run.history import Callback
 from tests.contracts.helpers import (
     FEASIBLE_METHODS,
     PROBLEMS,
@@ -108,60 +104,6 @@ def calls(draw: st.DrawFn) -> tuple[Kind, dict[str, Any]]:
     return kind, draw(small_options(kind))
 
 
-ONES = {"loss_batch": 1, "constraint_batch": 1, "dual_batch": 1, "n_directions": 1}
-
-
-@given(call=calls(), max_queries=st.integers(1, 2000), seed=st.integers(0, 9))
-@example(
-    call=(Kind(n=70, m=300), ONES | {"distribution": "uniform"}), max_queries=80, seed=0
-)
-@example(call=(Kind(n=1, m=1), ONES), max_queries=2000, seed=0)
-def test_a_query_budget_is_never_exceeded_by_the_count_of_the_black_box(
-    call: tuple[Kind, dict[str, Any]], max_queries: int, seed: int
-) -> None:
-    kind, options = call
-    problem, tally = make_problem(kind)
-    try:
-        result = minimize(problem, max_queries=max_queries, options=options, seed=seed)
-    except InputError as refused:
-        match = re.search(r"need (\d+) queries, got max_queries=(\d+)", str(refused))
-        assert match is not None
-        assert int(match[2]) == max_queries < int(match[1])
-        assert tally.n_calls == 0
-        return
-
-    assert tally.n_queries <= max_queries
-    assert (result.nfev, result.ncev) == (tally.n_losses, tally.n_constraints)
-    assert result.status == Status.MAX_QUERIES
-    assert math.isfinite(result.certificate.objective_error)
-
-
-@given(call=calls(), max_queries=st.integers(1, 2000))
-@example(call=(Kind(n=1, m=300), {}), max_queries=300)
-def test_the_number_that_a_refusal_names_is_enough(
-    call: tuple[Kind, dict[str, Any]], max_queries: int
-) -> None:
-    kind, options = call
-    problem, tally = make_problem(kind)
-    try:
-        minimize(problem, max_queries=max_queries, options=options, seed=0)
-    except InputError as refused:
-        needed = int(re.findall(r"need (\d+) queries", str(refused))[0])
-        tally.n_losses = tally.n_constraints = 0
-        result = minimize(problem, max_queries=needed, options=options, seed=0)
-        assert 0 < result.nfev + result.ncev == tally.n_queries <= needed
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_the_counts_of_the_result_are_those_of_the_black_box(name: str) -> None:
-    problem, tally = make_problem(PROBLEMS[name])
-    result = minimize(problem, max_iterations=12, seed=0)
-
-    assert result.nfev == tally.n_losses > 0
-    assert result.ncev == tally.n_constraints
-    assert (result.ncev > 0) == (problem.constraints is not None)
-
-
 def test_most_of_a_query_budget_is_spent() -> None:
     problem, tally = make_problem(Kind())
     result = minimize(problem, max_queries=60_000, seed=0)
@@ -216,20 +158,6 @@ class Clock:
     @property
     def now(self) -> float:
         return self._each * self._tally.n_queries
-
-
-@pytest.mark.parametrize("max_time", [3.0, 7.0, 20.0])
-@pytest.mark.parametrize("name", ["black box", "white box", "bounds only"])
-def test_the_time_includes_the_check_of_the_result(
-    monkeypatch: pytest.MonkeyPatch, max_time: float, name: str
-) -> None:
-    problem, tally = make_problem(PROBLEMS[name])
-    clock = Clock(monkeypatch, tally, each=1e-3)
-    result = minimize(problem, max_time=max_time, seed=0)
-
-    assert result.status == Status.MAX_TIME
-    assert result.nit > 1
-    assert 0.5 * max_time < clock.now <= max_time
 
 
 @pytest.mark.parametrize("m", [300, 3000, 200_000])
@@ -295,27 +223,10 @@ def test_an_exception_of_the_callback_passes_as_it_is() -> None:
         minimize(problem, max_iterations=5, seed=0, callback=fail)
 
 
-def test_a_run_within_a_callback_changes_neither() -> None:
-    problem, _ = make_problem(Kind())
-    inner: list[object] = []
-
-    def nested(progress: Progress) -> None:
-        other, _ = make_problem(Kind(dim=1))
-        inner.append(bits(minimize(other, max_iterations=3, seed=1)))
-
-    plain = minimize(problem, max_iterations=6, seed=0)
-    result = minimize(problem, max_iterations=6, seed=0, callback=nested)
-    other, _ = make_problem(Kind(dim=1))
-
-    assert bits(result) == bits(plain)
-    alone = bits(minimize(other, max_iterations=3, seed=1))
-    assert inner == [alone] * (len(LOOKS) + 6)
+# ---------------------------------------------------------------------------- errors
 
 
-# -------------------------------------------------------------------------- interrupts
-
-
-class Interrupting:
+class Failing:
     """A disc of half-planes whose functions raise at their k-th call."""
 
     def __init__(self, error: BaseException, at_call: int | None) -> None:
@@ -335,69 +246,19 @@ class Interrupting:
         angles = 2 * np.pi * j / 50
         return np.asarray(points @ np.array([np.cos(angles), np.sin(angles)]) - 1.0)
 
-    def minimize(self, callback: Callback | None = None) -> OptimizeResult:
-        try:
-            return minimize(
-                Losses(self.losses, 1),
-                np.zeros(2),
-                Constraints(self.constraints, 50),
-                max_iterations=10,
-                seed=0,
-                callback=callback,
-            )
-        except KeyboardInterrupt:  # which would end the tests, too
-            pytest.fail("the interrupt was passed on and the result is lost")
+    def minimize(self) -> OptimizeResult:
+        return minimize(
+            Losses(self.losses, 1),
+            np.zeros(2),
+            Constraints(self.constraints, 50),
+            max_iterations=10,
+            seed=0,
+        )
 
 
 # A first look, ten iterations of three calls, and the checks of the candidates.
 ITERATIONS_OVER = 1 + 10 * 3
 RUN_OVER = ITERATIONS_OVER + 4
-
-
-def test_the_calls_that_are_interrupted_below_are_all_calls_of_a_run() -> None:
-    calm = Interrupting(KeyboardInterrupt(), None)
-    last: list[int] = []
-    calm.minimize(callback=lambda progress: last.append(calm.n_calls))
-
-    assert (last[-1], calm.n_calls) == (ITERATIONS_OVER, RUN_OVER)
-
-
-@pytest.mark.parametrize("at_call", range(1, ITERATIONS_OVER + 1))
-def test_an_interrupt_in_any_call_of_an_iteration_returns_the_best_so_far(
-    at_call: int,
-) -> None:
-    box = Interrupting(KeyboardInterrupt(), at_call)
-    result = box.minimize()
-
-    assert result.status == Status.INTERRUPTED
-    assert not result.success
-    assert "interrupted" in result.message
-    assert result.nit == max(at_call - 2, 0) // 3  # whole iterations after the look
-    calm = Interrupting(KeyboardInterrupt(), None)
-    fun = calm.losses(result.x[np.newaxis], np.array([0])).item()
-    assert result.fun == pytest.approx(fun, rel=1e-12)
-    assert result.fun <= 8.0
-
-
-@pytest.mark.parametrize("at_call", range(ITERATIONS_OVER + 1, RUN_OVER + 1))
-def test_an_interrupt_in_the_check_of_the_result_returns_a_result_too(
-    at_call: int,
-) -> None:
-    result = Interrupting(KeyboardInterrupt(), at_call).minimize()
-
-    assert result.status == Status.INTERRUPTED
-    assert not result.success
-    assert result.nit == 10
-
-
-def test_an_interrupt_in_the_callback_returns_the_best_so_far() -> None:
-    def interrupt(progress: Progress) -> None:
-        if progress.iteration == 7:
-            raise KeyboardInterrupt
-
-    result = Interrupting(KeyboardInterrupt(), None).minimize(interrupt)
-
-    assert (result.status, result.success, result.nit) == (Status.INTERRUPTED, False, 7)
 
 
 @pytest.mark.parametrize("at_call", [1, 2, 3, ITERATIONS_OVER, RUN_OVER])
@@ -412,7 +273,7 @@ def test_any_other_exception_of_user_code_comes_out_wrapped(
     with pytest.raises(
         EvaluationError, match=rf"raised {type(error).__name__}: .*mine"
     ):
-        Interrupting(error, at_call).minimize()
+        Failing(error, at_call).minimize()
 
 
 # ---------------------------------------------------------------------- honest results
@@ -806,18 +667,6 @@ def test_a_run_without_a_seed_reports_one_that_repeats_it() -> None:
         assert bits(again) == bits(result)
 
 
-def test_the_global_generator_is_neither_read_nor_changed() -> None:
-    problem, _ = make_problem(Kind())
-    results = []
-    for global_seed in (1, 2):
-        np.random.seed(global_seed)  # noqa: NPY002 - the very thing to watch
-        before = digest(np.random.get_state())  # noqa: NPY002
-        results.append(minimize(problem, max_iterations=10, seed=0))
-        assert digest(np.random.get_state()) == before  # noqa: NPY002
-
-    assert bits(results[0]) == bits(results[1])
-
-
 def test_what_the_caller_passes_stays_as_it_was() -> None:
     x0, low, options = np.array([2, 2]), np.array([0.0, 0.0]), {"penalty": 5.0}
     before = digest([x0, low]), dict(options)
@@ -999,65 +848,10 @@ def _in_a_box(method: Any, iterations: int = 7, **more: Any) -> OptimizeResult:
     return minimize(problem, max_iterations=iterations, method=method, seed=0, **more)
 
 
-def test_the_costs_of_a_method_without_subproblems_are_its_queries() -> None:
-    problem, tally = make_problem(Kind())
-    result = minimize(problem, max_iterations=5, seed=3)
-    costs = result.costs
-
-    assert costs.n_loss_queries == result.nfev == tally.n_losses
-    assert costs.n_constraint_queries == result.ncev == tally.n_constraints
-    assert (costs.n_oracle_calls, costs.n_projections) == (0, 0)
-    assert (costs.n_inner, costs.n_solver_rounds, costs.n_rows) == (0, 0, 0)
-    assert costs.time_subproblem == 0.0
-    assert costs.events == {}
-    assert costs.time_estimate > 0.0
-    assert costs.time_other > 0.0
-
-
-@pytest.mark.parametrize("name", FEASIBLE_METHODS)
-def test_the_costs_count_the_subproblems_of_every_iteration(name: str) -> None:
-    result = _in_a_box(name)
-    costs = result.costs
-    n_rows = 2 + 4  # constraints, and the sides of the box
-
-    assert result.nit == 7
-    assert (costs.n_loss_queries, costs.n_constraint_queries) == (
-        result.nfev,
-        result.ncev,
-    )
-    if name in ("zopsgd", "acczomda"):
-        assert (costs.n_projections, costs.n_oracle_calls) == (7, 0)
-    else:
-        assert costs.n_projections == 0
-        assert costs.n_oracle_calls == (costs.n_inner or 7)
-    assert (costs.n_inner >= 7) == (name in ("fzcgs", "fcgs"))
-    assert costs.n_solver_rounds >= costs.n_projections + costs.n_oracle_calls
-    assert costs.n_rows == n_rows * (costs.n_projections + costs.n_oracle_calls)
-    assert costs.time_subproblem > 0.0
-
-
 def test_a_projection_instead_of_the_inner_loop_is_counted_as_one() -> None:
     costs = _in_a_box("fzcgs", options={"exact_prox": True}).costs
 
     assert (costs.n_projections, costs.n_oracle_calls, costs.n_inner) == (7, 0, 0)
-
-
-def test_the_parts_of_the_time_make_up_the_time_of_the_run() -> None:
-    before = time.perf_counter()
-    costs = _in_a_box("fzfw", iterations=30).costs
-    passed = time.perf_counter() - before
-
-    parts = (costs.time_estimate, costs.time_subproblem, costs.time_other)
-    assert min(parts) > 0.0
-    assert costs.time == sum(parts) <= passed
-
-
-def test_an_inner_loop_that_is_cut_off_is_an_event_with_its_number() -> None:
-    settings = {"max_inner": 1, "inner_gap": 1e-9}
-    result = _in_a_box("fzcgs", options=settings)
-
-    assert result.costs.events == {"inner loop ended by max_inner": 7}
-    assert "Inner loop ended by max_inner (7 times)." in result.message
 
 
 def test_a_radius_against_rounding_is_an_event() -> None:
@@ -1087,34 +881,6 @@ def test_the_history_has_a_row_for_each_step_and_none_for_a_look() -> None:
     np.testing.assert_array_equal(result.history["iteration"], np.arange(1, 7))
     assert np.isfinite(result.history["sampled_objective"]).all()
     assert result.ncev > 0
-
-
-@pytest.mark.parametrize("nonconvex", ["linearise", "retract"])
-@pytest.mark.parametrize("name", FEASIBLE_METHODS)
-def test_a_start_far_from_the_linear_constraints_is_moved_to_them(
-    name: str, nonconvex: str
-) -> None:
-    disc = Constraints(
-        lambda points, j: (points**2).sum(axis=1, keepdims=True) - 4.0 + 0.0 * j,
-        1,
-        jacobian=lambda x, j: 2.0 * x[np.newaxis],
-    )
-    losses = Losses(
-        lambda points, i: ((points - 2.0) ** 2).sum(axis=1, keepdims=True) + 0.0 * i,
-        4,
-        gradient=lambda x, i: np.repeat(2.0 * (x - 2.0)[np.newaxis], len(i), 0),
-    )
-    result = minimize(
-        losses,
-        [9.0, 9.0],
-        [Constraints.linear([[1.0, 1.0]], [1.0]), disc],
-        method=name,
-        options={"nonconvex": nonconvex},
-        max_iterations=20,
-        seed=0,
-    )
-    assert result.success
-    assert "The start was moved" in result.message
 
 
 @pytest.mark.filterwarnings("ignore::dszog.StartWarning")

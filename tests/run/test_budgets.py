@@ -685,25 +685,6 @@ def test_after_ctrl_c_the_check_takes_no_longer_than_its_grace(clock: Clock) -> 
         assert clock.now - pressed[0] <= 2.0  # a second, and what was begun in it
 
 
-def test_a_callback_that_has_seen_enough_ends_the_run_as_planned() -> None:
-    def enough(progress: Progress) -> None:
-        if progress.iteration == 30:
-            raise StopIteration
-
-    result = Interrupted(at=0).minimize(callback=enough, constraint_tol=0.1)
-    assert result.status == Status.STOPPED_BY_CALLBACK
-    assert result.nit == 30
-    assert result.success
-
-
-def test_any_other_exception_of_a_callback_is_passed_on() -> None:
-    def broken(progress: Progress) -> None:
-        raise LookupError("no such column")
-
-    with pytest.raises(LookupError, match="no such column"):
-        Interrupted(at=0).minimize(callback=broken)
-
-
 @pytest.mark.parametrize("policy", POLICIES)
 def test_stop_iteration_of_a_function_is_a_failure_and_no_wish_to_stop(
     policy: str,

@@ -40,7 +40,6 @@ from dszog.maths.subproblems import Box, L2Ball
 from dszog.methods.spider import SpiderMethod
 from dszog.methods.storm import StormMethod
 from dszog.run.failures import (
-    MAX_IN_A_ROW,
     MAX_RATE,
     POLICIES,
     WINDOW,
@@ -1104,30 +1103,6 @@ def test_twenty_points_in_a_row_are_enough_and_nineteen_are_not() -> None:
     assert not handler.is_enough
     handler.count([FAILED])
     assert handler.is_enough
-
-
-@pytest.mark.parametrize("policy", ["resample", "penalise"])
-@pytest.mark.parametrize("seed", range(3))
-def test_a_low_rate_of_failures_does_not_stop_the_run(seed: int, policy: str) -> None:
-    ramp = Ramp(lambda n: 0.02 * (n > 20), seed)
-    result = ramp.minimize(policy, n_directions=4)
-    assert result.status == Status.MAX_ITERATIONS
-    assert result.nit == 400
-    assert result.success
-    assert ramp.first_over() is None
-
-
-def test_twenty_failures_in_a_row_stop_the_run() -> None:
-    n_directions = 9
-    ramp = Ramp(lambda n: float(n >= 500 and n % (n_directions + 1) != 0), 0)
-    result = ramp.minimize("penalise", n_directions)  # the base points are known
-    assert result.status == Status.TOO_MANY_FAILURES  # by the rate: never 20 in a row
-    assert len(ramp.failed) <= 500 + WINDOW
-
-    ramp = Ramp(lambda n: float(n >= 500), 0)
-    result = ramp.minimize("penalise", n_directions)
-    assert result.status == Status.TOO_MANY_FAILURES
-    assert len(ramp.failed) <= 500 + MAX_IN_A_ROW + n_directions + 1
 
 
 def test_nothing_stops_a_run_whose_failures_stay_below_twenty_and_one_in_ten() -> None:

@@ -134,8 +134,9 @@ def test_a_swapped_pair_of_records_is_noticed(tmp_path: Path) -> None:
     assert read(path) == ([], 39)
 
 
-def test_half_a_record_left_by_an_interrupt_is_written_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("part", [0.5, 1.0])
+def test_a_record_left_by_an_interrupt_is_written_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: float
 ) -> None:
     path = tmp_path / "j"
     journal = Journal.new(path, RUN, 3)
@@ -143,17 +144,17 @@ def test_half_a_record_left_by_an_interrupt_is_written_over(
     pwrite = os.pwrite
 
     def interrupted(handle: int, content: bytes, offset: int) -> int:
-        pwrite(handle, content[: len(content) // 2], offset)
+        pwrite(handle, content[: int(part * len(content))], offset)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "pwrite", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        journal.append(b"interrupted")
+        journal.append(b"one that is interrupted")
     monkeypatch.undo()
     journal.append(b"after")
     journal.close()
 
-    assert read(path)[0] == [b"before", b"after"]
+    assert read(path) == ([b"before", b"after"], 0)  # nothing to cut off
 
 
 def test_what_the_system_takes_in_parts_is_written_whole(

@@ -37,7 +37,6 @@ from dszog import (
 from dszog.contract import Cost, cost
 from dszog.contract.arrays import frozen_floats
 from dszog.run.counts import Counts
-from dszog.run.final_check import FinalCheck
 from dszog.run.meter import Meter
 from dszog.save.container import pack, unpack
 from dszog.save.fingerprint import rounding
@@ -150,6 +149,29 @@ def test_a_finished_run_is_reported_again_without_a_call(
         same_result(result, first, is_old=True)
         assert repr(str(tmp_path / "run")) in result.message
     assert again.n_calls == 0
+
+
+def test_a_function_may_change_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "SAVE_EVERY", 0.0)
+    (tmp_path / "other").mkdir()
+    for _ in range(2):
+        monkeypatch.chdir(tmp_path)
+        cell = fresh(DSZOG_CELL, lambda number: os.chdir(tmp_path / "other"))
+        result = cell.run(Path("run"), max_iterations=5)
+        assert result.nit == 5
+    assert not (tmp_path / "other" / "run").exists()
+
+
+def test_the_checkpoint_of_another_layout_is_refused_with_what_to_do(
+    tmp_path: Path,
+) -> None:
+    fresh(DSZOG_CELL).run(tmp_path / "run", max_iterations=2)
+    for path in (tmp_path / "run").glob("checkpoint-*"):
+        changed_header(path, lambda facts: facts.pop("layout"))
+    with pytest.raises(CheckpointError, match=r"finish it with that version, or begin"):
+        fresh(DSZOG_CELL).run(tmp_path / "run")
 
 
 def tagged(folder: Path, **given: Any) -> Any:
@@ -457,37 +479,6 @@ def test_ctrl_c_inside_a_users_function_can_go_on(tmp_path: Path) -> None:
 
     assert stopped.status == dszog.Status.INTERRUPTED
     assert result.digest == fresh(DSZOG_CELL).run().digest
-
-
-def pressing(function: Any, counter: list[int], at: int) -> Any:
-    """Return a function after whose call Ctrl-C comes, if it is the one."""
-
-    def pressed(*arguments: Any) -> Any:
-        counter[0] += 1
-        result = function(*arguments)
-        if counter[0] == at:
-            raise KeyboardInterrupt
-        return result
-
-    return pressed
-
-
-def test_ctrl_c_in_the_middle_of_a_save_can_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store_module, "SAVE_EVERY", 0.0)
-    monkeypatch.setattr(store_module, "SAVE_SHARE", 1e9)
-    expected = fresh(DSZOG_CELL).run()
-    real = {name: getattr(os, name) for name in ("write", "rename", "fsync", "pwrite")}
-    for at in range(3, 60, 7):
-        folder, counter = tmp_path / str(at), [0]
-        with pytest.MonkeyPatch.context() as patch:
-            for name, function in real.items():
-                patch.setattr(os, name, pressing(function, counter, at))
-            # It is raised before the first iteration: there is nothing to return yet.
-            with contextlib.suppress(KeyboardInterrupt):
-                fresh(DSZOG_CELL).run(folder)
-        assert fresh(DSZOG_CELL).run(folder).digest == expected.digest
 
 
 CALLS = ("open", "write", "pwrite", "fsync", "rename", "unlink", "close")
@@ -1179,45 +1170,6 @@ def test_other_kernels_of_blas_are_other_surroundings() -> None:
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]
     if "openblas" in blas and platform.machine() == "x86_64":  # whose kernels these are
         assert len(set(each)) == len(names)
-
-
-def test_a_run_that_is_resumed_remembers_the_constraints_in_their_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[tuple[list[int], list[float]]] = []
-    look = FinalCheck.best
-
-    def best(check: FinalCheck, outcome: Any, *more: Any) -> Any:
-        indices, values = outcome.position.worst_seen
-        seen.append((indices.tolist(), values.tolist()))
-        return look(check, outcome, *more)
-
-    def run(folder: Path | None = None, until: int = 99) -> None:
-        def die(progress: dszog.Progress) -> None:
-            if progress.iteration == until:
-                raise Killed
-
-        problem = dszog.Problem(
-            lambda x: float(x @ x),
-            dszog.Constraints.from_function(lambda x, j: 0.01 * j - x[0], 10**6),
-            2,
-        )
-        dszog.minimize(
-            problem,
-            max_iterations=12,
-            seed=1,
-            checkpoint=folder,
-            resume=folder is not None,
-            callback=die,
-        )
-
-    monkeypatch.setattr(FinalCheck, "best", best)
-    run()
-    with pytest.raises(Killed):
-        run(tmp_path / "run", until=9)
-    run(tmp_path / "run")
-    assert len(seen[0][0]) > 3
-    assert seen[1] == seen[0]
 
 
 # ------------------------------------------------------------------------------ golden
