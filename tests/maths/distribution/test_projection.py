@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from random import Random
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray
 from dszog.errors import InputError
 from dszog.maths.distribution import project_onto_simplex, project_with_background
 
@@ -88,57 +87,13 @@ def vectors_of_all_scales(n_vectors: int) -> list[FloatArray]:
     ]
 
 
-def textbook_by_sorting(values: FloatArray) -> FloatArray:
-    """The usual form: sort, cumulate, compare. Nothing is subtracted first."""
-    ordered = np.sort(values)[::-1]
-    excess = np.cumsum(ordered) - 1.0
-    last = np.flatnonzero(ordered * np.arange(1, len(values) + 1) > excess)[-1]
-    projected: FloatArray = np.maximum(values - excess[last] / (last + 1), 0.0)
-    return projected
-
-
-def textbook_by_active_set(values: FloatArray) -> FloatArray:
-    """The other usual form: drop what is negative until nothing is."""
-    active = np.ones(len(values), dtype=bool)
-    while True:
-        threshold = (values[active].sum() - 1.0) / np.count_nonzero(active)
-        drop = active & (values <= threshold)
-        if not drop.any():
-            projected: FloatArray = np.maximum(values - threshold, 0.0)
-            return projected
-        active &= ~drop
-
-
-def failures(
-    project: Callable[[FloatArray], FloatArray], vectors: list[FloatArray]
-) -> int:
-    n_failures = 0
-    for values in vectors:
-        try:
-            with np.errstate(all="ignore"):
-                n_failures += not is_projection(values, project(values))
-        except IndexError:
-            n_failures += 1
-    return n_failures
-
-
 def test_20_000_vectors_of_scale_1e_minus_3_to_1e18_are_projected_without_a_failure(
     record_property: Callable[[str, object], None],
 ) -> None:
-    n_failures = failures(project_onto_simplex, vectors_of_all_scales(20_000))
+    vectors = vectors_of_all_scales(20_000)
+    n_failures = sum(not is_projection(v, project_onto_simplex(v)) for v in vectors)
     record_property("failures of 20,000", n_failures)
     assert n_failures == 0
-
-
-@pytest.mark.parametrize("textbook", [textbook_by_sorting, textbook_by_active_set])
-def test_the_textbook_forms_fail_on_the_same_vectors_so_the_shift_is_needed(
-    textbook: Callable[[FloatArray], FloatArray],
-    record_property: Callable[[str, object], None],
-) -> None:
-    n_failures = failures(textbook, vectors_of_all_scales(5_000))
-    record_property(f"failures of 5,000 ({textbook.__name__})", n_failures)
-    print(f"{n_failures} failures")
-    assert n_failures > 250
 
 
 @given(st.one_of(scaled_vectors, any_vectors))
@@ -146,12 +101,6 @@ def test_finite_values_of_every_scale_are_projected_into_the_simplex(
     values: FloatArray,
 ) -> None:
     assert is_projection(values, project_onto_simplex(values))
-
-
-@given(st.one_of(scaled_vectors, any_vectors))
-def test_what_lies_in_the_simplex_stays_where_it_is(values: FloatArray) -> None:
-    once = project_onto_simplex(values)
-    np.testing.assert_allclose(project_onto_simplex(once), once, rtol=0, atol=1e-12)
 
 
 # --------------------------------------------------------------------- exactness
@@ -163,46 +112,6 @@ def test_the_projection_is_that_of_exact_rational_arithmetic(
 ) -> None:
     exact = [float(weight) for weight in exact_projection(values.tolist())]
     np.testing.assert_allclose(project_onto_simplex(values), exact, rtol=0, atol=1e-13)
-
-
-@given(
-    hnp.arrays(np.int64, st.integers(1, 30), elements=st.integers(-(2**20), 2**20)),
-    st.integers(-(2**30), 2**30),
-)
-def test_a_shift_of_all_values_changes_nothing(counts: IntArray, shift: int) -> None:
-    values = counts / 2**18  # so that adding the shift is exact
-    np.testing.assert_allclose(
-        project_onto_simplex(values + shift),
-        project_onto_simplex(values),
-        rtol=0,
-        atol=1e-13,
-    )
-
-
-@given(scaled_vectors, st.randoms(use_true_random=False))
-def test_the_order_of_the_values_does_not_matter(
-    values: FloatArray, random: Random
-) -> None:
-    order = list(range(len(values)))
-    random.shuffle(order)
-    np.testing.assert_allclose(
-        project_onto_simplex(values[order]),
-        project_onto_simplex(values)[order],
-        rtol=0,
-        atol=1e-13,
-    )
-
-
-@given(st.data(), scales)
-def test_projections_are_no_farther_apart_than_the_points(
-    data: st.DataObject, scale: float
-) -> None:
-    one = data.draw(unit_vectors) * scale
-    other = one + scale * data.draw(
-        hnp.arrays(np.float64, len(one), elements=st.floats(-1, 1))
-    )
-    apart = math.dist(project_onto_simplex(one), project_onto_simplex(other))
-    assert apart <= math.dist(one, other) + 1e-14
 
 
 # -------------------------------------------------------------------- long vectors

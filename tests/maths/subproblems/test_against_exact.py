@@ -289,7 +289,7 @@ def answers_under(kernel: dict[str, str]) -> list[dict[str, Any]]:
     """Return the answers to all cases in a process with other rounding."""
     done = subprocess.run(
         [sys.executable, "-c", ANSWERS, str(N_ALL)],
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **kernel},
         capture_output=True,
         text=True,

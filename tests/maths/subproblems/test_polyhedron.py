@@ -1,11 +1,15 @@
-"""Polyhedra: all ways to project agree, linear minimisers, and what can go wrong."""
+"""Polyhedra: what is known of answers, and what can go wrong.
+
+That answers are right, of every kind of set, ball, form and solver, is tested against
+exact arithmetic in ``test_against_exact.py``.
+"""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +33,6 @@ from dszog.maths.subproblems.nearest import (
     least_distance,
     least_squares,
 )
-from dszog.maths.subproblems.polyhedron import Form
 from dszog.maths.subproblems.rows import MatrixRows, System
 from tests.maths.subproblems.exact import as_set, as_vector, dot, lowest
 from tests.maths.subproblems.exact import nearest as exactly_nearest
@@ -47,96 +50,7 @@ def samples(kind: str, seed: int = 0) -> tuple[FloatArray, FloatArray]:
     return positives, rng.normal(size=(17, DIM)) - shift
 
 
-def differences(positives: FloatArray, negatives: FloatArray) -> FloatArray:
-    """All pairs, listed in a loop."""
-    return np.array([b - a for a in positives for b in negatives])
-
-
-def by_slsqp(
-    A: FloatArray, b: FloatArray, point: FloatArray, radius: float
-) -> FloatArray:
-    """Return the nearest point of ``A w <= b`` in a ball, by a general solver."""
-    found = optimize.minimize(
-        lambda w: 0.5 * np.square(w - point).sum(),
-        np.zeros(len(point)),
-        jac=lambda w: w - point,
-        method="SLSQP",
-        constraints=[
-            {"type": "ineq", "fun": lambda w: b - A @ w, "jac": lambda w: -A},
-            {
-                "type": "ineq",
-                "fun": lambda w: radius**2 - w @ w,
-                "jac": lambda w: -2 * w,
-            },
-        ],
-        options={"ftol": 1e-15, "maxiter": 1000},
-    )
-    # It ends where rounding leaves no descent, which it does not call a success.
-    assert (A @ found.x - b).max() <= 1e-8
-    return np.asarray(found.x)
-
-
-# ------------------------------------------------------------ all ways to project agree
-
-
-def assert_all_agree(kind: str, margin: float, ball: Any, solver: str) -> None:
-    """Compare generation and a solver, in both forms, on a few points."""
-    positives, negatives = samples(kind)
-    domains = [
-        Polyhedron.pairwise(
-            positives,
-            negatives,
-            margin,
-            ball=ball,
-            ball_radius=0.8,
-            form=form,
-            solver=way,
-        )
-        for form in get_args(Form)
-        for way in {"generation", solver}
-    ]
-    for point in 2.0 * np.random.default_rng(1).normal(size=(4, DIM)):
-        found = [domain.project(point) for domain in domains]
-        assert all(one.events == () for one in found)
-        for one, domain in zip(found, domains, strict=True):
-            np.testing.assert_allclose(one.point, found[0].point, atol=1e-6)
-            assert domain.contains(one.point, tol=1e-7)
-
-
-@pytest.mark.parametrize("solver", ["generation", "daqp"])
-@pytest.mark.parametrize("ball", BALLS)
-@pytest.mark.parametrize("margin", [0.0, -0.3])
-@pytest.mark.parametrize("kind", ["separable", "mixed"])
-def test_all_forms_and_solvers_project_to_the_same_point(
-    kind: str, margin: float, ball: Any, solver: str
-) -> None:
-    if solver != "generation":
-        pytest.importorskip(solver)
-    assert_all_agree(kind, margin, ball, solver)
-
-
-def test_piqp_projects_to_the_same_point() -> None:
-    pytest.importorskip("piqp")
-    for kind in ("separable", "mixed"):
-        for margin in (0.0, -0.3):
-            for ball in BALLS:
-                assert_all_agree(kind, margin, ball, "piqp")
-
-
-@pytest.mark.parametrize("ball", BALLS)
-@pytest.mark.parametrize("margin", [0.0, -0.3])
-@pytest.mark.parametrize("kind", ["separable", "mixed"])
-def test_projections_meet_the_variational_inequality_and_repeat(
-    kind: str, margin: float, ball: Any
-) -> None:
-    domain = Polyhedron.pairwise(*samples(kind), margin, ball=ball, ball_radius=0.8)
-    rng = np.random.default_rng(2)
-    inside = [domain.project(point).point for point in rng.normal(size=(40, DIM))]
-
-    for point in 2.0 * rng.normal(size=(5, DIM)):
-        found = domain.project(point).point
-        assert max((point - found) @ (w - found) for w in inside) <= 1e-7
-        np.testing.assert_allclose(domain.project(found).point, found, atol=1e-8)
+# -------------------------------------------------------------------------- projections
 
 
 @given(scale=st.floats(1e-6, 1e6), seed=st.integers(0, 50))
@@ -154,31 +68,6 @@ def test_the_projection_on_a_cone_stretches_with_the_point(
     )
 
 
-@pytest.mark.parametrize("kind", ["separable", "mixed"])
-def test_in_a_ball_the_projection_on_the_cone_is_shortened(kind: str) -> None:
-    positives, negatives = samples(kind)
-    A, radius = differences(positives, negatives), 0.7
-    cone = Polyhedron.pairwise(positives, negatives, ball="l2", ball_radius=radius)
-
-    for point in np.random.default_rng(3).normal(size=(4, DIM)):
-        exact = by_slsqp(A, np.zeros(len(A)), point, radius)
-        np.testing.assert_allclose(cone.project(point).point, exact, atol=1e-6)
-
-
-def test_in_a_ball_the_lowest_point_of_a_cone_is_a_stretched_projection() -> None:
-    positives, negatives = samples("separable")
-    A, radius = differences(positives, negatives), 0.7
-    cone = Polyhedron.pairwise(positives, negatives, ball="l2", ball_radius=radius)
-
-    for gradient in np.random.default_rng(4).normal(size=(6, DIM)):
-        lowest = cone.lmo(gradient).point
-        # Where the cone leads down at all, a point far down is projected on the lowest.
-        exact = by_slsqp(A, np.zeros(len(A)), -10.0 * gradient, radius)
-        assert cone.contains(lowest)
-        assert np.linalg.norm(exact) == pytest.approx(radius, abs=1e-6)
-        np.testing.assert_allclose(lowest, exact, atol=1e-5)
-
-
 @pytest.mark.parametrize("ball", BALLS)
 def test_dense_and_sparse_rows_are_the_same_set(ball: Any) -> None:
     rng = np.random.default_rng(5)
@@ -189,33 +78,7 @@ def test_dense_and_sparse_rows_are_the_same_set(ball: Any) -> None:
     for point in 4.0 * rng.normal(size=(5, DIM)):
         found = dense.project(point).point
         np.testing.assert_allclose(thin.project(point).point, found, atol=1e-12)
-        exact = by_slsqp(A, b, point, 1e6)
-        if ball == "none":
-            np.testing.assert_allclose(found, exact, atol=1e-6)
         assert thin.violation(point) == pytest.approx(dense.violation(point))
-
-
-@pytest.mark.parametrize("ball", ["l2", "l1", "box"])
-def test_linear_constraints_in_a_ball_are_projected_on_exactly(ball: Any) -> None:
-    # Not a cone: the multiplier of the ball has to be found.
-    rng = np.random.default_rng(6)
-    A, b = rng.normal(size=(8, DIM)), 0.2 + rng.random(8)
-    domain = Polyhedron.linear(A, b, ball=ball, ball_radius=0.9)
-    rows, limits, radius = A, b, 1e6
-    if ball == "l2":
-        radius = 0.9
-    if ball == "box":
-        eye = np.eye(DIM)
-        rows, limits = np.vstack([A, eye, -eye]), np.append(b, np.full(2 * DIM, 0.9))
-    if ball == "l1":
-        bits = np.arange(2**DIM)[:, np.newaxis] >> np.arange(DIM) & 1
-        rows, limits = np.vstack([A, 2.0 * bits - 1.0]), np.append(b, np.full(32, 0.9))
-
-    for point in 3.0 * rng.normal(size=(5, DIM)):
-        exact = by_slsqp(rows, limits, point, radius)
-        found = domain.project(point).point
-        np.testing.assert_allclose(found, exact, atol=1e-6)
-        assert domain.contains(found)
 
 
 def test_an_l1_ball_made_of_rows_is_the_l1_ball() -> None:
@@ -233,48 +96,7 @@ def test_an_l1_ball_made_of_rows_is_the_l1_ball() -> None:
         )
 
 
-def test_bounds_are_kept_beside_the_rows() -> None:
-    domain = Polyhedron.linear(
-        [[1.0, 1.0]], [1.0], lower=[0.0, -np.inf], upper=[np.inf, 0.25]
-    )
-
-    np.testing.assert_allclose(
-        domain.project(np.array([-1.0, 5.0])).point, [0.0, 0.25], atol=1e-12
-    )
-    np.testing.assert_allclose(domain.project(np.array([5.0, -2.0])).point, [4.0, -3.0])
-
-
 # -------------------------------------------------------------------- linear minimisers
-
-
-@pytest.mark.parametrize("ball", ["l2", "l1", "box"])
-@pytest.mark.parametrize("margin", [0.0, -0.3])
-def test_no_point_of_the_set_is_lower_than_the_minimiser(
-    margin: float, ball: Any
-) -> None:
-    domain = Polyhedron.pairwise(
-        *samples("separable"), margin, ball=ball, ball_radius=2.0
-    )
-    rng = np.random.default_rng(8)
-    inside = [domain.project(point).point for point in 3.0 * rng.normal(size=(40, DIM))]
-
-    for gradient in rng.normal(size=(8, DIM)):
-        lowest = domain.lmo(gradient).point
-        assert domain.contains(lowest, tol=1e-7)
-        assert gradient @ lowest <= min(gradient @ w for w in inside) + 1e-7
-
-
-@pytest.mark.parametrize("ball", ["l1", "box", "none"])
-def test_both_forms_have_the_same_lowest_value(ball: Any) -> None:
-    positives, negatives = samples("separable")
-    more: dict[str, Any] = {"ball": ball, "lower": -3.0, "upper": 3.0}
-    lifted = Polyhedron.pairwise(positives, negatives, -0.1, **more)
-    full = Polyhedron.pairwise(positives, negatives, -0.1, form="full", **more)
-
-    for gradient in np.random.default_rng(9).normal(size=(4, DIM)):
-        assert gradient @ lifted.lmo(gradient).point == pytest.approx(
-            gradient @ full.lmo(gradient).point, abs=1e-7
-        )
 
 
 def test_without_a_slope_the_minimiser_is_the_point_nearest_to_the_origin() -> None:
@@ -350,21 +172,6 @@ def test_a_cone_that_is_the_origin_alone_sends_everything_there() -> None:
     assert alone.diameter() == 0.0
 
 
-@pytest.mark.parametrize("solver", ["generation", "daqp", "piqp"])
-def test_rows_given_many_times_count_once(solver: str) -> None:
-    if solver != "generation":
-        pytest.importorskip(solver)
-    rng = np.random.default_rng(13)
-    A, b = rng.normal(size=(6, DIM)), rng.random(6)
-    once = Polyhedron.linear(A, b)
-    often = Polyhedron.linear(np.tile(A, (40, 1)), np.tile(b, 40), solver=solver)
-
-    for point in 3.0 * rng.normal(size=(5, DIM)):
-        np.testing.assert_allclose(
-            often.project(point).point, once.project(point).point, atol=1e-6
-        )
-
-
 @pytest.mark.parametrize("form", ["lifted", "full"])
 def test_samples_that_are_in_both_groups_are_ties_and_ask_nothing(form: Any) -> None:
     rng = np.random.default_rng(14)
@@ -420,15 +227,6 @@ def test_small_and_large_sets_are_projected_on_alike(scale: float) -> None:
         )
 
 
-def test_a_point_far_away_is_brought_back() -> None:
-    eye = np.eye(2)
-    box = Polyhedron.linear(np.vstack([eye, -eye]), np.ones(4))
-
-    for distance in (1e3, 1e6, 1e9):
-        found = box.project(np.array([distance, -2 * distance])).point
-        np.testing.assert_allclose(found, [1.0, -1.0], atol=1e-9 * distance)
-
-
 # --------------------------------------------------------------------------- empty sets
 
 
@@ -448,15 +246,6 @@ def test_a_set_without_a_point_is_said_to_be_empty(ball: Any, solver: str) -> No
         nowhere.feasible_start()
     with pytest.raises(EmptySetError):
         nowhere.lmo(gradient)
-
-
-@pytest.mark.parametrize("ball", ["l2", "l1", "box"])
-def test_a_ball_that_does_not_reach_the_rows_leaves_nothing(ball: Any) -> None:
-    beyond = Polyhedron.linear([[-1.0, 0.0]], [-3.0], ball=ball, ball_radius=2.0)
-
-    for ask in (beyond.project, beyond.lmo):
-        with pytest.raises(EmptySetError):
-            ask(np.array([1.0, 1.0]))
 
 
 def test_a_ball_that_touches_the_rows_leaves_a_point() -> None:

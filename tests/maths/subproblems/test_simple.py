@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy import optimize
 
 from dszog import InputError
 from dszog.contract.arrays import FloatArray
@@ -63,42 +62,7 @@ def _inside(domain: Domain, n: int) -> FloatArray:
     return np.asarray(shares @ corners(domain))
 
 
-def by_slsqp(domain: Domain, point: FloatArray) -> FloatArray:
-    """Return the nearest point, found by a general solver."""
-    bounds, constraints = None, []
-    if isinstance(domain, L2Ball):
-        radius = domain.radius
-        constraints = [{"type": "ineq", "fun": lambda w: radius**2 - w @ w}]
-    elif isinstance(domain, Box):
-        bounds = list(zip(domain.lower, domain.upper, strict=True))
-    elif isinstance(domain, Simplex):
-        bounds, total = [(0.0, None)] * domain.dim, domain.total
-        constraints = [{"type": "eq", "fun": lambda w: w.sum() - total}]
-    else:
-        assert isinstance(domain, L1Ball)
-        signs, radius = np.array(list(product([-1.0, 1.0], repeat=DIM))), domain.radius
-        constraints = [{"type": "ineq", "fun": lambda w: radius - signs @ w}]
-    found = optimize.minimize(
-        lambda w: 0.5 * np.square(w - point).sum(),
-        inside(domain, 1)[0],
-        jac=lambda w: w - point,
-        bounds=bounds,
-        constraints=constraints,
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 500},
-    )
-    return np.asarray(found.x)
-
-
 # -------------------------------------------------------------------------- projections
-
-
-@every_domain
-def test_a_projection_is_what_a_general_solver_finds(domain: Domain) -> None:
-    for point in 3.0 * np.random.default_rng(0).standard_normal((20, DIM)):
-        np.testing.assert_allclose(
-            domain.project(point).point, by_slsqp(domain, point), atol=1e-6
-        )
 
 
 @every_domain
@@ -111,24 +75,6 @@ def test_no_direction_into_the_set_leads_nearer(
 
     assert domain.contains(nearest)
     assert (away @ (point - nearest)).max() <= 1e-9 * (1.0 + np.square(point).sum())
-
-
-@every_domain
-@given(point=vectors)
-def test_to_project_twice_is_to_project_once(domain: Domain, point: FloatArray) -> None:
-    once = domain.project(point).point
-
-    np.testing.assert_allclose(domain.project(once).point, once, atol=1e-13)
-
-
-@every_domain
-@given(one=vectors, other=vectors)
-def test_projections_are_no_farther_apart_than_the_points(
-    domain: Domain, one: FloatArray, other: FloatArray
-) -> None:
-    apart = np.linalg.norm(domain.project(one).point - domain.project(other).point)
-
-    assert apart <= np.linalg.norm(one - other) + 1e-12
 
 
 @every_domain
@@ -168,12 +114,6 @@ def test_without_a_slope_the_linear_minimiser_is_some_point_of_the_set(
     domain: Domain,
 ) -> None:
     assert domain.contains(domain.lmo(np.zeros(DIM)).point)
-
-
-def test_the_linear_minimiser_of_a_euclidean_ball_has_the_closed_form() -> None:
-    ball = L2Ball(dim=2, radius=10.0)
-
-    np.testing.assert_allclose(ball.lmo(np.array([3.0, -4.0])).point, [-6.0, 8.0])
 
 
 # ----------------------------------------------------------------------------- the rest
