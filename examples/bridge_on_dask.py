@@ -140,6 +140,7 @@ def solve(client: Any) -> Any:
         bridge.in_pieces(50),
         start,
         bounds=[(np.log(0.02), np.log(2.0))] * n_variables,
+        method="dszog",
         options=OPTIONS,
         max_iterations=120,
         constraint_tol=0.05,

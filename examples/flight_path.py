@@ -141,7 +141,13 @@ print(f"{'straight on':16}  {energy(straight):7.4f}  {near:11.4f}")
 for name, given in runs.items():
     tried = [
         dszog.minimize(
-            energy, straight, given, max_iterations=1500, constraint_tol=0.1, seed=seed
+            energy,
+            straight,
+            given,
+            method="dszog",
+            max_iterations=1500,
+            constraint_tol=0.1,
+            seed=seed,
         )
         for seed in range(N_RUNS)
     ]

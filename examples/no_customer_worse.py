@@ -96,7 +96,9 @@ problem = dszog.Problem(
     DIM,
     x0=old,  # feasible: nobody is worse off than before
 )
-result = dszog.minimize(problem, max_iterations=2000, constraint_tol=TOLERANCE, seed=0)
+result = dszog.minimize(
+    problem, method="dszog", max_iterations=2000, constraint_tol=TOLERANCE, seed=0
+)
 print(result.message)
 
 # %%

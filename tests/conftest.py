@@ -6,10 +6,14 @@ in the code. The thorough one tries fresh ones and prints how to reproduce a fai
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+import dszog
 
 settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(
@@ -32,3 +36,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # inherit that: tests that press it would wait in vain.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _by_dszog(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `minimize` without a method mean DSZOG, for which most tests were written.
+
+    They are about the run around a method, and pin DSZOG's numbers. Tests of the
+    default itself, and those of documents, are marked ``own_default``.
+    """
+    if request.node.get_closest_marker("own_default") is None:
+        defaults = inspect.unwrap(dszog.minimize).__kwdefaults__
+        assert defaults["method"] == "auto"
+        monkeypatch.setitem(defaults, "method", "dszog")

@@ -102,12 +102,13 @@ def minimize(
     constraints: Any = (),
     *,
     bounds: Any = None,
-    method: str | Method = "dszog",
+    method: str | Method = "auto",
     options: dict[str, Any] | None = None,
     max_iterations: int | float | None = None,
     max_queries: int | float | None = None,
     max_time: float | None = None,
     constraint_tol: float = 1e-2,
+    tol: float | None = None,
     x_scale: Any = 1.0,
     weights: tuple[IntArray, FloatArray] | None = None,
     tune: bool | Tuning = False,
@@ -151,6 +152,10 @@ def minimize(
         inside. Without any, 2000 iterations.
     constraint_tol : float
         How large a violation may remain for the result to count as a success.
+    tol : float, optional
+        The relative size of optimality conditions at which a run has converged and
+        stops: 1e-6 if not given. An option of ``"sampled_sqp"``, the only method that
+        stops by itself.
     x_scale : float or array_like of shape (dim,)
         The typical size of the variables; methods work with ``x / x_scale``.
     weights : (indices, weights), optional
@@ -245,6 +250,8 @@ def minimize(
     >>> bool(np.abs(result.x - np.sqrt(0.5)).max() < 0.02)
     True
     """
+    if tol is not None:
+        options = {**(options or {}), "tol": tol}
     choice = _first_choice(method, options, weights, tune)
     chosen, fixed = _as_method(method, options, choice)
     has_set = getattr(chosen, "domain", None) is not None

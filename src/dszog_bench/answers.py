@@ -172,6 +172,7 @@ def _nearest(dim: int, seed: int, m: int = 50_000, **budget: Any) -> tuple[Any, 
         lambda x: float(np.mean((x - target) ** 2)),
         np.zeros(dim),
         dszog.Constraints(lambda points, j: points @ rows[j].T - 1.0, m),
+        method="dszog",
         seed=seed,
         **budget,
     )
@@ -265,6 +266,11 @@ def _merit(case: Case, units: Any, budget: int, seed: int, tune: bool) -> float:
         len(case.start),
     )
     result = dszog.minimize(
-        problem, max_queries=budget, seed=seed, constraint_tol=1e-2 * g, tune=tune
+        problem,
+        method="dszog",
+        max_queries=budget,
+        seed=seed,
+        constraint_tol=1e-2 * g,
+        tune=tune,
     )
     return case.objective(result.x / s) + 30.0 * max(case.worst(result.x / s), 0.0) ** 2

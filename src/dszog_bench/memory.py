@@ -41,7 +41,7 @@ def memory_above_data(m: int, n_iterations: int) -> float:
 def _main(m: int, n_iterations: int) -> None:
     problem = rotated_problem(m)
     before = megabytes("VmRSS")
-    dszog.minimize(problem, max_iterations=n_iterations, seed=0)
+    dszog.minimize(problem, method="dszog", max_iterations=n_iterations, seed=0)
     sys.stdout.write(json.dumps(megabytes("VmHWM") - before))
 
 

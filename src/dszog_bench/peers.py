@@ -75,6 +75,7 @@ def _dszog(budget: Budget, seed: int, is_told: bool = False, **options: Any) -> 
 
     result = dszog.minimize(
         budget.case.problem,
+        method="dszog",
         options=options,
         max_queries=budget.case.planned_queries,
         constraint_tol=budget.case.target_violation if is_told else 1e-2,

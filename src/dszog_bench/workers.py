@@ -77,6 +77,7 @@ def _run(workers: Any, seconds: float, n: int) -> tuple[float, dict[str, Any], b
     try:
         result = dszog.minimize(
             dszog.Problem(simulator, None, DIM, x0=np.zeros(DIM)),
+            method="dszog",
             seed=0,
             max_iterations=n,
             options={"n_directions": N_POINTS - 1},

@@ -234,7 +234,7 @@ WRONG = [
     (
         ["model.py:problem", "--method", "cobyla"],
         r"one of 'auto', 'dszog', .*'acczomda', got 'cobyla'\. It is one of SciPy: "
-        r"call scipy\.optimize\.minimize, .*; or leave --method out for 'dszog'",
+        r"call scipy\.optimize\.minimize, .*; or leave --method out",
     ),
     (["model.py:problem", "--set", "beta=3"], "It is the paper's letter for 'penalty'"),
     (["model.py:problem", "--evaluator", "serail"], "Did you mean 'serial'?"),

@@ -78,6 +78,7 @@ def test_many_variables_are_for_dszog() -> None:
         ({}, SampledSQP, "there is room to learn slopes along 2 variables"),
         ({"options": {"loss_batch": 8}}, SampledSQP, "there is room"),
         ({"options": {"tol": 1e-3}}, SampledSQP, "'tol' is an option of it"),
+        ({"tol": 1e-3}, SampledSQP, "'tol' is an option of it"),
         ({"options": {"step_size": 0.1}}, DSZOG, "'step_size' is an option of it"),
         ({"tune": True}, DSZOG, "it has settings to tune"),
         ({"weights": (np.array([3]), np.array([1.0]))}, DSZOG, "start from weights"),
@@ -90,6 +91,13 @@ def test_the_message_says_which_and_why(more: Any, kind: type, why: str) -> None
     assert type(result.method) is kind
     assert why in result.message
     assert result.message.count("The method is") == 1
+
+
+@pytest.mark.own_default
+def test_it_is_the_default() -> None:
+    result = dszog.minimize(problem(), max_queries=20_000, seed=0)
+
+    assert result.digest == solve().digest
 
 
 def test_options_of_neither_or_of_both_are_refused() -> None:

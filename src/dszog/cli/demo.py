@@ -142,7 +142,11 @@ def _run(console: Console, output: Path, seed: int, max_queries: int) -> int:
     )
     started = time.perf_counter()
     result = dszog.minimize(
-        demo.problem, max_queries=max_queries, seed=seed, progress=True
+        demo.problem,
+        method="dszog",
+        max_queries=max_queries,
+        seed=seed,
+        progress=True,
     )
     found = _figures(demo, result, time.perf_counter() - started)
     write_text(output / "demo.json", as_json(found))

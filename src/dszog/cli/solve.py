@@ -34,7 +34,7 @@ def solve(
     problem: str,
     /,
     *,
-    method: str = "dszog",
+    method: str = AUTO,
     settings: Annotated[Many, Parameter(name="--set")] = (),
     budget: Budget = UNLIMITED,
     tune: Flag = False,

@@ -15,7 +15,6 @@ RENAMED = {  # what some arguments are called elsewhere
     "maxtime": "max_time",
     "disp": "progress",
     "verbose": "progress",
-    "tol": "constraint_tol",
     "random_state": "seed",
     "rng": "seed",
 }
@@ -95,5 +94,5 @@ def about_method(name: str) -> str:
         return ""
     return (
         " It is one of SciPy: call scipy.optimize.minimize, which is the better choice "
-        "for few, cheap constraints; or leave `method` out for 'dszog'."
+        "for few, cheap constraints; or leave `method` out."
     )

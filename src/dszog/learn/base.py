@@ -250,6 +250,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         options |= self.options or {}
         return minimize(
             problem,
+            method="dszog",  # its penalty allows for rows that contradict each other
             options=options,
             max_iterations=self.max_iterations,
             max_queries=self.max_queries,
