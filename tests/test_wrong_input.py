@@ -536,6 +536,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         ),
         "max_time": POSITIVE_OR_INFINITE,
         "constraint_tol": NONNEGATIVE,
+        "tol": POSITIVE,
         "x_scale": X_SCALE,
         "weights": WEIGHTS,
         "tune": (

@@ -251,7 +251,9 @@ def minimize(
     True
     """
     if tol is not None:
-        options = {**(options or {}), "tol": tol}
+        tol = check_positive_number("minimize", "tol", tol)
+        if options is None or isinstance(options, dict):  # else it is refused below
+            options = {**(options or {}), "tol": tol}
     choice = _first_choice(method, options, weights, tune)
     chosen, fixed = _as_method(method, options, choice)
     has_set = getattr(chosen, "domain", None) is not None
