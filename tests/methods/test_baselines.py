@@ -250,13 +250,6 @@ def test_accszofw_learns_the_toy_problem_as_specified() -> None:
     assert np.median(found) == pytest.approx(0.99, rel=0.05)
 
 
-def test_storm_with_shared_directions_learns_no_worse_than_specified() -> None:
-    # Specified for one direction per loss, as in the released code: see below.
-    method = AccSZOFWStorm(estimator="sphere", loss_batch=100)
-
-    assert learned(method, 1000, seed=0) <= 1.05
-
-
 @pytest.mark.slow
 def test_storm_on_the_sphere_learns_as_specified_with_a_direction_per_loss() -> None:
     method = AccSZOFWStorm(estimator="sphere", loss_batch=100, per_sample=True)
@@ -295,15 +288,6 @@ def test_steps_of_acczom_are_clamped_too() -> None:
     assert [method._share(t) for t in (1, 10, 100)] == [1.0, 1.0, 1.0]
 
 
-def test_fcgs_without_gradients_is_refused_at_once() -> None:
-    method = FCGS(domain=SETS["box"])
-
-    with pytest.raises(
-        InputError, match="FCGS: a gradient of the losses is needed, got values alone"
-    ):
-        method.init(np.zeros(DIM), size_of(), 0)
-
-
 def test_what_is_said_of_estimates_has_no_effect_on_fcgs() -> None:
     problem = distances()
     states = []
@@ -318,35 +302,6 @@ def test_what_is_said_of_estimates_has_no_effect_on_fcgs() -> None:
 
     np.testing.assert_array_equal(states[0], states[1])
     np.testing.assert_array_equal(states[0], states[2])
-
-
-@every_baseline
-def test_a_method_without_a_set_asks_for_one(kind: type[FeasibleMethod]) -> None:
-    with pytest.raises(InputError, match="a feasible set is needed, got none"):
-        kind().init(np.zeros(2), size_of(2, has_gradient=True), 0)
-
-
-@every_baseline
-def test_a_set_of_another_dimension_is_refused(kind: type[FeasibleMethod]) -> None:
-    method = kind(domain=L2Ball(dim=3, radius=1.0))
-    with pytest.raises(InputError, match="`domain` has 3 variables, the problem has 2"):
-        method.init(np.zeros(2), size_of(2, has_gradient=True), 0)
-    with pytest.raises(InputError, match="`x0` has 3 entries for 2 variables"):
-        method.init(np.zeros(3), size_of(2, has_gradient=True), 0)
-
-
-@every_baseline
-def test_frank_wolfe_methods_refuse_a_set_without_an_end(
-    kind: type[FeasibleMethod],
-) -> None:
-    method = kind(domain=Box(lower=[0.0, 0.0], upper=[1.0, np.inf]))
-    size = size_of(2, has_gradient=True)
-
-    if kind in (ZOPSGD, AccZOM):
-        assert method.init(np.zeros(2), size, 0).iteration == 0
-        return
-    with pytest.raises(InputError, match="Frank-Wolfe steps need a bounded set"):
-        method.init(np.zeros(2), size, 0)
 
 
 def test_with_one_direction_per_loss_auto_means_the_sphere() -> None:
@@ -389,11 +344,6 @@ def test_fzfw_from_theory_is_that_of_its_theorem() -> None:
     assert method._refresh_batch(size) == 2000
     short = replace(method, domain=L2Ball(dim=4, radius=0.01))
     assert short._step(size) == 1.0  # the diameter is below 1/sqrt(K)
-
-
-def test_a_refresh_of_fzfw_from_theory_looks_at_all_losses() -> None:
-    for method in (FZFW.from_theory(horizon=9), FZCGS.from_theory(9, 1.0)):
-        assert method._refresh_batch(size_of(n_losses=20_000)) == 20_000
 
 
 @pytest.mark.parametrize("kind", [FZCGS, FCGS])

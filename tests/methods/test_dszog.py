@@ -363,10 +363,15 @@ def test_the_automatic_start_draws_only_where_looking_at_all_is_too_dear() -> No
     assert looks_at(100_000, queries=999_999) == draw
 
 
-def test_weights_of_an_earlier_run_replace_the_first_look() -> None:
-    method = DSZOG()
-    indices, weights = np.array([3, 70]), np.array([0.25, 0.5])
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+@pytest.mark.parametrize("distribution", ["dense", "sparse"])
+def test_weights_of_an_earlier_run_replace_the_first_look(
+    distribution: Any, order: list[int]
+) -> None:
+    method = DSZOG(distribution=distribution)
+    indices, weights = np.array([3, 70])[order], np.array([0.25, 0.5])[order]
     state = method.init(np.zeros(2), _size(100), 0, weights=(indices, weights))
+    weights[:], indices[:] = 9.0, 1  # they stay the caller's
 
     assert state.start is None
     assert state.distribution is not None
@@ -374,19 +379,6 @@ def test_weights_of_an_earlier_run_replace_the_first_look() -> None:
     expected[[3, 70]] = 0.25, 0.5
     np.testing.assert_allclose(state.distribution.dense(), expected, rtol=1e-14)
     assert len(method.ask(state)) == 2  # not the one of a look at the constraints
-
-
-@pytest.mark.parametrize("distribution", ["dense", "sparse"])
-def test_weights_of_an_earlier_run_stay_the_callers(distribution: Any) -> None:
-    indices, weights = np.array([3, 70]), np.array([0.25, 0.5])
-    method = DSZOG(distribution=distribution)
-    state = method.init(np.zeros(2), _size(100), 0, weights=(indices, weights))
-    assert state.distribution is not None
-    before = state.distribution.dense().copy()
-    weights[:] = 9.0
-    indices[:] = 1
-
-    np.testing.assert_array_equal(state.distribution.dense(), before)
 
 
 @pytest.mark.parametrize(
@@ -416,14 +408,6 @@ def test_weights_that_are_no_part_of_a_distribution_are_refused(
     given = (np.array(indices), np.array(weights))
     with pytest.raises(InputError, match=r"weights.*, got .*\. "):
         DSZOG().init(np.zeros(2), _size(100), 0, weights=given)
-
-
-def test_weights_may_be_given_in_any_order() -> None:
-    given = (np.array([70, 3]), np.array([0.5, 0.25]))
-    state = DSZOG().init(np.zeros(2), _size(100), 0, weights=given)
-
-    indices, weights = DSZOG().weights(state)
-    assert (indices.tolist(), weights.tolist()) == ([3, 70], [0.25, 0.5])
 
 
 # ---------------------------------------------------------------------- the gradient
@@ -650,46 +634,28 @@ def _plain(**settings: Any) -> DSZOG:
     return DSZOG(adaptive=False, averaging=1.0, step_size=0.5, **settings)
 
 
-def test_a_constant_step_does_not_shrink() -> None:
-    np.testing.assert_allclose(_steps(_plain(step_decay="constant"), 50), 1.0)
+LINEAR: dict[str, Any] = {"step_decay": "linear"}
 
 
-def test_a_linear_step_shrinks_to_nothing_over_the_horizon_and_creeps_on() -> None:
-    steps = _steps(_plain(step_decay="linear", horizon=40), 50)
-
-    np.testing.assert_allclose(steps[:40], 1.0 - np.arange(40) / 40, rtol=1e-9)
-    np.testing.assert_allclose(steps[40:], 1e-3, rtol=1e-9)
-
-
-def test_a_linear_step_without_a_horizon_takes_two_thousand_iterations() -> None:
-    steps = _steps(_plain(step_decay="linear"), 20)
-
-    np.testing.assert_allclose(steps, 1.0 - np.arange(20) / 2000, rtol=1e-9)
-
-
-def test_a_linear_step_follows_the_queries_where_these_are_limited() -> None:
-    # Two queries an iteration: a value and a gradient of the one loss.
-    steps = _steps(_plain(step_decay="linear", horizon_queries=80), 50)
-
-    np.testing.assert_allclose(steps[:40], 1.0 - np.arange(40) / 40, rtol=1e-9)
-
-
-def test_of_two_horizons_the_nearer_counts() -> None:
-    by_iterations = _plain(step_decay="linear", horizon_queries=80, horizon=20)
-    by_queries = _plain(step_decay="linear", horizon_queries=40, horizon=50)
-
-    for method in (by_iterations, by_queries):
-        np.testing.assert_allclose(
-            _steps(method, 20), 1.0 - np.arange(20) / 20, rtol=1e-9
-        )
-
-
-def test_the_root_decay_is_one_over_the_root_of_one_plus_a_hundredth() -> None:
-    steps = _steps(_plain(step_decay="sqrt"), 301)
-
-    assert steps[0] == 1.0
-    np.testing.assert_allclose(steps[100], math.sqrt(1 / 2), rtol=1e-9)
-    np.testing.assert_allclose(steps[300], 1 / 2, rtol=1e-9)
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"step_decay": "constant"}, np.ones(50)),
+        ({"step_decay": "sqrt"}, 1.0 / np.sqrt(1.0 + np.arange(301) / 100)),
+        (LINEAR, 1.0 - np.arange(20) / 2000),
+        (LINEAR | {"horizon": 40}, [*(1.0 - np.arange(40) / 40), *[1e-3] * 10]),
+        # Two queries an iteration: a value and a gradient of the one loss.
+        (LINEAR | {"horizon_queries": 80}, 1.0 - np.arange(40) / 40),
+        (LINEAR | {"horizon_queries": 80, "horizon": 20}, 1.0 - np.arange(20) / 20),
+        (LINEAR | {"horizon_queries": 40, "horizon": 50}, 1.0 - np.arange(20) / 20),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_the_step_decays_as_the_settings_say(
+    settings: dict[str, Any], expected: FloatArray
+) -> None:
+    steps = _steps(_plain(**settings), len(expected))
+    np.testing.assert_allclose(steps, expected, rtol=1e-9)
 
 
 def test_a_plan_fits_the_horizon_to_the_run() -> None:

@@ -509,15 +509,6 @@ def test_each_rank_of_the_background_is_a_different_untouched_constraint(
     np.testing.assert_array_equal(drawn, np.setdiff1d(np.arange(m), weights.indices))
 
 
-def test_a_constraint_without_weight_is_never_drawn() -> None:
-    m = 30
-    own = np.zeros(m)
-    own[[4, 17]] = 0.25, 0.75
-    weights = SparseDistribution.from_weights(m, np.arange(m), own)
-    drawn = weights.sample(stream(8, 0), 100_000)
-    np.testing.assert_array_equal(np.unique(drawn), [4, 17])
-
-
 def test_a_background_without_weight_is_never_drawn() -> None:
     weights = SparseDistribution.from_penalties(
         10**12, np.array([7, 10**11]), np.array([1.0, 1.0]), 1e9
@@ -562,24 +553,3 @@ def test_an_update_of_a_trillion_weights_keeps_as_many_numbers_as_were_touched()
 
 
 # ------------------------------------------------------------------------- immutability
-
-
-def test_learning_leaves_the_distribution_that_learnt_as_it_was() -> None:
-    weights = SparseDistribution.from_weights(9, np.array([2]), np.array([0.5]))
-    before = weights.dense().copy()
-    after = weights.learn(
-        np.array([2, 5]), np.array([0.0, 4.0]), published_step(), True
-    )
-    np.testing.assert_array_equal(weights.dense(), before)
-    assert after.dense()[5] > before[5]
-
-
-@pytest.mark.parametrize("name", ["indices", "weights", "gradient", "memory"])
-def test_the_arrays_are_read_only(name: str) -> None:
-    weights = SparseDistribution.from_weights(9, np.array([2]), np.array([0.5]))
-    learnt = weights.learn(
-        np.array([2, 5]), np.array([0.0, 4.0]), published_step(), True
-    )
-    for distribution in (weights, learnt):
-        with pytest.raises(ValueError, match="read-only"):
-            getattr(distribution, name)[0] = 0
