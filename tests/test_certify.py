@@ -355,12 +355,6 @@ def test_a_fixed_variable_has_a_bound_for_either_sign_of_its_gradient() -> None:
         assert found.best_lagrangian < 1e-6
 
 
-def test_a_point_outside_the_bounds_is_not_quietly_moved() -> None:
-    problem = KNOWN["with a bound"].problem()
-    with pytest.raises(dszog.InputError, match="bounds"):
-        certify(problem, [1.5, 1.0])
-
-
 # -------------------------------------------------------------------- how much is seen
 
 

@@ -68,7 +68,6 @@ def bits(result: OptimizeResult) -> object:
 
 
 # The start looks at 256 of 300 constraints, then at the rest; these are no iterations.
-LOOKS = (0, 0)
 
 
 # ------------------------------------------------------------------------- the queries
@@ -114,26 +113,6 @@ def test_most_of_a_query_budget_is_spent() -> None:
     assert result.status == Status.MAX_QUERIES
 
 
-@pytest.mark.parametrize("max_iterations", [1, 2, 3, 4, 10, 33])
-@pytest.mark.parametrize("options", [{}, {"penalty": 30.0}])
-def test_as_many_iterations_are_made_as_are_allowed(
-    max_iterations: int, options: dict[str, Any]
-) -> None:
-    problem, _ = make_problem(Kind())
-    seen: list[int] = []
-    result = minimize(
-        problem,
-        max_iterations=max_iterations,
-        options=options,
-        seed=0,
-        callback=lambda progress: seen.append(progress.iteration),
-    )
-
-    assert seen == [*LOOKS, *range(1, max_iterations + 1)]
-    assert result.nit == max_iterations
-    assert result.status == Status.MAX_ITERATIONS
-
-
 def test_without_a_budget_two_thousand_iterations_are_made() -> None:
     problem, _ = make_problem(Kind(dim=1, n=1, m=0, gradient=True, bounded=True))
     result = minimize(problem, seed=0)
@@ -173,28 +152,6 @@ def test_time_too_short_for_a_look_at_all_constraints_is_not_overdrawn(
 
 
 # ------------------------------------------------------------------------ the callback
-
-
-def test_the_callback_sees_every_iteration_in_order_with_growing_counts() -> None:
-    problem, tally = make_problem(Kind())
-    seen: list[tuple[Progress, int]] = []
-    result = minimize(
-        problem,
-        max_iterations=15,
-        seed=0,
-        callback=lambda progress: seen.append((progress, tally.n_queries)),
-    )
-
-    iterations = [progress.iteration for progress, _ in seen]
-    assert iterations == [*LOOKS, *range(1, 16)]
-    assert all(progress.n_queries == counted for progress, counted in seen)
-    assert all(not progress.x.flags.writeable for progress, _ in seen)
-    elapsed = [progress.elapsed for progress, _ in seen]
-    assert elapsed == sorted(elapsed)
-    for name, column in result.history.items():
-        steps = [progress for progress, _ in seen if progress.iteration]
-        expected = [getattr(progress, name) for progress in steps]
-        np.testing.assert_array_equal(column, expected)
 
 
 def test_a_callback_may_end_the_run_and_the_result_is_checked_as_ever() -> None:

@@ -879,6 +879,7 @@ def test_a_sampled_check_reads_as_what_it_is() -> None:
         "checked, the worst by 0.123"
     )
     assert str(replace(SAMPLED, n_unknown=1234)) == f"{SAMPLED}, 1,234 gave no value"
+    assert "so at most 0 % of all" in str(replace(SAMPLED, share_bound=0.0))
 
 
 @given(share=st.floats(1e-300, 1.0))
@@ -896,10 +897,6 @@ def test_the_bound_is_shown_with_two_digits_and_never_below_itself(
     assert len(shown.split("e")[0].replace(".", "").strip("0")) <= 2
 
 
-def test_a_bound_of_zero_is_shown_as_zero() -> None:
-    assert "so at most 0 % of all" in str(replace(SAMPLED, share_bound=0.0))
-
-
 @pytest.mark.parametrize("kind", ["all", "structure"])
 def test_an_exact_check_reads_as_what_it_is(kind: Any) -> None:
     exact = replace(SAMPLED, kind=kind, n_constraints=5000, n_suspects=0)
@@ -914,12 +911,9 @@ def test_satisfied_constraints_are_worst_violated_by_nothing(worst: float) -> No
     assert str(exact.maxcv) == "0.0"
 
 
-def test_a_problem_without_constraints_reads_as_such() -> None:
+def test_no_constraints_and_unchecked_ones_read_as_such() -> None:
     none = check_constraints(X, size(m=0), plan(m=0), 0, Answers())
     assert str(none) == "there are no constraints but the bounds"
-
-
-def test_constraints_that_nobody_looked_at_read_as_such() -> None:
     assert str(unchecked(5000)) == "the constraints were not checked"
 
 

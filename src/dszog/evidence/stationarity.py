@@ -123,7 +123,7 @@ def stationarity(
     indices of the weights ascend; weights that are not given count as 0. Raises
     FloatingPointError if values are too large to be squared.
     """
-    steps = _central_steps(x, size, x_scale)
+    steps = _central_steps(x, size)
     _, objective_gradients = _gradients(
         x, size, steps, "losses", losses, size.has_gradient, answer
     )
@@ -134,64 +134,40 @@ def stationarity(
     gradients = gradients / x_scale
     if not all(np.isfinite(a).all() for a in (objective_gradient, values, gradients)):
         return None
+    free, p = _Free(x, size), _weights_of(examined, weights)
     with np.errstate(over="raise"):  # what is known would be infinite, or no number
-        return _residuals(
-            objective_gradient,
-            values,
-            gradients,
-            _Free(x, size),
-            examined=examined,
-            p=_weights_of(examined, weights),
-            sum_squares=sum_squares,
+        violations = np.maximum(values, 0.0)
+        penalties = squared_violation(values)
+        alpha = 2.0 * penalty * p * violations
+        worst_p = (
+            project_onto_simplex(penalty * penalties / ridge) if len(examined) else p
+        )
+        worst_alpha = 2.0 * penalty * worst_p * violations
+        dual_gradient = penalty * penalties - ridge * p
+        moved = project_onto_simplex(p + dual_gradient) - p if len(examined) else p
+        best_lagrangian, best_alpha = _best_multipliers(
+            objective_gradient, gradients, values >= -active_tol, free
+        )
+        positive = best_alpha > 0.0
+        return Stationarity(
+            gradient_norm=_norm(objective_gradient),
+            lagrangian=_norm(free.part(objective_gradient + alpha @ gradients)),
+            violation=float(np.sqrt(sum_squares)),
+            complementarity=_norm(alpha * values),
+            dual_gradient=_norm(dual_gradient),
+            projected_dual_gradient=_norm(moved),
+            outer_gradient=_norm(
+                free.part(objective_gradient + worst_alpha @ gradients)
+            ),
+            best_lagrangian=best_lagrangian,
+            multipliers=(examined[positive], best_alpha[positive]),
             penalty=penalty,
             ridge=ridge,
             active_tol=active_tol,
-            source=_source(size),
+            n_examined=len(examined),
+            gradients=_source(size),
+            n_opposing=_n_opposing(objective_gradient, gradients),
         )
-
-
-def _residuals(
-    objective_gradient: FloatArray,
-    values: FloatArray,
-    gradients: FloatArray,
-    free: _Free,
-    *,
-    examined: IntArray,
-    p: FloatArray,
-    sum_squares: float,
-    penalty: float,
-    ridge: float,
-    active_tol: float,
-    source: str,
-) -> Stationarity:
-    violations = np.maximum(values, 0.0)
-    penalties = squared_violation(values)
-    alpha = 2.0 * penalty * p * violations
-    worst_p = project_onto_simplex(penalty * penalties / ridge) if len(examined) else p
-    worst_alpha = 2.0 * penalty * worst_p * violations
-    dual_gradient = penalty * penalties - ridge * p
-    moved = project_onto_simplex(p + dual_gradient) - p if len(examined) else p
-    best_lagrangian, best_alpha = _best_multipliers(
-        objective_gradient, gradients, values >= -active_tol, free
-    )
-    positive = best_alpha > 0.0
-    return Stationarity(
-        gradient_norm=_norm(objective_gradient),
-        lagrangian=_norm(free.part(objective_gradient + alpha @ gradients)),
-        violation=float(np.sqrt(sum_squares)),
-        complementarity=_norm(alpha * values),
-        dual_gradient=_norm(dual_gradient),
-        projected_dual_gradient=_norm(moved),
-        outer_gradient=_norm(free.part(objective_gradient + worst_alpha @ gradients)),
-        best_lagrangian=best_lagrangian,
-        multipliers=(examined[positive], best_alpha[positive]),
-        penalty=penalty,
-        ridge=ridge,
-        active_tol=active_tol,
-        n_examined=len(examined),
-        gradients=source,
-        n_opposing=_n_opposing(objective_gradient, gradients),
-    )
 
 
 def _n_opposing(objective_gradient: FloatArray, gradients: FloatArray) -> int:
@@ -232,15 +208,13 @@ def _best_multipliers(
         return _norm(objective_gradient), alpha
     try:
         found = least_squares(rows.T, -objective_gradient)
-    except (
-        SubproblemError
-    ):  # no multipliers: the residual is too large, never too small
+    except SubproblemError:  # no multipliers: the residual is never too small
         return _norm(objective_gradient), alpha
     alpha[active] = found.weights[: np.count_nonzero(active)]
     return found.residual, alpha
 
 
-def _central_steps(x: FloatArray, size: ProblemSize, x_scale: FloatArray) -> FloatArray:
+def _central_steps(x: FloatArray, size: ProblemSize) -> FloatArray:
     """Return steps along each coordinate, forward ones first, kept in the bounds."""
     lengths = RADIUS * np.maximum(np.abs(x), 1.0)
     points = np.concatenate([x + np.diag(lengths), x - np.diag(lengths)])
