@@ -16,7 +16,7 @@ from dszog.errors import InputError, MissingExtraError
 from dszog.show.progress.summary import duration
 from dszog.show.progress.terminal import counting_bar
 from dszog_paper.data import DATA_SETS, fetch, find
-from dszog_paper.execute import Store, execute
+from dszog_paper.execute import RecordFolder, execute
 from dszog_paper.protocol import FULL, QUICK, Limit, Protocol, Unit
 from dszog_paper.report import write_report
 from dszog_paper.results import FIGURES, assemble
@@ -60,7 +60,7 @@ def run_paper(
     _check_extras(wanted)
     for note in notes:
         console.print(note, markup=False)
-    store = Store(output / "units")
+    store = RecordFolder(output / "units")
     with _client(dask) as client:
         _run(console, wanted, store, jobs=jobs, client=client, data=folder)
     results = assemble(
@@ -189,7 +189,7 @@ def _client(address: str | None) -> Any:
 def _run(
     console: Console,
     tables: Sequence[Table],
-    store: Store,
+    store: RecordFolder,
     *,
     jobs: int,
     client: Any,

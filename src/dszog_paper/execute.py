@@ -22,7 +22,7 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Report = Callable[[Unit, dict[str, Any]], None]
 
 
-class Store:
+class RecordFolder:
     """A folder of records, a file for each unit that was run; it is made if needed.
 
     A file appears whole or not at all, so that a run may be killed at any moment.
@@ -57,7 +57,7 @@ class Store:
 
 def execute(
     units: Sequence[Unit],
-    store: Store,
+    store: RecordFolder,
     *,
     data: str | None = None,
     jobs: int = 1,

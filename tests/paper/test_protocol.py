@@ -12,7 +12,7 @@ import pytest
 
 from dszog.errors import EvaluationError
 from dszog_paper import execute as module
-from dszog_paper.execute import Store, execute
+from dszog_paper.execute import RecordFolder, execute
 from dszog_paper.protocol import FULL, PUBLISHED, QUICK, Protocol, Unit, grid
 from dszog_paper.results import assemble
 from dszog_paper.runner import run_unit
@@ -120,7 +120,7 @@ def test_a_time_limit_ends_a_run() -> None:
 
 
 def test_a_record_comes_back_as_it_was_kept(tmp_path: Path) -> None:
-    store = Store(tmp_path / "units")
+    store = RecordFolder(tmp_path / "units")
     record = {"unit": UNIT.as_json(), "test_accuracy": 0.1 + 0.2}
 
     store.put(UNIT, record)
@@ -132,7 +132,7 @@ def test_a_record_comes_back_as_it_was_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"unit": {}}', "\x00\xff"])
 def test_a_damaged_record_is_as_if_there_were_none(tmp_path: Path, text: str) -> None:
-    store = Store(tmp_path)
+    store = RecordFolder(tmp_path)
     store.path(UNIT).write_text(text, encoding="utf-8")
 
     assert store.get(UNIT) is None
@@ -246,7 +246,7 @@ def make_everything(
         for table in plan(TINY, STAND_INS)
         if table.number in numbers
     ]
-    store, n_runs = Store(folder), 0
+    store, n_runs = RecordFolder(folder), 0
 
     def report(unit: Unit, record: dict[str, Any]) -> None:
         nonlocal n_runs
@@ -294,7 +294,9 @@ def test_the_results_have_every_cell_and_curve(tmp_path: Path) -> None:
             assert len(curve["seconds"]) == len(curve["test_accuracy"]) >= 2
 
 
-def assert_same_records(units: list[Unit], here: Store, there: Store) -> None:
+def assert_same_records(
+    units: list[Unit], here: RecordFolder, there: RecordFolder
+) -> None:
     for unit in units:
         one, other = here.get(unit), there.get(unit)
         assert one is not None
@@ -305,7 +307,7 @@ def assert_same_records(units: list[Unit], here: Store, there: Store) -> None:
 @runs_units
 def test_workers_keep_the_same_records(tmp_path: Path) -> None:
     units = [UNIT.again(turn) for turn in range(3)]
-    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    here, there = RecordFolder(tmp_path / "here"), RecordFolder(tmp_path / "there")
 
     execute(units, here)
     execute(units, there, jobs=2)
@@ -316,7 +318,7 @@ def test_workers_keep_the_same_records(tmp_path: Path) -> None:
 @runs_units
 def test_a_cluster_keeps_the_same_records(tmp_path: Path, cluster: Any) -> None:
     units = [UNIT.again(turn) for turn in range(3)]
-    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    here, there = RecordFolder(tmp_path / "here"), RecordFolder(tmp_path / "there")
 
     execute(units, here)
     execute(units, there, client=cluster)
@@ -329,7 +331,7 @@ def test_a_cluster_that_is_lost_is_named_and_what_was_finished_is_kept(
     tmp_path: Path, cluster: Any
 ) -> None:
     units = [UNIT.again(turn) for turn in range(3)]
-    store = Store(tmp_path)
+    store = RecordFolder(tmp_path)
 
     def lose(unit: Unit, record: dict[str, Any]) -> None:
         from distributed import Future
@@ -351,4 +353,4 @@ def test_a_process_that_is_killed_is_named(
     monkeypatch.setattr(module, "run_unit", end_the_process)
 
     with pytest.raises(EvaluationError, match=r"A process was lost .*--output"):
-        execute([UNIT], Store(tmp_path), jobs=2)
+        execute([UNIT], RecordFolder(tmp_path), jobs=2)

@@ -18,8 +18,8 @@ import dszog
 from dszog.cli.data import (
     BY_NAME,
     Columns,
+    LabelledRows,
     Reading,
-    Rows,
     Wanted,
     read_csv_rows,
     read_libsvm_rows,
@@ -258,11 +258,11 @@ def _check_libsvm(wanted: Wanted) -> None:
 
 def _read(
     console: Console, data: Path, request: FitRequest
-) -> tuple[Rows, Rows | None, Columns | None]:
+) -> tuple[LabelledRows, LabelledRows | None, Columns | None]:
     """Return the rows to train on, those to test with, and what the columns are."""
     reading, wanted = request.reading, request.wanted
     columns: Columns | None = None
-    test: Rows | None = None
+    test: LabelledRows | None = None
     if reading.is_csv(data):
         rows, columns, _ = read_csv_rows(reading.table(data), wanted)
         if request.test is not None:
@@ -275,7 +275,7 @@ def _read(
             test = read_libsvm_rows(request.test, wanted)
             width = max(rows.X.shape[1], test.X.shape[1])
             rows, test = (
-                Rows(X=widened(one.X, width), y=one.y, sensitive=one.sensitive)
+                LabelledRows(X=widened(one.X, width), y=one.y, sensitive=one.sensitive)
                 for one in (rows, test)
             )
     if request.holdout is not None:
@@ -295,7 +295,9 @@ def _read(
     return rows, test, columns
 
 
-def _cut(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
+def _cut(
+    rows: LabelledRows, share: float, seed: int
+) -> tuple[LabelledRows, LabelledRows]:
     """Return the rows in two parts, the same share of each class in the second."""
     rng = stream(seed, 0, HOLD_OUT)
     held: list[int] = []

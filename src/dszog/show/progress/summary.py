@@ -21,7 +21,7 @@ class Window:
     objectives and the worst of their violations are kept.
     """
 
-    _before: Seen | None = None
+    _before: BatchSummary | None = None
 
     def __init__(self) -> None:
         self._n = 0
@@ -38,11 +38,11 @@ class Window:
         if found > worst or math.isnan(worst):
             self._violation = found
 
-    def take(self) -> Seen:
+    def take(self) -> BatchSummary:
         """Return what was seen, and start again."""
         if not self._n and self._before is not None:
             return self._before
-        seen = Seen(self._objective.value, self._violation, self._share.value)
+        seen = BatchSummary(self._objective.value, self._violation, self._share.value)
         Window.__init__(self)
         self._before = seen
         return seen
@@ -66,7 +66,7 @@ class _Mean:
 
 
 @dataclass(frozen=True)
-class Seen:
+class BatchSummary:
     """What the batches of a window say; `nan` where they say nothing."""
 
     objective: float  # mean
@@ -143,7 +143,7 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
 
 
-def facts(progress: Progress, seen: Seen) -> list[tuple[str, str]]:
+def facts(progress: Progress, seen: BatchSummary) -> list[tuple[str, str]]:
     """Return names and values of what there is to say; what is not known is left out.
 
     The values with a ~ are means over batches.
@@ -163,7 +163,9 @@ def facts(progress: Progress, seen: Seen) -> list[tuple[str, str]]:
     return found
 
 
-def line(progress: Progress, seen: Seen | None = None, left: float = math.nan) -> str:
+def line(
+    progress: Progress, seen: BatchSummary | None = None, left: float = math.nan
+) -> str:
     """Return the state of a run in one line; without `seen`, of its last batch."""
     if seen is None:
         window = Window()
