@@ -38,14 +38,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(autouse=True)
-def _by_dszog(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """Let `minimize` without a method mean DSZOG, for which most tests were written.
 
     They are about the run around a method, and pin DSZOG's numbers. Tests of the
     default itself, and those of documents, are marked ``own_default``.
     """
-    if request.node.get_closest_marker("own_default") is None:
-        defaults = inspect.unwrap(dszog.minimize).__kwdefaults__
-        assert defaults["method"] == "auto"
-        monkeypatch.setitem(defaults, "method", "dszog")
+    is_own = item.get_closest_marker("own_default") is not None
+    defaults = inspect.unwrap(dszog.minimize).__kwdefaults__
+    defaults["method"] = "auto" if is_own else "dszog"
