@@ -18,6 +18,7 @@ from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.evidence.stationarity import Stationarity
 from dszog.maths.random_stream import CHECK, distinct_indices, stream
+from dszog.methods.base import FirstOrder
 
 Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
 
@@ -147,21 +148,32 @@ class Certificate:
     feasibility: Feasibility
     stationarity: Stationarity | None = None
     note: str = ""  # why there is no stationarity
+    first_order: FirstOrder | None = None  # of a method that knows it, at its iterate
 
     @property
     def is_known(self) -> bool:
         """Whether objective and constraints gave values throughout."""
         return bool(np.isfinite(self.objective)) and self.feasibility.is_known
 
+    @property
+    def multipliers(self) -> tuple[IntArray, FloatArray] | None:
+        """Constraints that hold the point where it is, and the force of each."""
+        if self.stationarity is not None:
+            return self.stationarity.multipliers
+        if self.first_order is not None:
+            return self.first_order.indices, self.first_order.multipliers
+        return None
+
     def __str__(self) -> str:
         feasibility = str(self.feasibility)
+        stationarity = self.stationarity or self.first_order
         error = f" +- {self.objective_error:.2g}" if self.objective_error else ""
         losses = "loss" if self.n_losses_checked == 1 else "losses"
         lines = [
             f"objective     {self.objective:.6g}{error} "
             f"({self.n_losses_checked:,} {losses} evaluated)",
             f"constraints   {feasibility}",
-            f"stationarity  {self.stationarity or self.note or 'not computed'}",
+            f"stationarity  {stationarity or self.note or 'not computed'}",
         ]
         return "\n".join(lines)
 

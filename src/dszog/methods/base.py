@@ -64,6 +64,19 @@ class Noise(NamedTuple):
     constraints: float
 
 
+class FirstOrder(NamedTuple):
+    """How well the optimality conditions hold at an iterate, as a method has found."""
+
+    residual: float  # relative to the forces that balance each other
+    indices: IntArray  # of constraints with a multiplier
+    multipliers: FloatArray  # in units of the objective per unit of the constraint
+
+    def __str__(self) -> str:
+        n = len(self.indices)
+        rows = "1 multiplier" if n == 1 else f"{n:,} multipliers"
+        return f"optimality conditions hold to {self.residual:.1g}, with {rows}"
+
+
 def check_first(owner: object, x0: Any, size: Any, seed: Any) -> FloatArray:
     """Return a copy of the start; refuse what no first state can be made of.
 

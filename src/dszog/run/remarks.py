@@ -57,6 +57,13 @@ def on_start(status: Status, *, is_warm: bool) -> list[str]:
     return remarks
 
 
+def on_first_order(status: Status, certificate: Certificate) -> list[str]:
+    """Return how well the optimality conditions hold where a run has converged."""
+    if status != Status.CONVERGED or certificate.first_order is None:
+        return []
+    return [f"Its {certificate.first_order}."]
+
+
 def on_set(
     problem: Problem, method: Any, meter: Meter, certificate: Certificate
 ) -> list[str]:

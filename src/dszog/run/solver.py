@@ -27,7 +27,7 @@ from dszog.run.history import History
 from dszog.run.job import Job
 from dszog.run.loop import Outcome, Position, advance
 from dszog.run.meter import Limits, Meter, ReplayOverError, ReplyLog
-from dszog.run.remarks import on_events, on_set, on_signs, on_start
+from dszog.run.remarks import on_events, on_first_order, on_set, on_signs, on_start
 from dszog.run.repeats import Repeats
 from dszog.run.result import Result
 from dszog.run.run import Run
@@ -386,10 +386,12 @@ class Solver:
         needed = self.needed_queries()
         if needed <= limit:
             return
+        sizes = "the batch sizes, such as loss_batch"
+        if hasattr(self._job.method, "n_directions"):
+            sizes = f"n_directions and {sizes}"
         raise InputError(
             f"minimize: one iteration and the check of the result need {needed} "
-            f"queries, got max_queries={limit}. Raise max_queries, "
-            "or lower n_directions and the batch sizes, such as loss_batch."
+            f"queries, got max_queries={limit}. Raise max_queries, or lower {sizes}."
         )
 
     def needed_queries(self) -> int:
@@ -428,6 +430,7 @@ class Solver:
             penalty=None if math.isnan(penalty) else penalty,
             highest=HIGHEST_PENALTY,
             responds=self._history.responds_to_penalty,
+            has_step=hasattr(run.method, "step_size"),
             has_own_step="step_size" in self._job.fixed,
             fell=outcome.fell,
         )
@@ -489,18 +492,28 @@ class Solver:
             *on_set(problem, run.method, self.meter, certificate),
             *(on_start(status, is_warm=is_warm) if is_start else []),
             f"Of the result, {certificate.feasibility}.",
+            *on_first_order(status, certificate),
             *on_signs(problem, certificate, way),
             *advice(status, certificate, way, tolerance, knows_set=knows_set),
         ]
         return " ".join(sentences)
 
+    def _with_first_order(
+        self, run: Run, state: Any, certificate: Certificate
+    ) -> Certificate:
+        """Return the evidence with what the method knows of its last iterate."""
+        known = getattr(run.method, "first_order", lambda _: None)(state)
+        is_last = np.array_equal(certificate.x, self._job.problem.unscaled(state.x))
+        return replace(certificate, first_order=known) if is_last else certificate
+
     def _result(
         self, run: Run, status: Status, outcome: Outcome, certificate: Certificate
     ) -> Result:
-        stationarity, tolerance = certificate.stationarity, self._job.constraint_tol
+        position, tolerance = outcome.position, self._job.constraint_tol
+        certificate = self._with_first_order(run, position.state, certificate)
         start = self._job.problem.unscaled(run.start)
         is_start = bool(np.array_equal(certificate.x, start))
-        position, meter = outcome.position, self.meter
+        meter = self.meter
         return Result(
             x=np.array(certificate.x),
             fun=certificate.objective,
@@ -515,7 +528,7 @@ class Solver:
             history=self._history.columns(),
             failures=meter.failures.report,
             certificate=certificate,
-            multipliers=None if stationarity is None else stationarity.multipliers,
+            multipliers=certificate.multipliers,
             weights=run.method.weights(position.state),
             noise=getattr(run.method, "noise", lambda _: None)(position.state),
             method=run.method,

@@ -27,6 +27,7 @@ class Way:
     penalty: float | None = None  # the last one, where the method has one
     highest: float = math.inf  # penalty that is sensible in problems of order one
     responds: bool = True  # whether violations fell when the penalty was raised
+    has_step: bool = True  # of a size that can be set
     has_own_step: bool = False  # whether the caller set the step size
     fell: bool = False  # whether iterates ran away as the objective fell so far
 
@@ -79,9 +80,10 @@ def advice(
     if status == Status.DIVERGED:
         sentences.append(_against_divergence(way))
     if status == Status.TOO_MANY_FAILURES:
+        lower = ", or lower step_size" if way.has_step else ""
         sentences.append(
             "See result.failures for where and why; start where the functions can be "
-            "evaluated, give bounds that keep the run there, or lower step_size. A "
+            f"evaluated, give bounds that keep the run there{lower}. A "
             "point fails with any of its values: if single ones fail now and then, "
             "have your function try these again."
         )
@@ -162,10 +164,10 @@ def _on_optimality(certificate: Certificate, way: Way) -> list[str]:
             f"The point is feasible but not shown to be optimal: stationarity is {why}."
         ]
     if is_far_from_stationary(found, way):
+        scale = ", or set x_scale to the size of the variables" if way.has_step else ""
         return [
             "The point is feasible but far from stationary, and not shown to be "
-            "optimal: give a larger budget, or set x_scale to the size of the "
-            "variables."
+            f"optimal: give a larger budget{scale}."
         ]
     if not _may_gain(found, way):
         return []

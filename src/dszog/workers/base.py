@@ -210,7 +210,7 @@ class _Asker:
             self._note_error(what, indices, row, self._calls.errors[0], f"{CALL_IT}.")
             return
         cure = (
-            "Values must be finite: clip the function, or lower `step_size` if the "
+            "Values must be finite: clip the function, or give bounds if the "
             "iterates run away."
         )
         self._note("not finite", what, indices, row, f"returned {value}", cure)

@@ -99,6 +99,26 @@ def test_the_weights_are_the_multipliers() -> None:
     np.testing.assert_allclose(weights, [0.0, 1.0])
 
 
+def test_multipliers_and_the_residual_come_with_the_certificate() -> None:
+    # At (1, 0): gradient (-2, 0), and 4 times the constraint 0.5 x0 <= 0.5 balances it.
+    result = dszog.minimize(
+        lambda x: (x[0] - 2.0) ** 2 + x[1] ** 2,
+        np.zeros(2),
+        {"type": "ineq", "fun": lambda x: 0.5 - 0.5 * x[0]},
+        method="sampled_sqp",
+        seed=0,
+    )
+    known = result.certificate.first_order
+    indices, multipliers = result.multipliers
+
+    assert result.status == Status.CONVERGED
+    assert known.residual <= 1e-6
+    assert indices.tolist() == [0]
+    np.testing.assert_allclose(multipliers, [4.0], rtol=1e-4)
+    assert "Its optimality conditions hold to" in result.message
+    assert "with 1 multiplier" in str(result.certificate)
+
+
 # ---------------------------------------------------------------------- units of things
 
 

@@ -43,7 +43,7 @@ from dszog.contract import (
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import check_count_fields, check_positive
 from dszog.maths.random_stream import stream
-from dszog.methods.base import Info, Noise, check_first
+from dszog.methods.base import FirstOrder, Info, Noise, check_first
 from dszog.methods.policy import GUARDED, Policy
 from dszog.methods.sampled_sqp import pilot
 from dszog.methods.sampled_sqp.curvature import Pairs
@@ -310,6 +310,16 @@ class SampledSQP:
         if looks:
             return replace(state, looks=looks)
         return self._proposed(pilot.scaled(state))
+
+    def first_order(self, state: SampledSQPState) -> FirstOrder | None:
+        """Return how well the optimality conditions hold; None if it is not known."""
+        if not math.isfinite(state.residual):
+            return None
+        members = state.members
+        pulls = np.flatnonzero(members.multipliers > 0)
+        pulls = pulls[np.argsort(members.indices[pulls], kind="stable")]
+        raw = members.multipliers[pulls] / members.sizes[pulls]
+        return FirstOrder(state.residual, members.indices[pulls], raw)
 
     def noise(self, state: SampledSQPState) -> Noise | None:
         """Return the noise of values; None if the run did not get so far."""
