@@ -58,6 +58,11 @@ def half_distance() -> Losses:
     )
 
 
+def solve(fun: Any = distance, **settings: Any) -> Any:
+    """Minimise over the rows from the origin."""
+    return minimize(fun, np.zeros(3), Constraints.linear(A, B), seed=0, **settings)
+
+
 def made(method: FeasibleMethod, constraints: Any, dim: int = 3, **more: Any) -> Any:
     """Return the method with the set that `minimize` would give it."""
     problem = Problem(half_distance(), constraints, dim, **more)
@@ -86,14 +91,8 @@ def test_every_method_but_dszog_is_solved_with_below() -> None:
 @pytest.mark.parametrize("name", SOLVERS)
 def test_the_nearest_point_of_a_polytope_is_found(name: str) -> None:
     method, n_steps, accuracy = SOLVERS[name]
-    result = minimize(
-        half_distance(),
-        np.zeros(3),
-        Constraints.linear(A, B),
-        bounds=[(-3.0, 3.0)] * 3,
-        method=method,
-        max_iterations=n_steps,
-        seed=0,
+    result = solve(
+        half_distance(), bounds=[(-3.0, 3.0)] * 3, method=method, max_iterations=n_steps
     )
 
     np.testing.assert_allclose(result.x, NEAREST, atol=accuracy)
@@ -106,14 +105,10 @@ def test_the_nearest_point_of_a_polytope_is_found(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in SOLVERS if name != "fcgs"])
 def test_a_method_given_by_name_solves_it_with_its_defaults(name: str) -> None:
-    result = minimize(
-        distance,
-        np.zeros(3),
-        Constraints.linear(A, B),
+    result = solve(
         bounds=[(-3.0, 3.0)] * 3,
         method=name,
         max_iterations=10 if name == "fzcgs" else 100,
-        seed=0,
     )
 
     assert result.success
@@ -185,14 +180,7 @@ def test_pairs_are_a_set_in_either_form(form: Any) -> None:
 
 
 def test_the_constraints_that_hold_the_answer_are_reported_by_their_index() -> None:
-    result = minimize(
-        distance,
-        np.zeros(3),
-        Constraints.linear(A, B),
-        method=ZOPSGD(step_size=0.05),
-        max_iterations=300,
-        seed=0,
-    )
+    result = solve(method=ZOPSGD(step_size=0.05), max_iterations=300)
     indices, weights = result.weights
 
     assert indices.tolist() == [0, 2]
@@ -234,15 +222,7 @@ def test_the_answer_is_in_the_variables_of_the_user(kind: str, x_scale: Any) -> 
 def test_another_solver_gives_the_same_run_but_for_its_precision(solver: str) -> None:
     pytest.importorskip(solver)
     results = [
-        minimize(
-            distance,
-            np.zeros(3),
-            Constraints.linear(A, B),
-            method="zopsgd",
-            options={"solver": name},
-            max_iterations=50,
-            seed=0,
-        )
+        solve(method="zopsgd", options={"solver": name}, max_iterations=50)
         for name in ("generation", solver)
     ]
 
@@ -574,14 +554,11 @@ def test_a_start_far_from_the_linear_constraints_is_moved_to_them() -> None:
 
 
 def run(method: Any, n_steps: int, **more: Any) -> Any:
-    return minimize(
+    return solve(
         half_distance(),
-        np.zeros(3),
-        Constraints.linear(A, B),
         bounds=[(-3.0, 3.0)] * 3,
         method=method,
         max_iterations=n_steps,
-        seed=0,
         **more,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -131,6 +131,7 @@ def advance(
 
     `between` is called after each iteration with the new position.
     """
+    penalty = penalty_of(method)
     try:  # around the loop, not in it: Ctrl-C may come between two iterations
         while True:
             state = position.state
@@ -167,9 +168,9 @@ def advance(
                 _remember_worst(position.seen, *known)
             elapsed = meter.elapsed
             if history and info.is_step and history.wants(meter.n_iterations):
-                history.record(_row(method, info, meter, elapsed))
+                history.record(_row(penalty, info, meter, elapsed))
             for callback in callbacks:
-                callback(_progress(method, moved, info, meter, elapsed))
+                callback(_progress(penalty, moved, info, meter, elapsed))
             if meter.failures.is_enough:
                 return Outcome(position, Status.TOO_MANY_FAILURES)
             if info.stop is not None:
@@ -260,7 +261,7 @@ def _reached(end: Limits, meter: Meter, charged: Cost) -> Status | None:
     return None
 
 
-def _row(method: Any, info: Info, meter: Meter, elapsed: float) -> tuple[float, ...]:
+def _row(penalty: float, info: Info, meter: Meter, elapsed: float) -> tuple[float, ...]:
     """Return what the history keeps of an iteration, in the order of its columns."""
     return (
         meter.n_iterations,
@@ -271,13 +272,13 @@ def _row(method: Any, info: Info, meter: Meter, elapsed: float) -> tuple[float, 
         info.sampled_share,
         info.n_touched,
         meter.n_constraint_queries,
-        penalty_of(method),
+        penalty,
         meter.failures.n_failed,
     )
 
 
 def _progress(
-    method: Any, state: State, info: Info, meter: Meter, elapsed: float
+    penalty: float, state: State, info: Info, meter: Meter, elapsed: float
 ) -> Progress:
     """Return the same and more, as callbacks see it."""
     return Progress(
@@ -291,7 +292,7 @@ def _progress(
         n_touched=info.n_touched,
         n_loss_queries=meter.n_loss_queries,
         n_constraint_queries=meter.n_constraint_queries,
-        penalty=penalty_of(method),
+        penalty=penalty,
         n_failed=meter.failures.n_failed,
         evaluation_time=meter.evaluation_time,
     )
