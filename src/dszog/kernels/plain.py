@@ -165,28 +165,11 @@ def step(
     radius: float,
     step_size: float,
 ) -> Stepped | None:
-    r"""Take both steps of an iteration of DSZOG (Alg. 1, lines 5 to 7 and 12 to 15).
+    """Take both steps of an iteration of DSZOG (Alg. 1, lines 5 to 7 and 12 to 15).
 
-    Parameters
-    ----------
-    values : Values
-    steps : ndarray of shape (q, dim)
-        From the iterate to the other points.
-    x, velocity : ndarray of shape (dim,)
-    drawn : pair of ndarray of int64
-        The constraints drawn for the weights to learn from, and those drawn from the
-        weights where these learn from them as well; else none.
-    weights : SparseWeights
-    dual_step : DualStep
-    spread : float
-        How many constraints each one of the first draw stands for.
-    radius, step_size : float
-        :math:`\mu` and :math:`\eta_w`.
-
-    Returns
-    -------
-    Stepped
-        None where a value is not finite, or a number overflows.
+    `drawn` are the constraints drawn for the weights to learn from, each of which
+    stands for `spread`, and those drawn from the weights, where these learn from them
+    as well; else none. None where a value is not finite, or a number overflows.
     """
     if not all(map(all_finite, values)):
         return None

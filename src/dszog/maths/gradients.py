@@ -30,10 +30,6 @@ def draw_directions(
         radius :math:`\sqrt d`; the same, mutually orthogonal; distinct coordinate
         vectors of that length. The last two start a new set every `dim` directions.
     n_directions, dim : int
-
-    Returns
-    -------
-    ndarray of shape (n_directions, dim)
     """
     if kind == "coordinate":
         return _coordinate(rng, n_directions, dim)
@@ -43,15 +39,7 @@ def draw_directions(
 def from_normals(normals: FloatArray, kind: Directions) -> FloatArray:
     """Return the directions of any other kind that normal numbers stand for.
 
-    Parameters
-    ----------
-    normals : ndarray of shape (n_directions, dim)
-        Which nobody else holds: these may be the directions.
-    kind : {"gaussian", "sphere", "orthogonal"}
-
-    Returns
-    -------
-    ndarray of shape (n_directions, dim)
+    Nobody else holds the numbers: these may be the directions.
     """
     if kind == "sphere":
         return _sphere(normals)

@@ -34,23 +34,9 @@ def combined(
 ) -> tuple[IntArray, FloatArray]:
     """Return all that was drawn, and penalties for :meth:`Distribution.learn`.
 
-    Parameters
-    ----------
-    distribution : Distribution
-        From which `drawn` was drawn.
-    drawn, drawn_penalties : ndarray
-        With repeats, ascending.
-    duals, dual_penalties : ndarray
-        The uniform draw, without repeats, ascending.
-    spread : float
-        How many constraints each of the uniform draw stands for.
-
-    Returns
-    -------
-    indices : ndarray of int64
-        Without repeats, ascending.
-    penalties : ndarray
-        Scaled such that each stands for `spread` constraints.
+    `drawn` comes from the distribution, with repeats, ascending, and `duals` from the
+    uniform draw, each of which stands for `spread` constraints. Returned are distinct
+    indices, ascending, and penalties scaled such that each stands for as many.
     """
     return combine(
         *(drawn, drawn_penalties, duals, dual_penalties),

@@ -64,14 +64,8 @@ class LinearisedSet:
         """Return the tangents at `x` with the linear constraints, and what happened.
 
         Where no point satisfies them all, the tangents ask away a part of the present
-        violation only (elastic mode); nothing is worse than at `x` then.
-
-        Parameters
-        ----------
-        x : ndarray of shape (dim,)
-            A point that satisfies the linear constraints.
-        values : ndarray of shape (n_indices,)
-        jacobian : ndarray of shape (n_indices, dim)
+        violation only (elastic mode); nothing is worse than at `x` then, which
+        satisfies the linear constraints.
         """
         limits = np.einsum("jd,d->j", jacobian, x) - values
         violation = np.maximum(values, 0.0)
@@ -117,11 +111,6 @@ def retraction(values: FloatArray, at_origin: FloatArray) -> float:
     For constraints :math:`f_j(x) = h_j(x) - c_j` with :math:`h_j(t x) = t h_j(x)` for
     :math:`t \ge 0`, such as covariances with a linear score: then
     :math:`c_j = -f_j(0)`, and the feasible set is star-shaped about the origin.
-
-    Parameters
-    ----------
-    values, at_origin : ndarray of shape (n,)
-        :math:`f_j` at the point and at the origin.
 
     Examples
     --------

@@ -13,7 +13,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -51,16 +51,9 @@ def by_generation(
     signs: SignRows | None = None,
     hint: IntArray = NO_INDICES,
 ) -> Solution:
-    """Project on all rows by solving for few of them.
+    """Project on all rows, and an l1 ball beside them, by solving for few of them.
 
-    Parameters
-    ----------
-    point : ndarray of shape (dim,)
-    families : sequence of Rows
-    signs : SignRows, optional
-        An l1 ball beside them.
-    hint : ndarray of int64
-        Rows to begin with, numbered through the families.
+    `hint` are rows to begin with, numbered through the families.
     """
     working = _Working(families, signs, hint)
     rounding = ROUNDING * float(np.abs(point).max())
@@ -250,11 +243,6 @@ def least_squares(matrix: FloatArray, target: FloatArray) -> Weights:
 
     By :func:`scipy.optimize.nnls`, whose answers are checked: those of SciPy 1.12 to
     1.17 can be wrong, without a word. Where one is, :func:`by_active_set` gives it.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n_columns)
-    target : ndarray of shape (n,)
 
     Examples
     --------
@@ -485,30 +473,14 @@ def by_program(
     system: System,
     otherwise: Callable[[], Solution],
 ) -> Solution:
-    """Project with a named solver; check its answer, and do without it if it is wrong.
-
-    Parameters
-    ----------
-    name : str
-        One of `QP_SOLVERS`.
-    point : ndarray of shape (dim,)
-    system : System
-        All rows.
-    otherwise : callable
-        Gives the answer where the solver does not.
-    """
+    """Project with a named solver; check its answer, and do without it if wrong."""
     found = QP_SOLVERS[name](point, system)
     if found.is_solved and is_nearest(point, found, system):
         return Solution(point=found.variables[: len(point)])
     says = found.says if not found.is_solved else "a wrong answer"
     instead = otherwise()
     event = f"{name} failed ({says}); constraint generation was used instead"
-    return Solution(
-        point=instead.point,
-        active=instead.active,
-        n_rounds=instead.n_rounds,
-        events=(*instead.events, event),
-    )
+    return replace(instead, events=(*instead.events, event))
 
 
 def is_nearest(point: FloatArray, found: QPResult, system: System) -> bool:

@@ -473,14 +473,7 @@ class Polyhedron:
 def is_lowest(cost: FloatArray, system: System, sides: FloatArray, answer: Any) -> bool:
     """Whether an answer to a linear program is feasible, and its dual is no higher.
 
-    Parameters
-    ----------
-    cost : ndarray of shape (n,)
-    system : System
-        Rows of length 1.
-    sides : ndarray of shape (n, 2)
-        Bounds on the variables.
-    answer : scipy.optimize.OptimizeResult
+    The rows of the system have length 1; `sides` (n, 2) are bounds on the variables.
     """
     x, multipliers = answer.x, -answer.ineqlin.marginals
     if not np.isfinite([*x, *multipliers]).all():

@@ -32,23 +32,9 @@ def slide(
     r"""Minimise :math:`\langle g, u \rangle + \|u - x\|^2 / 2\gamma` over the domain.
 
     By Frank-Wolfe with exact line search from :math:`x`, until the Wolfe gap of this
-    very problem is at most `gap` ([1]_, Algorithm 3: CndG). As the gap tends to 0 the
-    answer tends to the projection of :math:`x - \gamma g`.
-
-    Parameters
-    ----------
-    domain : Domain
-        Bounded.
-    gradient : ndarray of shape (dim,)
-        :math:`g`.
-    x : ndarray of shape (dim,)
-    step_size : float
-        :math:`\gamma`.
-    gap : float
-        :math:`\eta`.
-    max_inner : int
-        Linear minimisations after which the loop ends in any case.
-    hint : ndarray of int64
+    very problem is at most `gap`, or after `max_inner` linear minimisations ([1]_,
+    Algorithm 3: CndG). As the gap tends to 0 the answer tends to the projection of
+    :math:`x - \gamma g`. The domain is bounded; :math:`\gamma` is `step_size`.
 
     References
     ----------
