@@ -19,7 +19,7 @@ from dszog.errors import CheckpointError, InputError
 from dszog.methods import METHODS
 from dszog.readers import read_csv, read_libsvm
 from dszog.run.feasible_set import with_feasible_set
-from dszog.save.checkpoints import Checkpoints, saved_calls, saved_seed
+from dszog.save.checkpoints import Checkpoints, saved_calls, saved_method, saved_seed
 from dszog.save.files import write_whole
 from dszog.save.fingerprint import fingerprint, surroundings
 from dszog.save.recorder import Recorder
@@ -190,6 +190,7 @@ class Saved:
                 store = Store(folder, resume=True, library=VERSION)
                 saved_seed(store)
                 saved_calls(store)
+                saved_method(store)
                 contract = self.contracts[number]
                 saver = Checkpoints(store=store, seed=seed, **contract)
                 run = saver.load(size)
@@ -230,6 +231,8 @@ def _saved_reader(saved: Saved, keep: str) -> Callable[[Path, Any], bool]:
             for path in target.glob("checkpoint-*.dszog"):
                 path.unlink()
         (target / name).write_bytes(content)
+        if len(content) % 7 == 3:
+            (target / "other name").hardlink_to(target / name)
         try:
             seed = (1, 1, 1, None, 2)[len(content) % 5]
             return saved.load(number, target, seed)
