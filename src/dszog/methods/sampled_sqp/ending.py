@@ -1,0 +1,101 @@
+"""When a run is at its end, and what stands in the way of saying that it converged."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dszog.methods.sampled_sqp.options import Options, affordable_rows
+from dszog.methods.sampled_sqp.state import SampledSQPState
+from dszog.status import Status
+
+FEASIBLE = 1e-3  # of the tolerance: violations, in usual lengths
+NEAR_ZERO = 1e-6  # of what the objective falls over a usual length: as good as 0
+DROWNED = 1e-2  # of the objective: what noise may hide if a run is to have converged
+NOISY_REACH = 3e-3  # steps of differences, in usual lengths, that are worth a word
+FLAT = (
+    "the objective did not change in any difference at the start: it may be piecewise "
+    "constant, or have no part in the problem"
+)
+FARTHEST = 1e10  # in usual lengths: an objective that falls until there has no minimum
+FEW_LOSSES = "the losses looked at say no more, and more need a larger budget"
+NOISY = "values are noisy: differences were taken over long steps and tell less"
+JUMPS = (
+    "values change in jumps, as if rounded or piecewise constant: differences were "
+    "taken over long steps and tell less"
+)
+
+
+def how(
+    options: Options, state: SampledSQPState
+) -> tuple[Status | None, tuple[str, ...]]:
+    """Return how a run has ended, None if it has not, and what to say of it."""
+    far = FARTHEST * max(state.length, state.first_distance)
+    if state.n_trials and np.abs(state.z).max() > far:
+        return Status.UNBOUNDED, ()
+    if state.phase != "done":
+        return None, ()
+    said = []
+    drowned = is_drowned(state)
+    if drowned and not remarks(state):  # else it was said before
+        said.append(NOISY)
+    stop = Status.STALLED
+    if is_optimal(options, state) and not drowned:
+        stop = Status.CONVERGED
+    elif is_settled(options, state):
+        said.append(FEW_LOSSES)
+    if not is_feasible(options, state):
+        stop = Status.LEAST_VIOLATION
+    return stop, tuple(said)
+
+
+def is_feasible(options: Options, state: SampledSQPState) -> bool:
+    """Whether the models see no violation worth a word."""
+    size = max(float(np.abs(state.z).max()), state.length)
+    worst = float(state.members.at(state.z).max(initial=0.0))
+    return worst <= max(FEASIBLE * options.tol * size, 16 * state.unit_noise)
+
+
+def is_optimal(options: Options, state: SampledSQPState) -> bool:
+    """Whether the optimality conditions hold, or steps promise less than rounding."""
+    gone = abs(state.first_objective - state.objective)
+    usual = NEAR_ZERO * state.first_sigma * state.length**2
+    worth = options.tol * max(abs(state.objective), gone, usual)
+    is_flat = state.residual <= options.tol and state.promise <= worth
+    return is_flat or state.n_tiny >= 3
+
+
+def is_settled(options: Options, state: SampledSQPState) -> bool:
+    """Whether the losses in the table say no more, and more are not affordable."""
+    noise = state.table.noise_along(state.step, state.size.n_losses)
+    return 0.0 < noise >= state.promise and not affordable_rows(options, state)
+
+
+def is_at_end(options: Options, state: SampledSQPState) -> bool:
+    """Whether no step is worth trying any more."""
+    if state.n_stale:
+        return False
+    return is_optimal(options, state) or is_settled(options, state) or state.n_idle >= 4
+
+
+def remarks(state: SampledSQPState) -> tuple[str, ...]:
+    """Return what the pilot has found that may mislead differences."""
+    found = []
+    if not state.size.has_gradient and not state.table.slopes.any():
+        found.append(FLAT)
+    if state.is_rounded:
+        found.append(JUMPS)
+    elif max(state.loss_reach, state.row_reach) > NOISY_REACH * state.length:
+        found.append(NOISY)
+    return tuple(found)
+
+
+def is_drowned(state: SampledSQPState) -> bool:
+    """Whether noise hides what the objective could still lose."""
+    if FLAT in remarks(state):  # a constant, if it is the same far away
+        return not (state.n_trials and state.objective == state.first_objective)
+    if state.size.has_gradient:
+        return False
+    unknown = 2.0 * state.loss_noise / state.loss_reach * state.length
+    gone = abs(state.first_objective - state.objective)
+    usual = NEAR_ZERO * state.first_sigma * state.length**2
+    return unknown > DROWNED * max(abs(state.objective), gone, usual)

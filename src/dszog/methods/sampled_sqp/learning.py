@@ -1,0 +1,144 @@
+"""Learning slopes: of constraints that join, and of what a step has made stale."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dszog.contract import NO_INDICES
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.maths.random_stream import stream
+from dszog.methods.sampled_sqp.looks import NO_VALUES, Found, Look, places_of
+from dszog.methods.sampled_sqp.options import Options
+from dszog.methods.sampled_sqp.plans import looks_at_slopes, proposed
+from dszog.methods.sampled_sqp.state import SampledSQPState
+
+
+def learn(
+    options: Options,
+    state: SampledSQPState,
+    at: FloatArray,
+    constraints: IntArray,
+    values: FloatArray,
+    rows: IntArray = NO_INDICES,
+) -> SampledSQPState:
+    """Learn slopes at a point; go on at once if there is nothing to learn."""
+    if not len(constraints) and not len(rows):
+        return proposed(options, state)
+    looks = looks_at_slopes(
+        state,
+        at,
+        state.table.indices[rows],
+        constraints,
+        state.table.values[rows],
+        values,
+    )
+    return replace(state, phase="learn", looks=looks)
+
+
+def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
+    """Learn the gradient and the members that matter anew where we are."""
+    members, table = state.members, state.table
+    elsewhere = (members.bases != state.z).any(axis=1)
+    matters = (members.multipliers > 0) | (members.at(state.z) > 0)
+    wanted = (members.bent == 1) & matters & (elsewhere | (state.n_idle > 0))
+    wanted |= np.isin(members.indices, members.opposites[wanted])
+    factor = 1.0
+    if state.n_idle:
+        factor = 8.0 if state.n_idle % 2 else 0.125
+    order = stream(state.seed, state.iteration).permutation(len(table))
+    table = table.begun(order)
+    state = replace(
+        state, table=table, n_idle=state.n_idle + (state.n_stale == 0), has_moved=0
+    )
+    rows = order if state.n_stale == 0 else table.next_rows(options.loss_batch)
+    looks = looks_at_slopes(
+        state, state.x, table.indices[rows], members.indices[wanted], factor=factor
+    )
+    return replace(state, phase="learn", looks=looks)
+
+
+def after_learning(
+    options: Options, state: SampledSQPState, found: list[Found]
+) -> SampledSQPState:
+    """Take in what was learned; learn more of the losses while they are noisy."""
+    change = np.zeros(state.size.dim)
+    learned_losses = False
+    for look, one in zip(state.looks, found, strict=True):
+        state, row_change = _with_rows(state, look, one)
+        change = change + row_change
+        if len(look.losses):
+            state, more = _with_losses(options, state, look, one)
+            learned_losses = True
+            if len(more):
+                return learn(options, state, look.at, NO_INDICES, NO_VALUES, more)
+    if learned_losses:
+        state = _with_pair(state, change)
+    return proposed(options, _trimmed(state))
+
+
+def _trimmed(state: SampledSQPState) -> SampledSQPState:
+    most = max(6 * state.size.dim, 200)
+    return replace(state, members=state.members.trimmed(most, state.z))
+
+
+def _with_rows(
+    state: SampledSQPState, look: Look, found: Found
+) -> tuple[SampledSQPState, FloatArray]:
+    """Return the working set with models learned; and the change they cause."""
+    members, z = state.members, look.at / state.scale
+    known = ~np.isnan(found.values)
+    indices, values = look.constraints[known], found.values[known]
+    slopes = found.slopes[known]
+    old = np.isin(indices, members.indices)
+    which = places_of(indices[old], members.indices)
+    before = members.slopes[which]
+    pull = members.multipliers[which]
+    members = members.learned_anew(which, values[old], slopes[old], z)
+    change: FloatArray = pull @ (members.slopes[which] - before)
+    members = members.joined(
+        indices[~old], values[~old], np.nan_to_num(slopes[~old]), z
+    )
+    return replace(state, members=members), change
+
+
+def _with_losses(
+    options: Options, state: SampledSQPState, look: Look, found: Found
+) -> tuple[SampledSQPState, IntArray]:
+    """Return the table with slopes learned, and rows to learn before going on."""
+    table = state.table
+    is_old = np.isin(look.losses, table.indices)
+    if not is_old.all():  # the table grows
+        known = ~np.isnan(found.loss_values)
+        table = table.grown(
+            look.losses[known],
+            found.loss_values[known],
+            np.nan_to_num(found.loss_slopes[known]),
+        )
+        objective = float(table.values.mean())
+        return replace(state, table=table, objective=objective), NO_INDICES
+    rows = places_of(look.losses, table.indices)
+    table = table.refreshed(rows, found.loss_slopes, state.step)
+    sampling = table.noise_along(state.step, state.size.n_losses)
+    aim = 0.3 * max(options.noise_share * state.promise, sampling)
+    more = NO_INDICES
+    if table.noise_left() > aim:
+        more = table.next_rows(options.loss_batch)
+    return replace(state, table=table), more
+
+
+def _with_pair(state: SampledSQPState, change: FloatArray) -> SampledSQPState:
+    """Return the state with what the step says about curvature."""
+    pairs, gradient = state.pairs, state.table.gradient
+    if state.has_moved:
+        step = state.z - state.anchor
+        pairs = pairs.with_pair(step, gradient - state.anchor_gradient + change)
+    return replace(
+        state,
+        pairs=pairs,
+        anchor=state.z,
+        anchor_gradient=gradient,
+        n_stale=0,
+        has_moved=0,
+    )

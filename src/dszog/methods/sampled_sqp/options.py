@@ -1,0 +1,47 @@
+"""The settings of the sampled SQP, and what the budget leaves room for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dszog.contract.validation import check_count_fields, check_positive
+from dszog.methods.sampled_sqp.state import SampledSQPState
+
+GROWTH_SHARE = 0.3  # of the queries left that a larger table may cost
+LEAST_GROWTH = 16  # rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What can be set; :class:`dszog.SampledSQP` says what each means."""
+
+    tol: float = 1e-6
+    constraint_batch: int = 256
+    loss_batch: int = 32
+    noise_share: float = 0.5
+    horizon_queries: int | None = None
+
+    def __post_init__(self) -> None:
+        check_positive(
+            self,
+            tol="Try 1e-6.",
+            noise_share="Try 0.5; less asks for more losses before each step.",
+        )
+        check_count_fields(self, "constraint_batch", "loss_batch")
+        check_count_fields(self, "horizon_queries", optional=True)
+
+
+def queries_left(options: Options, state: SampledSQPState) -> float:
+    """Return how many queries are left; many if there is no limit."""
+    if options.horizon_queries is None:
+        return 10 * 2**20
+    used = state.n_loss_queries + state.n_constraint_queries
+    return max(options.horizon_queries - used, 0)
+
+
+def affordable_rows(options: Options, state: SampledSQPState) -> int:
+    """Return by how many losses the table may grow; at most to twice its size."""
+    b = len(state.table)
+    per_row = 1 if state.size.has_gradient else state.size.dim + 1
+    n_more = min(b, int(GROWTH_SHARE * queries_left(options, state)) // per_row)
+    return n_more if n_more >= min(LEAST_GROWTH, state.size.n_losses - b) else 0

@@ -1,0 +1,191 @@
+"""What to look at next: a trial point, more losses, or what was not seen at the end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dszog.contract import NO_INDICES, ProblemSize
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.methods.sampled_sqp import pilot
+from dszog.methods.sampled_sqp.ending import is_at_end, is_optimal
+from dszog.methods.sampled_sqp.looks import NO_VALUES, Look, inward, slope_looks
+from dszog.methods.sampled_sqp.options import Options, affordable_rows, queries_left
+from dszog.methods.sampled_sqp.screening import permuted
+from dszog.methods.sampled_sqp.state import SampledSQPState
+from dszog.methods.sampled_sqp.subproblem import (
+    excess,
+    merit_weight,
+    optimality_residual,
+    solved,
+)
+
+NEAR = 0.5  # of the usual length: members that are looked at
+ALL_EVERY = 5  # trials after which all members are looked at
+MOST_VERIFIED = 4096  # constraints in one look before the end
+QUIET = 10**5  # unseen constraints without a violation that end a run
+
+
+def proposed(
+    options: Options, state: SampledSQPState, correction: FloatArray | None = None
+) -> SampledSQPState:
+    """Solve the subproblem; go on to a trial point, a larger table, or the end."""
+    z, table = state.z, state.table
+    slopes = table.slopes if state.size.n_losses > 1 else table.slopes[:0]
+    curvature = state.pairs.matrix(slopes)
+    state, answer = solved(state, curvature, correction)
+    members, step = state.members, answer.step
+    now, then = members.at(z), members.at(z + step)
+    weight = merit_weight(state)
+    curved = float(step @ curvature @ step)
+    gain = -(float(table.gradient @ step) + 0.5 * curved)
+    promise = gain + weight * (excess(now) - excess(then))
+    if correction is not None:
+        promise = state.promise  # of the step that is corrected
+    state = replace(
+        state,
+        step=step,
+        curved=curved,
+        promise=promise,
+        is_corrected=int(correction is not None),
+        weight=weight,
+        residual=optimality_residual(state, curvature, answer, now),
+    )
+    if _wants_growth(options, state):
+        return _growing(options, state)
+    if correction is None and is_at_end(options, state):
+        return verifying(options, state)
+    return _trying(options, state)
+
+
+def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
+    """Go to the trial point with everything to be looked at there."""
+    size, members = state.size, state.members
+    y = size.clip(state.x + state.scale * state.step)
+    zy = y / state.scale
+    then = members.at(zy)
+    near = (then > -NEAR * state.length) | (members.multipliers > 0)
+    if state.n_trials % ALL_EVERY == 0 or len(members) <= pilot.ALL_MEMBERS:
+        near[:] = True
+    near |= np.isin(members.indices, members.opposites[near])
+    at_risk = _at_risk(options, state, zy)
+    n_new = state.batch if state.n_found < most_joining(size) else 0
+    drawn, seen = NO_INDICES, state.seen
+    if not state.seen.all_drawn(size):
+        drawn, seen = state.seen.draw(
+            max(n_new, min(state.batch, options.constraint_batch)), size, state.seed
+        )
+        drawn = drawn[~np.isin(drawn, members.indices)]
+    wanted = np.concatenate([members.indices[near], at_risk, drawn])
+    look = Look(at=y, losses=state.table.indices, constraints=np.unique(wanted))
+    return replace(state, phase="trial", looks=(look,), seen=seen)
+
+
+def _at_risk(options: Options, state: SampledSQPState, z: FloatArray) -> IntArray:
+    """Return the seen constraints that may be violated at a point, the worst.
+
+    Once all were seen, some that seem safe are looked at too, the riskiest: the
+    rate by which risks are judged is itself only learned.
+    """
+    seen, size = state.seen, state.size
+    risks = seen.risks(z)
+    most = max(state.batch, 4 * most_joining(size))
+    n_more = 0
+    if seen.all_drawn(size):
+        behind = (state.n_loss_queries - state.n_constraint_queries) // 8
+        n_more = min(state.batch, max(options.constraint_batch, behind))
+    others = np.flatnonzero(~np.isin(seen.indices, state.members.indices))
+    n_wanted = min(int((risks[others] > 0).sum()) + n_more, most, len(others))
+    if n_wanted < len(others):
+        order = np.argpartition(-risks[others], n_wanted)[:n_wanted]
+        others = others[np.sort(order)]
+    found: IntArray = seen.indices[others]
+    return found
+
+
+def most_joining(size: ProblemSize) -> int:
+    """Return how many constraints may join at once."""
+    return max(8, min(size.dim // 6, 64))
+
+
+def _wants_growth(options: Options, state: SampledSQPState) -> bool:
+    """Whether the table has too few losses for the step that is proposed."""
+    table, n_losses = state.table, state.size.n_losses
+    if len(table) >= n_losses or state.n_stale:
+        return False
+    noise = table.noise_along(state.step, n_losses)
+    n_more = affordable_rows(options, state)
+    if not n_more:
+        return False
+    upcoming = n_more * (state.size.dim + 1)
+    has_share = state.n_loss_queries + upcoming < state.n_constraint_queries
+    too_noisy = noise > options.noise_share * max(state.promise, 0.0)
+    is_wanted = bool(state.wants_rows) or is_optimal(options, state)
+    return is_wanted or too_noisy or has_share
+
+
+def _growing(options: Options, state: SampledSQPState) -> SampledSQPState:
+    """Take more losses into the table."""
+    b = len(state.table)
+    end = b + affordable_rows(options, state)
+    more = loss_order(b, end, state.size, state.seed)
+    looks = looks_at_slopes(state, state.x, more, NO_INDICES)
+    return replace(state, phase="learn", looks=looks, wants_rows=0, has_moved=0)
+
+
+def loss_order(start: int, end: int, size: ProblemSize, seed: int) -> IntArray:
+    """Return some of the losses, which come in a random order."""
+    positions = np.arange(start, min(end, size.n_losses))
+    return np.sort(permuted(positions, size.n_losses, 2 * seed))
+
+
+def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
+    """Look at constraints that were not seen here; end if there are none."""
+    size, seen, members = state.size, state.seen, state.members
+    risks = seen.risks(state.z)
+    unsure = seen.distances(state.z) > 1e-3 * state.length
+    unsure &= ~np.isin(seen.indices, members.indices)
+    who = np.flatnonzero(unsure)
+    most = max(state.batch, MOST_VERIFIED)
+    most = max(min(most, int(queries_left(options, state)) // 2), 1)
+    if len(who) > most:
+        who = who[np.argpartition(-risks[who], most)[:most]]
+    wanted, n_left = seen.indices[np.sort(who)], most - len(who)
+    is_all = seen.all_drawn(size)
+    if n_left > 0 and not is_all and state.n_clean < QUIET:
+        drawn, seen = seen.draw(n_left, size, state.seed)
+        wanted = np.union1d(wanted, drawn[~np.isin(drawn, members.indices)])
+    if len(wanted):
+        look = Look(at=state.x, constraints=wanted)
+        return replace(state, phase="verify", looks=(look,), seen=seen)
+    look = Look(at=state.x, losses=state.table.indices, constraints=members.indices)
+    return replace(state, phase="done", looks=(look,))
+
+
+def looks_at_slopes(
+    state: SampledSQPState,
+    at: FloatArray,
+    losses: IntArray,
+    constraints: IntArray,
+    loss_values: FloatArray = NO_VALUES,
+    values: FloatArray = NO_VALUES,
+    factor: float = 1.0,
+) -> tuple[Look, ...]:
+    """Return looks at slopes, by differences over steps as long as noise asks for."""
+
+    def steps(reach: float) -> FloatArray:
+        size = np.maximum(factor * reach * state.scale, 1e-8 * np.abs(state.x))
+        return inward(at, size, state.size)
+
+    return slope_looks(
+        Look(
+            at=at, losses=losses, loss_values=loss_values, reach=steps(state.loss_reach)
+        ),
+        Look(
+            at=at,
+            constraints=constraints,
+            constraint_values=values,
+            reach=steps(state.row_reach),
+        ),
+    )

@@ -1,0 +1,272 @@
+"""What was found at a point: accept it, stay there with more constraints, or reject."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.maths.random_stream import stream
+from dszog.methods.sampled_sqp.learning import learn, learn_all
+from dszog.methods.sampled_sqp.looks import Found, places_of
+from dszog.methods.sampled_sqp.options import Options, queries_left
+from dszog.methods.sampled_sqp.pilot import with_opposites
+from dszog.methods.sampled_sqp.plans import most_joining, proposed, verifying
+from dszog.methods.sampled_sqp.state import SampledSQPState
+from dszog.methods.sampled_sqp.subproblem import excess
+
+GROWTH = 4.0  # of sigma after a rejected step
+ACCEPT, GOOD, POOR = 0.1, 0.5, 0.25  # shares of the promise that was kept
+MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
+
+
+def after_trial(
+    options: Options, state: SampledSQPState, found: Found
+) -> SampledSQPState:
+    """Accept the trial point, keep the point and take in constraints, or reject."""
+    look, members = state.looks[0], state.members
+    y = look.at
+    zy = y / state.scale
+    asked = np.flatnonzero(np.isin(members.indices, look.constraints))
+    raw = found.values[places_of(members.indices[asked], look.constraints)]
+    known = ~np.isnan(raw)
+    asked, raw = asked[known], raw[known]
+    values = raw / members.sizes[asked]
+    now, then = members.at(state.z), members.at(zy)
+    seen_then = np.array(then)
+    seen_then[asked] = values
+    rows = ~np.isnan(found.loss_values)
+    before, after = state.table.values[rows], found.loss_values[rows]
+    fall = float((before - after).mean()) if rows.any() else 0.0
+    kept = fall + state.weight * (excess(now) - excess(seen_then))
+    fuzz = 4.0 * state.loss_noise / math.sqrt(max(int(rows.sum()), 1))
+    fuzz += 4.0 * state.weight * state.unit_noise * math.sqrt(len(members))
+    ratio = (kept + fuzz) / (max(state.promise, 0.0) + fuzz) if fuzz > 0 else kept
+    if not math.isfinite(ratio):
+        ratio = -1.0
+    state, joining, joining_values, worst_new = _discovered(options, state, found)
+    pull = float(members.multipliers.sum())
+    spoiled = kept - pull * worst_new
+    is_null = ratio > ACCEPT and worst_new > 0 and spoiled < 0.1 * state.promise
+    has_moved = ratio > ACCEPT and not is_null
+    members = members.with_bends(asked, values, zy)
+    state = replace(
+        state,
+        members=members,
+        n_trials=state.n_trials + 1,
+        has_moved=int(has_moved),
+    )
+    if has_moved:
+        few_new = pull * worst_new < 0.5 * max(state.promise, 0.0)
+        return _accepted(
+            options,
+            state,
+            found,
+            asked,
+            values,
+            joining,
+            joining_values,
+            ratio if few_new else min(ratio, GOOD),
+            fuzz,
+        )
+    # The point stays: models of curved members that were learned here stay too.
+    elsewhere = (members.bases[asked] != state.z).any(axis=1)
+    use = elsewhere | (members.bent[asked] == 0)
+    state = replace(state, members=members.corrected(asked[use], values[use], zy))
+    if is_null:
+        grown = 2.0 if spoiled < -state.promise else 1.0
+        state = replace(state, sigma=_held(state, grown * state.sigma))
+        return learn(options, state, y, joining, joining_values)
+    return _rejected(options, state, seen_then - then, kept, worst_new)
+
+
+def _discovered(
+    options: Options, state: SampledSQPState, found: Found
+) -> tuple[SampledSQPState, IntArray, FloatArray, float]:
+    """Return who joins the working set, with values; note what was seen."""
+    look, size = state.looks[0], state.size
+    new = ~np.isin(look.constraints, state.members.indices) & ~np.isnan(found.values)
+    indices, values = look.constraints[new], found.values[new]
+    zy = look.at / state.scale
+    seen = state.seen.with_values(indices, values, zy) if len(indices) else state.seen
+    usual = float(np.median(state.members.sizes)) if len(state.members) else 1.0
+    worth = values > options.tol * state.length * usual
+    n_found, most = int(worth.sum()), most_joining(size)
+    order = np.argsort(-np.where(worth, values, -np.inf), kind="stable")
+    chosen = with_opposites(order[: min(n_found, most)], values)
+    batch, wants_rows = state.batch, state.wants_rows
+    table_cost = len(state.table) * (size.dim + 1)
+    if n_found < max(2, most // 4):
+        if len(state.table) < size.n_losses and batch >= table_cost:
+            wants_rows = 1
+        else:
+            batch = _larger(options, state, batch)
+    elif n_found > 2 * most:
+        batch = max(batch // 2, options.constraint_batch)
+    state = replace(
+        state,
+        seen=seen,
+        batch=batch,
+        wants_rows=wants_rows,
+        n_found=n_found,
+        n_clean=0 if n_found else state.n_clean + len(indices),
+    )
+    worst = float(values[chosen].max(initial=0.0)) / usual if n_found else 0.0
+    return state, indices[chosen], values[chosen], worst
+
+
+def _larger(options: Options, state: SampledSQPState, batch: int) -> int:
+    """Return twice as many constraints to look at, as far as the budget goes."""
+    most = max(int(queries_left(options, state)) // 10, options.constraint_batch)
+    return min(2 * batch, most, max(state.size.n_constraints, 1))
+
+
+def _accepted(
+    options: Options,
+    state: SampledSQPState,
+    found: Found,
+    asked: IntArray,
+    values: FloatArray,
+    joining: IntArray,
+    joining_values: FloatArray,
+    ratio: float,
+    fuzz: float,
+) -> SampledSQPState:
+    """Move; learn anew what the step has made stale."""
+    look, table, members = state.looks[0], state.table, state.members
+    y = look.at
+    zy = y / state.scale
+    sigma = state.sigma
+    if ratio > GOOD:
+        sigma /= 2.0 if state.size.n_losses > 1 else 4.0
+    elif ratio < POOR:
+        sigma *= GROWTH
+    losses = np.where(np.isnan(found.loss_values), table.values, found.loss_values)
+    objective = float(losses.mean()) if len(losses) else 0.0
+    gain = -(float(table.gradient @ state.step) + 0.5 * state.curved)
+    surprise = objective - (state.objective - gain)
+    raw = found.values[~np.isnan(found.values)]
+    is_tiny = state.promise <= fuzz
+    bent = _stale_members(state, asked, values, zy)
+    trusts = (
+        state.size.n_losses > 1
+        and abs(surprise) <= 0.1 * max(abs(gain), state.promise)
+        and state.n_stale < MOST_STALE
+        and not state.wants_rows
+        and len(joining) >= max(2, most_joining(state.size) // 4)
+        and not (members.multipliers[members.bent == 1] > 0).any()
+    )
+    rest = np.setdiff1d(asked, bent)
+    place = np.searchsorted(asked, rest)
+    members = members.corrected(rest, values[place], zy)
+    state = replace(
+        state,
+        x=y,
+        members=members,
+        table=replace(table, values=losses),
+        sigma=_held(state, sigma),
+        objective=objective,
+        violation=float(raw.max(initial=0.0)),
+        n_rejected=0,
+        n_idle=0,
+        n_tiny=state.n_tiny + 1 if is_tiny else 0,
+    )
+    if trusts:
+        return _trusting(options, state, surprise, y, joining, joining_values)
+    order = stream(state.seed, state.iteration).permutation(len(table))
+    state = replace(state, table=state.table.begun(order))
+    again = members.indices[bent]
+    again_values = values[np.searchsorted(asked, bent)] * members.sizes[bent]
+    return learn(
+        options,
+        state,
+        y,
+        np.concatenate([again, joining]),
+        np.concatenate([again_values, joining_values]),
+        state.table.next_rows(options.loss_batch),
+    )
+
+
+def _stale_members(
+    state: SampledSQPState,
+    asked: IntArray,
+    values: FloatArray,
+    zy: FloatArray,
+) -> IntArray:
+    """Return the members to learn anew after a step: curved, and near enough."""
+    members = state.members
+    bent = members.bent[asked] == 1
+    matters = (members.multipliers[asked] > 0) | (values > -0.1 * state.length)
+    found = asked[bent & matters]
+    if len(found) > 4 * (state.size.dim + 1):
+        weights = members.multipliers[found]
+        found = np.sort(found[np.argsort(-weights, kind="stable")])
+        found = found[: 4 * (state.size.dim + 1)]
+    with_opposites = np.isin(members.indices, members.opposites[found])
+    return np.union1d(found, np.intersect1d(np.flatnonzero(with_opposites), asked))
+
+
+def _trusting(
+    options: Options,
+    state: SampledSQPState,
+    surprise: float,
+    y: FloatArray,
+    joining: IntArray,
+    joining_values: FloatArray,
+) -> SampledSQPState:
+    """Go on with the gradient that the model predicts: its value was right."""
+    curvature = state.pairs.matrix(state.table.slopes)
+    said = curvature @ state.step
+    if state.curved > 0:
+        bent = max(state.curved + 2.0 * surprise, 0.2 * state.curved)
+        said = said * (bent / state.curved)
+    table = replace(state.table, gradient=state.table.gradient + said)
+    state = replace(state, table=table, n_stale=state.n_stale + 1)
+    return learn(options, state, y, joining, joining_values)
+
+
+def _rejected(
+    options: Options,
+    state: SampledSQPState,
+    misses: FloatArray,
+    kept: float,
+    worst_new: float,
+) -> SampledSQPState:
+    """Try a shorter step; or one that takes the curvature of rows into account."""
+    wrong = max(state.promise - kept, 0.0)
+    by_rows = state.weight * np.maximum(misses, 0.0).sum()
+    if not state.is_corrected and by_rows > 0.5 * wrong and state.n_rejected == 0:
+        corrected = proposed(options, state, np.array(misses))
+        shift = np.linalg.norm(corrected.step - state.step)
+        if corrected.phase == "trial" and shift <= np.linalg.norm(state.step):
+            return replace(corrected, n_rejected=1)
+    length = float(state.step @ state.step)
+    steeper = state.sigma + 2.0 * wrong / max(length, 1e-300)
+    sigma = min(max(GROWTH * state.sigma, steeper), 1e3 * state.sigma)
+    n_rejected = state.n_rejected + 1
+    state = replace(state, sigma=_held(state, sigma), n_rejected=n_rejected)
+    if state.n_stale or n_rejected % 4 == 0:
+        return learn_all(options, state)
+    return proposed(options, state)
+
+
+def _held(state: SampledSQPState, sigma: float) -> float:
+    """Return sigma within its bounds."""
+    least = 1e-3 if state.size.n_losses > 1 else 1e-9
+    return min(max(sigma, least * state.first_sigma), 1e12 * state.first_sigma)
+
+
+def after_verifying(
+    options: Options, state: SampledSQPState, found: Found
+) -> SampledSQPState:
+    """Go on with what was found violated, or come closer to the end."""
+    if state.phase == "done":
+        return verifying(options, state)
+    state, joining, values, _ = _discovered(options, state, found)
+    if not len(joining):
+        return verifying(options, state)
+    violation = max(state.violation, float(values.max()))
+    state = replace(state, violation=violation, n_idle=0, n_tiny=0, has_moved=0)
+    return learn(options, state, state.x, joining, values)
