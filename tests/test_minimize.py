@@ -507,22 +507,6 @@ def test_penalties_that_do_not_help_are_said_not_to() -> None:
     assert "set the penalty" not in result.message
 
 
-def test_a_step_size_that_was_given_is_not_shrunk() -> None:
-    result = minimize(
-        lambda x: float(1e4 * x[0] ** 4),
-        np.array([0.9]),
-        Constraints(lambda points, j: points - 5.0, 1),
-        max_iterations=100,
-        seed=0,
-        options={"step_size": 0.02},
-    )
-
-    assert result.status == Status.DIVERGED
-    assert result.method.step_size == 0.02
-    assert "started again" not in result.message
-    np.testing.assert_array_equal(result.x, [0.9])
-
-
 @pytest.mark.parametrize("offset", [1e5, -1e7])
 def test_a_large_constant_in_the_objective_is_no_divergence(offset: float) -> None:
     problem, _ = make_problem(Kind())
@@ -567,23 +551,6 @@ def test_a_penalty_that_was_given_is_not_raised(given_as: str) -> None:
     assert result.method.penalty == 2.0
     assert result.method.step_size == 0.02
     assert "penalty was raised" not in result.message
-
-
-def test_a_step_size_that_was_given_stays_while_the_penalty_is_raised() -> None:
-    problem, _ = make_problem(Kind(n=1))
-    options = {"step_size": 0.011}
-    result = minimize(problem, max_iterations=100, seed=0, options=options)
-
-    assert result.method.penalty > 30.0
-    assert result.method.step_size == 0.011
-
-
-def test_the_penalty_stays_where_the_violation_already_fits() -> None:
-    problem, _ = make_problem(Kind(n=1))
-    result = minimize(problem, max_iterations=60, seed=0, constraint_tol=5.0)
-
-    assert result.method.penalty == 30.0
-    assert "raised" not in result.message
 
 
 # ------------------------------------------------------------------------- determinism

@@ -925,11 +925,11 @@ def test_a_certificate_reads_as_a_report_of_three_lines() -> None:
         "stationarity  not computed",
     ]
     drawn = replace(
-        certificate, objective_error=0.0123, n_losses_checked=2000, note="too dear"
+        certificate, objective_error=0.0123, n_losses_checked=2000, note="too expensive"
     )
     first, _, last = str(drawn).splitlines()
     assert first == "objective     1 +- 0.012 (2,000 losses evaluated)"
-    assert last == "stationarity  too dear"
+    assert last == "stationarity  too expensive"
 
 
 # ------------------------------------------------------------------ the unknown is bad

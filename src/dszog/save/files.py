@@ -74,7 +74,7 @@ def write_whole(path: Path, pieces: Sequence[bytes]) -> None:
             os.unlink(beside)
         raise CheckpointWriteError(
             f"The checkpoint {path.name!r} could not be written ({_reason(error)}). "
-            "The one before is whole. Make room or mend the disk, then go on with "
+            "The one before is whole. Make room or fix the disk, then go on with "
             "resume=True."
         ) from error
 

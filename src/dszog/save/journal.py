@@ -197,6 +197,6 @@ def _crc_on_disk(handle: int, start: int, length: int, offset: int) -> int:
 def _failed(error: OSError) -> CheckpointWriteError:
     return CheckpointWriteError(
         f"The journal of the checkpoints could not be written ({error.strerror}). What "
-        "was written before is whole. Make room or mend the disk, then go on with "
+        "was written before is whole. Make room or fix the disk, then go on with "
         "resume=True."
     )
