@@ -384,7 +384,7 @@ def test_a_value_that_is_not_finite_is_named_with_its_index(
     index = (2, 4)[place[1] if part in ("losses", "constraints") else place[0]]
     match = (
         rf"^{WHAT[part]} {index} returned {bad} at iteration 12, x = .*\. "
-        r"Values must be finite: clip the function, or lower `step_size`"
+        r"Values must be finite: clip the function, or give bounds"
     )
     with pytest.raises(EvaluationError, match=match):
         ask(problem_with(part, function), query(part))
