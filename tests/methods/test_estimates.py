@@ -322,8 +322,8 @@ def test_without_a_common_direction_the_old_estimate_is_kept(method: Any) -> Non
     here, there = method.ask(state)
     half = len(here.steps) // 2
     queries = [
-        replace(here, steps=here.steps[:half]),
-        replace(there, steps=there.steps[half:]),
+        here._replace(steps=here.steps[:half]),
+        there._replace(steps=there.steps[half:]),
     ]
     moved, _ = method.tell(state, queries, evaluate(problem, queries))
 
