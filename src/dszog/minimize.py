@@ -569,15 +569,11 @@ def _check_folder(
                 "minimize: `tag` guards a run that is saved, got no folder. Give it: "
                 "checkpoint='folder'; or leave the tag out."
             )
-        if on_failure != "raise":
+        if resume or on_failure != "raise":
+            name = "resume" if resume else "on_save_failure"
             raise InputError(
-                "minimize: `on_save_failure` needs the folder of the checkpoints, got "
-                "none. Give it: checkpoint='folder'; or leave the other out."
-            )
-        if resume:
-            raise InputError(
-                "minimize: `resume` needs the folder of the checkpoints, got none. "
-                "Give it: checkpoint='folder'."
+                f"minimize: `{name}` needs the folder of the checkpoints, got none. "
+                "Give it: checkpoint='folder'; or leave the other out."
             )
         return None
     if not isinstance(checkpoint, (str, PathLike)) or not str(checkpoint):
