@@ -81,12 +81,15 @@ def check_replies(
             and query.iteration == iteration
             and query.want == "values"
             and type(reply) is Reply
-            and type(reply.losses) is type(reply.constraints) is np.ndarray
-            and reply.losses.dtype is reply.constraints.dtype is _FLOAT
-            and reply.losses.shape == (n_points, n_losses)
-            and reply.constraints.shape == (n_points, n_constraints)
         ):
-            continue
+            losses, constraints = reply.losses, reply.constraints
+            if (
+                type(losses) is type(constraints) is np.ndarray
+                and losses.dtype is constraints.dtype is _FLOAT
+                and losses.shape == (n_points, n_losses)
+                and constraints.shape == (n_points, n_constraints)
+            ):
+                continue
         if query.iteration != iteration:
             raise DszogError(
                 f"tell: the state is at iteration {iteration}, the query was asked at "

@@ -208,16 +208,11 @@ def _numbers(
     weights: SparseWeights, step: DualStep, spread: float, *others: float
 ) -> FloatArray:
     """Return the `NUMBERS` that compiled steps read."""
-    dual_step_size, averaging, mixing, penalty, ridge, step_eps, *flags = step
+    size, b, a, penalty, ridge, step_eps, adaptive, centred = step
     rest, rest_z = weights.background_weight, weights.background_gradient
-    return np.array(
-        (
-            *(rest, rest_z, weights.n_constraints, averaging, mixing, dual_step_size),
-            *(step_eps, penalty, ridge, spread, MERGE_WEIGHT, MERGE_GRADIENT),
-            *flags,
-            *others,
-        )
-    )
+    numbers = rest, rest_z, weights.n_constraints, b, a, size, step_eps, penalty, ridge
+    limits = spread, MERGE_WEIGHT, MERGE_GRADIENT, adaptive, centred
+    return np.array(numbers + limits + others)
 
 
 def _learned(

@@ -122,8 +122,9 @@ class DSZOGState(State):
     n_queries: int  # spent so far; the linear decay reads it
 
     def __post_init__(self) -> None:
-        State.__post_init__(self)
-        object.__setattr__(self, "velocity", frozen_floats(self.velocity))
+        put = object.__setattr__
+        put(self, "x", frozen_floats(self.x))
+        put(self, "velocity", frozen_floats(self.velocity))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
