@@ -593,7 +593,7 @@ def test_a_step_costs_what_is_specified(method: Any, first: int, later: int) -> 
 
 
 @every_baseline
-def test_the_first_step_is_never_dearer_than_announced(kind: Any) -> None:
+def test_the_first_step_costs_at_most_what_is_announced(kind: Any) -> None:
     for more in ({}, {"loss_batch": 5}):
         announced = kind(**more).least_queries(
             size_of(dim=4, n_losses=N_LOSSES, has_gradient=True)

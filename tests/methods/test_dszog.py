@@ -347,7 +347,7 @@ def test_the_sampled_start_is_the_best_p_of_the_drawn_constraints(
     assert np.ptp(weights) > 0.1
 
 
-def test_the_automatic_start_draws_only_where_looking_at_all_is_too_dear() -> None:
+def test_the_automatic_start_draws_only_where_looking_at_all_costs_too_much() -> None:
     def looks_at(m: int, queries: int | None = None) -> int:
         size = _size(m)
         method = DSZOG().planned(size, None, queries)

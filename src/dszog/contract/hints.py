@@ -53,7 +53,7 @@ OF_SCIPY = {
 
 
 def about_argument(name: str, arguments: Iterable[str]) -> str:
-    """Return a sentence on an argument that there is not; empty if none helps.
+    """Return a sentence on an unknown argument; empty if none helps.
 
     Examples
     --------

@@ -439,8 +439,8 @@ class DSZOG:
                     horizon=None if iterations is None else max(iterations, 1),
                     horizon_queries=None if queries is None else max(queries, 1),
                 )
-        too_dear = queries is not None and size.n_constraint_calls > queries / 10
-        if self.start == "auto" and too_dear:
+        is_long = queries is not None and size.n_constraint_calls > queries / 10
+        if self.start == "auto" and is_long:
             changes["start"] = "sampled"
         return replace(self, **changes)
 

@@ -35,7 +35,7 @@ from dszog.methods.policy import ONE_ROUND, SLOWS_DOWN, Policy
 
 DEFAULT_HORIZON = 1000  # iterations, where a formula asks for their number
 COMPARED_BATCH = 128  # losses per estimate in the comparison of the DSZOG paper
-MANY_VARIABLES = 500  # beyond which a difference along each is too dear
+MANY_VARIABLES = 500  # beyond which a difference along each costs too much
 
 BallChoice: TypeAlias = Literal["auto", "none", "l2", "l1", "box"]
 Nonconvex: TypeAlias = Literal["refuse", "linearise", "retract"]

@@ -105,7 +105,7 @@ def test_relaxed_tangents_make_no_violation_worse(x: float) -> None:
     assert (np.maximum(after, 0.0) <= np.maximum(values, 0.0) + 1e-7).all()
 
 
-def test_where_all_violations_can_be_mended_at_once_nothing_is_relaxed() -> None:
+def test_where_all_violations_can_be_fixed_at_once_nothing_is_relaxed() -> None:
     x = np.array([2.0, 2.0, 0.0])
     jacobian = np.eye(DIM)[:2]
     domain, events = linearised(indices=np.arange(2)).at(
@@ -116,7 +116,7 @@ def test_where_all_violations_can_be_mended_at_once_nothing_is_relaxed() -> None
     np.testing.assert_allclose(domain.project(x).point, np.zeros(DIM), atol=1e-9)
 
 
-def test_a_violation_beyond_the_trusted_box_is_mended_in_part() -> None:
+def test_a_violation_beyond_the_trusted_box_is_fixed_in_part() -> None:
     x = np.array([10.0, 0.0, 0.0])  # x <= 0 wanted, 1 away at most
     domain, events = linearised(indices=np.arange(1), trust_radius=1.0).at(
         x, np.array([10.0]), np.eye(DIM)[:1]
