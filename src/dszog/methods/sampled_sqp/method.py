@@ -198,7 +198,9 @@ class SampledSQP(Options):
             return self
         if queries is None and iterations is not None:
             queries = USUAL_QUERIES * iterations
-        return self if queries is None else replace(self, horizon_queries=queries)
+        if queries is None:
+            return self
+        return replace(self, horizon_queries=max(queries, 1))
 
     def policy(self, fixed: frozenset[str]) -> Policy:
         """Return that no step makes things worse, so that the last iterate is best."""
