@@ -37,6 +37,12 @@ NAN, INF = np.nan, np.inf
 PINNED = Path(__file__).with_name("pinned_messages.txt")
 
 
+class HalfAMethod:
+    """What a method is at first sight."""
+
+    init = ask = tell = None
+
+
 class User:
     """The caller's functions; they count how often they are called."""
 
@@ -521,6 +527,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "method": (
             wrong("`method` must be one of", "dszgo"),
             wrong_type("must be a name or a method", 3, None, ["dszog"], DSZOG),
+            wrong_type("a dataclass with init", HalfAMethod(), got="without planned"),
         ),
         "options": (
             wrong_type("`options` must be a dict", [1], "penalty=10"),

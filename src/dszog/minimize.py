@@ -7,7 +7,7 @@ import logging
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import wraps
 from os import PathLike
 from pathlib import Path
@@ -66,6 +66,7 @@ INTERRUPTS: tuple[str, ...] = get_args(OnInterrupt)
 OnSaveFailure: TypeAlias = Literal["raise", "warn"]
 SAVE_FAILURES: tuple[str, ...] = get_args(OnSaveFailure)
 DEFAULT_ITERATIONS = 2000
+NEEDED = ("init", "ask", "tell", "planned", "least_queries", "new_round", "weights")
 P = ParamSpec("P")
 
 
@@ -143,7 +144,8 @@ def minimize(
     method : str or Method
         ``"auto"``: ``"sampled_sqp"`` where variables and budget allow it, else
         ``"dszog"``; the message says which and why. Or a name from
-        :data:`dszog.METHODS`, or an instance such as ``dszog.DSZOG(penalty=10.0)``.
+        :data:`dszog.METHODS`, whose fields without `options` may be changed during the
+        run; or an instance such as ``dszog.DSZOG(penalty=10.0)``, which stays as it is.
     options : dict, optional
         Fields of the method by name, for a method given by name.
     max_iterations, max_queries, max_time : optional
@@ -517,12 +519,18 @@ def _as_method(
             "options={'penalty': 10.0}."
         )
     if not isinstance(method, str):
-        if isinstance(method, type) or not all(
-            hasattr(method, name) for name in ("init", "ask", "tell")
-        ):
+        missing = [name for name in NEEDED if not hasattr(method, name)]
+        has_fields = is_dataclass(method)
+        if isinstance(method, type) or {"init", "ask", "tell"} & set(missing):
             raise InputTypeError(
                 f"minimize: `method` must be a name or a method, got {shown(method)}. "
                 f"Names: {', '.join(METHODS)}; or an instance such as dszog.DSZOG()."
+            )
+        if missing or not has_fields:
+            lacks = " and ".join(missing) or "its settings as fields"
+            raise InputTypeError(
+                f"minimize: a method is a dataclass with {', '.join(NEEDED)}, got "
+                f"{type(method).__name__} without {lacks}. See docs/extending.md."
             )
         if options:
             raise InputError(

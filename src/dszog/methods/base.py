@@ -99,7 +99,14 @@ def check_first(owner: object, x0: Any, size: Any, seed: Any) -> FloatArray:
 
 
 class Method(Protocol):
-    """A frozen dataclass of hyper-parameters with three pure functions.
+    """A frozen dataclass of hyper-parameters with pure functions.
+
+    `init`, `ask` and `tell` are the method; a run needs the other four.
+
+    A run looks at fields with these names if there are any: `radius` (warned of where
+    it is lost in the rounding of x0), `penalty` (shown in the history; weighs the
+    candidates of the final check), `step_size` (named in advice), `domain` (the set
+    that iterates keep to).
 
     It may also have ``policy(fixed)``, which returns a `dszog.methods.policy.Policy`:
     what a run does with the method between rounds, and when iterates run away. `fixed`

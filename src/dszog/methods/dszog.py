@@ -119,7 +119,7 @@ class DSZOGState(State):
     distribution: Distribution | None  # p and z_p; None before the start and if m = 0
     start: StartPass | None  # the look at the constraints that is under way
     first_iteration: int  # the iteration of the first step
-    n_queries: int  # spent so far; the linear decay reads it
+    n_queries: int  # spent in this round; the linear decay reads it
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -463,7 +463,8 @@ class DSZOG:
     def new_round(self, state: DSZOGState) -> DSZOGState:
         """Return the state from which a run with other settings goes on.
 
-        The iterate and the weights stay; averages and the decay of the step begin anew.
+        The iterate and the weights stay. The average of the gradients begins anew (see
+        `averaging_at`), and so does the decay of the step.
         """
         return replace(state, first_iteration=state.iteration, n_queries=0)
 
@@ -534,7 +535,7 @@ class DSZOG:
         return self.n_directions
 
     def averaging_at(self, state: DSZOGState) -> float:
-        """Return the share of the newest estimate: the first one is the average."""
+        """Return the share of the newest estimate: all of it in the first step."""
         return 1.0 if state.iteration == state.first_iteration else self.averaging
 
     def step_size_at(self, state: DSZOGState) -> float:
@@ -600,7 +601,7 @@ class DSZOG:
         x = size.clip(state.x - step_size * velocity)  # line 5
         distribution, duals = state.distribution, queries[-1].constraints
         seen = violations(replies[-1].constraints[0])
-        where = 1 if size.has_jacobian else 0
+        where = 1 if size.has_jacobian else 0  # the query with the draw from p
         drawn = violations(replies[where].constraints[0])
         if distribution is not None and len(duals):
             spread = constraints_per_draw(duals, size)
@@ -636,7 +637,7 @@ class DSZOG:
         A constraint drawn twice stands twice in the reply, and so weighs double. The
         directions are read off the query, from which a failed one may be missing.
         """
-        around, at = replies[0], replies[1]  # the last, if all is a black box: not read
+        around, at = replies[0], replies[1]  # of a black box, `at` is not read
         gradient = np.zeros(size.dim)
         values = np.zeros(len(around.losses))
         if size.has_gradient:
@@ -829,9 +830,9 @@ def highest_penalty(objectives: FloatArray, aim: float) -> float:
 
 
 def _learned(learn: Callable[..., Distribution], penalties: FloatArray) -> Distribution:
-    """Let weights learn from penalties, cut where a number would not hold what follows.
+    """Let weights learn from penalties, which are cut only if the update overflows.
 
-    Only there, and so exactly where the compiled form leaves it to this one.
+    These are exactly the cases that the compiled form leaves to this one.
     """
     try:
         with np.errstate(over="raise", invalid="raise"):

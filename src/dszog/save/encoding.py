@@ -104,7 +104,7 @@ def encode(value: Any, arrays: Arrays) -> Any:
         return {"size": True}
     raise CheckpointError(
         f"A {kind.__name__} cannot be written to a checkpoint. Run without "
-        "checkpoint=, or use a method of the library."
+        "checkpoint=, or list it in save/encoding.py."
     )
 
 
