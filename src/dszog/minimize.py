@@ -46,7 +46,7 @@ from dszog.methods import METHODS, Method
 from dszog.methods.auto import AUTO, Choice, first_choice
 from dszog.problem import Asking, Losses, Problem
 from dszog.problem.constraints import Simulator
-from dszog.run.failures import POLICIES, Policy
+from dszog.run.failures import POLICIES, OnFailure
 from dszog.run.feasible_set import check_policy, with_feasible_set
 from dszog.run.history import Callback, Progress
 from dszog.run.job import Job, OnInterrupt, takes_weights
@@ -121,7 +121,7 @@ def minimize(
     checkpoint: str | PathLike[str] | None = None,
     resume: bool = False,
     tag: str = "",
-    on_failure: Policy = "raise",
+    on_failure: OnFailure = "raise",
     on_interrupt: OnInterrupt = "return",
     on_save_failure: OnSaveFailure = "raise",
 ) -> Result:

@@ -33,8 +33,8 @@ from dszog.contract.validation import printable
 from dszog.errors import EvaluationError
 from dszog.run.counts import FailureCounts, counts_of
 
-Policy: TypeAlias = Literal["raise", "resample", "penalise"]
-POLICIES: tuple[str, ...] = get_args(Policy)
+OnFailure: TypeAlias = Literal["raise", "resample", "penalise"]
+POLICIES: tuple[str, ...] = get_args(OnFailure)
 
 N_SHOWN = 3  # failures kept with their messages
 WINDOW = 200  # points over which the rate of failures is watched
@@ -85,7 +85,7 @@ class FailureReport:
 class FailureHandler(FailureCounts):
     """Applies the policy to replies, counts, and knows when it is enough."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: OnFailure) -> None:
         super().__init__()
         self.policy = policy
         self._n_good = 0  # points since the last failure; not in `recent` yet

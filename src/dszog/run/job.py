@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.interrupts import Interrupts
 from dszog.problem import Problem
-from dszog.run.failures import Policy
+from dszog.run.failures import OnFailure
 from dszog.run.history import Callback
 from dszog.run.meter import Answer, Limits
 from dszog.run.run import Saver
@@ -30,7 +30,7 @@ class Job:
     seed: int
     answer: Answer  # the evaluator
     callbacks: Sequence[Callback] = ()
-    on_failure: Policy = "raise"
+    on_failure: OnFailure = "raise"
     weights: tuple[IntArray, FloatArray] | None = None
     notes: tuple[str, ...] = ()
     saver: Saver | None = None

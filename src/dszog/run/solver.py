@@ -1,4 +1,4 @@
-"""One call of a front door: run the method, check the candidates, report."""
+"""One call of `minimize`: run the method, check the candidates, report."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Solver:
             job.answer, self._size, limits.queries, failures, repeats.compare
         )
         self.meter.n_constraint_queries += problem.n_calls_made
-        if job.saver is not None:  # those of processes that died before it was saved
+        if job.saver is not None:  # calls of processes that died before a checkpoint
             self.meter.lost_before += job.saver.n_noted - problem.n_calls_made
         self._check = FinalCheck(
             problem, self.meter, limits, job.seed, job.constraint_tol
@@ -59,13 +59,13 @@ class Solver:
             self.meter.kept = self._check.reserved(limits.queries)
         self._history = History()
         self._ledger = Ledger(lambda: self.meter.elapsed)
-        self._log: ReplyLog | None = None  # of replies, where the run is saved
+        self._journal: ReplyLog | None = None  # of replies, where the run is saved
         self._run: Run | None = None  # as its round began
         self._position: Position | None = None  # where in the round it is
         self._is_resumed = False
 
     def solve(self) -> Result:
-        """Run, again with a smaller step if need be; check and report."""
+        """Run all rounds, check what they found, and report."""
         self._warn_if_radius_is_lost()
         try:
             run, outcome = self._all_rounds()
@@ -144,15 +144,15 @@ class Solver:
             self._save()
             try:
                 outcome = self._round(run)
-            except ReplayOverError:  # of a journal that others wrote: save, and go on
-                if self._log is not None:
-                    self._log.stops_after_replay = False
+            except ReplayOverError:  # the journal of another machine ends: save, go on
+                if self._journal is not None:
+                    self._journal.stops_after_replay = False
                 run = self._now(run)
                 continue
             if outcome.status in ROUND_OVER and run.round + 1 < len(run.ends):
                 run = self._next_round(run, outcome)
-            elif (again := self._again(run, outcome)) is not None:
-                run = again
+            elif (restarted := self._restarted(run, outcome)) is not None:
+                run = restarted
             else:
                 if outcome.status in ROUND_OVER:
                     self._save()
@@ -219,7 +219,7 @@ class Solver:
         )
         return replace(run, round=number, ends=ends, planned=planned, position=position)
 
-    def _again(self, run: Run, outcome: Outcome) -> Run | None:
+    def _restarted(self, run: Run, outcome: Outcome) -> Run | None:
         """Return the beginning of another attempt, if a run ran away and may."""
         if outcome.status != Status.DIVERGED:
             return None
@@ -303,7 +303,7 @@ class Solver:
             self.meter.n_queries,
         )
         self._check_not_used_up(saver.place)
-        self._listen()
+        self._open_journal()
         if run.limits == self._job.limits:
             return run
         return self._with_other_limits(run)
@@ -319,16 +319,22 @@ class Solver:
                 "begin anew."
             )
 
-    def _listen(self) -> None:
-        """Hear what the journal holds, then write on."""
+    def _open_journal(self) -> None:
+        """Replay what the journal holds, then append to it."""
         if self._job.saver is not None:
-            self._log = self._job.saver.log(is_timed=self._job.limits.time is not None)
-            self.meter.keep_on(self._log)
+            self._journal = self._job.saver.log(
+                is_timed=self._job.limits.time is not None
+            )
+            self.meter.keep_on(self._journal)
 
     def _with_other_limits(self, run: Run) -> Run:
-        """Go as far as the earlier process went, then begin a round to the new end."""
-        if self._log is not None:
-            self._log.stops_after_replay = True
+        """Go as far as the earlier process went, then begin a round to the new end.
+
+        The journal holds answers to questions of the old rounds, so it is replayed
+        under the old limits first.
+        """
+        if self._journal is not None:
+            self._journal.stops_after_replay = True
             self._run, self._position = run, run.position
             try:
                 while True:
@@ -342,8 +348,8 @@ class Solver:
                     self._run, self._position = run, run.position
             except ReplayOverError:
                 pass
-            self._log.stops_after_replay = False
-            self._log.drop()
+            self._journal.stops_after_replay = False
+            self._journal.drop()
         end = self._check.set_aside(self._job.limits)
         run = replace(self._now(run), limits=self._job.limits)
         return self._round_from(run, 0, (end,))
@@ -362,25 +368,25 @@ class Solver:
         }
 
     def _save(self) -> None:
-        """Write a checkpoint, unless an older one and its journal are being heard."""
+        """Write a checkpoint, unless a journal is being replayed."""
         saver, run = self._job.saver, self._run
         if saver is None or run is None:
             return
-        if self._log is not None and self._log.is_replaying:
+        if self._journal is not None and self._journal.is_replaying:
             return
         with self._job.interrupts.held():
             saver.save(self._now(run), self._job.seed)
         n_done = self.meter.n_iterations
         LOGGER.info("Saved to %s at iteration %d.", saver.place, n_done)
-        if self._log is None:
-            self._listen()
+        if self._journal is None:
+            self._open_journal()
 
     # ------------------------------------------------------------------- what it takes
 
     def _check_affordable(self) -> None:
         """Refuse a number of queries that is not enough for one step and the check."""
         limit = self._job.limits.queries
-        has_begun = self.meter.n_iterations or self._log is not None
+        has_begun = self.meter.n_iterations or self._journal is not None
         if has_begun or limit is None:
             return
         needed = self.needed_queries()
@@ -395,7 +401,7 @@ class Solver:
         )
 
     def needed_queries(self) -> int:
-        """Return what one step and the check need; the allowed number if it does."""
+        """Return what one step and the check need; `max_queries` if that is enough."""
         limit = self._job.limits.queries
         needed = self._needed(limit or 1)
         if limit is not None and needed <= limit:
@@ -414,7 +420,7 @@ class Solver:
 
     # --------------------------------------------------------------------- reporting
 
-    def _way(self, run: Run, outcome: Outcome, certificate: Certificate) -> Way:
+    def _facts(self, run: Run, outcome: Outcome, certificate: Certificate) -> Way:
         """Return what advice needs to know of how the run went."""
         start, objective = self._job.problem.unscaled(run.start), math.nan
         known = self._history.known("sampled_objective")
@@ -457,10 +463,15 @@ class Solver:
             traffic=getattr(self._job.answer, "traffic", None),
         )
 
-    def _what_is_old(self) -> list[str]:
+    def _note_if_only_replayed(self) -> list[str]:
         """Say so if all of it was in the folder: the functions may be others by now."""
-        saver, log = self._job.saver, self._log
-        if saver is None or log is None or log.has_asked or not self._is_resumed:
+        saver, journal = self._job.saver, self._journal
+        if (
+            saver is None
+            or journal is None
+            or journal.has_asked
+            or not self._is_resumed
+        ):
             return []
         return [
             f"This is the result of the run in {saver.place!r}, which had "
@@ -478,14 +489,14 @@ class Solver:
         is_start: bool,
     ) -> str:
         problem, is_warm = self._job.problem, self._job.start is not None
-        way = self._way(run, outcome, certificate)
+        way = self._facts(run, outcome, certificate)
         # Whether all that the iterates keep to are the problem's own constraints.
         domain = getattr(run.method, "domain", None)
         knows_set = domain is None or getattr(domain, "n_named", 0) > 0
         tolerance = self._job.constraint_tol
         sentences = [
             status.sentence,
-            *self._what_is_old(),
+            *self._note_if_only_replayed(),
             *([outcome.problem] if outcome.problem else []),
             *run.notes,
             *on_events(self._ledger.events + self.meter.events),
