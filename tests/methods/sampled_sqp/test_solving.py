@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -216,10 +217,11 @@ def test_a_run_that_is_cut_short_falls_back_to_what_its_models_find_feasible() -
     dszog.minimize(problem, method=Watched(), max_queries=5000, seed=0)
 
     cut = [state for state in states if state.fallback is not state.x]
+    slope_error = math.sqrt(np.finfo(float).eps)  # of forward differences, at best
     assert cut
     for state in cut:
         values = slopes[state.members.indices] @ state.fallback - 1.0
-        assert values.max() <= 1e-9
+        assert values.max() <= slope_error
         assert state.fallback.any()
 
 
