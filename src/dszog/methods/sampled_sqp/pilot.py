@@ -120,10 +120,14 @@ def _first_steps(x: FloatArray, size: ProblemSize) -> FloatArray:
 
 
 def noise_queries(state: SampledSQPState) -> tuple[Query, ...]:
-    """Ask at points in a row, close to each other."""
+    """Ask at points in a row, close to each other.
+
+    Steps are of unequal length: along a diagonal the curves of a saddle may cancel.
+    """
     size, look = state.size, state.looks[0]
-    signs = stream(state.seed, state.iteration).choice([-1.0, 1.0], size.dim)
-    spacing = np.abs(_first_steps(state.x, size)) / math.sqrt(size.dim)
+    rng = stream(state.seed, state.iteration)
+    signs, parts = rng.choice([-1.0, 1.0], size.dim), rng.uniform(0.5, 1.0, size.dim)
+    spacing = parts * np.abs(_first_steps(state.x, size)) / math.sqrt(size.dim)
     spacing = np.maximum(spacing, 64 * np.spacing(np.abs(state.x)))
     most = (NOISE_POINTS - 1) * spacing
     up, down = size.upper - state.x, state.x - size.lower
@@ -191,7 +195,10 @@ def with_slopes(state: SampledSQPState, found: Sequence[Found]) -> SampledSQPSta
                 loss_noise = _if_rounded(loss_noise, one.loss_slopes, look.reach)
             new = moved | state.size.has_gradient
             new = new & ~_agree(loss_slopes, one.loss_slopes, steps[0], loss_noise)
-            loss_slopes = np.where(new, np.nan_to_num(one.loss_slopes), loss_slopes)
+            found_slopes = np.nan_to_num(one.loss_slopes)
+            if not state.n_pilot:
+                found_slopes = _without_rises(state, look.reach, found_slopes)
+            loss_slopes = np.where(new, found_slopes, loss_slopes)
             values, steps[0] = one.loss_values, np.where(moved, look.reach, steps[0])
         if len(look.constraints):
             if state.n_pilot and not slopes.any():
@@ -214,6 +221,24 @@ def with_slopes(state: SampledSQPState, found: Sequence[Found]) -> SampledSQPSta
         pilot_steps=steps,
         n_pilot=state.n_pilot + 1,
     )
+
+
+def _without_rises(
+    state: SampledSQPState, steps: FloatArray, slopes: FloatArray
+) -> FloatArray:
+    """Return slopes over the long steps from a stationary start, to leave a saddle.
+
+    Where the objective falls along some variables, a rise along others is no slope: it
+    rises on their other side, too.
+    """
+    is_far = (
+        np.abs(steps).max() > 10.0 * np.abs(_first_steps(state.x, state.size)).max()
+    )
+    changes = slopes.mean(axis=0) * steps
+    if not is_far or not (changes < 0).any():
+        return slopes
+    falls: FloatArray = np.where(changes < 0, slopes, 0.0)
+    return falls
 
 
 def _raw_slopes(members: WorkingSet) -> FloatArray:
