@@ -94,8 +94,12 @@ class FinalCheck:
                 found = checker.check(x, suspects, penalty=penalty, better_than=bar)
                 if found is not None:
                     best, chosen = found, x
+                if status == Status.CONVERGED and self._holds(best):
+                    break  # what a run has converged to is its answer
             if best is not None:
                 best = checker.confirm(best, chosen, suspects)
+            if status == Status.CONVERGED and chosen is not last:
+                status = Status.STALLED  # it has not converged to this point
             if best is not None and best.is_known and status != Status.INTERRUPTED:
                 best = self._with_stationarity(checker, best, weights, method, penalty)
         except OutOfTimeError:
@@ -105,6 +109,12 @@ class FinalCheck:
                 raise
             status = Status.INTERRUPTED
         return status, checker.blank(last) if best is None else best
+
+    def _holds(self, found: Certificate | None) -> bool:
+        """Whether a point is known to keep the constraints to the tolerance."""
+        if found is None or not found.is_known:
+            return False
+        return found.feasibility.maxcv <= self._constraint_tol
 
     def _with_stationarity(
         self,

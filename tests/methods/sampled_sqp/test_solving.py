@@ -517,3 +517,53 @@ def test_workers_and_a_run_cut_in_two_give_the_same_bits(tmp_path: Any) -> None:
     assert threads.digest == whole.digest
     assert resumed.digest == whole.digest
     assert resumed.x.tobytes() == whole.x.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("fun", "start", "optimum"),
+    [
+        (lambda x: np.exp(x[0]) - x[0] + (x[1] - 1) ** 2, [10.0, 0.0], 1.0),
+        (lambda x: 1e6 * (x[0] - 1) ** 2 + (x[1] - 1) ** 2, [0.0, 0.0], 0.0),
+    ],
+    ids=["steep at the start", "stiff"],
+)
+@pytest.mark.parametrize("has_bounds", [True, False])
+def test_a_steep_variable_does_not_hide_the_slope_along_another(
+    fun: Any, start: list[float], optimum: float, has_bounds: bool
+) -> None:
+    disc = {"type": "ineq", "fun": lambda x: 900.0 - x @ x}
+    more: Any = {"bounds": [(-30, 30)] * 2} if has_bounds else {"constraints": [disc]}
+    result = dszog.minimize(fun, start, method="sampled_sqp", seed=0, **more)
+
+    assert result.status == Status.CONVERGED
+    assert result.fun == pytest.approx(optimum, abs=1e-6 * fun(np.array(start)))
+
+
+@pytest.mark.parametrize("exponent", [0, 2, 4, 6])
+def test_variables_of_any_size_take_the_same_way(exponent: int) -> None:
+    sizes = np.array([10.0**-exponent, 10.0**exponent])
+    disc = {"type": "ineq", "fun": lambda x: 1.0 - np.sum((x / sizes) ** 2)}
+    result = dszog.minimize(
+        lambda x: float(np.sum((x / sizes - 2) ** 2)),
+        0.1 * sizes,
+        [disc],
+        method="sampled_sqp",
+        seed=0,
+    )
+
+    assert result.status == Status.CONVERGED
+    np.testing.assert_allclose(result.x / sizes, np.sqrt(0.5), atol=1e-5)
+    assert result.nfev <= 40
+
+
+def test_the_answer_is_what_the_run_converged_to_however_small_its_gain() -> None:
+    result = dszog.minimize(
+        lambda x: 1e-12 * float(np.sum((x - 2) ** 2)),
+        np.zeros(2),
+        half_planes(2000),
+        method="sampled_sqp",
+        seed=0,
+    )
+
+    assert result.status == Status.CONVERGED
+    np.testing.assert_allclose(result.x, np.sqrt(0.5), atol=1e-2)

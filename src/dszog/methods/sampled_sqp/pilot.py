@@ -111,7 +111,8 @@ def _first_steps(x: FloatArray, size: ProblemSize) -> FloatArray:
     """Return steps for differences while nothing is known of the variables' sizes."""
     with np.errstate(invalid="ignore"):
         room = size.upper - size.lower
-    usual = np.where(np.isfinite(room), np.clip(room, 1e-300, None), 1.0)
+    by_start = np.where(x != 0, np.abs(x), 1.0)
+    usual = np.where(np.isfinite(room), np.clip(room, 1e-300, None), by_start)
     usual = np.where(usual > 1.0, np.maximum(1.0, 1e-2 * usual), usual)
     return inward(x, PILOT_REACH * np.maximum(np.abs(x), usual), size)
 
@@ -348,6 +349,12 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
     if not size.has_jacobian:
         raw = _clear(raw, state.pilot_steps[1], state.constraint_noise)
     scale = variable_scales([raw, loss_slopes])
+    rows = WorkingSet.empty(size.dim).joined(
+        members.indices, members.values * members.sizes, raw * scale, state.x / scale
+    )
+    with np.errstate(invalid="ignore", over="ignore"):
+        room = (size.upper - size.lower) / _usual_length(rows, state.x, scale, size)
+    scale = np.where(room > 0, np.minimum(scale, room), scale)
     z, loss_slopes = state.x / scale, loss_slopes * scale
     members = WorkingSet.empty(size.dim).joined(
         members.indices, members.values * members.sizes, raw * scale, z

@@ -29,7 +29,7 @@ def variable_scales(groups: list[FloatArray]) -> FloatArray:
         squares += mean / max(float(mean.mean()), 1e-300)
     rates = np.sqrt(squares)
     usual = float(np.median(rates[rates > 0])) if (rates > 0).any() else 1.0
-    rates = np.where(rates > 1e-10 * rates.max(initial=0.0), rates, usual)
+    rates = np.where(rates > 1e-15 * rates.max(initial=0.0), rates, usual)
     scales: FloatArray = 1.0 / np.where(rates > 0, rates, 1.0)
     return scales
 

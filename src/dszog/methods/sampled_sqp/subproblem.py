@@ -12,6 +12,7 @@ from dszog.methods.sampled_sqp.ending import FEASIBLE
 from dszog.methods.sampled_sqp.state import SampledSQPState
 
 LONGEST = 1e2  # steps, in units of the point's distance from the origin
+HARDLY = 1e-4  # usual lengths: a run that has moved no farther is where it began
 UNSOLVED = 1e-3  # a subproblem whose residual is larger is made easier
 LAST_PRICE = 1e6  # of violations in the subproblem, in units of the gradient
 
@@ -67,22 +68,33 @@ def optimality_residual(
     curvature: FloatArray,
     answer: Answer,
     now: FloatArray,
+    tol: float,
 ) -> float:
-    """Return by how much the optimality conditions fail, relative to the forces."""
-    members = state.members
+    """Return by how much the optimality conditions fail, relative to the forces.
+
+    Along each variable for itself: what is left is compared with the gradient, with the
+    pull of the constraints, and with what the gradient would change by if the variable
+    moved by its own size. Else a stiff variable would hide the slope along a soft one.
+    """
+    members, z = state.members, state.z
     left = curvature @ answer.step + state.sigma * answer.step
     pull = members.slopes.T @ members.multipliers
-    reach_of = max(float(np.abs(state.z).max()), state.length)
-    force = max(
-        float(np.abs(state.table.gradient).max()),
-        float(np.abs(pull).max(initial=0.0)),
-        state.pairs.stiffness() * reach_of,
-        1e-300,
-    )
+    moves = np.abs(z - state.start / state.scale)
+    own = np.maximum(np.abs(z), moves)
+    if moves.max() <= HARDLY * state.length:  # where the run began
+        own = np.maximum(own, state.length)
+    bend = np.diagonal(curvature) if len(state.pairs.steps) else state.first_sigma
+    forces = np.maximum(np.abs(state.table.gradient), np.abs(pull))
+    forces = np.maximum(forces, bend * own)
     if not len(state.pairs.steps):  # around the start, over steps that were long enough
-        force = max(force, state.first_sigma * state.length)
-    violation = float(now.max(initial=0.0)) / reach_of
-    return max(float(np.abs(left).max()) / force, violation / FEASIBLE)
+        forces = np.maximum(forces, state.first_sigma * state.length)
+    unsure = 0.0
+    if not state.size.has_gradient:
+        unsure = state.loss_noise / state.loss_reach  # an error of differences
+    forces = np.maximum(forces, max(unsure / tol, 1e-300))
+    size = max(float(np.abs(z).max()), state.length)
+    violation = float(now.max(initial=0.0)) / size
+    return max(float((np.abs(left) / forces).max()), violation / FEASIBLE)
 
 
 def excess(values: FloatArray) -> float:
