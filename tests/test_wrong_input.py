@@ -1018,6 +1018,8 @@ TOGETHER = [
             ),
             ("`domain`", "got bounds", beside_a_domain(bounds=[(-1.0, 1.0)] * 2)),
             ("`domain` is all", "got x_scale", beside_a_domain(x_scale=5.0)),
+            ("stop by themselves", "got 'dszog'", solving(method="dszog", tol=1e-3)),
+            ("are the same", "got 0.001", solving(tol=1e-3, options={"tol": 1e-5})),
         )
     ),
 ]

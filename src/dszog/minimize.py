@@ -253,9 +253,7 @@ def minimize(
     True
     """
     if tol is not None:
-        tol = check_positive_number("minimize", "tol", tol)
-        if options is None or isinstance(options, dict):  # else it is refused below
-            options = {**(options or {}), "tol": tol}
+        options = _with_tol(tol, method, options)
     choice = _first_choice(method, options, weights, tune)
     chosen, fixed = _as_method(method, options, choice)
     has_set = getattr(chosen, "domain", None) is not None
@@ -506,6 +504,26 @@ def _for_problem(
     if saved in METHODS:
         return Choice(saved, "the run in the folder was begun with it")
     return choice.for_problem(problem.size, limits.iterations, limits.queries)
+
+
+def _with_tol(tol: Any, method: Any, options: Any) -> Any:
+    """Return the options with the tolerance of convergence among them."""
+    tol = check_positive_number("minimize", "tol", tol)
+    stops = ("auto", "sampled_sqp")
+    if not (isinstance(method, str) and method.lower() in stops):
+        name = method if isinstance(method, str) else type(method).__name__
+        raise InputError(
+            f"minimize: `tol` is for methods that stop by themselves, got {name!r}. "
+            "Leave it out, or use method='sampled_sqp'."
+        )
+    if isinstance(options, dict) and "tol" in options:
+        raise InputError(
+            f"minimize: `tol` and options['tol'] are the same, got {tol:g} and "
+            f"{shown(options['tol'])}. Give one of them."
+        )
+    if options is None or isinstance(options, dict):  # else it is refused later
+        options = {**(options or {}), "tol": tol}
+    return options
 
 
 def _as_method(

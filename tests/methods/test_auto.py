@@ -51,6 +51,7 @@ def solve(dim: int = 2, **more: Any) -> Any:
             "sampled_sqp",
         ),
         (replace(SIZE, n_losses=1, n_constraints=2), None, 300, "sampled_sqp"),
+        (replace(SIZE, dim=2, n_losses=1), None, 900, "dszog"),  # less than a step
     ],
 )
 def test_the_budget_decides(

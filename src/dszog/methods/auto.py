@@ -22,6 +22,7 @@ OPTIONS = {
 }
 MOST_VARIABLES = 1000  # beyond, a step takes seconds
 LEAST_ITERATIONS = 30
+MOST = 0.8  # of the queries that a first step may take: the check needs the others
 SHARE = 0.5  # of the queries that learning slopes for the first time may take
 FIRST_ROWS = 48  # losses and constraints whose slopes are learned in any case
 
@@ -85,6 +86,9 @@ def _why_not(size: ProblemSize, iterations: int | None, queries: int | None) -> 
     n_losses = min(size.n_losses, FIRST_ROWS * 2 // 3)
     n_rows = min(size.n_constraints, FIRST_ROWS // 3 + size.dim)
     needed = n_losses * per_loss + n_rows * per_row
+    least = 0 if size.has_jacobian else SampledSQP().least_queries(size)
+    if queries is not None and least > MOST * queries:
+        return f"sampled_sqp would need {least:,} queries before its first step"
     if queries is not None and needed > SHARE * queries:
         return (
             f"learning slopes would take sampled_sqp {needed:,} queries, more than "
