@@ -1019,7 +1019,11 @@ TOGETHER = [
             ("`domain`", "got bounds", beside_a_domain(bounds=[(-1.0, 1.0)] * 2)),
             ("`domain` is all", "got x_scale", beside_a_domain(x_scale=5.0)),
             ("stop by themselves", "got 'dszog'", solving(method="dszog", tol=1e-3)),
-            ("are the same", "got 0.001", solving(tol=1e-3, options={"tol": 1e-5})),
+            (
+                "are the same",
+                "got 0.001",
+                solving(method="auto", tol=1e-3, options={"tol": 1e-5}),
+            ),
         )
     ),
 ]
