@@ -92,7 +92,9 @@ class FinalCheck:
                 if best is not None:
                     bar = certificate_merit(best, penalty)
                 found = checker.check(x, suspects, penalty=penalty, better_than=bar)
-                if found is not None:
+                if best is None or (
+                    found is not None and certificate_merit(found, penalty) < bar
+                ):
                     best, chosen = found, x
                 if status == Status.CONVERGED and self._holds(best):
                     break  # what a run has converged to is its answer

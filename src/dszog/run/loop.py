@@ -29,6 +29,9 @@ DIGEST_EVERY = 64  # iterations after which all goes into the digest
 MAX_REJECTED = 5  # steps taken back one after the other
 RECENT_POWER = 50  # of a mean over the last iterates alone
 N_SEEN = 1000  # constraints that were the worst of a batch are remembered
+UNKNOWN = float(
+    np.finfo(float).max
+)  # in their place: of a constraint that gave no value
 
 
 class Position(NamedTuple):
@@ -141,6 +144,9 @@ def advance(
             if reached is not None:
                 return Outcome(position, reached)
             replies = meter(queries, charged)
+            for query, reply in zip(queries, replies, strict=True):
+                if reply.failures:
+                    _remember_unknown(position.seen, query, reply)
             try:
                 known = meter.failures.repair(queries, replies)
             except RejectedPointError as error:
@@ -232,11 +238,20 @@ def _remember_worst(
         place = values.argmax()
         value = float(values[place])
         if value > 0.0:
-            index = int(query.constraints[place])
-            seen.pop(index, None)
-            seen[index] = value
-            if len(seen) > N_SEEN:
-                del seen[next(iter(seen))]
+            _remember(seen, int(query.constraints[place]), value)
+
+
+def _remember_unknown(seen: dict[int, float], query: Query, reply: Reply) -> None:
+    """Remember constraints without a value at the base point: they may not be kept."""
+    for index in query.constraints[np.isnan(reply.constraints[0])].tolist():
+        _remember(seen, index, UNKNOWN)
+
+
+def _remember(seen: dict[int, float], index: int, value: float) -> None:
+    seen.pop(index, None)
+    seen[index] = value
+    if len(seen) > N_SEEN:
+        del seen[next(iter(seen))]
 
 
 def _step_back(last_good: State | None, state: State, error: Exception) -> State:

@@ -567,3 +567,24 @@ def test_the_answer_is_what_the_run_converged_to_however_small_its_gain() -> Non
 
     assert result.status == Status.CONVERGED
     np.testing.assert_allclose(result.x, np.sqrt(0.5), atol=1e-2)
+
+
+def test_a_constraint_without_a_value_at_the_end_is_not_taken_for_kept() -> None:
+    def values(points: Any, j: Any) -> Any:
+        found = points @ [np.cos(j), np.sin(j)] - 1.0
+        found[:, j == 77] = np.nan
+        return found
+
+    result = dszog.minimize(
+        lambda x: float(np.sum((x - 2) ** 2)),
+        np.zeros(2),
+        Constraints(values, 50_000),
+        method="sampled_sqp",
+        on_failure="resample",
+        max_queries=100_000,
+        seed=0,
+    )
+
+    assert not result.success
+    assert result.certificate.feasibility.n_unknown == 1
+    np.testing.assert_allclose(result.x, np.sqrt(0.5), atol=1e-2)
