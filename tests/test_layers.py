@@ -299,6 +299,18 @@ def test_every_module_is_read() -> None:
     assert {"dszog", "dszog.contract", "dszog.methods.dszog", "dszog.run.loop"} <= names
 
 
+def test_no_two_classes_have_one_name() -> None:
+    names = [
+        node.name
+        for path in SOURCE.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    ]
+
+    assert len(names) > 100
+    assert sorted(names) == sorted(set(names))
+
+
 def test_methods_reach_no_problem_and_no_evaluator_even_by_detours() -> None:
     modules = modules_under(SOURCE)
     known = {module.name for module in modules}

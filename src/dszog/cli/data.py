@@ -65,7 +65,7 @@ def _ending(path: Path) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledRows:
+class Samples:
     """What a model is fitted on, or looked at with."""
 
     X: Any  # (n, d), dense or sparse
@@ -75,10 +75,10 @@ class LabelledRows:
     def __len__(self) -> int:
         return len(self.y)
 
-    def take(self, places: NDArray[np.intp]) -> LabelledRows:
+    def take(self, places: NDArray[np.intp]) -> Samples:
         """Return some of the rows."""
         sensitive = {name: column[places] for name, column in self.sensitive.items()}
-        return LabelledRows(X=self.X[places], y=self.y[places], sensitive=sensitive)
+        return Samples(X=self.X[places], y=self.y[places], sensitive=sensitive)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +198,7 @@ def read_csv_rows(
     wanted: Wanted,
     columns: Columns | None = None,
     classes: NDArray[Any] | None = None,
-) -> tuple[LabelledRows, Columns, dict[str, int]]:
+) -> tuple[Samples, Columns, dict[str, int]]:
     """Return the rows of a table; decide about its columns if that is not done yet.
 
     For the rows of a test, `columns` and `classes` are those of the training rows.
@@ -225,10 +225,10 @@ def read_csv_rows(
         used = [name for name in table.names if name not in left_out]
         columns = Columns.of(table, used, wanted.categorical)
     X, new = columns.matrix(table)
-    return LabelledRows(X=X, y=labels, sensitive=sensitive), columns, new
+    return Samples(X=X, y=labels, sensitive=sensitive), columns, new
 
 
-def read_libsvm_rows(path: Path, wanted: Wanted) -> LabelledRows:
+def read_libsvm_rows(path: Path, wanted: Wanted) -> Samples:
     """Return the rows of a LIBSVM file; sensitive columns are numbers of features."""
     X, y = read_libsvm(path)
     sensitive = {}
@@ -243,7 +243,7 @@ def read_libsvm_rows(path: Path, wanted: Wanted) -> LabelledRows:
         column = X[:, [place - 1]].toarray()[:, 0]
         sensitive[f"feature {place}"] = column
     whole = y.astype(np.int64)
-    return LabelledRows(X=X, y=whole if (whole == y).all() else y, sensitive=sensitive)
+    return Samples(X=X, y=whole if (whole == y).all() else y, sensitive=sensitive)
 
 
 def widened(X: Any, width: int) -> Any:

@@ -18,8 +18,8 @@ import dszog
 from dszog.cli.data import (
     BY_NAME,
     Columns,
-    LabelledRows,
     Reading,
+    Samples,
     Wanted,
     read_csv_rows,
     read_libsvm_rows,
@@ -258,11 +258,11 @@ def _check_libsvm(wanted: Wanted) -> None:
 
 def _read(
     console: Console, data: Path, request: FitRequest
-) -> tuple[LabelledRows, LabelledRows | None, Columns | None]:
+) -> tuple[Samples, Samples | None, Columns | None]:
     """Return the rows to train on, those to test with, and what the columns are."""
     reading, wanted = request.reading, request.wanted
     columns: Columns | None = None
-    test: LabelledRows | None = None
+    test: Samples | None = None
     if reading.is_csv(data):
         rows, columns, _ = read_csv_rows(reading.table(data), wanted)
         if request.test is not None:
@@ -275,7 +275,7 @@ def _read(
             test = read_libsvm_rows(request.test, wanted)
             width = max(rows.X.shape[1], test.X.shape[1])
             rows, test = (
-                LabelledRows(X=widened(one.X, width), y=one.y, sensitive=one.sensitive)
+                Samples(X=widened(one.X, width), y=one.y, sensitive=one.sensitive)
                 for one in (rows, test)
             )
     if request.holdout is not None:
@@ -295,9 +295,7 @@ def _read(
     return rows, test, columns
 
 
-def _cut(
-    rows: LabelledRows, share: float, seed: int
-) -> tuple[LabelledRows, LabelledRows]:
+def _cut(rows: Samples, share: float, seed: int) -> tuple[Samples, Samples]:
     """Return the rows in two parts, the same share of each class in the second."""
     rng = stream(seed, 0, HOLD_OUT)
     held: list[int] = []

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dszog.cli.data import LabelledRows
+from dszog.cli.data import Samples
 from dszog.cli.files import known, versions
 from dszog.contract.arrays import FloatArray
 from dszog.contract.validation import printable
@@ -26,8 +26,8 @@ class Fitted:
     task: str
     file: str
     features: list[str] | None
-    train: LabelledRows
-    test: LabelledRows | None
+    train: Samples
+    test: Samples | None
     test_is: str
     wants_kept: bool  # whether a violation left over means that it failed
     is_interrupted: bool
@@ -64,7 +64,7 @@ class Fitted:
             found["test"] = self._part(self.test)
         return found
 
-    def _part(self, rows: LabelledRows) -> dict[str, Any]:
+    def _part(self, rows: Samples) -> dict[str, Any]:
         model = self.model
         scores = model.decision_function(rows.X)
         positive = rows.y == model.classes_[1]

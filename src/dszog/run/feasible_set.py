@@ -13,7 +13,7 @@ from dszog.errors import InputError
 from dszog.maths.subproblems import Box, Domain, Polyhedron
 from dszog.maths.subproblems.linearised import LinearisedSet
 from dszog.maths.subproblems.polyhedron import Ball
-from dszog.maths.subproblems.rows import BoxRows, MatrixRows, Rows
+from dszog.maths.subproblems.rows import BoxRows, MatrixRows, RowFamily
 from dszog.methods import FeasibleMethod
 from dszog.methods.linearised import LinearisedMethod
 from dszog.problem import Problem
@@ -81,7 +81,7 @@ class _Builder:
         self._problem = problem
         self._method = method
         self._scale = problem.x_scale
-        self._families: list[Rows] = []
+        self._families: list[RowFamily] = []
         self._nonlinear: list[IntArray] = []
 
     def build(self) -> tuple[Any, list[str]]:

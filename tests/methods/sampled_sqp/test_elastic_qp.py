@@ -7,14 +7,14 @@ import pytest
 
 from dszog.contract.arrays import FloatArray
 from dszog.methods.sampled_sqp import elastic_qp
-from dszog.methods.sampled_sqp.elastic_qp import Answer, Rows, solve
+from dszog.methods.sampled_sqp.elastic_qp import Answer, LinearModels, solve
 
 FAR = np.inf
 
 
-def rows_of(slopes: FloatArray, offsets: FloatArray, n_equal: int = 0) -> Rows:
+def rows_of(slopes: FloatArray, offsets: FloatArray, n_equal: int = 0) -> LinearModels:
     lengths = np.linalg.norm(slopes, axis=1)
-    return Rows(
+    return LinearModels(
         slopes=slopes / lengths[:, np.newaxis],
         offsets=offsets / lengths,
         two_sided=np.arange(len(offsets)) < n_equal,
@@ -22,7 +22,11 @@ def rows_of(slopes: FloatArray, offsets: FloatArray, n_equal: int = 0) -> Rows:
 
 
 def cost(
-    hessian: FloatArray, gradient: FloatArray, rows: Rows, price: float, s: FloatArray
+    hessian: FloatArray,
+    gradient: FloatArray,
+    rows: LinearModels,
+    price: float,
+    s: FloatArray,
 ) -> float:
     values = rows.offsets + rows.slopes @ s
     values = np.where(rows.two_sided, np.abs(values), np.maximum(values, 0.0))
@@ -32,7 +36,7 @@ def cost(
 def check_optimal(
     hessian: FloatArray,
     gradient: FloatArray,
-    rows: Rows,
+    rows: LinearModels,
     price: float,
     reach: float,
     answer: Answer,

@@ -11,7 +11,7 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import EmptySetError
 from dszog.maths.subproblems.base import Domain
 from dszog.maths.subproblems.polyhedron import Ball, Polyhedron
-from dszog.maths.subproblems.rows import BoxRows, MatrixRows, Rows
+from dszog.maths.subproblems.rows import BoxRows, MatrixRows, RowFamily
 
 RELAXED = (1.0, 0.5, 0.2, 0.05, 0.0)  # parts of the violation that are asked away
 
@@ -31,7 +31,7 @@ class LinearisedSet:
     dim : int
     indices : ndarray of int64
         The constraints that are to be replaced.
-    families : tuple of Rows
+    families : tuple of RowFamily
         The linear ones.
     trust_radius : float
         Half the side of the box around the point.
@@ -43,7 +43,7 @@ class LinearisedSet:
 
     dim: int
     indices: IntArray
-    families: tuple[Rows, ...] = ()
+    families: tuple[RowFamily, ...] = ()
     trust_radius: float = 1.0
     ball: Ball = "none"
     ball_radius: float = 10.0
@@ -89,11 +89,11 @@ class LinearisedSet:
     ) -> Polyhedron:
         return self._polyhedron(x, (MatrixRows(jacobian, limits),))
 
-    def _polyhedron(self, x: FloatArray, tangents: tuple[Rows, ...]) -> Polyhedron:
+    def _polyhedron(self, x: FloatArray, tangents: tuple[RowFamily, ...]) -> Polyhedron:
         trust = BoxRows(x - self.trust_radius, x + self.trust_radius)
         return self._made((*tangents, *self.families, trust))
 
-    def _made(self, families: tuple[Rows, ...]) -> Polyhedron:
+    def _made(self, families: tuple[RowFamily, ...]) -> Polyhedron:
         return Polyhedron(
             families=families,
             ball=self.ball,

@@ -23,7 +23,7 @@ from dszog.contract import NO_INDICES
 from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 from dszog.errors import EmptySetError, MissingExtraError, SubproblemError
 from dszog.maths.subproblems.base import Solution
-from dszog.maths.subproblems.rows import Rows, SignRows, System, joined, normalised
+from dszog.maths.subproblems.rows import RowFamily, SignRows, System, joined, normalised
 
 ROWS_PER_ROUND = 20  # of each family
 MAX_ROUNDS = 500
@@ -47,7 +47,7 @@ EMPTY_MESSAGE = (
 
 def by_generation(
     point: FloatArray,
-    families: Sequence[Rows],
+    families: Sequence[RowFamily],
     signs: SignRows | None = None,
     hint: IntArray = NO_INDICES,
 ) -> Solution:
@@ -87,7 +87,7 @@ class _Working:
     """The rows that are taken into account at present."""
 
     def __init__(
-        self, families: Sequence[Rows], signs: SignRows | None, hint: IntArray
+        self, families: Sequence[RowFamily], signs: SignRows | None, hint: IntArray
     ) -> None:
         self._families = families
         self._signs = signs
@@ -111,7 +111,7 @@ class _Working:
             np.concatenate([*limits, np.full(len(self._cuts), radius)]),
         )
 
-    def _own(self, family: Rows, first: int) -> IntArray:
+    def _own(self, family: RowFamily, first: int) -> IntArray:
         inside = (self.indices >= first) & (self.indices < first + family.n_rows)
         return self.indices[inside] - first
 
@@ -363,7 +363,7 @@ def _most_steps(matrix: FloatArray) -> int:
     return 30 * int(matrix.shape[1]) + 300
 
 
-def is_empty(families: Sequence[Rows], signs: SignRows | None = None) -> bool:
+def is_empty(families: Sequence[RowFamily], signs: SignRows | None = None) -> bool:
     r"""Whether HiGHS finds rows that contradict each other, and they do.
 
     With rows of length 1 it minimises the :math:`t \ge 0` for which some point has

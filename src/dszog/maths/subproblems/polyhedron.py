@@ -37,7 +37,7 @@ from dszog.maths.subproblems.rows import (
     BoxRows,
     MatrixRows,
     PairRows,
-    Rows,
+    RowFamily,
     SignRows,
     System,
     joined,
@@ -63,7 +63,7 @@ class Polyhedron:
 
     Parameters
     ----------
-    families : tuple of Rows
+    families : tuple of RowFamily
     ball : {"none", "l2", "l1", "box"}
         A ball around the origin beside them, by its norm; ``"box"`` is the largest
         absolute value.
@@ -74,7 +74,7 @@ class Polyhedron:
         So many rows, from the first, are the constraints of a problem in their order.
     """
 
-    families: tuple[Rows, ...]
+    families: tuple[RowFamily, ...]
     ball: Ball = "none"
     ball_radius: float = 10.0
     solver: str = "generation"
@@ -118,7 +118,7 @@ class Polyhedron:
                 f"{name}: `A` must be a matrix and `b` have an entry per row, got "
                 f"shapes {matrix.shape} and {limits.shape}. Pass A[None, :] for one."
             )
-        families: list[Rows] = [MatrixRows(matrix, limits)]
+        families: list[RowFamily] = [MatrixRows(matrix, limits)]
         families += box_rows(matrix.shape[1], lower, upper)
         return cls(families=tuple(families), **more)
 
@@ -170,7 +170,7 @@ class Polyhedron:
                 "relax."
             )
         pairs = PairRows(positives, negatives, slack)
-        first: Rows = pairs
+        first: RowFamily = pairs
         if form == "full":
             needed = 8.0 * pairs.n_rows * pairs.dim
             if needed > FULL_LIMIT:
@@ -286,7 +286,7 @@ class Polyhedron:
     # ------------------------------------------------------------------ how it is done
 
     @cached_property
-    def _all_families(self) -> tuple[Rows, ...]:
+    def _all_families(self) -> tuple[RowFamily, ...]:
         """The rows and the sides of a ball that is a box."""
         if self.ball != "box":
             return self.families
@@ -497,7 +497,7 @@ def is_lowest(cost: FloatArray, system: System, sides: FloatArray, answer: Any) 
     )
 
 
-def box_rows(dim: int, lower: Any, upper: Any) -> list[Rows]:
+def box_rows(dim: int, lower: Any, upper: Any) -> list[RowFamily]:
     """Return the bounds as a family of rows; none, if there are no bounds."""
     if lower is None and upper is None:
         return []

@@ -23,7 +23,7 @@ class System(NamedTuple):
     limits: FloatArray  # (n_rows,)
 
 
-class Rows(Protocol):
+class RowFamily(Protocol):
     """A family of linear constraints, each named by its index."""
 
     @property

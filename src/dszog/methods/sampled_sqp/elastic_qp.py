@@ -32,7 +32,7 @@ EXACT = 1e-10  # relative error of an answer that needs no further round
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Rows:
+class LinearModels:
     """Linear models ``offsets + slopes @ s``, of unit length, that want to be <= 0."""
 
     slopes: FloatArray  # (k, dim)
@@ -53,7 +53,7 @@ class Answer:
 def solve(
     hessian: FloatArray,
     gradient: FloatArray,
-    rows: Rows,
+    rows: LinearModels,
     price: float,
     lower: FloatArray,
     upper: FloatArray,
@@ -66,7 +66,7 @@ def solve(
     hessian : ndarray of shape (dim, dim)
         Positive definite.
     gradient : ndarray of shape (dim,)
-    rows : Rows
+    rows : LinearModels
     price : float
         :math:`\rho`, of a unit of violation.
     lower, upper : ndarray of shape (dim,)
@@ -76,7 +76,7 @@ def solve(
 
     Examples
     --------
-    >>> rows = Rows(
+    >>> rows = LinearModels(
     ...     slopes=np.array([[1.0, 0.0]]),
     ...     offsets=np.array([-1.0]),
     ...     two_sided=np.array([False]),
@@ -103,7 +103,7 @@ class _Problem:
         self,
         hessian: FloatArray,
         gradient: FloatArray,
-        rows: Rows,
+        rows: LinearModels,
         price: float,
         lower: FloatArray,
         upper: FloatArray,

@@ -17,7 +17,7 @@ import numpy as np
 
 from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
-from dszog.methods.sampled_sqp.elastic_qp import Rows
+from dszog.methods.sampled_sqp.elastic_qp import LinearModels
 from dszog.methods.sampled_sqp.looks import are_indices
 
 BENT = 1e-5  # a model that misses by this share of its change is not linear
@@ -175,7 +175,7 @@ class WorkingSet:
 
     # ----------------------------------------------------------------------- subproblem
 
-    def rows(self, offsets: FloatArray) -> tuple[Rows, IntArray]:
+    def rows(self, offsets: FloatArray) -> tuple[LinearModels, IntArray]:
         """Return the rows of the subproblem, and the member that each stands for.
 
         Of a constraint and its opposite one row is left, which is two-sided.
@@ -189,7 +189,7 @@ class WorkingSet:
                 two_sided[i] = True
                 seconds[i] = other < i
         members = np.flatnonzero(~seconds)
-        rows = Rows(
+        rows = LinearModels(
             slopes=self.slopes[members],
             offsets=offsets[members],
             two_sided=two_sided[members],

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dszog.contract.arrays import FloatArray
-from dszog.methods.sampled_sqp.elastic_qp import Answer, Rows, solve
+from dszog.methods.sampled_sqp.elastic_qp import Answer, LinearModels, solve
 from dszog.methods.sampled_sqp.ending import FEASIBLE
 from dszog.methods.sampled_sqp.state import SampledSQPState
 
@@ -107,7 +107,7 @@ def _is_saturated(answer: Answer, price: float) -> bool:
     return float(np.abs(answer.multipliers).max(initial=0.0)) > 0.99 * price
 
 
-def _excess_of(rows: Rows, step: FloatArray) -> float:
+def _excess_of(rows: LinearModels, step: FloatArray) -> float:
     """Return the violation of the rows after a step."""
     values = rows.offsets + rows.slopes @ step
     values = np.where(rows.two_sided, np.abs(values), np.maximum(values, 0.0))
