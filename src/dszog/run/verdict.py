@@ -90,6 +90,11 @@ def advice(
     feasibility = certificate.feasibility
     if status == Status.TOO_MANY_FAILURES and not certificate.is_known:
         pass  # no budget helps against that
+    elif not certificate.is_known and feasibility.n_unknown:
+        sentences.append(
+            "It is not known whether this point is any good, as constraints gave no "
+            "value there: see result.failures, and start from another x0."
+        )
     elif not certificate.is_known:
         sentences.append(
             "It is not known whether this point is any good: call dszog.certify, or "
@@ -104,7 +109,9 @@ def advice(
             "result.certificate.feasibility.worst_indices, or start from another x0."
         )
     elif feasibility.maxcv > constraint_tol:
-        sentences.append(_against_violation(feasibility.maxcv, way, constraint_tol))
+        sentences.append(
+            _against_violation(status, feasibility.maxcv, way, constraint_tol)
+        )
     elif status == Status.CONVERGED and certificate.stationarity is None:
         pass  # the method has looked at that itself
     elif knows_set and status.is_planned:
@@ -126,10 +133,14 @@ def _against_divergence(way: Way) -> str:
     return f"{', '.join(cures)}one."
 
 
-def _against_violation(worst: float, way: Way, constraint_tol: float) -> str:
+def _against_violation(
+    status: Status, worst: float, way: Way, constraint_tol: float
+) -> str:
     """Return what may help: never a larger penalty where that is no cure."""
     above = f"The worst violation is above constraint_tol={constraint_tol:g}: "
     penalty = way.penalty
+    if penalty is None and status in (Status.CONVERGED, Status.STALLED):
+        return f"{above}have the run stop later, by a smaller tol, or allow more."
     if penalty is None:
         return f"{above}give a larger budget."
     if not way.responds:
