@@ -519,24 +519,29 @@ def test_workers_and_a_run_cut_in_two_give_the_same_bits(tmp_path: Any) -> None:
     assert resumed.x.tobytes() == whole.x.tobytes()
 
 
+BOX: dict[str, Any] = {"bounds": [(-30, 30)] * 2}
+DISC: dict[str, Any] = {
+    "constraints": [{"type": "ineq", "fun": lambda x: 900.0 - x @ x}]
+}
+
+
 @pytest.mark.parametrize(
-    ("fun", "start", "optimum"),
+    ("fun", "start", "where", "optimum"),
     [
-        (lambda x: np.exp(x[0]) - x[0] + (x[1] - 1) ** 2, [10.0, 0.0], 1.0),
-        (lambda x: 1e6 * (x[0] - 1) ** 2 + (x[1] - 1) ** 2, [0.0, 0.0], 0.0),
+        (lambda x: np.exp(x[0]) - x[0] + (x[1] - 1) ** 2, [10.0, 0.0], BOX, 1.0),
+        (lambda x: np.exp(x[0]) - x[0] + (x[1] - 1) ** 2, [10.0, 0.0], DISC, 1.0),
+        (lambda x: 1e8 * (x[0] - 1) ** 2 + (x[1] - 1) ** 2, [0.0, 0.0], BOX, 0.0),
+        (lambda x: 1e6 * (x[0] - 1) ** 2 + (x[1] - 1) ** 2, [0.0, 0.0], DISC, 0.0),
     ],
-    ids=["steep at the start", "stiff"],
+    ids=["steep at the start, box", "steep, disc", "stiff, box", "stiff, disc"],
 )
-@pytest.mark.parametrize("has_bounds", [True, False])
 def test_a_steep_variable_does_not_hide_the_slope_along_another(
-    fun: Any, start: list[float], optimum: float, has_bounds: bool
+    fun: Any, start: list[float], where: dict[str, Any], optimum: float
 ) -> None:
-    disc = {"type": "ineq", "fun": lambda x: 900.0 - x @ x}
-    more: Any = {"bounds": [(-30, 30)] * 2} if has_bounds else {"constraints": [disc]}
-    result = dszog.minimize(fun, start, method="sampled_sqp", seed=0, **more)
+    result = dszog.minimize(fun, start, method="sampled_sqp", seed=0, **where)
 
     assert result.status == Status.CONVERGED
-    assert result.fun == pytest.approx(optimum, abs=1e-6 * fun(np.array(start)))
+    assert result.fun == pytest.approx(optimum, abs=1e-2)
 
 
 @pytest.mark.parametrize("exponent", [0, 2, 4, 6])
@@ -560,7 +565,7 @@ def test_the_answer_is_what_the_run_converged_to_however_small_its_gain() -> Non
     result = dszog.minimize(
         lambda x: 1e-12 * float(np.sum((x - 2) ** 2)),
         np.zeros(2),
-        half_planes(2000),
+        half_planes(20_000),
         method="sampled_sqp",
         seed=0,
     )
@@ -569,19 +574,52 @@ def test_the_answer_is_what_the_run_converged_to_however_small_its_gain() -> Non
     np.testing.assert_allclose(result.x, np.sqrt(0.5), atol=1e-2)
 
 
+def test_a_run_that_returns_its_start_does_not_say_that_it_converged() -> None:
+    angles = np.linspace(0, 2 * np.pi, 20_000)
+    steep = Constraints(
+        lambda w, j: 1e6 * (w @ [np.cos(angles[j]), np.sin(angles[j])] - 1.0), 20_000
+    )
+    result = dszog.minimize(
+        lambda x: float(np.sum((x - 2) ** 2)), np.zeros(2), steep, method="auto", seed=0
+    )
+
+    assert (result.is_start, result.status) == (True, Status.STALLED)
+
+
+def test_a_run_that_stopped_by_itself_is_not_advised_a_larger_budget() -> None:
+    def solve(**more: Any) -> Any:
+        return dszog.minimize(
+            lambda x: float(np.sum((x - 2) ** 2)),
+            np.zeros(2),
+            half_planes(20_000),
+            method="sampled_sqp",
+            constraint_tol=1e-12,
+            seed=0,
+            **more,
+        )
+
+    result = solve()
+
+    assert (result.status, result.success) == (Status.CONVERGED, False)
+    assert "a smaller tol" in result.message
+    assert "budget" not in result.message
+    assert solve(tol=1e-9).success
+
+
 def test_a_constraint_without_a_value_at_the_end_is_not_taken_for_kept() -> None:
+    angles = np.linspace(0, 2 * np.pi, 100_000)
+
     def values(points: Any, j: Any) -> Any:
-        found = points @ [np.cos(j), np.sin(j)] - 1.0
-        found[:, j == 77] = np.nan
+        found = points @ [np.cos(angles[j]), np.sin(angles[j])] - 1.0
+        found[:, j == 85_062] = np.nan
         return found
 
     result = dszog.minimize(
         lambda x: float(np.sum((x - 2) ** 2)),
         np.zeros(2),
-        Constraints(values, 50_000),
+        Constraints(values, 100_000),
         method="sampled_sqp",
         on_failure="resample",
-        max_queries=100_000,
         seed=0,
     )
 
