@@ -1010,6 +1010,13 @@ def test_a_larger_penalty_is_advised_only_where_it_may_help(
     assert ("set the penalty" in sentence) == said.startswith("set the penalty")
 
 
+def test_a_run_that_stopped_by_itself_is_not_advised_a_larger_budget() -> None:
+    violated = evidence_of(feasibility={"worst_value": 0.5})
+    (sentence,) = advice(Status.CONVERGED, violated, Way(), 1e-2)
+    assert "a smaller tol" in sentence
+    assert "budget" not in sentence
+
+
 @pytest.mark.parametrize(
     ("way", "said"),
     [

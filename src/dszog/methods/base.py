@@ -106,7 +106,7 @@ class Method(Protocol):
     A run looks at fields with these names if there are any: `radius` (warned of where
     it is lost in the rounding of x0), `penalty` (shown in the history; weighs the
     candidates of the final check), `step_size` (named in advice), `domain` (the set
-    that iterates keep to).
+    that iterates keep to), `constraint_tol` (set to the caller's where it is None).
 
     It may also have ``policy(fixed)``, which returns a `dszog.methods.policy.Policy`:
     what a run does with the method between rounds, and when iterates run away. `fixed`

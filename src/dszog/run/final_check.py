@@ -79,7 +79,7 @@ class FinalCheck:
         elif until is not None and in_subproblems:
             until = max(until, self._meter.elapsed + CHECK_SHARE * until)
         checker = self._checker(self._allowance(), until)
-        penalty = penalty_of(method, MERIT_PENALTY)
+        penalty = self._penalty(method, position.state)
         weights = method.weights(position.state)
         suspects = suspects_of(weights, position.worst_seen)
         best: Certificate | None = None
@@ -103,7 +103,7 @@ class FinalCheck:
             if status == Status.CONVERGED and chosen is not last:
                 status = Status.STALLED  # it has not converged to this point
             if best is not None and best.is_known and status != Status.INTERRUPTED:
-                best = self._with_stationarity(checker, best, weights, method, penalty)
+                best = self._with_stationarity(checker, best, weights, method)
         except OutOfTimeError:
             pass
         except KeyboardInterrupt:
@@ -111,6 +111,18 @@ class FinalCheck:
                 raise
             status = Status.INTERRUPTED
         return status, checker.blank(last) if best is None else best
+
+    def _penalty(self, method: Any, state: Any) -> float:
+        """Return what weighs violations against the objective where points compete.
+
+        For a method that knows multipliers: a violation of the size that is allowed
+        costs ten times what it gains, whatever the units of the functions are.
+        """
+        known = getattr(method, "first_order", lambda _: None)(state)
+        pull = 0.0 if known is None else float(known.multipliers.sum())
+        if not pull > 0:
+            return penalty_of(method, MERIT_PENALTY)
+        return 10.0 * pull / max(self._constraint_tol, 1e-300)
 
     def _holds(self, found: Certificate | None) -> bool:
         """Whether a point is known to keep the constraints to the tolerance."""
@@ -124,7 +136,6 @@ class FinalCheck:
         best: Certificate,
         weights: tuple[IntArray, FloatArray],
         method: Any,
-        penalty: float,
     ) -> Certificate:
         total, n = self._limits.queries, checker.stationarity_cost()
         if n > STATIONARITY_SHARE * (total or self._meter.n_queries):
@@ -133,7 +144,7 @@ class FinalCheck:
         return checker.with_stationarity(
             best,
             weights,
-            penalty=penalty,
+            penalty=penalty_of(method, MERIT_PENALTY),
             ridge=float(getattr(method, "dual_ridge", 1e-6)),
             active_tol=self._constraint_tol,
         )

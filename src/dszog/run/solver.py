@@ -244,8 +244,10 @@ class Solver:
         )
 
     def _planned(self, method: Any, end: Limits) -> Any:
-        """Return a method, told how far a round goes."""
+        """Return a method, told how far a round goes and what it has to keep to."""
         meter = self.meter
+        if getattr(method, "constraint_tol", 0.0) is None:
+            method = replace(method, constraint_tol=self._job.constraint_tol)
         return method.planned(
             self._size,
             None if end.iterations is None else end.iterations - meter.n_iterations,

@@ -574,36 +574,64 @@ def test_the_answer_is_what_the_run_converged_to_however_small_its_gain() -> Non
     np.testing.assert_allclose(result.x, np.sqrt(0.5), atol=1e-2)
 
 
-def test_a_run_that_returns_its_start_does_not_say_that_it_converged() -> None:
-    angles = np.linspace(0, 2 * np.pi, 20_000)
-    steep = Constraints(
-        lambda w, j: 1e6 * (w @ [np.cos(angles[j]), np.sin(angles[j])] - 1.0), 20_000
-    )
+@pytest.mark.parametrize(
+    ("size", "tolerance"), [(1e-6, 1e-2), (1.0, 1e-12), (1e6, 1e-2)]
+)
+def test_violations_count_in_the_units_of_the_caller(
+    size: float, tolerance: float
+) -> None:
+    planes = half_planes(20_000)
     result = dszog.minimize(
-        lambda x: float(np.sum((x - 2) ** 2)), np.zeros(2), steep, method="auto", seed=0
+        lambda x: float(np.sum((x - 2) ** 2)),
+        np.zeros(2),
+        Constraints(lambda w, j: size * planes.values(w, j), 20_000),
+        method="sampled_sqp",
+        constraint_tol=tolerance,
+        seed=0,
     )
 
-    assert (result.is_start, result.status) == (True, Status.STALLED)
+    assert (result.status, result.success) == (Status.CONVERGED, True)
+    np.testing.assert_allclose(result.x, np.sqrt(0.5), atol=1e-3)
 
 
-def test_a_run_that_stopped_by_itself_is_not_advised_a_larger_budget() -> None:
-    def solve(**more: Any) -> Any:
+@pytest.mark.parametrize(
+    ("number", "a", "b", "cut"),
+    [
+        (43, 300, 0, None),
+        (43, 0, -300, None),
+        (71, -300, 300, None),
+        (0, -300, 0, None),
+        (0, 0, 300, None),
+        (0, 300, -300, 950),
+    ],
+)
+def test_functions_of_any_size_take_the_same_way_to_the_bit(
+    number: int, a: int, b: int, cut: int | None
+) -> None:
+    # Sizes are powers of two, so that nothing is rounded in another way.
+    def solved(a: int, b: int) -> Any:
+        fun: Any = distance
+        x0, bounds, rows = np.zeros(2), None, half_planes(3000)
+        if number:
+            small = BY_NUMBER[number]
+            fun, x0, bounds = small.fun, np.array(small.x0), small.bounds
+            rows = Problem(fun, small.constraints(), len(x0)).constraints or rows
         return dszog.minimize(
-            lambda x: float(np.sum((x - 2) ** 2)),
-            np.zeros(2),
-            half_planes(20_000),
+            lambda x: 2.0**a * fun(x),
+            x0,
+            Constraints(lambda w, j: 2.0**b * rows.values(w, j), len(rows)),
+            bounds=bounds,
             method="sampled_sqp",
-            constraint_tol=1e-12,
+            constraint_tol=2.0**b * 1e-2,
+            max_queries=cut,
             seed=0,
-            **more,
         )
 
-    result = solve()
+    one, two = solved(0, 0), solved(a, b)
 
-    assert (result.status, result.success) == (Status.CONVERGED, False)
-    assert "a smaller tol" in result.message
-    assert "budget" not in result.message
-    assert solve(tol=1e-9).success
+    assert two.x.tobytes() == one.x.tobytes()
+    assert (two.status, two.nfev, two.ncev) == (one.status, one.nfev, one.ncev)
+    assert two.success == one.success
 
 
 def test_a_constraint_without_a_value_at_the_end_is_not_taken_for_kept() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dszog.methods.sampled_sqp.options import Options, affordable_rows
+from dszog.contract.arrays import FloatArray
+from dszog.methods.sampled_sqp.options import KEPT, Options, affordable_rows
 from dszog.methods.sampled_sqp.state import SampledSQPState
 from dszog.status import Status
 
@@ -50,9 +51,19 @@ def how(
 
 def is_feasible(options: Options, state: SampledSQPState) -> bool:
     """Whether the models see no violation worth a word."""
+    limits = np.maximum(violation_limits(options, state), 16 * state.unit_noise)
+    return bool((state.members.at(state.z) <= limits).all())
+
+
+def violation_limits(options: Options, state: SampledSQPState) -> FloatArray:
+    """Return what each member may be violated by at the end, in unit size."""
     size = max(float(np.abs(state.z).max()), state.length)
-    worst = float(state.members.at(state.z).max(initial=0.0))
-    return worst <= max(FEASIBLE * options.tol * size, 16 * state.unit_noise)
+    limits = np.full(len(state.members), FEASIBLE * options.tol * size)
+    if options.constraint_tol is not None:
+        allowed = KEPT * options.constraint_tol / state.members.sizes
+        limits = np.minimum(limits, np.maximum(allowed, 4.0 * state.unit_noise))
+    found: FloatArray = np.maximum(limits, 2.0**-52 * size)
+    return found
 
 
 def is_optimal(options: Options, state: SampledSQPState) -> bool:

@@ -69,6 +69,9 @@ class SampledSQP(Options):
         the decrease that the step promises.
     horizon_queries : int, optional
         Queries that the run may use; set by the run.
+    constraint_tol : float, optional
+        How large a violation may remain, in the units of the constraints; set by the
+        run. Without it, violations count in relation to slopes alone.
     """
 
     # ------------------------------------------------------------------ what a run asks

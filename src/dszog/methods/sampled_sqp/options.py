@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dszog.contract.validation import check_count_fields, check_positive
+import numpy as np
+
+from dszog.contract.validation import (
+    check_count_fields,
+    check_nonnegative,
+    check_positive,
+)
 from dszog.methods.sampled_sqp.state import SampledSQPState
 
 GROWTH_SHARE = 0.3  # of the queries left that a larger table may cost
 LEAST_GROWTH = 16  # rows
+KEPT = 0.5  # of the violation that the caller allows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +27,7 @@ class Options:
     loss_batch: int = 32
     noise_share: float = 0.5
     horizon_queries: int | None = None
+    constraint_tol: float | None = None
 
     def __post_init__(self) -> None:
         check_positive(
@@ -29,6 +37,22 @@ class Options:
         )
         check_count_fields(self, "constraint_batch", "loss_batch")
         check_count_fields(self, "horizon_queries", optional=True)
+        if self.constraint_tol is not None:
+            check_nonnegative(self, "constraint_tol", self.constraint_tol)
+
+
+def least_violation(options: Options, state: SampledSQPState) -> float:
+    """Return how large a raw value has to be to be worth a model of its own.
+
+    A part of a usual length, but no more than the caller allows, as far as values can
+    tell.
+    """
+    usual = float(np.median(state.members.sizes)) if len(state.members) else 1.0
+    least = options.tol * state.length * usual
+    if options.constraint_tol is None:
+        return least
+    allowed = KEPT * options.constraint_tol
+    return min(least, max(allowed, 4.0 * state.constraint_noise))
 
 
 def queries_left(options: Options, state: SampledSQPState) -> float:

@@ -50,7 +50,7 @@ def proposed(
         promise=promise,
         is_corrected=int(correction is not None),
         weight=weight,
-        residual=optimality_residual(state, curvature, answer, now, options.tol),
+        residual=optimality_residual(state, curvature, answer, now, options),
     )
     if _wants_growth(options, state):
         return _growing(options, state)

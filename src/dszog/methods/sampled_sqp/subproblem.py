@@ -8,7 +8,8 @@ import numpy as np
 
 from dszog.contract.arrays import FloatArray
 from dszog.methods.sampled_sqp.elastic_qp import Answer, LinearModels, solve
-from dszog.methods.sampled_sqp.ending import FEASIBLE
+from dszog.methods.sampled_sqp.ending import violation_limits
+from dszog.methods.sampled_sqp.options import Options
 from dszog.methods.sampled_sqp.state import SampledSQPState
 
 LONGEST = 1e2  # steps, in units of the point's distance from the origin
@@ -21,7 +22,8 @@ def merit_weight(state: SampledSQPState) -> float:
     """Return what a unit of violation weighs in the merit: more than it gains."""
     needed = 2.0 * float(state.members.multipliers.max(initial=0.0))
     steepness = float(np.linalg.norm(state.table.gradient))
-    return max(needed, 0.5 * (state.weight + needed), 0.5 * steepness, 1e-12)
+    least = 1e-12 * state.first_sigma * state.length
+    return max(needed, 0.5 * (state.weight + needed), 0.5 * steepness, least)
 
 
 def solved(
@@ -68,7 +70,7 @@ def optimality_residual(
     curvature: FloatArray,
     answer: Answer,
     now: FloatArray,
-    tol: float,
+    options: Options,
 ) -> float:
     """Return by how much the optimality conditions fail, relative to the forces.
 
@@ -91,10 +93,9 @@ def optimality_residual(
     unsure = 0.0
     if not state.size.has_gradient:
         unsure = state.loss_noise / state.loss_reach  # an error of differences
-    forces = np.maximum(forces, max(unsure / tol, 1e-300))
-    size = max(float(np.abs(z).max()), state.length)
-    violation = float(now.max(initial=0.0)) / size
-    return max(float((np.abs(left) / forces).max()), violation / FEASIBLE)
+    forces = np.maximum(forces, max(unsure / options.tol, 1e-300))
+    violation = options.tol * (now / violation_limits(options, state)).max(initial=0.0)
+    return max(float((np.abs(left) / forces).max()), float(violation))
 
 
 def excess(values: FloatArray) -> float:

@@ -11,7 +11,7 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.learning import learn, learn_all
 from dszog.methods.sampled_sqp.looks import Found, places_of
-from dszog.methods.sampled_sqp.options import Options, queries_left
+from dszog.methods.sampled_sqp.options import Options, least_violation, queries_left
 from dszog.methods.sampled_sqp.pilot import with_opposites
 from dszog.methods.sampled_sqp.plans import most_joining, proposed, verifying
 from dszog.methods.sampled_sqp.state import SampledSQPState
@@ -92,7 +92,7 @@ def _discovered(
     zy = look.at / state.scale
     seen = state.seen.with_values(indices, values, zy) if len(indices) else state.seen
     usual = float(np.median(state.members.sizes)) if len(state.members) else 1.0
-    worth = values > options.tol * state.length * usual
+    worth = values > least_violation(options, state)
     n_found, most = int(worth.sum()), most_joining(size)
     order = np.argsort(-np.where(worth, values, -np.inf), kind="stable")
     chosen = with_opposites(order[: min(n_found, most)], values)
