@@ -523,10 +523,12 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
             wrong_type("`x0` is missing", None, got="a function of unknown dimension"),
         ),
         "constraints": CONSTRAINTS,
+        "args": (wrong_type("must take 2 positional", 3, (3,), got="got fun"),),
+        "jac": function_of(1),
         "bounds": BOUNDS,
         "method": (
             wrong("`method` must be one of", "dszgo"),
-            wrong_type("must be a name or a method", 3, None, ["dszog"], DSZOG),
+            wrong_type("must be a name or a method", 3, ["dszog"], DSZOG),
             wrong_type("a dataclass with init", HalfAMethod(), got="without planned"),
         ),
         "options": (
@@ -599,7 +601,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "n": (*COUNT, wrong("`n` must be below 2**63", 2**63)),
         "gradient": function_of(2),
     },
-    "Losses.from_function": {"function": function_of(1)},
+    "Losses.from_function": {"function": function_of(1), "gradient": function_of(1)},
     "Losses.linear": {
         "X": (*array(2, 2), *of_shape("a sample per row", (2,), (0, 2), (2, 0))),
         "y": of_shape("must have an entry per row of X", (3,), (2, 1), (0,)),

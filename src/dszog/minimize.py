@@ -52,6 +52,15 @@ from dszog.run.history import Callback, Progress
 from dszog.run.job import Job, OnInterrupt, takes_weights
 from dszog.run.meter import Limits
 from dszog.run.result import Result
+from dszog.run.scipy_call import (
+    BY_NAME,
+    STAND_INS,
+    as_called,
+    in_our_words,
+    is_scipys,
+    objective,
+    parameters,
+)
 from dszog.run.solver import Solver
 from dszog.save.checkpoints import Checkpoints, saved_method, saved_seed
 from dszog.save.fingerprint import fingerprint, surroundings
@@ -71,18 +80,27 @@ P = ParamSpec("P")
 
 
 def _with_hints(function: Callable[P, Result]) -> Callable[P, Result]:
-    """Answer an argument that is unknown with what may be meant."""
+    """Take SciPy's way of calling; answer what is unknown with what may be meant."""
 
     @wraps(function)
     def call(*given: P.args, **named: P.kwargs) -> Result:
-        for name in named:
-            if name not in _argument_names():
-                raise InputTypeError(
-                    f"minimize: there is no argument {name!r}.{_hint(name)}"
-                )
-        return function(*given, **named)
+        ours, words = in_our_words(given, named)
+        known = _argument_names()
+        if wrong := [name for name in words if name not in known]:
+            said = [f"there is no argument {name!r}.{_hint(name)}" for name in wrong]
+            said += _about_options(words.get("options"))
+            raise InputTypeError(f"minimize: {' And '.join(said)}")
+        return function(*ours, **words)
 
     return call
+
+
+def _about_options(options: Any) -> list[str]:
+    """Return a sentence on each option that no method has."""
+    known = {name for kind in METHODS.values() for name in _field_names(kind)}
+    wrong = [name for name in options or () if name not in known]
+    hints = [about_option(name, known, _argument_names()) for name in wrong]
+    return [f"there is no option {n!r}.{h}" for n, h in zip(wrong, hints, strict=True)]
 
 
 def _hint(name: str) -> str:
@@ -98,10 +116,12 @@ def _argument_names() -> list[str]:
 
 @_with_hints
 def minimize(
-    fun: Problem | Losses | Simulator | Callable[[FloatArray], float],
+    fun: Problem | Losses | Simulator | Callable[..., Any],
     x0: Any = None,
     constraints: Any = (),
     *,
+    args: Any = (),
+    jac: Any = None,
     bounds: Any = None,
     method: str | Method = "auto",
     options: dict[str, Any] | None = None,
@@ -130,8 +150,8 @@ def minimize(
     Parameters
     ----------
     fun : callable, Losses, Simulator or Problem
-        ``fun(x) -> float``; or :class:`dszog.Losses`, whose mean is minimised; or a
-        :class:`dszog.Simulator`, which brings its limits; or a whole
+        ``fun(x, *args) -> float``; or :class:`dszog.Losses`, whose mean is minimised;
+        or a :class:`dszog.Simulator`, which brings its limits; or a whole
         :class:`dszog.Problem`, which brings its own constraints and bounds.
     x0 : array_like of shape (dim,)
         Where to start. May be left out for a `Problem`.
@@ -139,6 +159,11 @@ def minimize(
         A :class:`dszog.Constraints` holds where its value is at most 0. SciPy's
         ``LinearConstraint``, ``NonlinearConstraint`` and dictionaries mean what they
         mean there; an equality becomes two inequalities, kept to `constraint_tol`.
+    args : tuple
+        More arguments of `fun`, and of `jac`: ``fun(x, *args)``.
+    jac : callable or True, optional
+        The gradient of `fun`, ``jac(x, *args)``; True if `fun` returns both, value and
+        gradient. Without it, or with SciPy's ``"2-point"``, values are enough.
     bounds : sequence of (low, high) or scipy.optimize.Bounds, optional
         Kept at every point that is evaluated.
     method : str or Method
@@ -146,8 +171,12 @@ def minimize(
         ``"dszog"``; the message says which and why. Or a name from
         :data:`dszog.METHODS`, whose fields without `options` may be changed during the
         run; or an instance such as ``dszog.DSZOG(penalty=10.0)``, which stays as it is.
+        ``"sampled_sqp"`` stands in for SciPy's ``"SLSQP"``, ``"COBYQA"``, ``"COBYLA"``
+        and ``"trust-constr"``.
     options : dict, optional
-        Fields of the method by name, for a method given by name.
+        Fields of the method by name, for a method given by name. SciPy's ``maxiter``,
+        ``disp``, ``ftol``, ``gtol`` and ``catol`` are `max_iterations`, `progress`,
+        `tol`, `tol` and `constraint_tol`.
     max_iterations, max_queries, max_time : optional
         Budgets: iterations, values of losses and constraints in all, seconds. Counts
         are whole numbers, and 1e6 is one. None is exceeded; the check of the result is
@@ -179,9 +208,11 @@ def minimize(
         Seconds after which a piece of work is given up and its values count as failed.
         For processes, Dask and Ray, whose workers can be ended.
     callback : callable or sequence of callables, optional
-        Called with a :class:`dszog.Progress` after each iteration; ``StopIteration``
-        ends the run. One that has a method ``finish`` is given the result at the end.
-        See ``dszog.callbacks`` for TensorBoard and MLflow.
+        Called with a :class:`dszog.Progress` after each iteration; ``StopIteration``,
+        or True returned, ends the run. ``callback(xk)`` and
+        ``callback(intermediate_result)`` are given what SciPy gives them. One that has
+        a method ``finish`` is given the result at the end. See ``dszog.callbacks`` for
+        TensorBoard and MLflow.
     progress : bool
         Show how far the run is: on a terminal, in a notebook, or as lines in a log. See
         ``docs/watching.md``, also for the logger ``"dszog"``.
@@ -274,6 +305,8 @@ def minimize(
     has_budget = not (max_iterations is max_queries is max_time is None)
     tuning = check_tuning(tune, chosen, fixed, has_budget, folder is not None)
     callbacks = _as_callbacks(callback)
+    called = [as_called(one, method) for one in callbacks]
+    fun = objective(fun, args, jac)
 
     interrupts = Interrupts()
     with interrupts, ExitStack() as opened:
@@ -326,7 +359,7 @@ def minimize(
             constraint_tol=tolerance,
             seed=fresh_seed() if seed is None else seed,
             answer=answer,
-            callbacks=[*shown_to, *_as_called(callbacks, problem)],
+            callbacks=[*shown_to, *_as_called(called, problem)],
             on_failure=on_failure,
             weights=weights,
             notes=tuple(notes),
@@ -417,7 +450,8 @@ def _as_callbacks(callback: Any) -> list[Callback]:
     is_list = isinstance(callback, (list, tuple)) and all(map(callable, callback))
     callbacks = list(callback) if is_list else [callback]
     for one in callbacks:
-        check_callable("minimize", "callback", one, "callback(progress)", 1)
+        n_arguments = None if parameters(one) == BY_NAME else 1
+        check_callable("minimize", "callback", one, "callback(progress)", n_arguments)
     return callbacks
 
 
@@ -489,6 +523,8 @@ def _first_choice(
     method: Any, options: Any, weights: Any, tune: bool | Tuning
 ) -> Choice | None:
     """Return what is chosen before the problem is known; None if the caller chose."""
+    if is_scipys(method):
+        return Choice("sampled_sqp", f"it stands in for SciPy's {method}")
     if not isinstance(method, str) or method.lower() != AUTO:
         return None
     named = options if isinstance(options, dict) else {}
@@ -509,7 +545,7 @@ def _for_problem(
 def _with_tol(tol: Any, method: Any, options: Any) -> Any:
     """Return the options with the tolerance of convergence among them."""
     tol = check_positive_number("minimize", "tol", tol)
-    stops = ("auto", "sampled_sqp")
+    stops = ("auto", "sampled_sqp", *STAND_INS)
     if not (isinstance(method, str) and method.lower() in stops):
         name = method if isinstance(method, str) else type(method).__name__
         raise InputError(
@@ -562,19 +598,20 @@ def _as_method(
     check_choice("minimize", "method", method, (AUTO, *METHODS))
     kind: Any = METHODS[method]
     names = _field_names(kind)
-    for name in options:
-        if name not in names:
-            known = names if choice is None else choice.known_options
-            if choice is not None and name in known:
-                raise InputError(
-                    f"minimize: {name!r} is no option of {method}, which was chosen as "
-                    f"{choice.why}. Name the method, or leave one out."
-                )
-            hint = about_option(name, known, _argument_names())
-            raise InputError(
-                f"minimize: method {AUTO if choice else method!r} has no "
-                f"option {name!r}.{hint or ' Options: ' + ', '.join(known) + '.'}"
-            )
+    known = names if choice is None else choice.known_options
+    wrong = [name for name in options if name not in names]
+    others = [name for name in wrong if name in known]
+    if choice is not None and others:
+        raise InputError(
+            f"minimize: {others[0]!r} is no option of {method}, which was chosen as "
+            f"{choice.why}. Name the method, or leave one out."
+        )
+    if wrong:
+        who = f"method {AUTO if choice else method!r} has no option"
+        listed = f" Options: {', '.join(known)}."
+        hints = [about_option(name, known, _argument_names()) for name in wrong]
+        said = [f"{n!r}.{hint or listed}" for n, hint in zip(wrong, hints, strict=True)]
+        raise InputError(f"minimize: {who} {' And no option '.join(said)}")
     return kind(**options), frozenset(options)
 
 

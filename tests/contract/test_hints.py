@@ -11,6 +11,7 @@ import pytest
 
 import dszog
 from dszog.contract.hints import ELSEWHERE, LETTERS, RENAMED
+from dszog.run.scipy_call import OPTIONS
 
 
 def never(x: Any) -> float:
@@ -34,6 +35,8 @@ def test_an_argument_with_another_name_is_answered_with_ours(name: str) -> None:
     ours = RENAMED[name]
     with pytest.raises(dszog.InputTypeError, match=f"Did you mean '{ours}'"):
         call(**{name: 1})()
+    if name in OPTIONS:  # which is taken
+        return
     with pytest.raises(dszog.InputError, match=f"Give it to minimize itself: {ours}="):
         call(options={name: 1})()
 
@@ -41,7 +44,7 @@ def test_an_argument_with_another_name_is_answered_with_ours(name: str) -> None:
 def test_an_argument_among_the_options_is_sent_to_its_place() -> None:
     with pytest.raises(dszog.InputError, match="to minimize itself: max_queries="):
         call(options={"max_queries": 1})()
-    with pytest.raises(dszog.InputError, match="gradient="):
+    with pytest.raises(dszog.InputError, match="to minimize itself: jac="):
         call(options={"jac": 1})()
 
 
@@ -52,7 +55,7 @@ def test_a_letter_of_the_paper_is_answered_with_a_word(letter: str) -> None:
         call(options={letter: 1})()
 
 
-@pytest.mark.parametrize("name", ["SLSQP", "trust-constr", "COBYLA"])
+@pytest.mark.parametrize("name", ["BFGS", "Nelder-Mead", "L-BFGS-B"])
 def test_a_method_of_scipy_is_sent_there(name: str) -> None:
     with pytest.raises(dszog.InputError, match=r"call scipy\.optimize\.minimize"):
         call(method=name)()

@@ -10,20 +10,22 @@ RENAMED = {  # what some arguments are called elsewhere
     "maxiter": "max_iterations",
     "max_iter": "max_iterations",
     "n_iter": "max_iterations",
-    "maxfev": "max_queries",
+    "maxfev": "max_queries",  # which counts values of constraints as well
     "maxfun": "max_queries",
     "maxtime": "max_time",
     "disp": "progress",
     "verbose": "progress",
+    "iprint": "progress",
     "random_state": "seed",
     "rng": "seed",
 }
 ELSEWHERE = {  # what takes the place of others
-    "jac": "Gradients go with what they are of: dszog.Losses(values, n, gradient=...) "
-    "and dszog.Constraints(values, m, jacobian=...).",
     "hess": "Second derivatives are not used: leave it out.",
     "hessp": "Second derivatives are not used: leave it out.",
-    "args": "Bind them: minimize(lambda x: fun(x, *args), ...).",
+    "eps": "Lengths of differences are found by themselves: leave it out.",
+    "rhobeg": "The first step is found by itself: leave it out, or give x_scale=...",
+    "initial_tr_radius": "The first step is found by itself: leave it out, or give "
+    "x_scale=...",
     "workers": "Say who evaluates: evaluator=dszog.evaluators.Processes(4).",
     "n_jobs": "Say who evaluates: evaluator=dszog.evaluators.Processes(4).",
 }

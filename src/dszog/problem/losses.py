@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray, handed_out
 from dszog.contract.validation import check_callable
 from dszog.errors import InputError
-from dszog.problem.calls import Grain, call_number
+from dszog.problem.calls import Grain, as_vector, call_number, call_vector
 from dszog.problem.data_rows import DataRows
 from dszog.problem.family import Family, Indexed
 
@@ -48,8 +48,16 @@ class Losses(Family):
         self.dim: int | None = None  # number of variables, where it is known
 
     @classmethod
-    def from_function(cls, function: Callable[[FloatArray], float]) -> Losses:
+    def from_function(
+        cls,
+        function: Callable[[FloatArray], Any],
+        *,
+        gradient: Callable[[FloatArray], Any] | Literal[True] | None = None,
+    ) -> Losses:
         """Return the single loss ``function(x) -> float``.
+
+        `gradient` is ``gradient(x)`` of shape ``(dim,)``; or True if the function
+        returns both, value and gradient.
 
         Examples
         --------
@@ -60,7 +68,14 @@ class Losses(Family):
         """
         owner = "Losses.from_function"
         check_callable(owner, "function", function, "fun(x) -> float", 1)
-        losses = cls(_OneLoss(function), 1)
+        if gradient is True:
+            pair = _LossAndSlope(function)
+            losses = cls(pair.values, 1, gradient=pair.slopes)
+        elif gradient is not None:
+            check_callable(owner, "gradient", gradient, "gradient(x) -> array", 1)
+            losses = cls(_OneLoss(function), 1, gradient=_OneSlope(gradient))
+        else:
+            losses = cls(_OneLoss(function), 1)
         losses.grain = Grain(each=True)
         return losses
 
@@ -130,3 +145,35 @@ class _OneLoss:
     def __call__(self, points: FloatArray, indices: IntArray) -> FloatArray:
         once = np.array([call_number(self.function, x) for x in points])
         return np.repeat(once[:, np.newaxis], len(indices), axis=1)
+
+
+@dataclass(frozen=True)
+class _OneSlope:
+    """The gradient of a single loss."""
+
+    function: Callable[[FloatArray], Any]
+
+    def __call__(self, point: FloatArray, indices: IntArray) -> FloatArray:
+        slope = as_vector(self.function(handed_out(point)), len(point))
+        return np.repeat(slope[np.newaxis], len(indices), axis=0)
+
+
+@dataclass(frozen=True)
+class _LossAndSlope:
+    """A function that returns a single loss and its gradient with one call."""
+
+    function: Callable[[FloatArray], Any]
+
+    def values(self, points: FloatArray, indices: IntArray) -> FloatArray:
+        once = np.array([self._at(x)[0] for x in points])
+        return np.repeat(once[:, np.newaxis], len(indices), axis=1)
+
+    def slopes(self, point: FloatArray, indices: IntArray) -> FloatArray:
+        return np.repeat(self._at(point)[np.newaxis, 1:], len(indices), axis=0)
+
+    def _at(self, x: FloatArray) -> FloatArray:
+        return call_vector(self, self._joined, x, width=1 + len(x))
+
+    def _joined(self, x: FloatArray) -> Any:
+        value, slope = self.function(x)
+        return np.append(value, slope)

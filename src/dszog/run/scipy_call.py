@@ -1,0 +1,133 @@
+"""SciPy's way of calling `minimize`, turned into ours, in this one place.
+
+Constraints as SciPy writes them are read in ``problem/constraints/scipy_forms.py``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from dszog.contract.validation import check_callable, shown
+from dszog.errors import InputError
+from dszog.problem import Losses
+from dszog.problem.constraints.scipy_forms import DIFFERENCES
+from dszog.problem.constraints.vector import call_with
+from dszog.run.history import Callback, Progress
+
+ORDER = (  # of its arguments behind `fun` and `x0`
+    *("args", "method", "jac", "hess", "hessp", "bounds", "constraints", "tol"),
+    *("callback", "options"),
+)
+STAND_INS = ("slsqp", "cobyqa", "cobyla", "trust-constr")  # "sampled_sqp" for these
+BY_NAME = ["intermediate_result"]  # what a callback takes that is called by name
+OPTIONS = {  # of those methods, and the arguments that they are here
+    "maxiter": "max_iterations",
+    "disp": "progress",
+    "verbose": "progress",
+    "ftol": "tol",  # as SciPy's own `tol` sets it, and the next two
+    "gtol": "tol",
+    "final_tr_radius": "tol",
+    "catol": "constraint_tol",
+    "feasibility_tol": "constraint_tol",
+}
+
+
+def is_scipys(method: Any) -> bool:
+    """Whether this is the name of one of SciPy's methods that has a stand-in."""
+    return isinstance(method, str) and method.lower() in STAND_INS
+
+
+def in_our_words(given: Any, named: Any) -> tuple[Any, dict[str, Any]]:
+    """Return a call with SciPy's order and options as ours; the rest as it is."""
+    more = dict(zip(ORDER, given[2:], strict=False))
+    is_theirs = len(given) > 3 or (len(given) == 3 and "constraints" in named)
+    if is_theirs and len(given) <= 2 + len(ORDER) and not more.keys() & named.keys():
+        given, named = given[:2], {**more, **named}
+    unset = ("method", "hess", "hessp", "jac")  # None, there, is the default
+    words = {k: v for k, v in named.items() if not (k in unset and v is None)}
+    options = words.get("options")
+    if not isinstance(options, dict):
+        return given, words
+    for name in OPTIONS.keys() & options.keys():
+        ours, value = OPTIONS[name], options[name]
+        if words.get(ours) is not None:
+            raise InputError(
+                f"minimize: options[{name!r}] is `{ours}`, got {shown(value)} beside "
+                f"{shown(words[ours])}. Give one of them."
+            )
+        words[ours] = bool(value) if ours == "progress" else value
+    words["options"] = {k: v for k, v in options.items() if k not in OPTIONS}
+    return given, words
+
+
+def objective(fun: Any, args: Any, jac: Any) -> Any:
+    """Return the objective with its arguments bound, and its gradient if there is one.
+
+    `jac` is a function, True if `fun` returns value and gradient, or says that there is
+    none.
+    """
+    args = args if isinstance(args, tuple) else (args,)
+    has_slope = not (jac is None or jac is False or jac in DIFFERENCES)
+    if not args and not has_slope:
+        return fun
+    if isinstance(fun, Losses) or not callable(fun):
+        raise InputError(
+            f"minimize: `args` and `jac` go with a function fun(x, *args), got "
+            f"{shown(fun)}. Put them into it: Losses(values, n, gradient=...)."
+        )
+
+    def bound(name: str, function: Any, returned: str) -> Any:
+        expected = f"{name}(x{', *args' if args else ''}) -> {returned}"
+        check_callable("minimize", name, function, expected, 1 + len(args))
+        return partial(call_with, function, args) if args else function
+
+    if jac is True:
+        return Losses.from_function(bound("fun", fun, "float, array"), gradient=True)
+    slope = bound("jac", jac, "array") if has_slope else None
+    return Losses.from_function(bound("fun", fun, "float"), gradient=slope)
+
+
+def parameters(function: Any) -> list[str]:
+    """Return the names of what a function takes; none if it does not tell."""
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # of some built-in functions
+        return []
+
+
+def as_called(callback: Any, method: Any) -> Callback:
+    """Return a callback that takes our `Progress`; True, returned, ends the run.
+
+    One whose parameter is called ``intermediate_result``, ``xk`` or ``x``, and any but
+    ``progress`` beside a method of SciPy's, is given what SciPy gives it, once an
+    iteration.
+    """
+    names, last = parameters(callback), 0
+
+    def scipys(progress: Progress) -> Any:
+        nonlocal last
+        if progress.iteration <= last:
+            return False
+        last, x = progress.iteration, np.array(progress.x)
+        if names != BY_NAME:
+            return callback(x)
+        fun, nfev = progress.sampled_objective, progress.n_loss_queries
+        so_far = OptimizeResult(x=x, fun=fun, nit=last, nfev=nfev)
+        return callback(intermediate_result=so_far)
+
+    is_theirs = names in (BY_NAME, ["xk"], ["x"]) or (
+        is_scipys(method) and names != ["progress"]
+    )
+    called = scipys if is_theirs else callback
+
+    def call(progress: Progress) -> None:
+        returned = called(progress)
+        if returned is True or returned is np.True_:
+            raise StopIteration
+
+    return call

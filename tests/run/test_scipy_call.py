@@ -1,0 +1,183 @@
+"""A script for SciPy runs with the import changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+from scipy.optimize import BFGS, OptimizeResult
+
+import dszog
+from dszog import InputError, InputTypeError, Losses, minimize
+from dszog.contract.arrays import FloatArray
+from dszog.status import Status
+from tests.problem.swapped_scripts import SCRIPTS
+
+LINE: Any = {"type": "ineq", "fun": lambda x: 1.0 - x.sum()}
+METHOD: dict[str, Any] = {"method": "SLSQP", "seed": 0}
+
+
+def bowl(x: FloatArray, centre: float = 2.0) -> float:
+    return float(((x - centre) ** 2).sum())
+
+
+def slope(x: FloatArray, centre: float = 2.0) -> FloatArray:
+    return 2.0 * (x - centre)
+
+
+@pytest.mark.own_default
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
+def test_a_script_for_scipy_runs_unchanged_and_gives_scipys_answer(
+    script: Callable[[Any], Any],
+) -> None:
+    theirs, ours = script(scipy.optimize.minimize), script(minimize)
+    assert theirs.success
+    assert "stands in for SciPy's" in ours.message
+    np.testing.assert_allclose(ours.x, theirs.x, atol=1e-3)
+    assert ours.fun == pytest.approx(theirs.fun, abs=1e-3)
+
+
+@pytest.mark.parametrize("args", [(0.0,), 0.0], ids=["tuple", "single"])
+@pytest.mark.parametrize(
+    ("fun", "jac"),
+    [(bowl, slope), (lambda x, c: (bowl(x, c), slope(x, c)), True), (bowl, "3-point")],
+    ids=["jac", "pair", "differences"],
+)
+def test_args_go_to_function_and_gradient(args: Any, fun: Any, jac: Any) -> None:
+    floor = {"type": "ineq", "fun": lambda x, low: x[0] - low, "args": (1.0,)}
+    result = minimize(fun, [3.0, 3.0], args=args, jac=jac, constraints=floor, **METHOD)
+    np.testing.assert_allclose(result.x, [1.0, 0.0], atol=1e-3)
+
+
+def test_a_pair_of_value_and_gradient_costs_one_call_where_both_are_wanted() -> None:
+    calls: list[FloatArray] = []
+
+    def both(x: FloatArray) -> tuple[float, FloatArray]:
+        calls.append(x)
+        return bowl(x), slope(x)
+
+    losses = Losses.from_function(both, gradient=True)
+    result = minimize(losses, [3.0, 3.0], LINE, **METHOD)
+    assert result.success
+    assert len(calls) < result.nfev
+    np.testing.assert_array_equal(
+        losses.gradient(np.ones(2), np.array([0, 0])), -2 * np.ones((2, 2))
+    )
+
+
+def test_scipys_order_of_arguments_is_taken() -> None:
+    named = minimize(bowl, [0.0, 0.0], LINE, args=(3.0,), jac=slope, **METHOD)
+    place: Any = (bowl, [0.0, 0.0], (3.0,), "SLSQP", slope, None, None, None, LINE)
+    np.testing.assert_array_equal(minimize(*place, seed=0).x, named.x)
+    call: Any = minimize
+    third = call(*place[:3], constraints=LINE, jac=slope, **METHOD)
+    np.testing.assert_array_equal(third.x, named.x)
+    with pytest.raises(TypeError, match="positional"):  # twice the same
+        minimize(*place, jac=slope)
+
+
+@pytest.mark.parametrize(
+    "form", ["xk", "x", "intermediate_result", "other", "progress"]
+)
+def test_a_callback_is_given_what_scipy_gives_it(form: str) -> None:
+    seen: list[Any] = []
+    scope: dict[str, Any] = {"seen": seen}
+    exec(f"def call({form}): seen.append({form})", scope)
+    method = "auto" if form in ("xk", "x", "intermediate_result") else "SLSQP"
+    result = minimize(
+        bowl, [0.0, 0.0], LINE, callback=scope["call"], method=method, seed=0
+    )
+    expected = {"intermediate_result": OptimizeResult, "progress": dszog.Progress}
+    assert {type(one) for one in seen} == {expected.get(form, np.ndarray)}
+    if form != "progress":
+        assert len(seen) == result.nit  # once an iteration
+    if form == "intermediate_result":
+        assert [one.nit for one in seen] == list(range(1, result.nit + 1))
+        assert seen[-1].fun == bowl(seen[-1].x)
+
+
+def by_name(*, intermediate_result: OptimizeResult) -> bool:
+    return bool(intermediate_result.nit == 2)
+
+
+def raising(xk: FloatArray) -> None:
+    raise StopIteration
+
+
+@pytest.mark.parametrize(
+    ("callback", "nit"),
+    [
+        (by_name, 2),
+        (raising, 1),
+        (lambda progress: progress.iteration == 2, 2),
+        (lambda x: np.all(x < 99.0), 1),
+    ],
+)
+def test_a_callback_that_returns_true_or_raises_stops_the_run(
+    callback: Any, nit: int
+) -> None:
+    result = minimize(
+        lambda x: np.exp(x).sum(), [3.0, 3.0], LINE, callback=callback, **METHOD
+    )
+    assert (result.status, result.nit) == (Status.STOPPED_BY_CALLBACK, nit)
+
+
+def test_other_values_that_a_callback_returns_do_not_stop_the_run() -> None:
+    result = minimize(bowl, [3.0, 3.0], LINE, callback=lambda x: x, **METHOD)
+    assert result.status == Status.CONVERGED
+
+
+def test_options_of_scipy_are_arguments_here(capfd: pytest.CaptureFixture[str]) -> None:
+    result = minimize(
+        *(rosen_like, [3.0, -3.0], LINE),
+        options={"maxiter": 3, "disp": 1, "ftol": 1e-9, "catol": 0.5},
+        **METHOD,
+    )
+    assert (result.nit, result.constraint_tol, result.method.tol) == (3, 0.5, 1e-9)
+    assert "iteration" in capfd.readouterr().err
+
+
+def rosen_like(x: FloatArray) -> float:
+    return float(100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (
+            {"hess": BFGS(), "hessp": 1, "options": {"eps": 1, "iprint": 2}},
+            InputTypeError,
+            ("'hess'", "'hessp'", "'eps'", "'iprint'", "progress=", "Lengths of diff"),
+        ),
+        (
+            {"options": {"eps": 1, "rhobeg": 2, "stepsize": 3}},
+            InputError,
+            ("'eps'", "'rhobeg'", "x_scale", "Did you mean 'step_size'"),
+        ),
+        (
+            {"options": {"maxiter": 3}, "max_iterations": 4},
+            InputError,
+            ("options['maxiter'] is `max_iterations`, got 3 beside 4",),
+        ),
+        ({"options": {"ftol": 1, "gtol": 2}}, InputError, ("is `tol`",)),
+        (
+            {"fun": Losses.from_function(bowl), "args": (1,)},
+            InputError,
+            ("go with a function fun", "gradient="),
+        ),
+        ({"jac": 3}, InputTypeError, ("`jac` must be a function, got 3",)),
+        ({"jac": slope, "args": (1, 2)}, InputTypeError, ("must take 3 positional",)),
+        ({"method": "Nelder-Mead"}, InputError, ("call scipy.optimize.minimize",)),
+    ],
+    ids=["unknown", "options", "twice", "two", "losses", "no-function", "args", "name"],
+)
+def test_what_cannot_be_is_named_all_at_once(
+    call: dict[str, Any], kind: type[Exception], words: tuple[str, ...]
+) -> None:
+    with pytest.raises(kind) as error:
+        minimize(**{"fun": bowl, "x0": [0.0, 0.0], "constraints": LINE, **call})
+    for word in words:
+        assert word in str(error.value)
