@@ -6,14 +6,10 @@ in the code. The thorough one tries fresh ones and prints how to reproduce a fai
 
 from __future__ import annotations
 
-import inspect
 import os
 import signal
 
-import pytest
 from hypothesis import HealthCheck, Phase, settings
-
-import dszog
 
 settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(
@@ -36,15 +32,3 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # inherit that: tests that press it would wait in vain.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let `minimize` without a method mean DSZOG, for which most tests were written.
-
-    They are about the run around a method, and pin DSZOG's numbers. Tests of the
-    default itself, and those of documents, are marked ``own_default``.
-    """
-    is_own = item.get_closest_marker("own_default") is not None
-    defaults = inspect.unwrap(dszog.minimize).__kwdefaults__
-    defaults["method"] = "auto" if is_own else "dszog"

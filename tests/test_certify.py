@@ -19,6 +19,7 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.distribution import project_onto_simplex
 from dszog.methods.theory import TheoremConstants, theorem_parameters
 from tests.maths.subproblems.misjudged import A_ROUNDED, A_WHOLE, B_ROUNDED, B_WHOLE
+from tests.runs import by_dszog
 
 # ------------------------------------------------------------ minima that are known
 
@@ -497,7 +498,7 @@ def test_the_report_can_be_read() -> None:
 @pytest.mark.parametrize("name", ["linear in a disc", "a corner", "with a bound"])
 def test_minimize_brings_the_evidence_and_the_multipliers(name: str) -> None:
     known = KNOWN[name]
-    result = dszog.minimize(
+    result = by_dszog(
         known.problem(), np.zeros(len(known.x)), max_iterations=1000, seed=0
     )
     assert result.success

@@ -30,7 +30,6 @@ BLOCK_NEEDS = {  # a block that has these words
     "MLflow(": "mlflow",
     "dask": "distributed",
 }
-pytestmark = pytest.mark.own_default
 PAGES_WITH_CODE = [page for page in PAGES if python_blocks(page)]
 
 

@@ -12,21 +12,9 @@ import numpy as np
 import pytest
 
 import dszog
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray
 from dszog.run import loop as run_module
-
-
-def run(**changes: Any) -> dszog.Result:
-    def values(points: FloatArray, indices: IntArray) -> FloatArray:
-        return points[:, :1] - 1.0 + 0.0 * indices
-
-    arguments: dict[str, Any] = {"max_iterations": 40, "seed": 7} | changes
-    return dszog.minimize(
-        lambda x: float(np.sum((x - 2.0) ** 2)),
-        [0.0, 1.0],
-        dszog.Constraints(values, 9),
-        **arguments,
-    )
+from tests.runs import short_run
 
 
 def heard(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
@@ -39,11 +27,11 @@ def heard(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
 
 def test_info_tells_of_start_rounds_and_stop(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="dszog")
-    result = run()
+    result = short_run()
     said = heard(caplog, logging.INFO)
 
     assert said[0] == (
-        "Start: DSZOG; variables 2, losses 1, constraints 9; seed 7; limits: "
+        "Start: DSZOG; variables 2, losses 1, constraints 9; seed 0; limits: "
         "iterations 40, queries None, seconds None."
     )
     assert [text for text in said if text.startswith("Round")] == [
@@ -57,7 +45,7 @@ def test_info_tells_of_start_rounds_and_stop(caplog: pytest.LogCaptureFixture) -
 
 def test_a_raised_penalty_is_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="dszog")
-    result = run(max_iterations=300)
+    result = short_run(max_iterations=300)
 
     raised = [text for text in heard(caplog, logging.INFO) if "penalty was" in text]
     assert raised
@@ -68,10 +56,10 @@ def test_saves_and_resuming_are_told(
     caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     caplog.set_level(logging.INFO, logger="dszog")
-    run(checkpoint=tmp_path / "run")
+    short_run(checkpoint=tmp_path / "run")
     first = heard(caplog, logging.INFO)
     caplog.clear()
-    run(checkpoint=tmp_path / "run", resume=True)
+    short_run(checkpoint=tmp_path / "run", resume=True)
     second = heard(caplog, logging.INFO)
 
     assert f"Saved to {tmp_path / 'run'} at iteration 0." in first
@@ -86,7 +74,7 @@ def test_debug_has_a_line_for_each_iteration(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="dszog")
-    run(max_iterations=6)
+    short_run(max_iterations=6)
     lines = heard(caplog, logging.DEBUG)
 
     assert [line.split("  ")[0] for line in lines] == [
@@ -134,15 +122,15 @@ def test_a_run_that_breaks_off_is_told(caplog: pytest.LogCaptureFixture) -> None
             raise dszog.EvaluationError("broken")
 
     with pytest.raises(dszog.EvaluationError):
-        run(callback=broken)
+        short_run(callback=broken)
     assert heard(caplog, logging.INFO)[-1] == "Broke off at iteration 4."
 
 
 def test_logging_changes_no_bit(caplog: pytest.LogCaptureFixture) -> None:
-    quiet = run()
+    quiet = short_run()
     caplog.set_level(logging.DEBUG, logger="dszog")
 
-    assert run().digest == quiet.digest
+    assert short_run().digest == quiet.digest
 
 
 def test_nobody_who_does_not_listen_is_shown_anything() -> None:
@@ -160,7 +148,7 @@ def test_nothing_is_made_for_those_who_do_not_listen(
 
     monkeypatch.setattr(run_module, "Progress", made)
     small = {"n_directions": 1, "constraint_batch": 1, "dual_batch": 1}
-    result = run(max_iterations=2400, options=small)
+    result = short_run(max_iterations=2400, options=small)
 
     n_kept = 1000 + (result.nit - 2000) // 2  # every second row was dropped once
     assert len(result.history["iteration"]) == n_kept

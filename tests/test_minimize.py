@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 from scipy.optimize import Bounds, OptimizeResult
 
 import dszog.run.meter as meter_module
@@ -35,6 +34,7 @@ from tests.contracts.helpers import (
     digest,
     make_problem,
 )
+from tests.runs import by_dszog
 
 # ----------------------------------------------------------------------------- helpers
 
@@ -67,45 +67,12 @@ def bits(result: OptimizeResult) -> object:
     )
 
 
-# The start looks at 256 of 300 constraints, then at the rest; these are no iterations.
-
-
 # ------------------------------------------------------------------------- the queries
-
-kinds = st.builds(
-    Kind,
-    dim=st.integers(1, 4),
-    n=st.sampled_from([1, 2, 5, 70]),
-    m=st.sampled_from([0, 1, 2, 17, 300]),
-    gradient=st.booleans(),
-    jacobian=st.booleans(),
-    bounded=st.just(True),
-)
-
-
-@st.composite
-def small_options(draw: st.DrawFn, kind: Kind) -> dict[str, Any]:
-    most = {"loss_batch": kind.n, "constraint_batch": 40, "dual_batch": kind.m or 1}
-    options: dict[str, Any] = {
-        name: draw(st.none() | st.integers(1, top)) for name, top in most.items()
-    }
-    return options | {
-        "n_directions": draw(st.integers(1, 5)),
-        "antithetic": draw(st.booleans()),
-        "distribution": draw(st.sampled_from(["sparse", "dense", "uniform"])),
-        "start": draw(st.sampled_from(["auto", "exact", "sampled"])),
-    }
-
-
-@st.composite
-def calls(draw: st.DrawFn) -> tuple[Kind, dict[str, Any]]:
-    kind = draw(kinds)
-    return kind, draw(small_options(kind))
 
 
 def test_most_of_a_query_budget_is_spent() -> None:
     problem, tally = make_problem(Kind())
-    result = minimize(problem, max_queries=60_000, seed=0)
+    result = by_dszog(problem, max_queries=60_000, seed=0)
 
     # What remains: part of one iteration, and checks that need not have been made.
     one_iteration = (1 + 3) * (64 + 32) + 256
@@ -115,7 +82,7 @@ def test_most_of_a_query_budget_is_spent() -> None:
 
 def test_without_a_budget_two_thousand_iterations_are_made() -> None:
     problem, _ = make_problem(Kind(dim=1, n=1, m=0, gradient=True, bounded=True))
-    result = minimize(problem, seed=0)
+    result = by_dszog(problem, seed=0)
 
     assert (result.nit, result.status) == (2000, Status.MAX_ITERATIONS)
     assert 900 <= len(result.history["iteration"]) <= 2000
@@ -145,7 +112,7 @@ def test_time_too_short_for_a_look_at_all_constraints_is_not_overdrawn(
 ) -> None:
     problem, tally = make_problem(Kind(n=1, m=m))
     clock = Clock(monkeypatch, tally, each=1e-2)
-    minimize(problem, max_time=1.0, seed=0)
+    by_dszog(problem, max_time=1.0, seed=0)
 
     # One iteration of the defaults, 4 (1 + 32) + 256 values, may be under way.
     assert clock.now <= 1.0 + 3.88
@@ -161,7 +128,7 @@ def test_a_callback_may_end_the_run_and_the_result_is_checked_as_ever() -> None:
         if progress.iteration == 40:
             raise StopIteration
 
-    result = minimize(problem, seed=0, callback=stop)
+    result = by_dszog(problem, seed=0, callback=stop)
 
     assert result.status == Status.STOPPED_BY_CALLBACK
     assert result.nit == 40
@@ -204,7 +171,7 @@ class Failing:
         return np.asarray(points @ np.array([np.cos(angles), np.sin(angles)]) - 1.0)
 
     def minimize(self) -> OptimizeResult:
-        return minimize(
+        return by_dszog(
             Losses(self.losses, 1),
             np.zeros(2),
             Constraints(self.constraints, 50),
@@ -237,12 +204,12 @@ def test_any_other_exception_of_user_code_comes_out_wrapped(
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("method", ["auto", "dszog"])
 def test_fun_and_maxcv_are_fresh_and_full_values_at_the_returned_point(
-    name: str, seed: int
+    name: str, method: str
 ) -> None:
     problem, _ = make_problem(PROBLEMS[name])
-    result = minimize(problem, max_iterations=60, seed=seed)
+    result = minimize(problem, method=method, max_iterations=60, seed=0)
 
     assert result.fun == pytest.approx(exact_fun(problem, result.x), rel=1e-12)
     assert result.maxcv == pytest.approx(
@@ -408,7 +375,7 @@ def test_a_default_step_that_diverges_is_shrunk_and_said_so() -> None:
     # A step of eta sqrt(|4 L x^3|) leads away from 0 where x > 1 / (eta^2 L): at 0.9
     # the default of 0.02 does (0.25), a quarter of it does not (4).
     seen: list[Progress] = []
-    result = minimize(
+    result = by_dszog(
         lambda x: float(1e4 * x[0] ** 4),
         np.array([0.9]),
         Constraints(lambda points, j: points - 5.0, 1),
@@ -437,7 +404,7 @@ def test_a_default_step_that_diverges_is_shrunk_and_said_so() -> None:
 @pytest.mark.parametrize("size", [1e6, 1e8])
 def test_a_run_that_runs_away_goes_on_while_there_is_budget(size: float) -> None:
     # The first four steps, down to 0.0003, are too long: DIVERGED after 172 queries.
-    result = minimize(
+    result = by_dszog(
         lambda x: float(np.sum((x - 3.0) ** 2)),
         np.full(3, 3.0),
         Constraints(lambda points, j: size * (points[:, j] - 2.0), 3),
@@ -456,7 +423,7 @@ def test_a_run_that_runs_away_goes_on_while_there_is_budget(size: float) -> None
 def test_an_objective_that_falls_without_end_is_not_tried_with_ever_smaller_steps() -> (
     None
 ):
-    result = minimize(
+    result = by_dszog(
         lambda x: float(-1e6 * np.sum(x**4)),
         np.full(2, 3.0),
         Constraints(lambda points, j: -points[:, j] - 2.0, 2),
@@ -481,7 +448,7 @@ def test_attempts_end_with_the_budget_or_when_steps_are_lost_in_rounding(
     budget: dict[str, Any], status: Status
 ) -> None:
     # Whatever the step is, it leads away from the scale of the first value.
-    result = minimize(
+    result = by_dszog(
         lambda x: 1e9 * float(x.any()),
         np.zeros(2),
         Constraints(lambda points, j: points[:, j] - 9.0, 2),
@@ -497,7 +464,7 @@ def test_attempts_end_with_the_budget_or_when_steps_are_lost_in_rounding(
 
 def test_penalties_that_do_not_help_are_said_not_to() -> None:
     contradicting = Constraints(lambda points, j: (1 - 2 * j) * points[:, :1] + 1.0, 2)
-    result = minimize(
+    result = by_dszog(
         lambda x: float(x @ x), np.ones(1), contradicting, max_iterations=200, seed=0
     )
 
@@ -516,8 +483,8 @@ def test_a_large_constant_in_the_objective_is_no_divergence(offset: float) -> No
         3,
         x0=problem.x0,
     )
-    plain = minimize(problem, max_iterations=30, seed=0)
-    result = minimize(shifted, max_iterations=30, seed=0)
+    plain = by_dszog(problem, max_iterations=30, seed=0)
+    result = by_dszog(shifted, max_iterations=30, seed=0)
 
     assert (plain.status, result.status) == (Status.MAX_ITERATIONS,) * 2
     assert result.nit == 30
@@ -529,7 +496,7 @@ def test_a_large_constant_in_the_objective_is_no_divergence(offset: float) -> No
 
 def test_the_penalty_is_raised_until_the_violation_fits_the_tolerance() -> None:
     problem, _ = make_problem(Kind(n=1))
-    result = minimize(problem, max_iterations=300, seed=0)
+    result = by_dszog(problem, max_iterations=300, seed=0)
 
     assert result.method.penalty > 30.0
     assert "The penalty was raised from 30 to" in result.message
@@ -618,14 +585,15 @@ def _disc(m: int) -> Constraints:
     )
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_nearest_point_of_a_disc_of_half_planes_is_found(seed: int) -> None:
+@pytest.mark.parametrize("method", ["auto", "dszog"])
+def test_the_nearest_point_of_a_disc_of_half_planes_is_found(method: str) -> None:
     result = minimize(
         lambda x: float(np.sum((x - 2.0) ** 2)),
         np.zeros(2),
         _disc(1000),
+        method=method,
         max_iterations=1000,
-        seed=seed,
+        seed=0,
     )
 
     # f* = (2 sqrt 2 - 1)^2, with multiplier 2 (2 sqrt 2 - 1) = 3.66 (the polygon
@@ -649,7 +617,7 @@ def test_the_projection_of_a_mean_onto_a_box_of_rows_is_found(white: bool) -> No
         gradient=(lambda x, i: 2.0 * (x - data[i])) if white else None,
     )
     linear = Constraints.linear(rows, np.full(300, 0.5))
-    result = minimize(
+    result = by_dszog(
         losses,
         np.zeros(5),
         linear if white else linear.black_box(),
@@ -672,7 +640,7 @@ def test_a_nonconvex_problem_is_solved_from_an_infeasible_start() -> None:
     constraints = Constraints.from_function(
         lambda x, j: 1.0 - float(x @ x) if j == 0 else -float(x[0]), 2
     )
-    result = minimize(
+    result = by_dszog(
         lambda x: float(np.sum((x - target) ** 2)),
         np.array([0.3, -0.3]),
         constraints,
@@ -725,7 +693,7 @@ def test_a_white_box_is_asked_for_gradients_and_needs_fewer_queries() -> None:
     black, _ = make_problem(Kind(dim=5))
     white, _ = make_problem(Kind(dim=5, gradient=True, jacobian=True))
     call: dict[str, Any] = {"max_iterations": 40, "seed": 0}
-    one, other = minimize(black, **call), minimize(white, **call)
+    one, other = by_dszog(black, **call), by_dszog(white, **call)
 
     assert other.nfev < one.nfev / 2
     assert other.fun + 30 * other.maxcv**2 == pytest.approx(
@@ -836,19 +804,19 @@ def test_the_ways_to_call_are_one_call() -> None:
     limits = [(-0.5, 2.0), (None, 0.5)]
     disc = _disc(30)
     call: dict[str, Any] = {"max_iterations": 15, "seed": 0}
-    reference = bits(minimize(fun, [0.1, 0.2], disc, bounds=limits, **call))
+    reference = bits(by_dszog(fun, [0.1, 0.2], disc, bounds=limits, **call))
 
     bounds = Bounds([-0.5, -np.inf], [2.0, 0.5])
     problem = Problem(fun, disc, 2, bounds=bounds, x0=[0.1, 0.2])
     elsewhere = Problem(fun, disc, 2, bounds=bounds, x0=[9.0, 9.0])
     losses = Losses(lambda points, i: np.array([[fun(x)] for x in points]), 1)
     for result in (
-        minimize(fun=fun, x0=[0.1, 0.2], constraints=disc, bounds=bounds, **call),
-        minimize(fun, [0.1, 0.2], [disc], bounds=bounds, **call),
-        minimize(losses, [0.1, 0.2], (disc,), bounds=bounds, **call),
-        minimize(problem, **call),
-        minimize(elsewhere, [0.1, 0.2], **call),
-        minimize(problem, method="dszog", options={}, evaluator="serial", **call),
+        by_dszog(fun=fun, x0=[0.1, 0.2], constraints=disc, bounds=bounds, **call),
+        by_dszog(fun, [0.1, 0.2], [disc], bounds=bounds, **call),
+        by_dszog(losses, [0.1, 0.2], (disc,), bounds=bounds, **call),
+        by_dszog(problem, **call),
+        by_dszog(elsewhere, [0.1, 0.2], **call),
+        by_dszog(problem, method="dszog", options={}, evaluator="serial", **call),
     ):
         assert bits(result) == reference
 
@@ -857,9 +825,9 @@ def test_options_are_the_fields_of_the_method() -> None:
     problem, _ = make_problem(Kind())
     every = {item.name: getattr(DSZOG(), item.name) for item in fields(DSZOG)}
     options = every | {"penalty": 7.0, "n_directions": 2}
-    by_name = minimize(problem, max_iterations=5, seed=0, options=options)
+    by_name = by_dszog(problem, max_iterations=5, seed=0, options=options)
     method = DSZOG(penalty=7.0, n_directions=2)
-    by_instance = minimize(problem, max_iterations=5, seed=0, method=method)
+    by_instance = by_dszog(problem, max_iterations=5, seed=0, method=method)
 
     assert by_name.method == by_instance.method == method
     assert bits(by_name) == bits(by_instance)

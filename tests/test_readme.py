@@ -13,7 +13,6 @@ import pytest
 
 import dszog
 
-pytestmark = pytest.mark.own_default
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)

@@ -16,6 +16,7 @@ from dszog import __version__ as version
 from dszog import minimize
 from dszog.cli.demo import MARGIN, N_REDUNDANT, classification, demo_problem
 from tests.cli.conftest import Dszog
+from tests.runs import by_dszog
 
 MAX_QUERIES = 60_000  # the least that leaves room for some fifty iterations
 SHORT = ("demo", "--max-queries", MAX_QUERIES, "--output")
@@ -42,7 +43,7 @@ def test_the_figures_are_those_of_the_same_run_made_again(
     code, said, _ = dszog(*SHORT, folder, "--seed", "3")
     assert "Data of seed 3." in said
     figures, again = figures_of(folder), demo_problem(3)
-    result = minimize(again.problem, max_queries=MAX_QUERIES, seed=3)
+    result = by_dszog(again.problem, max_queries=MAX_QUERIES, seed=3)
 
     scores, labels = again.X @ result.x, again.y
     gaps = scores[labels < 0] - scores[labels > 0][:, np.newaxis] + MARGIN

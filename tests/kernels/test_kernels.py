@@ -39,6 +39,7 @@ from dszog.problem.data_rows import DataRows
 pytest.importorskip("numba")
 
 from dszog.kernels import _draws, _philox, _steps, compiled
+from tests.runs import by_dszog
 
 AGREEMENT = 1e-12  # of weights, which sum to 1
 
@@ -630,9 +631,9 @@ def test_a_run_with_kernels_is_the_run_without(monkeypatch: pytest.MonkeyPatch) 
         pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0])
         return dszog.Problem(losses, pairs.black_box(), 12)
 
-    found = dszog.minimize(problem(), seed=1, max_iterations=60)
+    found = by_dszog(problem(), seed=1, max_iterations=60)
     switch_off(monkeypatch)
-    plain = dszog.minimize(problem(), seed=1, max_iterations=60)
+    plain = by_dszog(problem(), seed=1, max_iterations=60)
     np.testing.assert_allclose(found.x, plain.x, atol=1e-7)
     assert found.nfev == plain.nfev
 

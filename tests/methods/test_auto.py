@@ -21,7 +21,6 @@ SIZE = ProblemSize(
     lower=np.full(30, -np.inf),
     upper=np.full(30, np.inf),
 )
-WHITE = replace(SIZE, has_gradient=True, has_jacobian=True)
 
 
 def problem(dim: int = 2) -> Problem:
@@ -94,7 +93,6 @@ def test_the_message_says_which_and_why(more: Any, kind: type, why: str) -> None
     assert result.message.count("The method is") == 1
 
 
-@pytest.mark.own_default
 def test_it_is_the_default() -> None:
     result = dszog.minimize(problem(), max_queries=20_000, seed=0)
 

@@ -19,6 +19,7 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 import dszog
 from dszog import DSZOG, Constraints, InputError, Problem
 from dszog.contract.arrays import FloatArray
+from tests.runs import by_dszog
 
 
 def _square(x: FloatArray) -> float:
@@ -324,10 +325,8 @@ BADLY_SCALED = {
 def test_a_badly_scaled_problem_is_solved_with_x_scale() -> None:
     settings: dict[str, Any] = {"seed": 0, "max_iterations": 800}
     x0 = [1e-3, 1e4]
-    scaled = dszog.minimize(
-        badly_scaled, x0, BADLY_SCALED, x_scale=[1e-3, 1e4], **settings
-    )
-    plain = dszog.minimize(badly_scaled, x0, BADLY_SCALED, **settings)
+    scaled = by_dszog(badly_scaled, x0, BADLY_SCALED, x_scale=[1e-3, 1e4], **settings)
+    plain = by_dszog(badly_scaled, x0, BADLY_SCALED, **settings)
     assert scaled.success
     np.testing.assert_allclose(scaled.x / [1e-3, 1e4], [1.5, 2.5], atol=0.03)
     assert scaled.fun == pytest.approx(0.5, abs=0.03)
@@ -481,18 +480,19 @@ class Points:
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("method", "options"),
     [
-        {},
-        {"antithetic": True, "radius": 0.5},
-        {"directions": "gaussian", "radius": 0.3, "step_size": 0.5},
-        {"directions": "coordinate"},
+        ("auto", {}),
+        ("dszog", {}),
+        ("dszog", {"antithetic": True, "radius": 0.5}),
+        ("dszog", {"directions": "gaussian", "radius": 0.3, "step_size": 0.5}),
+        ("dszog", {"directions": "coordinate"}),
     ],
     ids=str,
 )
 @pytest.mark.parametrize("scale", [1.0, 3.7, [0.1, 7.0, 1e3]], ids=str)
 def test_no_function_is_called_outside_the_bounds(
-    options: dict[str, Any], scale: Any
+    method: str, options: dict[str, Any], scale: Any
 ) -> None:
     lower, upper = np.array([-0.1, 0.3, -np.inf]), np.array([1 / 3, 0.7, 1.1])
     points = Points()
@@ -502,6 +502,7 @@ def test_no_function_is_called_outside_the_bounds(
         points.constraints(),
         bounds=Bounds(lower, upper),
         x_scale=scale,
+        method=method,
         options=options,
         max_iterations=120,
         seed=3,
@@ -513,12 +514,13 @@ def test_no_function_is_called_outside_the_bounds(
     assert len(np.unique(seen, axis=0)) > 5
     assert (result.x >= lower).all()
     assert (result.x <= upper).all()
-    assert result.certificate.stationarity is not None  # its points are among them
+    is_short = method == "auto"  # too short a run for so many points
+    assert is_short or result.certificate.stationarity is not None
 
 
 def test_a_fixed_variable_stays_where_it_is() -> None:
     points = Points()
-    result = dszog.minimize(
+    result = by_dszog(
         points.fun,
         [1.0, 1.0, 0.0],
         points.constraints(),
@@ -543,7 +545,7 @@ def _sign_hint(
     constraints = limit
     if callable(limit):
         constraints = {"type": "ineq", "fun": limit}
-    result = dszog.minimize(fun, np.full(2, x0), constraints, seed=0, **more)
+    result = by_dszog(fun, np.full(2, x0), constraints, seed=0, **more)
     return "SciPy's 'ineq' means fun(x) >= 0" in result.message
 
 

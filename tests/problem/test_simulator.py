@@ -22,6 +22,7 @@ from dszog.maths.sampling import (
     constraints_per_draw,
     uniform_constraints,
 )
+from tests.runs import by_dszog
 
 N_SCENARIOS, WIDTH, DIM = 200, 500, 4
 
@@ -169,7 +170,7 @@ def test_a_budget_counts_calls_and_is_kept(kind: str, max_queries: int) -> None:
         fun, constraints = loss, Constraints.blocks(plant.block, N_SCENARIOS, WIDTH)
     if kind == "with others":
         constraints = Constraints.from_function(more, 30)
-    result = dszog.minimize(
+    result = by_dszog(
         fun,
         np.zeros(DIM),
         constraints,

@@ -49,6 +49,7 @@ from dszog.run.failures import (
 from dszog.run.loop import MAX_REJECTED
 from dszog.workers import Serial
 from tests.contracts.helpers import FEASIBLE_METHODS
+from tests.runs import by_dszog
 
 # ---------------------------------------------------------- what a function may return
 
@@ -976,7 +977,7 @@ def test_the_first_three_failures_are_kept_with_where_and_why() -> None:
             raise_error()
         return float(x @ x)
 
-    result = dszog.minimize(
+    result = by_dszog(
         objective,
         [1.0, 1.0],
         Constraints.linear([[1.0, 0.0]], [5.0]),
@@ -1134,7 +1135,7 @@ def test_the_error_names_function_index_iteration_and_point() -> None:
         match=r"^Constraint 17 returned nan at iteration [1-9]\d*, x = array\(\[0\.9\d+"
         r".*\]\)\. Values must be finite",
     ):
-        dszog.minimize(lambda x: float(x @ x), [1.0, 1.0], fails_at(17, False), seed=0)
+        by_dszog(lambda x: float(x @ x), [1.0, 1.0], fails_at(17, False), seed=0)
 
 
 def test_the_error_keeps_its_cause() -> None:
@@ -1234,7 +1235,7 @@ def test_no_larger_budget_is_asked_for_where_values_fail_everywhere() -> None:
     def moody(x: FloatArray, j: int) -> float:
         return float(x[0]) - 1.0 if rng.random() > 0.002 else np.nan
 
-    result = dszog.minimize(
+    result = by_dszog(
         lambda x: float(x @ x),
         np.zeros(1),
         Constraints.from_function(moody, 300),

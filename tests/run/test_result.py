@@ -13,25 +13,12 @@ from scipy.optimize import OptimizeResult
 
 import dszog
 from dszog import Result, Status
-from dszog.contract.arrays import FloatArray, IntArray
-
-
-def run(**changes: Any) -> Result:
-    def values(points: FloatArray, indices: IntArray) -> FloatArray:
-        return points[:, :1] - 1.0 + 0.0 * indices
-
-    arguments: dict[str, Any] = {"max_iterations": 40, "seed": 0} | changes
-    return dszog.minimize(
-        lambda x: float(np.sum((x - 2.0) ** 2)),
-        [0.0, 1.0],
-        dszog.Constraints(values, 9),
-        **arguments,
-    )
+from tests.runs import short_run
 
 
 @pytest.fixture(scope="module")
 def result() -> Result:
-    return run()
+    return short_run()
 
 
 def test_it_is_scipys_result_with_entries_as_attributes(result: Result) -> None:
@@ -78,15 +65,15 @@ def test_the_text_begins_with_the_verdict_and_has_what_it_rests_on(
 
 
 def test_a_success_a_failure_and_an_interrupt_read_as_such() -> None:
-    assert str(run()).startswith("Success: every constraint is kept")
+    assert str(short_run()).startswith("Success: every constraint is kept")
     soft = {"penalty": 0.01}
-    bad = run(constraint_tol=1e-9, max_iterations=300, options=soft)
+    bad = short_run(constraint_tol=1e-9, max_iterations=300, options=soft)
     assert str(bad).startswith("No success: the result does not keep")
 
     def stop(progress: dszog.Progress) -> None:
         raise KeyboardInterrupt
 
-    interrupted = run(callback=stop)
+    interrupted = short_run(callback=stop)
     assert interrupted.status == Status.INTERRUPTED
     assert str(interrupted).startswith("Interrupted.")
 
@@ -155,7 +142,7 @@ def test_the_html_says_the_same_and_nothing_in_it_is_markup(result: Result) -> N
 
 
 def test_numbers_of_one_are_singular() -> None:
-    assert "1 iteration;" in str(run(max_iterations=1))
+    assert "1 iteration;" in str(short_run(max_iterations=1))
 
 
 def test_the_frame_is_the_history(result: Result) -> None:
@@ -196,7 +183,7 @@ def test_the_error_of_a_broken_run_carries_one_too() -> None:
         raise dszog.EvaluationError("broken off")
 
     with pytest.raises(dszog.EvaluationError) as caught:
-        run(callback=broken)
+        short_run(callback=broken)
 
     assert isinstance(caught.value.result, Result)
     assert str(caught.value.result).startswith("Interrupted.")

@@ -41,6 +41,7 @@ from dszog.run.meter import Meter
 from dszog.save.container import pack, unpack
 from dszog.save.fingerprint import rounding
 from dszog.save.recorder import Recorder
+from tests.runs import by_dszog
 from tests.save.cells import CELLS, Cell, Killed
 
 DSZOG_CELL = CELLS[0]
@@ -243,7 +244,7 @@ def test_a_run_with_restarts_and_failures_resumes(cadence: str, tmp_path: Path) 
             table[np.abs(np.sin(9e4 * points[:, 0])) < 0.02] = np.nan
             return table
 
-        return dszog.minimize(
+        return by_dszog(
             dszog.Losses(values, 4),
             np.full(2, 0.3),
             Constraints(
@@ -284,7 +285,7 @@ def test_iterates_that_ran_away_do_so_again(
                 raise Killed
             return float(size * np.sum((x - 2.0) ** 4))
 
-        return dszog.minimize(
+        return by_dszog(
             fun,
             np.zeros(2),
             Constraints(lambda points, j: points[:, :1] - 1.0 - j, 3),

@@ -14,29 +14,16 @@ import pytest
 
 import dszog
 from dszog import Progress, Result
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray
 from dszog.show.callbacks import MLflow, TensorBoard, measures
-
-
-def run(**changes: Any) -> Result:
-    def values(points: FloatArray, indices: IntArray) -> FloatArray:
-        return points[:, :1] - 1.0 + 0.0 * indices
-
-    arguments: dict[str, Any] = {"max_iterations": 40, "seed": 0} | changes
-    return dszog.minimize(
-        lambda x: float(np.sum((x - 2.0) ** 2)),
-        [0.0, 1.0],
-        dszog.Constraints(values, 9),
-        **arguments,
-    )
-
+from tests.runs import by_dszog, short_run
 
 # ----------------------------------------------------------------- what they are told
 
 
 def test_a_callback_is_told_what_a_person_would_plot() -> None:
     seen: list[Progress] = []
-    result = run(callback=seen.append, max_iterations=300)
+    result = short_run(callback=seen.append, max_iterations=300)
     last = seen[-1]
 
     for progress in seen:
@@ -121,9 +108,9 @@ def test_the_iterate_is_in_the_users_own_variables() -> None:
 
 def test_each_of_several_callbacks_is_checked_before_anything_is_called() -> None:
     with pytest.raises(dszog.InputTypeError, match="`callback` must be a function"):
-        run(callback=[print, 3])
+        short_run(callback=[print, 3])
     with pytest.raises(dszog.InputTypeError, match="must take 1 positional argument"):
-        run(callback=[lambda: None])
+        short_run(callback=[lambda: None])
 
 
 class Finishing:
@@ -142,7 +129,7 @@ class Finishing:
 
 def test_a_callback_with_finish_is_given_the_result() -> None:
     callback = Finishing()
-    result = run(callback=callback)
+    result = short_run(callback=callback)
 
     assert callback.results == [result]
 
@@ -157,7 +144,7 @@ def test_a_run_that_breaks_off_finishes_too() -> None:
         return float(x @ x)
 
     with pytest.raises(dszog.EvaluationError, match="licence") as caught:
-        dszog.minimize(breaks, [0.5], bounds=[(0.0, 1.0)], seed=0, callback=callback)
+        by_dszog(breaks, [0.5], bounds=[(0.0, 1.0)], seed=0, callback=callback)
     assert callback.results == [caught.value.result]
 
 
@@ -171,19 +158,19 @@ def test_a_finish_that_fails_does_not_lose_the_result_nor_steer_the_terminal(
     with pytest.warns(
         dszog.CallbackWarning, match=rf"Finishing\.finish failed \(OSError: {told}\)"
     ):
-        result = run(callback=[broken, other])
+        result = short_run(callback=[broken, other])
 
-    assert result.digest == run().digest
+    assert result.digest == short_run().digest
     assert other.results == [result]
 
 
 def test_ctrl_c_in_a_finish_that_hangs_does_not_lose_the_result() -> None:
     with pytest.warns(dszog.CallbackWarning, match=r"failed \(KeyboardInterrupt: \)"):
-        result = run(callback=Finishing(KeyboardInterrupt()))
+        result = short_run(callback=Finishing(KeyboardInterrupt()))
 
-    assert result.digest == run().digest
+    assert result.digest == short_run().digest
     with pytest.raises(KeyboardInterrupt):
-        run(callback=Finishing(KeyboardInterrupt()), on_interrupt="raise")
+        short_run(callback=Finishing(KeyboardInterrupt()), on_interrupt="raise")
 
 
 # ------------------------------------------------------------------------ TensorBoard
@@ -211,7 +198,7 @@ def test_tensorboard_gets_batches_as_they_come_and_the_result_at_the_end(
 ) -> None:
     pytest.importorskip("tensorboardX")
     seen: list[Progress] = []
-    result = run(callback=[TensorBoard(tmp_path, every=10), seen.append])
+    result = short_run(callback=[TensorBoard(tmp_path, every=10), seen.append])
     written = scalars(tmp_path)
 
     steps = [step for step, _ in written["batch/objective"]]
@@ -238,7 +225,7 @@ def test_tensorboard_is_closed_by_its_context(tmp_path: Path) -> None:
         pytest.raises(RuntimeError),
         TensorBoard(tmp_path, every=1) as board,
     ):
-        run(callback=[board, broken])
+        short_run(callback=[board, broken])
 
     steps = [step for step, _ in scalars(tmp_path)["batch/objective"]]
     assert steps[-1] == 3
@@ -269,7 +256,7 @@ def test_pytorchs_writer_is_used_where_tensorboardx_is_missing(
     monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
     monkeypatch.setitem(sys.modules, "torch.utils", ModuleType("torch.utils"))
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", fake)
-    run(callback=TensorBoard(tmp_path))
+    short_run(callback=TensorBoard(tmp_path))
 
     (writer,) = made
     assert writer.log_dir == str(tmp_path)
@@ -356,7 +343,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeMLflow:
 
 
 def test_mlflow_gets_metrics_settings_and_the_verdict(fake: FakeMLflow) -> None:
-    result = run(callback=MLflow(every=20, prefix="first."))
+    result = short_run(callback=MLflow(every=20, prefix="first."))
     steps = [s for _, name, _, s in fake.metrics if name == "first.batch/objective"]
 
     assert steps == [1, 20, 40]
@@ -368,7 +355,7 @@ def test_mlflow_gets_metrics_settings_and_the_verdict(fake: FakeMLflow) -> None:
 
 
 def test_mlflow_logs_to_the_run_that_is_named(fake: FakeMLflow) -> None:
-    result = run(callback=MLflow("abc"))
+    result = short_run(callback=MLflow("abc"))
 
     assert {run_id for run_id, *_ in fake.metrics} == {"abc"}
     assert fake.tags == {"abc:verdict": result.verdict}
@@ -378,7 +365,7 @@ def test_a_server_that_is_down_is_told_once_and_ends_no_run(
     fake: FakeMLflow, caplog: pytest.LogCaptureFixture
 ) -> None:
     fake.is_down = True
-    result = run(callback=MLflow(every=1))
+    result = short_run(callback=MLflow(every=1))
 
     assert result.success
     assert fake.n_calls > 40
@@ -396,10 +383,10 @@ def test_the_real_mlflow_takes_it_all(
         monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
         monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "runs").as_uri())
         with mlflow.start_run() as active:
-            result = run(callback=MLflow(every=20))
+            result = short_run(callback=MLflow(every=20))
         with mlflow.start_run() as named:
             pass
-        run(callback=MLflow(named.info.run_id))
+        short_run(callback=MLflow(named.info.run_id))
         client = mlflow.MlflowClient()
         for made in (active, named):
             data = client.get_run(made.info.run_id).data

@@ -15,6 +15,7 @@ from dszog import Result
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.show.plot import compare
 from dszog.show.plot.series import horizontal, raises, running_mean, spans_decades
+from tests.runs import by_dszog
 
 matplotlib = pytest.importorskip("matplotlib")
 backend_agg = pytest.importorskip("matplotlib.backends.backend_agg")
@@ -37,7 +38,7 @@ def distance(x: FloatArray) -> float:
 
 def run(m: int = 1000, **changes: Any) -> Result:
     arguments: dict[str, Any] = {"max_iterations": 60, "seed": 0} | changes
-    return dszog.minimize(distance, np.zeros(2), disc(m), **arguments)
+    return by_dszog(distance, np.zeros(2), disc(m), **arguments)
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,13 @@ import math
 import re
 import sys
 from contextlib import suppress
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-import dszog
-from dszog.contract.arrays import FloatArray, IntArray
 from dszog.run.history import Progress
 from dszog.run.meter import Limits
 from dszog.show.progress import (
@@ -25,6 +24,7 @@ from dszog.show.progress import (
 )
 from dszog.show.progress.summary import Window, time_left
 from dszog.status import Status
+from tests import runs
 
 
 def seen_at(**changes: Any) -> Progress:
@@ -41,14 +41,7 @@ def seen_at(**changes: Any) -> Progress:
     return Progress(**(values | changes))
 
 
-def short_run(**changes: Any) -> Any:
-    def values(points: FloatArray, indices: IntArray) -> FloatArray:
-        return points[:, :1] - 1.0 + 0.0 * indices
-
-    arguments: dict[str, Any] = {"max_iterations": 12, "seed": 0} | changes
-    return dszog.minimize(
-        lambda x: float(x @ x), [3.0, 1.0], dszog.Constraints(values, 9), **arguments
-    )
+short_run = partial(runs.short_run, max_iterations=12)
 
 
 N_LOOKS = 1  # at the constraints, before the first of the iterations; shown, too

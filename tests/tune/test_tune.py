@@ -28,6 +28,7 @@ from dszog import (
 )
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.tuning import FACTORS, Trial
+from tests.runs import by_dszog
 
 
 class Box:
@@ -66,7 +67,7 @@ class Box:
         return Problem(losses, Constraints(self.values, self.m), 2)
 
     def minimize(self, **more: Any) -> Any:
-        return dszog.minimize(self.problem, **{"seed": 0, "tune": True} | more)
+        return by_dszog(self.problem, **{"seed": 0, "tune": True} | more)
 
 
 ENOUGH = 12_000

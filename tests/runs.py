@@ -1,0 +1,28 @@
+"""Runs that several files of tests share."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dszog import Constraints, Result, minimize
+from dszog.contract.arrays import FloatArray, IntArray
+
+by_dszog = partial(minimize, method="dszog")  # where its own behaviour is tested
+
+
+def short_run(**changes: Any) -> Result:
+    """Run DSZOG on nine half-planes that are all the same."""
+
+    def values(points: FloatArray, indices: IntArray) -> FloatArray:
+        return points[:, :1] - 1.0 + 0.0 * indices
+
+    arguments: dict[str, Any] = {"max_iterations": 40, "seed": 0} | changes
+    return by_dszog(
+        lambda x: float(np.sum((x - 2.0) ** 2)),
+        [0.0, 1.0],
+        Constraints(values, 9),
+        **arguments,
+    )
