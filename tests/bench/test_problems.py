@@ -70,19 +70,6 @@ def test_the_black_box_of_the_customers_is_their_loss_and_its_rise(name: str) ->
     np.testing.assert_allclose(at[1], rise)
 
 
-def test_values_of_many_customers_are_made_in_blocks() -> None:
-    customers = customers_case("customers-linear-1e5")  # four blocks
-    w = customers.start + 0.1 * RNG.standard_normal(len(customers.start))
-    rows = RNG.integers(10**5, size=50)
-
-    values = customers.all_constraints(w)
-
-    assert len(values) == 10**5
-    np.testing.assert_allclose(
-        values[rows], customers.constraints(w[np.newaxis], rows)[0]
-    )
-
-
 # ------------------------------------------------------------------------- the optima
 
 
@@ -173,17 +160,6 @@ def test_the_threshold_makes_the_most_predictions_right() -> None:
         threshold = best_threshold(scores, y)
 
         assert ((scores > threshold) == (y > 0)).mean() == most
-
-
-def test_features_have_equal_variances_and_a_constant(no_data: None) -> None:
-    X = a9a_rows().train.dense
-
-    rows = Features(X, 3, floor=0.0)(X)
-
-    np.testing.assert_array_equal(rows[:, -1], 1.0)
-    np.testing.assert_allclose(
-        np.cov(rows[:, :-1].T), np.eye(rows.shape[1] - 1), atol=1e-6
-    )
 
 
 def test_the_headline_figures_are_exact(no_data: None, monkeypatch: Any) -> None:

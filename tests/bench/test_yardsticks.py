@@ -11,14 +11,13 @@ import pytest
 import dszog
 from dszog.workers import EVALUATORS
 from dszog_bench.frozen import (
-    Call,
     PairwiseData,
     Record,
     frozen_evaluation,
     frozen_values,
 )
 from dszog_bench.memory import memory_above_data
-from dszog_bench.plain import Draws, Plain, PlainState, project_simplex
+from dszog_bench.plain import Draws, Plain, PlainState
 from dszog_bench.records import Row, read_record, table, write_record
 from dszog_bench.rotated import rotated_losses, rotated_rows, rotated_values
 from dszog_bench.timing import Spread, interleaved, iteration_seconds
@@ -57,7 +56,7 @@ def test_frozen_values_are_those_the_library_asked_for() -> None:
     record = Record()
     problem = recorded_problem(losses, len(data.y), pairs, record)
 
-    result = dszog.minimize(problem, method=METHOD, max_iterations=5, seed=3)
+    result = dszog.minimize(problem, method=METHOD, max_iterations=6, seed=3)
 
     kinds = {"loss": losses, "pair": pairs.values}
     assert {call.kind for call in record.calls} == set(kinds)
@@ -66,16 +65,7 @@ def test_frozen_values_are_those_the_library_asked_for() -> None:
         np.testing.assert_allclose(frozen_values(data, call), expected, atol=1e-14)
     n_values = sum(len(call.points) * len(call.indices) for call in record.calls)
     assert n_values == result.nfev + result.ncev
-
-
-def test_the_recorded_iterations_are_three_calls_each() -> None:
-    data, losses, pairs = pairwise()
-    record = Record()
-    problem = recorded_problem(losses, len(data.y), pairs, record)
-
-    dszog.minimize(problem, method=METHOD, max_iterations=6, seed=3)
     calls = record.of_iterations(1, 5)
-
     assert [call.kind for call in calls] == ["loss", "pair", "pair"] * 4
     assert [len(call.points) for call in calls] == [11, 11, 1] * 4
     assert record.seconds_each(1, 5) > 0
@@ -106,14 +96,6 @@ def test_the_frozen_code_has_not_been_touched() -> None:
 
 
 FROZEN = "eed28eae3e572cabcde7ecfa5a3e95aaebb78870ec43b594ee746fd5b4d98e69"
-
-
-def test_a_frozen_pair_is_negative_minus_positive_plus_margin() -> None:
-    data = PairwiseData(np.array([[1.0], [5.0], [2.0]]), np.array([1, -1, 1]), 0.5)
-
-    call = Call("pair", np.array([[2.0]]), np.array([1]))
-
-    np.testing.assert_array_equal(frozen_values(data, call), [[10.0 - 4.0 + 0.5]])
 
 
 # ------------------------------------------------------------------- plain Algorithm 1
@@ -162,36 +144,6 @@ def test_plain_algorithm_1_makes_the_iterates_of_the_dense_method() -> None:
     np.testing.assert_allclose(printed.p, state.distribution.dense(), rtol=0, atol=1e-9)
     assert np.abs(state.x - start).max() > 0.1  # it did go somewhere
     assert np.count_nonzero(printed.p) > 1
-
-
-def test_plain_draws_follow_the_weights_and_do_not_repeat_the_uniform_ones() -> None:
-    X, y = rotated_rows(3)
-    plain = Plain(
-        losses=rotated_losses(X, y),
-        constraints=rotated_values(X),
-        n_losses=len(y),
-        m=500,
-    )
-    state = plain.uniform_start(np.zeros(3))
-    state.p = np.zeros(500)
-    state.p[[7, 9]] = 0.5
-
-    draws = plain.draw(state, np.random.Generator(np.random.Philox(key=1)))
-
-    assert set(draws.constraints.tolist()) == {7, 9}
-    assert len(set(draws.duals.tolist())) == len(draws.duals) == 128
-    assert len(set(draws.losses.tolist())) == 128
-
-
-def test_the_plain_projection_is_the_librarys() -> None:
-    from dszog.kernels.projection import project_onto_simplex
-
-    rng = np.random.Generator(np.random.Philox(key=2))
-    for scale in (1e-3, 1.0, 1e6):
-        v = scale * rng.standard_normal(50)
-        np.testing.assert_allclose(
-            project_simplex(v), project_onto_simplex(v), atol=1e-12
-        )
 
 
 # --------------------------------------------------------------------------- timing

@@ -107,6 +107,21 @@ def numbers(feasibility: Feasibility) -> dict[str, Any]:
     }
 
 
+def found_by(kind: str, m: int, n_checked: int, **more: Any) -> dict[str, Any]:
+    """Return the numbers of a check without suspects where all is known."""
+    counts = {"n_constraints": m, "n_checked": n_checked}
+    return {"kind": kind, **counts, "n_suspects": 0, "n_unknown": 0} | more
+
+
+def checked(
+    values: Callable[[IntArray], Any], m: int, n: int, suspects: Sequence[int] = ()
+) -> tuple[Feasibility, Answers]:
+    """Return what a look at `n` of `m` constraints finds, and who answered."""
+    answers = Answers(constraints=values)
+    given = plan(m=n, suspects=suspects)
+    return check_constraints(X, size(m=m), given, 0, answers), answers
+
+
 # ----------------------------------------------------------------------- the objective
 
 
@@ -157,16 +172,11 @@ def test_the_same_seed_checks_the_same_losses_and_constraints() -> None:
 
 
 def test_a_check_asks_at_the_point_alone_and_in_blocks() -> None:
-    n = 2 * BLOCK + 5
-    answers = Answers()
+    n, answers = 2 * BLOCK + 5, Answers()
     check_objective(X, size(n=n), plan(n=n), 0, answers)
-    assert [len(query.losses) for query in answers.queries] == [BLOCK, BLOCK, 5]
     check_constraints(X, size(m=n), plan(m=n), 0, answers)
-    assert [len(query.constraints) for query in answers.queries[3:]] == [
-        BLOCK,
-        BLOCK,
-        5,
-    ]
+    asked = [len(query.losses) + len(query.constraints) for query in answers.queries]
+    assert asked == 2 * [BLOCK, BLOCK, 5]
     for query in answers.queries:
         np.testing.assert_array_equal(query.x, X)
         assert len(query.steps) == 0
@@ -183,61 +193,51 @@ def test_no_constraints_cost_nothing_and_are_no_violation() -> None:
     assert found.share_bound == 0.0
     assert found.is_exact
     assert not answers.queries
+    assert str(found) == "there are no constraints but the bounds"
 
 
 def test_a_check_of_all_constraints_is_exact() -> None:
-    answers = Answers(constraints=lambda j: 3.0 - np.abs(j - 6.0))
-    found = check_constraints(X, size(m=10), plan(m=10), 0, answers)
-    assert numbers(found) == {
-        "kind": "all",
-        "n_constraints": 10,
-        "n_checked": 10,
-        "n_violated": 5,
-        "n_suspects": 0,
-        "n_unknown": 0,
-        "worst_value": 3.0,
-        "worst_index": 6,
-        "sum_squares": 1.0 + 4.0 + 9.0 + 4.0 + 1.0,
-        "share_bound": 0.5,
-    }
+    found, answers = checked(lambda j: 3.0 - np.abs(j - 6.0), 10, 10)
+    assert numbers(found) == found_by(
+        "all",
+        10,
+        10,
+        n_violated=5,
+        worst_value=3.0,
+        worst_index=6,
+        sum_squares=1.0 + 4.0 + 9.0 + 4.0 + 1.0,
+        share_bound=0.5,
+    )
     assert found.is_exact
     assert found.is_known
     assert found.worst_indices.tolist() == [6, 5, 7, 4, 8, 3, 9, 2, 1, 0]
     np.testing.assert_array_equal(answers.constraints, np.arange(10))
 
 
-def test_worst_value_is_negative_and_maxcv_zero_where_all_hold() -> None:
-    answers = Answers(constraints=lambda j: -1.0 - j)
-    found = check_constraints(X, size(m=10), plan(m=10), 0, answers)
-    assert (found.worst_value, found.worst_index, found.maxcv) == (-1.0, 0, 0.0)
+@pytest.mark.parametrize("worst", [-1.0, 0.0])
+def test_maxcv_is_zero_where_all_hold_and_zero_is_no_violation(worst: float) -> None:
+    found, _ = checked(lambda j: worst - j, 10, 10)
+    assert (found.worst_value, found.worst_index, found.maxcv) == (worst, 0, 0.0)
     assert (found.n_violated, found.share_bound, found.sum_squares) == (0, 0.0, 0.0)
 
 
-def test_a_constraint_at_zero_is_not_violated() -> None:
-    found = check_constraints(X, size(m=10), plan(m=10), 0, Answers())
-    assert (found.worst_value, found.n_violated) == (0.0, 0)
-
-
 def test_a_sampled_check_counts_its_draw_and_bounds_the_share() -> None:
-    answers = Answers(constraints=lambda j: (j % 2) - 0.5)  # every second is violated
-    found = check_constraints(X, size(m=10**12), plan(m=100), 0, answers)
-    drawn = answers.constraints
+    found, answers = checked(lambda j: (j % 2) - 0.5, 10**12, 100)
+    drawn = answers.constraints  # of which every second is violated
     assert len(set(drawn.tolist())) == 100
     assert 0 <= drawn.min() <= drawn.max() < 10**12
     n_odd = int((drawn % 2).sum())
     assert 0 < n_odd < 100
-    assert numbers(found) == {
-        "kind": "sampled",
-        "n_constraints": 10**12,
-        "n_checked": 100,
-        "n_violated": n_odd,
-        "n_suspects": 0,
-        "n_unknown": 0,
-        "worst_value": 0.5,
-        "worst_index": found.worst_index,
-        "sum_squares": 0.25 * n_odd,
-        "share_bound": violated_share_bound(n_odd, 100),
-    }
+    assert numbers(found) == found_by(
+        "sampled",
+        10**12,
+        100,
+        n_violated=n_odd,
+        worst_value=0.5,
+        worst_index=found.worst_index,
+        sum_squares=0.25 * n_odd,
+        share_bound=violated_share_bound(n_odd, 100),
+    )
     assert found.worst_index in drawn[drawn % 2 == 1]
     assert not found.is_exact
     assert found.is_known
@@ -245,9 +245,8 @@ def test_a_sampled_check_counts_its_draw_and_bounds_the_share() -> None:
 
 def test_suspects_show_in_the_worst_value_and_never_in_the_share() -> None:
     guilty = 123_456_789
-    answers = Answers(constraints=lambda j: np.where(j == guilty, 7.0, -1.0))
-    found = check_constraints(
-        X, size(m=10**12), plan(m=50, suspects=[5, guilty]), 0, answers
+    found, answers = checked(
+        lambda j: np.where(j == guilty, 7.0, -1.0), 10**12, 50, [5, guilty]
     )
     assert (found.worst_value, found.worst_index, found.maxcv) == (7.0, guilty, 7.0)
     assert (found.n_checked, found.n_suspects, found.n_violated) == (50, 2, 0)
@@ -257,16 +256,11 @@ def test_suspects_show_in_the_worst_value_and_never_in_the_share() -> None:
 
 
 def test_a_suspect_that_was_drawn_anyway_or_is_named_twice_is_looked_at_once() -> None:
-    first = Answers()
-    check_constraints(X, size(m=1000), plan(m=50), 0, first)
-    drawn = first.constraints
+    drawn = checked(np.zeros_like, 1000, 50)[1].constraints
     outside = np.setdiff1d(np.arange(1000), drawn)[:3]
     suspects = [*drawn[:10].tolist(), *outside.tolist(), *outside.tolist()]
 
-    answers = Answers(constraints=lambda j: np.ones(len(j)))
-    found = check_constraints(
-        X, size(m=1000), plan(m=50, suspects=suspects), 0, answers
-    )
+    found, answers = checked(lambda j: np.ones(len(j)), 1000, 50, suspects)
     np.testing.assert_array_equal(answers.constraints[:3], outside)
     np.testing.assert_array_equal(answers.constraints[3:], drawn)
     assert (found.n_checked, found.n_violated, found.n_suspects) == (50, 50, 3)
@@ -277,11 +271,12 @@ def test_a_suspect_that_was_drawn_anyway_or_is_named_twice_is_looked_at_once() -
 def test_suspects_come_first_and_no_block_mixes_them_up_with_the_draw(
     n_suspects: int, n_drawn: int
 ) -> None:
-    m = 10**12
     suspects = np.arange(n_suspects) * 10**6
-    answers = Answers(constraints=lambda j: np.where(np.isin(j, suspects), 2.0, -1.0))
-    found = check_constraints(
-        X, size(m=m), plan(m=n_drawn, suspects=suspects.tolist()), 0, answers
+    found, answers = checked(
+        lambda j: np.where(np.isin(j, suspects), 2.0, -1.0),
+        10**12,
+        n_drawn,
+        suspects.tolist(),
     )
     first = answers.queries[0].constraints
     assert set(first.tolist()) <= set(suspects.tolist())
@@ -294,10 +289,8 @@ def test_suspects_come_first_and_no_block_mixes_them_up_with_the_draw(
 
 def test_the_worst_constraints_are_kept_by_name_the_worst_first() -> None:
     m = 5000
-    answers = Answers(constraints=lambda j: j * 7919 % m - 0.5 * m)
-    found = check_constraints(X, size(m=m), plan(m=m), 0, answers)
-    values = np.arange(m) * 7919 % m
-    expected = np.argsort(-values)[:N_WORST]
+    found, _ = checked(lambda j: j * 7919 % m - 0.5 * m, m, m)
+    expected = np.argsort(-(np.arange(m) * 7919 % m))[:N_WORST]
     np.testing.assert_array_equal(found.worst_indices, expected)
     assert found.worst_index == expected[0]
 
@@ -344,22 +337,14 @@ def test_a_plan_counts_the_calls_of_a_simulator_and_not_its_limits(
 
 
 def test_structure_is_evidence_from_all_constraints() -> None:
-    summary = Summary(
-        n_constraints=8, n_violated=2, worst_value=0.5, worst_index=3, sum_squares=0.3
-    )
-    found = known_feasibility(summary)
-    assert numbers(found) == {
-        "kind": "structure",
-        "n_constraints": 8,
-        "n_checked": 8,
+    known: dict[str, Any] = {
         "n_violated": 2,
-        "n_suspects": 0,
-        "n_unknown": 0,
         "worst_value": 0.5,
         "worst_index": 3,
         "sum_squares": 0.3,
-        "share_bound": 0.25,
     }
+    found = known_feasibility(Summary(n_constraints=8, **known))
+    assert numbers(found) == found_by("structure", 8, 8, **known, share_bound=0.25)
     assert found.worst_indices.tolist() == [3]
     assert found.is_exact
 
@@ -424,29 +409,11 @@ def test_in_a_check_of_both_together_the_unknown_stays_unknown() -> None:
     assert not found.is_exact
 
 
-def test_a_checker_calls_a_simulator_once_for_each_scenario() -> None:
-    called: list[int] = []
-
-    def run(x: FloatArray, i: int) -> tuple[float, FloatArray]:
-        called.append(i)
-        return float(i), x[0] - np.arange(3.0) - i
-
-    problem = Problem(dszog.Simulator(run, n=1000, width=3), None, 2)
-    meter = Meter(Serial(problem), problem.size)
-    certificate = Checker(problem, meter, 0, 10_000).check(np.array([2.5, 0.0]))
-    assert certificate is not None
-    assert sorted(called) == list(range(1000))
-    assert (meter.n_queries, meter.n_loss_queries) == (1000, 1000)
-    assert certificate.objective == 499.5
-    found = certificate.feasibility
-    # 2.5 - k - i > 0 for (i, k) = (0, 0), (0, 1), (0, 2), (1, 0), (1, 1) and (2, 0).
-    assert (found.kind, found.n_violated, found.worst_value) == ("all", 6, 2.5)
-
-
 # ------------------------------------------------------------------ the 95 % confidence
 
 
 @given(st.integers(1, 5000).flatmap(lambda k: st.tuples(st.integers(0, k), st.just(k))))
+@example((0, 10**6))
 def test_the_share_bound_is_that_of_clopper_and_pearson(
     counts: tuple[int, int],
 ) -> None:
@@ -457,18 +424,6 @@ def test_the_share_bound_is_that_of_clopper_and_pearson(
     assert violated_share_bound(n_violated, n_drawn) == pytest.approx(
         exact.high, rel=1e-6, abs=1e-12
     )
-
-
-@pytest.mark.parametrize("n_drawn", [20, 1000, 10**6])
-def test_none_of_k_violated_bounds_the_share_by_about_three_over_k(
-    n_drawn: int,
-) -> None:
-    assert violated_share_bound(0, n_drawn) == pytest.approx(3 / n_drawn, rel=0.075)
-    assert violated_share_bound(0, n_drawn) < 3 / n_drawn
-
-
-def test_all_violated_bounds_the_share_by_one() -> None:
-    assert violated_share_bound(7, 7) == 1.0
     assert violated_share_bound(0, 0) == 1.0
 
 
@@ -527,22 +482,35 @@ def test_the_bound_holds_for_the_best_of_three_points_on_one_draw(
     )
     n_held = 0
     for seed in range(n_repeats):
-        meter = Meter(Serial(problem), problem.size, 6000)
-        check = FinalCheck(problem, meter, Limits(queries=6000), seed, 1e-2)
         last, average, start = np.random.default_rng(seed).uniform(0, 1, (3, 1))
-        state = State(iteration=9, seed=seed, size=problem.size, x=last)
-        position = Position.at(state)._replace(average=average)
-        outcome = Outcome(position, Status.MAX_QUERIES)
-        status, found = check.best(outcome, Weightless(), start, 0.0)
+        status, found = finally_checked(problem, seed, last, average, start)
         assert status == Status.MAX_QUERIES
         assert found.feasibility.kind == "sampled"
         assert found.feasibility.n_checked == 225
-        assert meter.n_queries <= check.reserved(6000)
         n_held += found.feasibility.share_bound >= share
     if n_repeats == 2000:
         record_property("checks", n_repeats)
         record_property("least coverage", n_held / n_repeats)
     assert n_held / n_repeats >= 0.95 - 2.0 * math.sqrt(0.95 * 0.05 / n_repeats)
+
+
+def finally_checked(
+    problem: Problem,
+    seed: int,
+    last: FloatArray,
+    average: FloatArray,
+    start: FloatArray,
+    **seen: Any,
+) -> tuple[Status, Certificate]:
+    """Return what the check of a run says that ended at `last`."""
+    meter = Meter(Serial(problem), problem.size, 6000)
+    check = FinalCheck(problem, meter, Limits(queries=6000), seed, 1e-2)
+    state = State(iteration=9, seed=seed, size=problem.size, x=last)
+    position = Position.at(state, **seen)._replace(average=average)
+    outcome = Outcome(position, Status.MAX_QUERIES)
+    found = check.best(outcome, Weightless(), start, 0.0)
+    assert meter.n_queries <= check.reserved(6000)
+    return found
 
 
 def test_without_a_fresh_look_each_of_three_points_has_a_third_of_the_error() -> None:
@@ -551,9 +519,7 @@ def test_without_a_fresh_look_each_of_three_points_has_a_third_of_the_error() ->
     found = checker.check(np.zeros(1))
     assert found is not None
     assert (found.feasibility.n_checked, found.feasibility.n_violated) == (75, 0)
-    bound = 1.0 - (0.05 / 3) ** (
-        1 / 75
-    )  # the share of which 75 draws hit none so often
+    bound = 1.0 - (0.05 / 3) ** (1 / 75)  # of which 75 draws hit none so often
     assert found.feasibility.share_bound == pytest.approx(bound, rel=1e-9)
 
 
@@ -564,12 +530,9 @@ def test_what_the_run_last_saw_violated_is_looked_at_before_it_says_success() ->
         Constraints(lambda points, j: np.where([j == guilty], 0.5, -1.0), 10**12),
         1,
     )
-    meter = Meter(Serial(problem), problem.size, 6000)
-    check = FinalCheck(problem, meter, Limits(queries=6000), 0, 1e-2)
-    state = State(iteration=9, seed=0, size=problem.size, x=np.zeros(1))
-    position = Position.at(state, seen={5: 0.1, guilty: 0.5})
-    outcome = Outcome(position._replace(average=np.ones(1)), Status.MAX_QUERIES)
-    status, found = check.best(outcome, Weightless(), np.ones(1), 0.0)
+    zero, one = np.zeros(1), np.ones(1)
+    seen = {5: 0.1, guilty: 0.5}
+    status, found = finally_checked(problem, 0, zero, one, one, seen=seen)
     assert found.feasibility.worst_index == guilty
     assert not is_success(status, found, 1e-2)
 
@@ -581,14 +544,10 @@ class Weightless:
         return NO_INDICES, np.empty(0)
 
 
-def chosen(m: int, n_drawn: int, n_fresh: int, suspects: Sequence[int] = ()) -> Any:
-    return replace(plan(m=n_drawn, suspects=suspects), n_fresh=n_fresh)
-
-
 def test_a_fresh_look_bounds_by_its_own_draw_and_forgets_no_violation() -> None:
     values = np.sin(np.arange(1000.0))
     answers = Answers(constraints=lambda j: values[j])
-    intended = chosen(1000, 50, 200, suspects=[5, 7, 11])
+    intended = replace(plan(m=50, suspects=[5, 7, 11]), n_fresh=200)
     first = check_constraints(X, size(m=1000), intended, 3, answers)
     seen = answers.constraints
     answers.queries.clear()
@@ -598,18 +557,17 @@ def test_a_fresh_look_bounds_by_its_own_draw_and_forgets_no_violation() -> None:
     both = np.union1d(seen, drawn)
     assert len(both) < len(seen) + 200  # or the test would not see what is there twice
     n_violated = int((values[drawn] > 0).sum())
-    assert numbers(found) == {
-        "kind": "sampled",
-        "n_constraints": 1000,
-        "n_checked": 200,
-        "n_violated": n_violated,
-        "n_suspects": len(both) - 200,
-        "n_unknown": 0,
-        "worst_value": values[both].max(),
-        "worst_index": both[values[both].argmax()],
-        "sum_squares": pytest.approx(np.square(np.maximum(values[both], 0)).sum()),
-        "share_bound": violated_share_bound(n_violated, 200),
-    }
+    assert numbers(found) == found_by(
+        "sampled",
+        1000,
+        200,
+        n_violated=n_violated,
+        n_suspects=len(both) - 200,
+        worst_value=values[both].max(),
+        worst_index=both[values[both].argmax()],
+        sum_squares=pytest.approx(np.square(np.maximum(values[both], 0)).sum()),
+        share_bound=violated_share_bound(n_violated, 200),
+    )
     worst = both[np.argsort(-values[both])][:N_WORST]
     np.testing.assert_array_equal(found.worst_indices, worst)
     np.testing.assert_array_equal(found.worst_values, values[worst])
@@ -617,7 +575,7 @@ def test_a_fresh_look_bounds_by_its_own_draw_and_forgets_no_violation() -> None:
 
 def test_a_fresh_look_that_can_be_at_all_is_at_all() -> None:
     answers = Answers(constraints=lambda j: -1.0 - j)
-    intended = chosen(100, 50, 100)
+    intended = replace(plan(m=50), n_fresh=100)
     first = check_constraints(X, size(m=100), intended, 0, answers)
     found = confirm_constraints(X, size(m=100), intended, 0, answers, first)
     assert (found.kind, found.n_checked, found.share_bound) == ("all", 100, 0.0)
@@ -643,7 +601,7 @@ def test_all_looks_of_a_final_check_together_keep_to_what_is_set_aside(
         constraints = [constraints] if n == 5 else None
     problem = Problem(losses, constraints, 2)
     allowance = max(max_queries // 30, 3)
-    meter = Meter(Silent(), problem.size)
+    meter = Meter(Answers(), problem.size)
     checker = Checker(problem, meter, 0, allowance, n_points=3)
     suspects = np.arange(0, problem.size.n_constraints, 1 + m // 50)
     certificates = [checker.check(X, suspects) for _ in range(3)]
@@ -653,19 +611,6 @@ def test_all_looks_of_a_final_check_together_keep_to_what_is_set_aside(
     assert meter.n_queries <= 3 * checker.plan.n_queries <= 3 * allowance
     if certificate.feasibility.kind == "sampled" and allowance > 7:
         assert meter.n_queries >= 1.9 * allowance  # suspects may be drawn anyway
-
-
-class Silent:
-    """An evaluator that calls nobody; all is 0."""
-
-    def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
-        return tuple(
-            Reply(
-                losses=np.zeros((1, len(query.losses))),
-                constraints=np.zeros((1, len(query.constraints))),
-            )
-            for query in queries
-        )
 
 
 # --------------------------------------------------- calls that give many constraints
@@ -774,32 +719,6 @@ def test_suspects_are_taken_by_turns_from_the_heaviest_and_the_worst_seen() -> N
     assert suspects_of(nobody, nobody).tolist() == []
 
 
-@pytest.mark.parametrize("kind", ["blocks", "simulator"])
-def test_a_bad_value_in_a_call_that_is_drawn_is_never_missed(kind: str) -> None:
-    # Five of 3,000 blocks are bad, each in one value of 20; 750 blocks are drawn. One
-    # of the five is among them in 1 - 0.75**5 = 76 of 100 checks: that 20 of 40 or
-    # fewer find one has a chance of 3e-4. One value of each call would find 6 of 100.
-    n_blocks, width, n_found = 3000, 20, 0
-
-    def limits(x: FloatArray, b: int) -> FloatArray:
-        values = np.full(width, -1.0)
-        values[b % width] = 0.05 if b in bad else -0.5
-        return values
-
-    for seed in range(40):
-        bad = set(np.random.default_rng(seed).choice(n_blocks, 5, replace=False))
-        simulator = dszog.Simulator(lambda x, b: (0.0, limits(x, b)), n_blocks, width)
-        blocks = Constraints.blocks(limits, n_blocks, width)
-        problem = Problem(simulator, None, 2)
-        if kind == "blocks":
-            problem = Problem(lambda x: 0.0, blocks, 2)
-        found = dszog.certify(problem, X, max_queries=1001, seed=seed).feasibility
-        assert found.calls is not None
-        assert found.calls.n_drawn in (750, 751)
-        n_found += found.maxcv > 0.0
-    assert n_found > 20
-
-
 # --------------------------------------------------------------------- what a run shows
 
 
@@ -847,15 +766,6 @@ def test_a_result_says_from_what_its_violation_is_known(
         assert found.worst_value == pytest.approx(float(value[0, 0]), rel=1e-12)
 
 
-def test_the_objective_of_few_losses_is_exact() -> None:
-    problem = Problem(Losses(losses, 4), Constraints(rows, 50), 1)
-    result = dszog.minimize(problem, max_queries=20_000, seed=0)
-    assert result.certificate.n_losses_checked == 4
-    assert result.certificate.objective_error == 0.0
-    expected = np.mean([(result.x[0] - 2.0 - i % 2) ** 2 for i in range(4)])
-    assert result.fun == pytest.approx(expected, rel=1e-12)
-
-
 # -------------------------------------------------------------------------- the words
 
 SAMPLED = Feasibility(
@@ -880,6 +790,7 @@ def test_a_sampled_check_reads_as_what_it_is() -> None:
     )
     assert str(replace(SAMPLED, n_unknown=1234)) == f"{SAMPLED}, 1,234 gave no value"
     assert "so at most 0 % of all" in str(replace(SAMPLED, share_bound=0.0))
+    assert str(unchecked(5000)) == "the constraints were not checked"
 
 
 @given(share=st.floats(1e-300, 1.0))
@@ -909,12 +820,6 @@ def test_satisfied_constraints_are_worst_violated_by_nothing(worst: float) -> No
     exact = replace(SAMPLED, kind="all", n_violated=0, worst_value=worst)
     assert str(exact).endswith("0 above 0, the worst by 0")
     assert str(exact.maxcv) == "0.0"
-
-
-def test_no_constraints_and_unchecked_ones_read_as_such() -> None:
-    none = check_constraints(X, size(m=0), plan(m=0), 0, Answers())
-    assert str(none) == "there are no constraints but the bounds"
-    assert str(unchecked(5000)) == "the constraints were not checked"
 
 
 def test_a_certificate_reads_as_a_report_of_three_lines() -> None:
@@ -1031,29 +936,18 @@ def test_what_is_advised_against_running_away_is_not_done_already(
     assert said in advice(Status.DIVERGED, evidence_of(), way, 1e-2)[0]
 
 
+ENDED = Status.MAX_ITERATIONS
 NO_SUCCESS: list[tuple[Status, dict[str, Any], str]] = [
-    (Status.MAX_ITERATIONS, {"objective": math.nan}, "not known"),
-    (Status.MAX_ITERATIONS, {"objective": math.inf}, "not known"),
-    (Status.MAX_ITERATIONS, {"objective": -math.inf}, "not known"),
-    (Status.MAX_ITERATIONS, {"x": np.array([0.0, math.nan])}, ""),
-    (Status.MAX_ITERATIONS, {"feasibility": {"worst_value": math.nan}}, ""),
-    (
-        Status.MAX_ITERATIONS,
-        {"feasibility": {"worst_value": math.inf}},
-        "give a larger budget",
-    ),
-    (
-        Status.MAX_ITERATIONS,
-        {"feasibility": {"worst_value": 1.01e-2}},
-        "give a larger budget",
-    ),
-    (Status.MAX_ITERATIONS, {"feasibility": {"n_unknown": 1}}, "not known"),
-    (
-        Status.MAX_ITERATIONS,
-        {"feasibility": {"kind": "all", "n_unknown": 1}},
-        "not known",
-    ),
-    (Status.MAX_ITERATIONS, {"feasibility": {"kind": "unchecked"}}, "not known"),
+    (ENDED, {"objective": math.nan}, "not known"),
+    (ENDED, {"objective": math.inf}, "not known"),
+    (ENDED, {"objective": -math.inf}, "not known"),
+    (ENDED, {"x": np.array([0.0, math.nan])}, ""),
+    (ENDED, {"feasibility": {"worst_value": math.nan}}, ""),
+    (ENDED, {"feasibility": {"worst_value": math.inf}}, "give a larger budget"),
+    (ENDED, {"feasibility": {"worst_value": 1.01e-2}}, "give a larger budget"),
+    (ENDED, {"feasibility": {"n_unknown": 1}}, "not known"),
+    (ENDED, {"feasibility": {"kind": "all", "n_unknown": 1}}, "not known"),
+    (ENDED, {"feasibility": {"kind": "unchecked"}}, "not known"),
     (Status.DIVERGED, {}, "Lower step_size"),
     (Status.INTERRUPTED, {}, ""),
     (Status.TOO_MANY_FAILURES, {}, r"See result\.failures"),
@@ -1071,13 +965,12 @@ def test_the_unknown_the_violated_and_the_broken_off_are_no_success(
 
 
 @given(st.lists(st.sampled_from([-1.0, 0.0, 0.5, 2.0, math.nan]), min_size=1))
+@example([math.nan] * 10)
 def test_a_value_that_is_not_known_counts_as_violated_and_is_no_success(
     known: list[float],
 ) -> None:
-    m = len(known)
-    values = np.array(known)
-    answers = Answers(constraints=lambda j: values[j])
-    found = check_constraints(X, size(m=m), plan(m=m), 0, answers)
+    m, values = len(known), np.array(known)
+    found, _ = checked(lambda j: values[j], m, m)
     n_unknown, n_violated = np.isnan(values).sum(), (values > 0).sum()
     assert (found.n_unknown, found.n_violated) == (n_unknown, n_violated)
     assert found.n_checked == m
@@ -1086,36 +979,23 @@ def test_a_value_that_is_not_known_counts_as_violated_and_is_no_success(
     assert found.sum_squares == pytest.approx(np.square(violations).sum())
     assert found.is_exact == found.is_known == (n_unknown == 0)
     assert math.isnan(found.maxcv) == (n_unknown > 0)
+    # The unknown is no candidate for the worst, and there may be none.
+    assert not np.isnan(values[found.worst_indices]).any()
+    worst = np.nanargmax(values) if n_unknown < m else -1
+    assert found.worst_index == worst
+    assert worst < 0 or found.worst_value == values[worst]
     certificate = replace(evidence_of(), feasibility=found)
     success = is_success(Status.MAX_ITERATIONS, certificate, 1.0)
     assert success == (n_unknown == 0 and max(known) <= 1.0)
 
 
-def test_an_unknown_value_is_no_candidate_for_the_worst() -> None:
-    answers = Answers(constraints=lambda j: np.where(j == 4, np.nan, -1.0 - j))
-    found = check_constraints(X, size(m=10), plan(m=10), 0, answers)
-    assert (found.worst_value, found.worst_index) == (-1.0, 0)
-    assert 4 not in found.worst_indices
-    assert math.isnan(found.maxcv)
-
-
-def test_where_nothing_is_known_there_is_no_worst() -> None:
-    answers = Answers(constraints=lambda j: np.full(len(j), np.nan))
-    found = check_constraints(X, size(m=10), plan(m=10), 0, answers)
-    assert (found.n_unknown, found.share_bound, found.worst_index) == (10, 1.0, -1)
-    assert math.isnan(found.maxcv)
-    assert len(found.worst_indices) == 0
-
-
 def test_unknown_draws_raise_the_bound_and_unknown_suspects_do_not() -> None:
     guilty = 123_456_789
-
-    def values(j: IntArray) -> FloatArray:
-        return np.where((j == guilty) | (j % 3 == 0), np.nan, -1.0)
-
-    answers = Answers(constraints=values)
-    found = check_constraints(
-        X, size(m=10**12), plan(m=100, suspects=[5, guilty]), 0, answers
+    found, answers = checked(
+        lambda j: np.where((j == guilty) | (j % 3 == 0), np.nan, -1.0),
+        10**12,
+        100,
+        [5, guilty],
     )
     n_lost = int((answers.constraints[2:] % 3 == 0).sum())
     assert 0 < n_lost < 100
@@ -1132,14 +1012,6 @@ def test_an_unknown_loss_makes_the_objective_unknown() -> None:
     assert not evidence_of(objective=objective).is_known
 
 
-def test_of_unchecked_constraints_nothing_is_known_and_the_share_may_be_one() -> None:
-    nothing = unchecked(5000)
-    assert (nothing.n_constraints, nothing.n_checked) == (5000, 0)
-    assert nothing.share_bound == 1.0
-    assert math.isnan(nothing.maxcv)
-    assert (nothing.is_exact, nothing.is_known) == (False, False)
-
-
 def test_a_point_that_was_not_looked_at_has_a_certificate_that_says_so() -> None:
     problem = Problem(Losses(losses, 4), Constraints(rows, 50), 1, x_scale=4.0)
     meter = Meter(Serial(problem), problem.size)
@@ -1148,7 +1020,12 @@ def test_a_point_that_was_not_looked_at_has_a_certificate_that_says_so() -> None
     assert blank.x.tolist() == [2.0]
     assert math.isnan(blank.objective)
     assert blank.n_losses_checked == 0
-    assert blank.feasibility.kind == "unchecked"
+    nothing = blank.feasibility
+    assert nothing.kind == "unchecked"
+    assert (nothing.n_constraints, nothing.n_checked) == (50, 0)
+    assert nothing.share_bound == 1.0
+    assert math.isnan(nothing.maxcv)
+    assert (nothing.is_exact, nothing.is_known) == (False, False)
     assert not is_success(Status.MAX_ITERATIONS, blank, math.inf)
 
 

@@ -13,7 +13,7 @@ import pytest
 from dszog.errors import EvaluationError
 from dszog_paper import execute as module
 from dszog_paper.execute import RecordFolder, execute
-from dszog_paper.protocol import FULL, PUBLISHED, QUICK, Protocol, Unit, grid
+from dszog_paper.protocol import FULL, QUICK, Protocol, Unit, grid
 from dszog_paper.results import assemble
 from dszog_paper.runner import run_unit
 from dszog_paper.tables import Choice, all_units, missing, plan
@@ -67,16 +67,10 @@ def test_units_that_differ_have_other_keys() -> None:
         UNIT.with_setting(penalty=3.0),
         Unit(task="pairwise", data="gen", method="dszog", iterations=4),
     ]
-
     assert len({unit.key for unit in [UNIT, *others]}) == 5
-
-
-def test_the_order_of_settings_makes_no_other_unit() -> None:
     one = UNIT.with_setting(penalty=2.0).with_setting(averaging=0.5)
     other = UNIT.with_setting(averaging=0.5).with_setting(penalty=2.0)
-
-    assert one == other
-    assert one.key == other.key
+    assert (one, one.key) == (other, other.key)  # the order makes no other unit
 
 
 @runs_units
@@ -190,18 +184,6 @@ def test_the_next_stage_begins_where_the_one_before_ended() -> None:
     ]
 
 
-def test_a_stage_has_every_combination() -> None:
-    assert len(grid(step_size=(1.0, 2.0), penalty=(1.0, 2.0, 3.0))) == 6
-
-
-def test_test_data_are_never_looked_at_to_choose() -> None:
-    choice = Choice(unit=UNIT, stages=(grid(step_size=(1.0,)),))
-
-    _, chosen = choice.follow(lambda unit: {"validation_accuracy": 0.5})
-
-    assert chosen is not None  # a record without test accuracy is enough
-
-
 # ------------------------------------------------------------------------- the tables
 
 
@@ -218,20 +200,6 @@ def test_every_cell_of_the_papers_tables_is_planned(protocol: Protocol) -> None:
         for number in (6, 7, 8, 9, 10, 11, 12)
         for cell in tables[number].cells
     )
-
-
-def test_the_full_protocol_has_the_papers_grids() -> None:
-    assert FULL.n_repetitions == 10
-    assert FULL.n_selection == 2
-    assert FULL.steps == (1e-2, 1e-3, 1e-4)
-    assert [len(stage) for stage in FULL.stages] == [9, 3, 9]
-    assert dict(PUBLISHED).keys() == {
-        "averaging",
-        "dual_averaging",
-        "dual_step_size",
-        "penalty",
-        "step_size",
-    }
 
 
 def make_everything(
@@ -269,11 +237,7 @@ def test_an_interrupted_run_goes_on_without_losing_or_repeating_any(
     _, resumed, n_after = make_everything(tmp_path / "cut", (2,))
 
     assert n_after == n_all - 7
-    for unit in all_units(tables, straight.get):
-        one, other = straight.get(unit), resumed.get(unit)
-        assert one is not None
-        assert other is not None
-        assert without_time(one) == without_time(other)
+    assert_same_records(all_units(tables, straight.get), straight, resumed)
 
 
 @runs_units
@@ -294,9 +258,7 @@ def test_the_results_have_every_cell_and_curve(tmp_path: Path) -> None:
             assert len(curve["seconds"]) == len(curve["test_accuracy"]) >= 2
 
 
-def assert_same_records(
-    units: list[Unit], here: RecordFolder, there: RecordFolder
-) -> None:
+def assert_same_records(units: Any, here: RecordFolder, there: RecordFolder) -> None:
     for unit in units:
         one, other = here.get(unit), there.get(unit)
         assert one is not None
@@ -305,23 +267,18 @@ def assert_same_records(
 
 
 @runs_units
-def test_workers_keep_the_same_records(tmp_path: Path) -> None:
+@pytest.mark.parametrize("who", ["processes", "cluster"])
+def test_workers_keep_the_same_records(
+    tmp_path: Path, who: str, request: pytest.FixtureRequest
+) -> None:
     units = [UNIT.again(turn) for turn in range(3)]
     here, there = RecordFolder(tmp_path / "here"), RecordFolder(tmp_path / "there")
 
     execute(units, here)
-    execute(units, there, jobs=2)
-
-    assert_same_records(units, here, there)
-
-
-@runs_units
-def test_a_cluster_keeps_the_same_records(tmp_path: Path, cluster: Any) -> None:
-    units = [UNIT.again(turn) for turn in range(3)]
-    here, there = RecordFolder(tmp_path / "here"), RecordFolder(tmp_path / "there")
-
-    execute(units, here)
-    execute(units, there, client=cluster)
+    if who == "processes":
+        execute(units, there, jobs=2)
+    else:
+        execute(units, there, client=request.getfixturevalue("cluster"))
 
     assert_same_records(units, here, there)
 

@@ -31,19 +31,10 @@ def test_rows_are_taken_with_all_that_belongs_to_them() -> None:
     np.testing.assert_array_equal(taken.X, [[5, 6], [1, 2]])
     np.testing.assert_array_equal(taken.y, [1, -1])
     np.testing.assert_array_equal(taken.sensitive, [[1], [0]])
-
-
-def test_sparse_rows_stay_sparse() -> None:
-    samples = _samples(X=csr_array(np.eye(3, 2)))
-
-    assert samples.take(np.array([0, 1])).X.nnz == 2
-    np.testing.assert_array_equal(samples.dense, np.eye(3, 2))
-
-
-def test_samples_cannot_be_changed() -> None:
-    samples = _samples()
-    for array in (samples.X, samples.y, samples.sensitive):
-        assert not array.flags.writeable
+    assert not any(one.flags.writeable for one in (taken.X, taken.y, taken.sensitive))
+    sparse = _samples(X=csr_array(np.eye(3, 2)))
+    assert sparse.take(np.array([0, 1])).X.nnz == 2
+    np.testing.assert_array_equal(sparse.dense, np.eye(3, 2))
 
 
 @pytest.mark.parametrize(
@@ -87,24 +78,16 @@ def test_one_class_will_do_on_request_only() -> None:
 # ------------------------------------------------------------------------------ splits
 
 
-def test_a_split_is_half_three_tenths_two_tenths_and_uses_each_row_once() -> None:
-    rows = np.arange(1000.0)
+@pytest.mark.parametrize("n", [13, 99, 101, 1000])
+def test_a_split_is_half_three_tenths_two_tenths_and_uses_each_row_once(n: int) -> None:
+    rows = np.arange(float(n))
     samples = Samples(name="s", X=rows[:, None], y=np.where(rows % 2, 1, -1))
     split = paper_split(samples, seed=3)
 
     parts = [part.dense[:, 0] for part in (split.train, split.test, split.validation)]
-    assert [len(part) for part in parts] == [500, 300, 200]
-    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), rows)
-
-
-@pytest.mark.parametrize("n", [10, 11, 99, 101, 1000])
-def test_the_parts_of_any_number_of_rows_make_up_the_whole(n: int) -> None:
-    samples = generate("gen", seed=0)
-    split = paper_split(samples, seed=2, n_samples=n)
-
-    sizes = [split.train.n_rows, split.test.n_rows, split.validation.n_rows]
-    assert sum(sizes) == n
+    sizes = [len(part) for part in parts]
     np.testing.assert_allclose(sizes, [0.5 * n, 0.3 * n, 0.2 * n], atol=2)
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), rows)
 
 
 def test_seed_and_repetition_decide_the_split() -> None:
@@ -118,44 +101,38 @@ def test_seed_and_repetition_decide_the_split() -> None:
     assert not np.array_equal(first(seed=1), first(seed=1, repetition=1))
 
 
-def test_a_class_that_is_missing_from_a_split_is_refused_by_part() -> None:
-    y = np.full(100, -1.0)
-    y[0] = 1
-    samples = Samples(name="rare", X=np.ones((100, 1)), y=y)
-    with pytest.raises(
-        InputError,
-        match=r"rare, \w+ split \(seed 0, repetition 0\): the labels must be .* got -1",
-    ):
-        paper_split(samples, seed=0)
-
-
-def test_a_sensitive_column_that_is_constant_in_a_split_is_refused_by_name() -> None:
+@pytest.mark.parametrize(
+    ("rare", "said"),
+    [("y", "labels must be .* got -1"), ("sensitive", "column 'country' is 0 in")],
+)
+def test_what_is_constant_in_a_split_is_refused_by_name(rare: str, said: str) -> None:
     rng = np.random.Generator(np.random.Philox(0))
-    sensitive = np.zeros((100, 1))
-    sensitive[0] = 1
+    once, half = np.arange(100) == 0, rng.random(100) < 0.5
     samples = Samples(
         name="rare",
         X=np.ones((100, 1)),
-        y=np.where(rng.random(100) < 0.5, 1, -1),
-        sensitive=sensitive,
+        y=np.where(once if rare == "y" else half, 1, -1),
+        sensitive=1.0 * (half if rare == "y" else once)[:, None],
         sensitive_names=("country",),
     )
-    with pytest.raises(
-        InputError, match=r"rare, .* split .*: the sensitive column 'country' is 0 in"
-    ):
+    match = rf"rare, \w+ split \(seed 0, repetition 0\): the .*{said}"
+    with pytest.raises(InputError, match=match):
         paper_split(samples, seed=0)
 
 
-def test_wrong_arguments_of_a_split_are_refused() -> None:
-    samples = generate("gen", seed=0)
-    with pytest.raises(
-        InputError, match=r"`n_samples` must be at most 1000, .*got 1001"
-    ):
-        paper_split(samples, seed=0, n_samples=1001)
-    with pytest.raises(InputError, match="`n_samples` must be at least 10, got 9"):
-        paper_split(samples, seed=0, n_samples=9)
-    with pytest.raises(InputError, match="`seed` must be at least 0"):
-        paper_split(samples, seed=-1)
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"n_samples": 1001}, r"`n_samples` must be at most 1000, .*got 1001"),
+        ({"n_samples": 9}, "`n_samples` must be at least 10, got 9"),
+        ({"seed": -1}, "`seed` must be at least 0"),
+    ],
+)
+def test_wrong_arguments_of_a_split_are_refused(
+    wrong: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        paper_split(generate("gen", seed=0), **{"seed": 0} | wrong)
 
 
 # ----------------------------------------------------------------------- generated data

@@ -8,7 +8,6 @@ import pytest
 from dszog.errors import InputError
 from dszog_paper.data import Split, generate, paper_split, stand_in
 from dszog_paper.tasks import (
-    CovarianceConstraints,
     fairness_task,
     features,
     pairwise_task,
@@ -35,16 +34,16 @@ def slopes(values: Any, point: Any, step: float = 1e-6) -> Any:
 # --------------------------------------------------------------------------- pairwise
 
 
-def test_the_pairwise_loss_is_the_papers() -> None:
+def test_the_pairwise_task_is_the_papers() -> None:
     split = gen_split()
     task = pairwise_task(split)
     w = 0.1 * RNG.standard_normal(50)
 
     gap = split.train.y[7] - split.train.dense[7] @ w
-    expected = 1.0 - np.exp(-(gap**2))
-
     found = task.losses.values(w[np.newaxis], np.array([7]))
-    np.testing.assert_allclose(found, [[expected]])
+    np.testing.assert_allclose(found, [[1.0 - np.exp(-(gap**2))]])
+    n_positive = int((split.train.y > 0).sum())
+    assert len(task.constraints) == n_positive * (60 - n_positive)
 
 
 @pytest.mark.parametrize("make", [pairwise_task, fairness_task])
@@ -55,15 +54,6 @@ def test_gradients_are_those_of_the_losses(make: Any) -> None:
     by_hand = slopes(lambda points: task.losses.values(points, some), w)
 
     np.testing.assert_allclose(task.losses.gradient(w, some), by_hand, atol=1e-6)
-
-
-def test_there_is_a_constraint_for_each_pair_of_training_rows() -> None:
-    split = gen_split()
-    n_positive = int((split.train.y > 0).sum())
-
-    task = pairwise_task(split)
-
-    assert len(task.constraints) == n_positive * (60 - n_positive)
 
 
 def test_a_method_is_shown_no_more_than_it_is_given() -> None:
@@ -131,26 +121,12 @@ def test_the_constraints_are_bounds_on_the_covariances() -> None:
     expected = np.concatenate([covariances, -covariances]) - 0.01
 
     assert len(task.constraints) == 4 * split.train.sensitive.shape[1]
-    found = task.constraints.values(w[np.newaxis], np.arange(len(task.constraints)))
+    every = np.arange(len(task.constraints))
+    found = task.constraints.values(w[np.newaxis], every)
     np.testing.assert_allclose(found[0], expected, atol=1e-12)
-
-
-def test_the_jacobian_is_that_of_the_constraints() -> None:
-    task = fairness_task(fair_split())
-    w, every = 0.1 * RNG.standard_normal(task.features.dim), np.arange(4)
-
-    by_hand = slopes(lambda points: task.constraints.values(points, every), w)
-
-    np.testing.assert_allclose(task.constraints.jacobian(w, every), by_hand, atol=1e-7)
-
-
-def test_covariances_are_homogeneous() -> None:
-    constraints: CovarianceConstraints = fairness_task(fair_split()).constraints
-    w = RNG.standard_normal((1, constraints.dim))
-
-    np.testing.assert_allclose(
-        constraints.covariances(3.0 * w), 3.0 * constraints.covariances(w)
-    )
+    by_hand = slopes(lambda points: task.constraints.values(points, every[:4]), w)
+    found = task.constraints.jacobian(w, every[:4])
+    np.testing.assert_allclose(found, by_hand, atol=1e-7)
 
 
 def test_data_without_sensitive_columns_are_refused() -> None:
