@@ -112,7 +112,7 @@ def test_what_is_constant_in_a_split_is_refused_by_name(rare: str, said: str) ->
         name="rare",
         X=np.ones((100, 1)),
         y=np.where(once if rare == "y" else half, 1, -1),
-        sensitive=1.0 * (half if rare == "y" else once)[:, None],
+        sensitive=np.where(half if rare == "y" else once, 1.0, 0.0)[:, None],
         sensitive_names=("country",),
     )
     match = rf"rare, \w+ split \(seed 0, repetition 0\): the .*{said}"

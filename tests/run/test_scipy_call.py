@@ -28,7 +28,6 @@ def slope(x: FloatArray, centre: float = 2.0) -> FloatArray:
     return 2.0 * (x - centre)
 
 
-@pytest.mark.own_default
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
 def test_a_script_for_scipy_runs_unchanged_and_gives_scipys_answer(
     script: Callable[[Any], Any],
