@@ -14,8 +14,11 @@ from dszog_bench.costs import (
     slow_black_box,
 )
 from dszog_bench.fair import fair
+from dszog_bench.families import FIRST_SEED as FIRST_OF_FAMILIES
+from dszog_bench.families import families
 from dszog_bench.peer_runs import peers, peers_customers
 from dszog_bench.records import Measure
+from dszog_bench.suites import suites, suites_choosing
 from dszog_bench.workers import workers
 
 BY_DEFAULT: dict[str, Measure] = {
@@ -40,6 +43,9 @@ MEASURES: dict[str, Measure] = {
     "tuning": tuning,
     "fair": fair,
     "workers": workers,
+    "suites": suites,
+    "suites-choosing": suites_choosing,
+    "families": families,
 }
 
 FIRST_SEEDS = {
@@ -48,5 +54,6 @@ FIRST_SEEDS = {
     "variables": 0,
     "tuning": FIRST_SEED,
     "fair": 0,
+    "families": FIRST_OF_FAMILIES,
 }
 """Of measures that are made with several seeds; all others have the seed 0."""

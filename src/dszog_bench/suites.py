@@ -1,0 +1,316 @@
+"""Foreign suites: how many problems each solver solves, and with how many values.
+
+All solvers begin at the suite's start and see values only, within 200 (dim + 1) times
+the number of functions: differences are paid for like everything else. Of a peer the
+best point that it looked at counts, of ours the answer it returns or went through. A
+problem is solved by a point within 1 % of the best that any solver found and a
+violation of 1e-6.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.optimize import Bounds, NonlinearConstraint, minimize
+
+import dszog
+from dszog.cli.files import as_json, write_whole
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog_bench.budget import OverError
+from dszog_bench.foreign import CLASSES, PACKAGES, ForeignProblem, Half, sample
+from dszog_bench.peers import quietly
+from dszog_bench.records import Effort, Row
+
+POINTS = 200  # times the number of variables and one
+SECONDS = 60.0  # that a solver has for a problem, values included
+GAP, LEAST, FEASIBLE = 1e-2, 1e-2, 1e-6
+OURS, PEER = "sampled SQP", "SLSQP"
+FULL_SAMPLE, QUICK_SAMPLE = 30, 2  # problems of each class
+MOST_VALUES = 0.1  # of SLSQP's constraint values that ours may take where m >= 100
+
+
+@dataclass
+class Counted:
+    """What a solver sees of a problem; counts values, and notes what is feasible."""
+
+    problem: ForeignProblem
+    stops_itself: bool = False
+    n_values: int = 0  # of the objective
+    n_constraint_values: int = 0
+    best: list[tuple[float, int, int]] = field(default_factory=list)  # with both counts
+    _began: float = field(default_factory=time.perf_counter)
+    _known: dict[str, tuple[bytes, Any]] = field(default_factory=dict)
+
+    @property
+    def most(self) -> int:
+        """Values in all that may be used."""
+        return POINTS * (self.problem.dim + 1) * (1 + self.problem.m)
+
+    def fun(self, x: FloatArray) -> float:
+        """Return the objective."""
+        return float(self._looked("fun", self.problem.fun, x))
+
+    def constraints(self, x: FloatArray) -> FloatArray:
+        """Return all constraints."""
+        found: FloatArray = self._looked("constraints", self.problem.constraints, x)
+        return found
+
+    def some(self, points: FloatArray, indices: IntArray) -> FloatArray:
+        """Return some constraints at some points, as our own library asks for them."""
+        self.charge(0, len(points) * len(indices))
+        return np.array([self.problem.at(x, indices) for x in points])
+
+    def charge(self, n_values: int, n_constraint_values: int) -> None:
+        """Count values; stop a solver that does not stop by itself."""
+        late = time.perf_counter() - self._began > SECONDS
+        over = self.n_values + self.n_constraint_values > self.most
+        if (late or over) and not self.stops_itself:
+            raise OverError
+        self.n_values += n_values
+        self.n_constraint_values += n_constraint_values
+
+    def _looked(self, what: str, values: Callable[[FloatArray], Any], x: Any) -> Any:
+        x = np.array(x, dtype=float)
+        if self._known.get(what, (b"",))[0] == x.tobytes():
+            return self._known[what][1]
+        self.charge(*((1, 0) if what == "fun" else (0, self.problem.m)))
+        self._known[what] = (x.tobytes(), values(x))
+        if len({point for point, _ in self._known.values()}) == 1 < len(self._known):
+            self.judge(x, self._known["fun"][1], self._known["constraints"][1])
+        return self._known[what][1]
+
+    def judge(self, x: FloatArray, value: float, constraints: FloatArray) -> None:
+        """Note a feasible point that is better than those before."""
+        lowest = self.best[-1][0] if self.best else np.inf
+        if self.n_values + self.n_constraint_values > self.most:
+            return
+        if value < lowest and self.problem.violation(x, constraints) <= FEASIBLE:
+            self.best.append((value, self.n_values, self.n_constraint_values))
+
+
+# ------------------------------------------------------------------------------ solvers
+
+Solver: TypeAlias = Callable[[Counted], Any]
+
+
+def _ours(counted: Counted, method: str = "sampled_sqp") -> None:
+    problem, n_rows = counted.problem, counted.problem.m - counted.problem.n_equal
+    counted.stops_itself = True
+    last = np.full(problem.dim, np.nan)
+
+    def watch(progress: dszog.Progress) -> None:
+        if not np.array_equal(progress.x, last):
+            last[:] = progress.x
+            counted.judge(last, problem.fun(last), problem.constraints(last))
+
+    parts: list[Any] = []
+    if n_rows:
+        parts.append(dszog.Constraints(counted.some, n_rows))
+    if problem.n_equal:
+        places = np.arange(n_rows, problem.m)
+        parts.append({"type": "eq", "fun": lambda x: counted.some(x[None], places)[0]})
+    found = dszog.minimize(
+        counted.fun,
+        problem.x0,
+        parts,
+        bounds=Bounds(problem.lower, problem.upper),
+        method=method,
+        max_queries=counted.most + POINTS * (problem.dim + 1) * problem.n_equal,
+        constraint_tol=FEASIBLE,
+        max_time=SECONDS,
+        callback=watch,
+        seed=0,
+    )
+    counted.judge(found.x, problem.fun(found.x), problem.constraints(found.x))
+
+
+def _scipy(counted: Counted, method: str, **options: Any) -> None:
+    problem = counted.problem
+    n_rows = problem.m - problem.n_equal
+    low = np.concatenate([np.full(n_rows, -np.inf), np.zeros(problem.n_equal)])
+    minimize(
+        counted.fun,
+        problem.x0,
+        method=method,
+        bounds=Bounds(problem.lower, problem.upper),
+        constraints=NonlinearConstraint(counted.constraints, low, 0.0),
+        options=options,
+    )
+
+
+def _cma(counted: Counted) -> None:
+    """Run CMA-ES with its augmented Lagrangian, again and again."""
+    import cma
+
+    problem = counted.problem
+    n_rows = problem.m - problem.n_equal
+
+    def rows(x: Any) -> list[float]:
+        values = np.array(counted.constraints(np.asarray(x)))
+        values[n_rows:] = np.abs(values[n_rows:]) - FEASIBLE / 2
+        return list(values)
+
+    size = 0.2 * max(float(np.abs(problem.x0).max()), 1.0)
+    bounds = [
+        [None if not np.isfinite(end) else end for end in ends.tolist()]
+        for ends in (problem.lower, problem.upper)
+    ]
+    for seed in range(1, 1000):
+        function = cma.ConstrainedFitnessAL(lambda x: counted.fun(x), rows)
+        options = {"seed": seed, "verbose": -9, "bounds": bounds}
+        es = cma.CMAEvolutionStrategy(problem.x0, size, options)
+        while not es.stop():
+            points = es.ask()
+            es.tell(points, [function(x) for x in points])
+            function.update(es)
+
+
+SOLVERS: dict[str, Solver] = {
+    OURS: _ours,
+    PEER: partial(_scipy, method="SLSQP", ftol=1e-12, maxiter=10**5),
+    "COBYLA": partial(_scipy, method="COBYLA", tol=1e-9, maxiter=10**5),
+    "COBYQA": partial(_scipy, method="COBYQA", final_tr_radius=1e-9, maxfev=10**5),
+    "trust-constr": partial(
+        _scipy, method="trust-constr", gtol=1e-9, xtol=1e-12, maxiter=10**5
+    ),
+    "CMA-ES": _cma,
+}
+
+
+# --------------------------------------------------------------------------------- runs
+
+
+def run(problem: ForeignProblem, solver: str) -> dict[str, Any]:
+    """Let a solver try a problem; return what came of it."""
+    counted, why = Counted(problem), ""
+    with quietly(), np.errstate(all="ignore"), suppress(OverError):
+        try:
+            SOLVERS[solver](counted)
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+            why = f"{type(error).__name__}: {error}"  # the solver's own failure
+    return {
+        "problem": problem.name,
+        "class": problem.kind,
+        "dim": problem.dim,
+        "m": problem.m,
+        "n_equal": problem.n_equal,
+        "solver": solver,
+        "n_values": counted.n_values,
+        "n_constraint_values": counted.n_constraint_values,
+        "seconds": time.perf_counter() - counted._began,
+        "best": counted.best,
+        "why": why,
+    }
+
+
+def kept_run(output: Path, problem: ForeignProblem, solver: str) -> dict[str, Any]:
+    """Return the run of a peer that was kept, or make one; ours is always made."""
+    name = f"{problem.kind} {problem.name} {solver}".replace(">=", "from")
+    path = output / "suites" / f"{name.replace(' ', '-')}.json"
+    if solver != OURS and path.exists():
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return found
+    made = run(problem, solver)
+    write_whole(path, as_json(made).encode())
+    return made
+
+
+def judged(runs: Sequence[dict[str, Any]]) -> None:
+    """Say of all runs of a problem what the best of them took to solve it."""
+    values = [value for run in runs for value, *_ in run["best"]]
+    lowest = min(values, default=-np.inf)
+    target = lowest + GAP * max(abs(lowest), LEAST)
+    for made in runs:
+        hits = [counts for value, *counts in made["best"] if value <= target]
+        made["solved_after"] = hits[0] if hits else None
+
+
+# ----------------------------------------------------------------------------- measures
+
+
+def suites(effort: Effort, half: Half = "reporting") -> Iterator[Row]:
+    """Solve problems of CUTEst and bbob-constrained, beside other solvers."""
+    is_full = effort.n_seeds > 1
+    runs: list[dict[str, Any]] = []
+    for problem in sample(half, FULL_SAMPLE if is_full else QUICK_SAMPLE):
+        made = [kept_run(effort.output, problem, solver) for solver in SOLVERS]
+        judged(made)
+        runs += made
+    if not runs:
+        what = f"needs {' and '.join(PACKAGES.values())}"
+        yield Row(what=what, figure=None, details={"outcome": "not installed"})
+        return
+    for kind in CLASSES:
+        yield from _rows(kind, [run for run in runs if run["class"] == kind])
+    draw_profiles(runs, effort.output / f"suites-{half}.svg")
+
+
+def suites_choosing(effort: Effort) -> Iterator[Row]:
+    """Solve those of the half that constants are chosen on."""
+    yield from suites(effort, "choosing")
+
+
+def _rows(kind: str, runs: Sequence[dict[str, Any]]) -> Iterator[Row]:
+    """Return a row for each solver, and of what ours takes where there are many."""
+    solved = {
+        solver: {
+            run["problem"]: run["solved_after"]
+            for run in runs
+            if run["solver"] == solver and run["solved_after"] is not None
+        }
+        for solver in SOLVERS
+    }
+    names = {run["problem"] for run in runs}
+    for solver in SOLVERS:
+        yield Row(
+            what=f"{kind}: {solver}",
+            figure=len(solved[solver]),
+            unit=f"of {len(names)}",
+            bar=len(solved[PEER]) if solver == OURS and names else None,
+            direction="at least",
+            details={"not_solved": " ".join(sorted(names - set(solved[solver])))},
+        )
+    both = solved[OURS].keys() & solved[PEER].keys()
+    if kind == "m >= 100" and both:
+        yield Row.of(
+            f"{kind}: constraint values to the solution over SLSQP's",
+            [solved[OURS][name][1] / solved[PEER][name][1] for name in sorted(both)],
+            unit="x",
+            bar=MOST_VALUES,
+        )
+
+
+def draw_profiles(runs: Sequence[dict[str, Any]], path: Path) -> None:
+    """Draw the share of problems solved over the values used, for each class."""
+    from matplotlib.figure import Figure
+
+    kinds = [kind for kind in CLASSES if any(run["class"] == kind for run in runs)]
+    figure = Figure(figsize=(3.4 * len(kinds), 3.4), layout="constrained")
+    for k, kind in enumerate(kinds):
+        axes = figure.add_subplot(1, len(kinds), k + 1)
+        of_kind = [run for run in runs if run["class"] == kind]
+        n = len({run["problem"] for run in of_kind})
+        for solver in SOLVERS:
+            used = sorted(
+                sum(run["solved_after"]) / ((1 + run["m"]) * (1 + run["dim"]))
+                for run in of_kind
+                if run["solver"] == solver and run["solved_after"] is not None
+            )
+            shares = np.arange(len(used) + 1) / n
+            ends = [*shares, shares[-1]]
+            axes.step([0.01, *used, POINTS], ends, where="post", label=solver)
+        axes.set(xscale="log", xlim=(0.1, POINTS), ylim=(0, 1.02))
+        axes.set(title=f"{kind} ({n})", xlabel="values / (functions (d + 1))")
+        axes.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("share of problems solved")
+    figure.axes[0].legend(fontsize="small")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
