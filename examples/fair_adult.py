@@ -146,7 +146,7 @@ for name, model in models.items():
     else:
         model.fit(train.X, train.y)
     scores = model.decision_function(test.X)
-    reports[name] = fairness_report(test.y, scores > 0, list(test.groups.items()))
+    reports[name] = fairness_report(test.y, scores > 0, sensitive_features=test.groups)
     gains[name] = gain(scores, test)
     print(
         f"{name:16}  {reports[name].overall.accuracy:8.3f}  "

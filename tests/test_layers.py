@@ -44,7 +44,7 @@ PACKAGES = {"dszog_paper", "dszog_bench"}  # users of the library beside it
 HARD_DEPENDENCIES = {"numpy", "scipy"}
 OPTIONAL = {  # extras: at the top of a module where True, else inside a function
     "cli": ({"cyclopts", "rich", "matplotlib", "sklearn", *PACKAGES}, True),
-    "learn": ({"sklearn"}, True),
+    "learn": ({"sklearn", "pandas"}, True),
     "show.progress": ({"rich", "IPython"}, True),
     "show.callbacks": ({"tensorboardX", "torch", "mlflow"}, False),
     "show.plot": ({"matplotlib"}, True),

@@ -29,12 +29,12 @@ def fair(effort: Effort) -> Iterator[Row]:
     except ImportError as error:
         raise MissingExtraError.of("The measure 'fair'", "sklearn", "bench") from error
     train, test = _read(effort, "train"), _read(effort, "test")
-    groups = list(_groups(test).items())
+    groups = _groups(test)
     min_rows = MIN_ROWS if len(test.y) > 10 * MIN_ROWS else 50
     for name, fit in _models(effort.n_seeds).items():
         started = time.perf_counter()
         called = fit(_features(train), train.y, _groups(train), _features(test))
-        report = fairness_report(test.y > 0, called > 0, groups)
+        report = fairness_report(test.y > 0, called > 0, sensitive_features=groups)
         yield Row(
             what=f"{name}, {train.name}: largest gap between groups",
             figure=report.gap("equalized_odds", min_count=min_rows),

@@ -342,3 +342,75 @@ def test_a_count_that_is_no_whole_number_is_refused(
     for name in COUNTS & set(kind._get_param_names()):
         with pytest.raises(ValueError, match=rf"'{name}' parameter .* must be an int"):
             kind(**{name: wrong}).fit(*two_classes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_probabilities_follow_the_scores_and_fit_the_rows(
+    kind: Any, loss: str, two_classes: Any
+) -> None:
+    X, y = two_classes
+    model = kind(loss=loss, max_iterations=200, random_state=0).fit(X, y)
+    shares = model.predict_proba(X)
+    assert shares.shape == (len(y), 2)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(
+        model.classes_[shares.argmax(axis=1)], model.predict(X)
+    )
+    order = np.argsort(model.decision_function(X))
+    assert (np.diff(shares[order, 1]) >= 0).all()
+    # The best of all slopes: nearby ones make the rows less likely.
+    odds, positive = model.decision_function(X), y == model.classes_[1]
+
+    def loss_of(slope: float) -> float:
+        return float(np.logaddexp(0, np.where(positive, -1, 1) * slope * odds).mean())
+
+    best = loss_of(model.probability_slope_)
+    assert best <= min(loss_of(f * model.probability_slope_) for f in (0.5, 2)) + 1e-3
+
+
+def test_more_classes_are_refused_with_a_way_out(two_classes: Any) -> None:
+    from sklearn.datasets import make_blobs
+    from sklearn.multiclass import OneVsRestClassifier
+
+    X, y = make_blobs(150, centers=[(0, 0), (6, 0), (0, 6)], random_state=0)
+    for kind, way in (
+        (PairwiseClassifier, "OneVsRestClassifier"),
+        (FairClassifier, "one"),
+    ):
+        with pytest.raises(ValueError, match=f"is multiclass. .*{way}"):
+            kind(max_iterations=2).fit(X, y)
+    each = OneVsRestClassifier(PairwiseClassifier(max_iterations=100, random_state=0))
+    assert each.fit(X, y).score(X, y) > 0.95
+    assert each.predict_proba(X).shape == (150, 3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pandas_columns_are_treated_as_scikit_learn_does(
+    kind: Any, two_classes: Any
+) -> None:
+    pd = pytest.importorskip("pandas")
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = two_classes
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
+    codes = np.arange(len(y)) % 3
+    holes = pd.array([None, *codes[1:]], dtype="Int64")
+    words = pd.Series(np.where(y == y[0], "p", "q"))
+    for X_given, y_given in (
+        (frame.assign(c=pd.Categorical(codes)), y),
+        (frame.assign(c=pd.array(codes, dtype="Int64")), y),
+        (frame.assign(c=pd.Categorical(codes.astype(str) + "x")), y),
+        (frame.assign(c=holes), y),
+        (frame, pd.Categorical(words)),
+        (frame, words.astype("string")),
+        (frame, words.where(words.index > 0)),
+    ):
+        told: list[Any] = []
+        for model in (LogisticRegression(), kind(max_iterations=3, random_state=0)):
+            try:
+                found = model.fit(X_given, y_given).predict(X_given)
+                told.append((str(found.dtype), set(found.tolist()) <= set(y_given)))
+            except ValueError as error:
+                told.append(("refused", str(error).splitlines()[0]))
+        assert told[0] == told[1]

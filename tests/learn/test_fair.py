@@ -32,10 +32,10 @@ def test_gaps_of_rates_shrink_to_the_tolerance(kind: str, unfair: Any) -> None:
     X, y, group = unfair
     free = LogisticRegression().fit(X, y)
     before = fairness_report(
-        y == "yes", free.predict(X) == "yes", [("group", group)]
+        y, free.predict(X), sensitive_features=group, pos_label="yes"
     ).gap(kind)
 
-    model = fitted(unfair, constraint=kind, tolerance=0.02)
+    model = fitted(unfair, constraint=kind, tolerance=0.02, pos_label="yes")
     report = model.fairness_report(X, y, group)
 
     assert before > 0.25
@@ -124,7 +124,7 @@ def test_many_columns_are_each_held_to(unfair: Any) -> None:
         "member": rng.random(1500) < 0.5,
         "age": rng.normal(40, 10, size=1500),
     }
-    model = fitted((X, y, table), max_iterations=10, constraint_tol=1.0)
+    model = fitted((X, y, table), max_iterations=10, constraint_tol=1.0, n_bins=None)
     binned = fitted((X, y, table), max_iterations=10, constraint_tol=1.0, n_bins=3)
 
     names = {name.split(",")[0] for name in model.constraint_names_}
@@ -174,7 +174,11 @@ def test_numbers_are_decorrelated_from_decisions() -> None:
     X = np.column_stack([age + 0.2 * rng.normal(size=1000), rng.normal(size=1000)])
     y = (X.sum(axis=1) + 0.5 * rng.normal(size=1000) > 0).astype(int)
     model = fitted(
-        (X, y, age), constraint="demographic_parity", max_iterations=500, tolerance=0.01
+        (X, y, age),
+        constraint="demographic_parity",
+        max_iterations=500,
+        tolerance=0.01,
+        n_bins=None,
     )
 
     decisions = model.decision_function(X) > 0
@@ -249,8 +253,9 @@ def test_wrong_sensitive_features_are_refused_before_the_fit(unfair: Any) -> Non
 
 
 def test_every_kind_has_a_name_that_works(unfair: Any) -> None:
+    settings = {"max_iterations": 3, "constraint_tol": 10.0, "pos_label": "yes"}
     for kind in KINDS:
-        model = fitted(unfair, constraint=kind, max_iterations=3, constraint_tol=10.0)
+        model = fitted(unfair, constraint=kind, **settings)
         assert model.constraint_names_
 
 
@@ -269,7 +274,7 @@ def test_the_report_agrees_with_fairlearn(unfair: Any) -> None:
     report = model.fairness_report(X, y, table)
     truth, called = (y == "yes").astype(int), (model.predict(X) == "yes").astype(int)
 
-    rows = pd.DataFrame(report.groups).set_index(["column", "group"])
+    rows = report.to_frame()
     for column in table:
         frame = metrics.MetricFrame(
             metrics={
@@ -304,10 +309,9 @@ def test_the_report_prints_a_row_for_each_group_and_all(unfair: Any) -> None:
 
     lines = str(model.fairness_report(X, y, group)).splitlines()
 
-    assert [line.split()[0] for line in lines[1:]] == [
-        "all",
-        *["sensitive_feature_0:"] * 2,
-    ]
+    titles = [line.split()[0] for line in lines[1:-1]]
+    assert titles == ["all", *["sensitive_feature_0:"] * 2]
+    assert lines[-1] == "The positive class is yes."
     with pytest.raises(dszog.InputError, match="must have the classes"):
         model.fairness_report(X, np.zeros(1500), group)
     with pytest.raises(ValueError, match="inconsistent numbers"):
@@ -318,7 +322,7 @@ def test_a_rate_of_nobody_is_not_a_number_and_makes_no_gap() -> None:
     report = fairness_report(
         np.array([True, False, False]),
         np.array([True, True, False]),
-        [("group", np.array(["a", "a", "b"]))],
+        sensitive_features=["a", "a", "b"],
     )
 
     assert np.isnan(report.groups[1].true_positive_rate)
@@ -327,3 +331,73 @@ def test_a_rate_of_nobody_is_not_a_number_and_makes_no_gap() -> None:
     assert report.gap(min_count=2) == 0.0
     with pytest.raises(dszog.InputError, match="kind"):
         report.gap("odds")
+
+
+def test_the_positive_class_is_the_one_that_is_named(unfair: Any) -> None:
+    X, y, group = unfair
+    words = np.where(y == "yes", "hire", "reject")  # the wanted class comes first
+    settings = {"constraint": "equal_opportunity", "max_iterations": 200}
+    named = fitted((X, words, group), pos_label="hire", **settings)
+    yes = fitted(unfair, pos_label="yes", **settings)
+    with pytest.warns(
+        UserWarning, match=r"of the class .*'reject'.*pos_label=.*'hire'"
+    ):
+        other = fitted((X, words, group), **settings)
+
+    np.testing.assert_array_equal(named.coef_, -yes.coef_)
+    np.testing.assert_array_equal(named.predict(X) == "hire", yes.predict(X) == "yes")
+    assert named.classes_.tolist() == ["hire", "reject"]
+    assert ((named.decision_function(X) > 0) == (named.predict(X) == "reject")).all()
+    report = named.fairness_report(X, words, group)
+    assert report.pos_label == "hire"
+    assert report.groups == yes.fairness_report(X, y, group).groups
+    assert report.gap("equal_opportunity") < 0.1
+    assert other.fairness_report(X, words, group).pos_label == "reject"
+    with pytest.raises(ValueError, match="pos_label must be one of the classes"):
+        fitted((X, words, group), pos_label="Hire")
+
+
+def test_a_report_says_where_it_shows_bins_that_were_not_constrained(
+    unfair: Any,
+) -> None:
+    X, y, _ = unfair
+    age = np.linspace(5, 105, 1500)
+    settings: dict[str, Any] = {"max_iterations": 3, "constraint_tol": 10.0}
+    numbers = fitted((X, y, {"age": age}), n_bins=None, **settings)
+    binned = fitted((X, y, {"age": age}), **settings)
+    said = numbers.fairness_report(X, y, {"age": age})
+    assert "age was constrained as numbers" in str(said)
+    assert "age was constrained as numbers" in said.to_html()
+    report = binned.fairness_report(X, y, {"age": age})
+    assert not report.notes
+    groups = ["below 30", "30 to 55", "55 to 80", "80 and above"]
+    assert [row.group for row in report.groups] == groups
+    assert [f"age = {name}" for name in groups] == list(
+        dict.fromkeys(name.split(",")[0] for name in binned.constraint_names_)
+    )
+
+
+def test_a_report_of_any_predictions_names_its_classes_and_escapes_them() -> None:
+    pd = pytest.importorskip("pandas")
+    y_true = pd.Series(["yes", "no", "<b>", "yes"], dtype="category")
+    y_pred = ["yes", "yes", "no", "no"]
+    ages = pd.Series(["9-10", "10-20", "9-10", "<5>"], name="age")
+    report = fairness_report(y_true, y_pred, sensitive_features=ages, pos_label="yes")
+    assert [row.group for row in report.groups] == ["9-10", "10-20", "<5>"]
+    frame = report.to_frame()
+    assert frame.loc[("age", "9-10"), "true_positive_rate"] == 1.0
+    assert frame.loc[("", "all"), "count"] == 4
+    html = report._repr_html_()
+    assert "<td>age: &lt;5&gt;</td>" in html
+    assert "The positive class is yes." in html
+    assert (
+        fairness_report([0, 1], [True, False], sensitive_features=["a", "b"]).pos_label
+        == "1"
+    )
+    for wrong, words in (
+        (((y_true, y_pred), None), "`pos_label` must be one of the classes"),
+        (((y_true, y_pred), "Yes"), "got 'Yes'"),
+        (((y_true, [1, 0, 0, 1]), "yes"), "must have classes in common"),
+    ):
+        with pytest.raises(dszog.InputError, match=words):
+            fairness_report(*wrong[0], sensitive_features=ages, pos_label=wrong[1])

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
@@ -25,7 +26,14 @@ from sklearn.utils.validation import (
 )
 
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.learn.features import Kernel, Scaling, dot, least_squares, with_ones
+from dszog.learn.features import (
+    Kernel,
+    Scaling,
+    dot,
+    least_squares,
+    likeliest_slope,
+    with_ones,
+)
 from dszog.learn.losses import LOSSES, Loss
 from dszog.learn.samples import TrainingSet, training_set
 from dszog.minimize import minimize
@@ -83,6 +91,8 @@ PARAMETERS = r"""loss : str or callable
         How large a violation may remain for ``result_.success``.
     options : dict, optional
         Further fields of the method by name.
+    pos_label : optional
+        The class that counts as positive; the second of ``classes_`` if not given.
     random_state : int, RandomState or None
         The same integer gives the same model.
     verbose : bool
@@ -95,7 +105,10 @@ coef_, intercept_ : ndarray of shape (1, n_features), ndarray of shape (1,)
         ``mean_`` and ``scale_``.
     mean_, scale_ : ndarray of shape (n_features,)
     classes_ : ndarray of shape (2,)
-        The second one is the positive class.
+    pos_label_
+        The positive class, whose rates a fairness constraint is on.
+    probability_slope_ : float
+        What scores are multiplied by in :meth:`predict_proba`.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where `X` has column names that are all text.
@@ -131,6 +144,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
     max_time: float | None = None
     constraint_tol: float = 1e-2
     options: dict[str, Any] | None = None
+    pos_label: Any = None
     random_state: Any = None
     verbose: bool = False
 
@@ -152,9 +166,12 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         "max_time": [POSITIVE, None],
         "constraint_tol": [NOT_NEGATIVE],
         "options": [dict, None],
+        "pos_label": [str, Real, "boolean", None],
         "random_state": ["random_state"],
         "verbose": ["boolean"],
     }
+
+    _many_classes: ClassVar[str]  # what to do about more than two
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -170,7 +187,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array_like or SciPy sparse matrix of shape (n_samples, n_features)
         """
-        check_is_fitted(self, "intercept_")  # set last: a fit that failed is none
+        check_is_fitted(self, "intercept_")  # a fit that failed has none
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         intercept = float(self.intercept_[0])
         if hasattr(self, "dual_coef_"):
@@ -184,6 +201,16 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         is_positive = self.decision_function(X) > 0.0
         predicted: NDArray[Any] = self.classes_[is_positive.astype(np.intp)]
         return predicted
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        r"""Return the probability of each class, a column for each of ``classes_``.
+
+        The one of ``classes_[1]`` is :math:`1 / (1 + e^{-a s})` of the score :math:`s`,
+        with the slope :math:`a` that makes the training rows likeliest. It is 1/2 where
+        the decision changes: constraints that move the decision move it too.
+        """
+        scores = self.decision_function(X) * self.probability_slope_
+        return np.column_stack([expit(-scores), expit(scores)])
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file that :func:`dszog.learn.load` reads.
@@ -232,7 +259,10 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
             x0=least_squares(model, train),
             unconstrained=True,
         )
-        self._keep(self._minimize(problem, seed), scaling, kernel)
+        result = self._minimize(problem, seed)
+        scores = dot(model, result.x)
+        self.probability_slope_ = likeliest_slope(scores, train.labels, train.weights)
+        self._keep(result, scaling, kernel)
         return self
 
     @abstractmethod
@@ -275,7 +305,9 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
     def _keep(self, result: Any, scaling: Scaling, kernel: Kernel | None) -> None:
         for name in ("coef_", "dual_coef_", "centres_", "gamma_"):
             self.__dict__.pop(name, None)  # of an earlier fit, of another kernel
-        weights, intercept = result.x[:-1], result.x[-1] if self.fit_intercept else 0.0
+        # Scores are of classes_[1], as everywhere in scikit-learn.
+        x = result.x if self.pos_label_ == self.classes_[1] else -result.x
+        weights, intercept = x[:-1], x[-1] if self.fit_intercept else 0.0
         if kernel is None:
             weights = weights / scaling.scale
             self.coef_ = weights[np.newaxis]
@@ -304,7 +336,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         if kind != "binary" or len(classes) > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is "
-                f"{kind}."
+                f"{kind}. {self._many_classes}"
             )
         if len(np.unique(places[weights > 0.0])) < 2:
             raise ValueError(
@@ -312,8 +344,15 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
                 f"({classes[0]!r}) among those with a positive weight. Give rows of "
                 "the other one."
             )
+        if self.pos_label is not None and self.pos_label not in classes.tolist():
+            raise ValueError(
+                f"{type(self).__name__}: pos_label must be one of the classes "
+                f"{classes.tolist()}, got {self.pos_label!r}."
+            )
         self.classes_ = classes
-        labels: FloatArray = 2.0 * places.astype(np.float64) - 1.0
+        first = self.pos_label is not None and self.pos_label == classes[0]
+        self.pos_label_ = classes[0 if first else 1]
+        labels: FloatArray = np.where(places == (0 if first else 1), 1.0, -1.0)
         return labels
 
     def __sklearn_tags__(self) -> Any:

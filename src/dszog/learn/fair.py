@@ -19,10 +19,12 @@ from dszog.errors import InputError
 from dszog.learn.base import COUNT, NOT_NEGATIVE, POSITIVE, ConstrainedClassifier
 from dszog.learn.features import with_ones
 from dszog.learn.group_constraints import KINDS, GroupConstraints, functionals
-from dszog.learn.report import FairnessReport, fairness_report
+from dszog.learn.report import FairnessReport, counted
 from dszog.learn.samples import TrainingSet
-from dszog.learn.sensitive import SensitiveColumn, sensitive_columns
+from dszog.learn.sensitive import N_BINS, SensitiveColumn, sensitive_columns
 from dszog.problem.constraints import Constraints
+
+ONE_SIDED = ("equal_opportunity",)  # kinds that change where the classes are swapped
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -52,10 +54,11 @@ class FairClassifier(ConstrainedClassifier):
     sharpness : float
         The larger, the nearer soft decisions are to decisions, and the harder the
         problem.
-    n_bins : int, optional
-        Bins, of equally many rows, that make groups of a column of numbers. Without,
-        the constraint is on the mean of decisions times the standardised numbers. A
-        column of at most ten different numbers is always one of groups.
+    n_bins : int or None
+        Bins, of equally many rows, that make groups of a column of numbers. With None
+        the constraint is on the mean of decisions times the standardised numbers, and
+        a report says so. A column of at most ten different numbers is always one of
+        groups.
     min_group_size : int
         A rate of fewer (different) rows is not constrained; ``unconstrained_groups_``
         lists them.
@@ -85,7 +88,7 @@ class FairClassifier(ConstrainedClassifier):
     constraint: str = "equalized_odds"
     tolerance: float = 0.02
     sharpness: float = 8.0
-    n_bins: int | float | None = None
+    n_bins: int | float | None = N_BINS
     min_group_size: int | float = 20
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -96,6 +99,11 @@ class FairClassifier(ConstrainedClassifier):
         "n_bins": [COUNT, None],
         "min_group_size": [COUNT],
     }
+
+    _many_classes = (
+        "Rates of groups are those of one class: fit one against the rest, such as "
+        "y == 'hired'."
+    )
 
     def fit(
         self,
@@ -128,6 +136,15 @@ class FairClassifier(ConstrainedClassifier):
             return np.column_stack([one.encode(values) for one, (_, values) in pairs])
 
         self._fit(X, y, sample_weight, extra)
+        is_text = self.classes_.dtype.kind not in "biuf"
+        if self.pos_label is None and is_text and self.constraint in ONE_SIDED:
+            warnings.warn(
+                f"FairClassifier: {self.constraint} is of the class "
+                f"{self.pos_label_!r}, the last in order. If people want to be "
+                f"{self.classes_[0]!r}, say so: pos_label={self.classes_[0]!r}.",
+                UserWarning,
+                stacklevel=2,
+            )
         if self.result_.maxcv > self.constraint_tol:
             worst = self.certificate_.feasibility.worst_index
             warnings.warn(
@@ -153,9 +170,10 @@ class FairClassifier(ConstrainedClassifier):
         Returns
         -------
         FairnessReport
-            Print it; ``gap()`` is the largest difference of rates.
+            Print it; ``gap()`` is the largest difference of rates. For predictions of
+            another model: :func:`dszog.learn.fairness_report`.
         """
-        called = self.decision_function(X) > 0.0
+        called = self.predict(X) == self.pos_label_
         y = column_or_1d(y)
         check_consistent_length(called, y)
         unknown = np.setdiff1d(y, self.classes_)
@@ -166,12 +184,18 @@ class FairClassifier(ConstrainedClassifier):
                 "the labels the model was fitted with."
             )
         known = {column.name: column for column in self.sensitive_}
-        columns = []
+        columns, everyone = [], np.ones(len(y), dtype=bool)
         for name, values in sensitive_columns(sensitive_features, called):
-            everyone = np.ones(len(values), dtype=bool)
             column = known.get(name) or SensitiveColumn.of(name, values, everyone, 0)
-            columns.append((name, column.groups(values)))
-        return fairness_report(y == self.classes_[1], called, columns)
+            columns.append((name, column.groups(values), column.group_names))
+        notes = tuple(
+            f"{column.name} was constrained as numbers (no covariance with decisions), "
+            "not in these bins, which n_bins= does."
+            for column in self.sensitive_
+            if not column.has_groups
+        )
+        positive = y == self.pos_label_
+        return counted(positive, called, columns, self.pos_label_, notes)
 
     def _constraints(self, rows: Any, train: TrainingSet) -> Constraints | None:
         if not self.sensitive_:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
+from scipy.optimize import minimize_scalar
 from scipy.sparse.linalg import lsqr
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.utils.extmath import safe_sparse_dot
@@ -137,6 +138,25 @@ def least_squares(model: Any, train: TrainingSet) -> FloatArray:
     shrunk = np.sqrt(RIDGE * len(roots))
     found: FloatArray = lsqr(scaled, train.labels * roots, damp=shrunk)[0]
     return found
+
+
+def likeliest_slope(scores: FloatArray, labels: FloatArray, w: FloatArray) -> float:
+    """Return the slope by which scores are best taken for log-odds of the labels.
+
+    Targets are a little inside of 0 and 1 (Platt 1999), so that it is finite where the
+    classes are separated.
+    """
+    positive = labels > 0.0
+    above, below = float(w[positive].sum()), float(w[~positive].sum())
+    target = np.where(positive, (above + 1) / (above + 2), 1 / (below + 2))
+    spread = float(np.sqrt(np.average(np.square(scores), weights=w))) or 1.0
+
+    def loss(log_slope: float) -> float:
+        odds = np.exp(log_slope) * scores / spread
+        return float(w @ (np.logaddexp(0.0, odds) - target * odds))
+
+    found = minimize_scalar(loss, bounds=(-9.0, 9.0), method="bounded")
+    return float(np.exp(found.x) / spread)
 
 
 def dot(X: Any, vector: FloatArray) -> FloatArray:

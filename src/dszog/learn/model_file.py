@@ -58,6 +58,8 @@ def save(model: ConstrainedClassifier, path: str | PathLike[str]) -> None:
         "model": type(model).__name__,
         "parameters": _parameters(model),
         "classes": _classes(model.classes_),
+        "positive": model.classes_.tolist().index(model.pos_label_),
+        "slope": float(model.probability_slope_).hex(),
         "n_features": int(model.n_features_in_),
         "feature_names": None if names is None else [str(name) for name in names],
         "gamma": None if gamma is None else float(gamma).hex(),
@@ -177,6 +179,11 @@ def _model(facts: dict[str, Any], arrays: list[NDArray[Any]]) -> Any:
     _check(len(set(names)) == len(names) == len(arrays) - 1, "arrays are missing")
     _set_arrays(model, dict(zip(names, arrays[1:], strict=True)), document["gamma"])
     model.classes_ = _read_classes(document["classes"])
+    place = document.get("positive", 1)  # older files do not say
+    _check(type(place) is int and 0 <= place <= 1, "no positive class")
+    model.pos_label_ = model.classes_[place]
+    model.probability_slope_ = float.fromhex(document.get("slope", "0x1p0"))
+    _check(0.0 < model.probability_slope_ < np.inf, "probabilities have no slope")
     if document["feature_names"] is not None:
         features = np.array(_texts(document["feature_names"]), dtype=object)
         _check(len(features) == model.n_features_in_, "names of features are missing")

@@ -55,6 +55,11 @@ class PairwiseClassifier(ConstrainedClassifier):
         "margin": [Interval(Real, None, None, closed="neither")],
     }
 
+    _many_classes = (
+        "For each class above all others: sklearn.multiclass.OneVsRestClassifier("
+        "PairwiseClassifier())."
+    )
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from html import escape
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import column_or_1d
 
 from dszog.contract.arrays import FloatArray
-from dszog.contract.validation import check_choice
+from dszog.contract.validation import check_choice, shown
+from dszog.errors import InputError, MissingExtraError
+from dszog.learn.sensitive import N_BINS, SensitiveColumn, in_order, sensitive_columns
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 GAPS = {
     "demographic_parity": ("selection_rate",),
     "equal_opportunity": ("true_positive_rate",),
     "equalized_odds": ("true_positive_rate", "false_positive_rate"),
+}
+
+RATES = {  # that are printed, and what they are called there
+    "selection_rate": "selected",
+    "true_positive_rate": "true pos.",
+    "false_positive_rate": "false pos.",
 }
 
 
@@ -38,11 +53,36 @@ class GroupRates:
 class FairnessReport:
     """Rates of every group of every sensitive column, and of everybody.
 
-    Print it for a table; ``pandas.DataFrame(report.groups)`` is one for pandas.
+    Print it for a table; :meth:`to_frame` is one for pandas, and a notebook shows
+    :meth:`to_html`.
     """
 
     overall: GroupRates
     groups: tuple[GroupRates, ...]
+    pos_label: str  # the class whose rates these are
+    notes: tuple[str, ...] = ()  # on columns that are shown otherwise than constrained
+
+    def to_frame(self) -> DataFrame:
+        """Return all rates as a table of pandas, everybody first."""
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise MissingExtraError.of("to_frame", "pandas", "pandas") from error
+        rows = [asdict(row) for row in (self.overall, *self.groups)]
+        return DataFrame(rows).set_index(["column", "group"])
+
+    def to_html(self) -> str:
+        """Return the table as HTML; names are escaped."""
+        rows = [
+            "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
+            for row, tag in zip(
+                self._cells(), chain(["th"], repeat("td")), strict=False
+            )
+        ]
+        said = "".join(f"<p>{escape(line)}</p>" for line in self._remarks())
+        return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>{said}"
+
+    _repr_html_ = to_html
 
     def gap(self, kind: str = "equalized_odds", min_count: int = 1) -> float:
         """Return the largest difference of rates between two groups of one column.
@@ -70,28 +110,101 @@ class FairnessReport:
         return largest
 
     def __str__(self) -> str:
-        rows = [self.overall, *self.groups]
-        titles = [f"{row.column}: {row.group}" if row.column else "all" for row in rows]
-        width = max(map(len, titles))
+        cells = self._cells()
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
-            f"{'':{width}}  {'rows':>7}  {'accuracy':>8}  {'selected':>8}  "
-            f"{'true pos.':>9}  {'false pos.':>10}"
-        ]
-        for title, row in zip(titles, rows, strict=True):
-            lines.append(
-                f"{title:{width}}  {row.count:7,}  {row.accuracy:8.3f}  "
-                f"{row.selection_rate:8.3f}  {row.true_positive_rate:9.3f}  "
-                f"{row.false_positive_rate:10.3f}"
+            "  ".join(
+                cell.rjust(width) if place else cell.ljust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
             )
-        return "\n".join(lines)
+            for row in cells
+        ]
+        return "\n".join([*lines, *self._remarks()])
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        """Return the table as texts, its head first."""
+        rates = ("accuracy", *RATES)
+        return [
+            ("", "rows", "accuracy", *RATES.values()),
+            *(
+                (
+                    f"{row.column}: {row.group}" if row.column else "all",
+                    f"{row.count:,}",
+                    *(f"{getattr(row, rate):.3f}" for rate in rates),
+                )
+                for row in (self.overall, *self.groups)
+            ),
+        ]
+
+    def _remarks(self) -> list[str]:
+        return [f"The positive class is {self.pos_label}.", *self.notes]
 
 
 def fairness_report(
+    y_true: Any, y_pred: Any, *, sensitive_features: Any, pos_label: Any = None
+) -> FairnessReport:
+    """Return accuracy and error rates of every group, for anybody's predictions.
+
+    Parameters
+    ----------
+    y_true, y_pred : array_like of shape (n_samples,)
+        Classes, and predicted ones. Of more than two, one is held against the rest.
+    sensitive_features : array_like, Series, DataFrame or dict of columns
+        A column of more than ten different numbers is shown in four bins.
+    pos_label : optional
+        The class that people want to get, or that is looked for. It may be left out if
+        it is 1 or True.
+
+    Examples
+    --------
+    >>> from dszog.learn import fairness_report
+    >>> y_true, y_pred = ["yes", "no", "yes", "no"], ["yes", "yes", "no", "no"]
+    >>> groups = {"team": ["a", "a", "b", "b"]}
+    >>> print(
+    ...     fairness_report(y_true, y_pred, sensitive_features=groups, pos_label="yes")
+    ... )
+             rows  accuracy  selected  true pos.  false pos.
+    all         4     0.500     0.500      0.500       0.500
+    team: a     2     0.500     1.000      1.000       1.000
+    team: b     2     0.500     0.000      0.000       0.000
+    The positive class is yes.
+    """
+    truth, called = column_or_1d(y_true), column_or_1d(y_pred)
+    check_consistent_length(truth, called)
+    label = _positive(set(truth.tolist()), set(called.tolist()), pos_label)
+    columns, everyone = [], np.ones(len(truth), dtype=bool)
+    for name, values in sensitive_columns(sensitive_features, truth):
+        column = SensitiveColumn.of(name, values, everyone, N_BINS)
+        columns.append((name, column.groups(values), column.group_names))
+    return counted(truth == label, called == label, columns, label)
+
+
+def _positive(truth: set[Any], called: set[Any], pos_label: Any) -> Any:
+    """Return the positive class; refuse one that is not there, or not clear."""
+    found = shown(sorted(truth | called, key=str))
+    if truth and called and not truth & called:
+        raise InputError(
+            f"fairness_report: `y_true` and `y_pred` must have classes in common, got "
+            f"{found}. Give both with the same names."
+        )
+    if pos_label is None and (truth | called <= {0, 1} or truth | called <= {-1, 1}):
+        return 1
+    if pos_label is None or pos_label not in truth | called:
+        raise InputError(
+            f"fairness_report: `pos_label` must be one of the classes {found}, got "
+            f"{shown(pos_label)}. Name the class whose rates are compared."
+        )
+    return pos_label
+
+
+def counted(
     is_positive: NDArray[np.bool_],
     called_positive: NDArray[np.bool_],
-    columns: Sequence[tuple[str, NDArray[Any]]],
+    columns: Sequence[tuple[str, NDArray[Any], Sequence[str]]],
+    pos_label: Any,
+    notes: tuple[str, ...] = (),
 ) -> FairnessReport:
-    """Count what happened to each group of each column."""
+    """Count what happened to each group: by column its name, groups and their order."""
 
     def rates(column: str, group: str, member: NDArray[np.bool_]) -> GroupRates:
         truth, called = is_positive[member], called_positive[member]
@@ -112,10 +225,12 @@ def fairness_report(
     return FairnessReport(
         overall=rates("", "all", everybody),
         groups=tuple(
-            rates(column, str(group), values == group)
-            for column, values in columns
-            for group in np.unique(values)
+            rates(column, group, values == group)
+            for column, values, first in columns
+            for group in in_order(np.unique(values).tolist(), first)
         ),
+        pos_label=str(pos_label),
+        notes=notes,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +16,8 @@ from dszog.contract.validation import shown
 from dszog.errors import InputError, InputTypeError
 
 MOST_GROUPS = 10  # different numbers in a column of groups
-N_REPORTED = 4  # bins in which a report shows a column of numbers
+N_BINS = 4  # of a column of numbers
+_NUMBER = re.compile(r"((?<![\d.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -34,9 +37,9 @@ class SensitiveColumn:
         present = values[used]
         numbers = _as_numbers(present)
         if numbers is None or len(np.unique(numbers)) <= MOST_GROUPS:
-            groups = tuple(sorted(set(_names(present).tolist())))
+            groups = tuple(in_order(set(_names(present).tolist())))
             return cls(name=name, categories=groups, edges=np.empty(0), is_binned=False)
-        n_cuts = n_bins or N_REPORTED
+        n_cuts = n_bins or N_BINS
         cuts = np.quantile(numbers, np.arange(1, n_cuts) / n_cuts)
         edges = np.unique(cuts)
         return cls(name=name, categories=(), edges=edges, is_binned=n_bins > 0)
@@ -78,6 +81,24 @@ class SensitiveColumn:
                 f"was fitted, got {shown(values[:3].tolist())}. Give numbers again."
             )
         return numbers
+
+
+def in_order(names: Iterable[str], first: Sequence[str] = ()) -> list[str]:
+    """Return names with `first` ahead in that order, then numbers in them by size.
+
+    Examples
+    --------
+    >>> in_order(["9 to 10", "10 to 20", "b", "a"], first=["b"])
+    ['b', '9 to 10', '10 to 20', 'a']
+    """
+
+    def key(name: str) -> tuple[int, list[Any]]:
+        known = first.index(name) if name in first else len(first)
+        parts: list[Any] = _NUMBER.split(name)  # text and numbers by turns
+        parts[1::2] = map(float, parts[1::2])
+        return known, parts
+
+    return sorted(names, key=key)
 
 
 def sensitive_columns(features: Any, n_rows: Any) -> list[tuple[str, NDArray[Any]]]:
