@@ -7,11 +7,9 @@ A row that is *two-sided* is an equality: it costs :math:`\rho |c_j + a_j^T s|`.
 price makes the problem solvable whatever the rows say: where they contradict each other
 the answer violates them as little as it can.
 
-Mostly the rows that hold can be guessed, beginning with those of the last call, and
-corrected a few times. Where that goes in circles the method of multipliers is used: its
-inner problems are smooth but for jumps of the second derivative, and a few Newton steps
-solve each. Once the active rows are found they are solved for as equations, which gives
-all the digits there are. Every answer comes with its residual.
+A dual active set solves it: it begins with the rows that held in the last call, and
+moves multipliers until each fits the value of its row. Every answer comes with its
+residual.
 """
 
 from __future__ import annotations
@@ -19,16 +17,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve, solve_triangular
 
-from dszog.contract.arrays import BoolArray, FloatArray
+from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 
-MAX_ROUNDS = 40  # updates of the multipliers
-MAX_NEWTON = 40  # Newton steps in each
-STIFFEST = 1e9  # the largest weight of a square, in units of the curvature
-MAX_GUESSES = 20  # of the active rows, before the safe way is taken
-TIE = 1e-9  # decides between multipliers of rows that depend on each other
-EXACT = 1e-10  # relative error of an answer that needs no further round
+CHANGES = 5  # of who holds, for each row and variable: more go in circles
+DEPENDENT = 1e-13  # the share of a slope, squared, that may be left by rounding
+PASSES = 2  # of refining a step
+HOLDS = 1e-12  # the error of a value, relative
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -88,16 +84,18 @@ def solve(
     >>> answer.step.round(9) + 0.0, answer.multipliers
     (array([1., 0.]), array([2.]))
     """
-    problem = _Problem(hessian, gradient, rows, price, lower, upper)
-    quick = problem.by_active_sets(start)
-    if quick.residual <= EXACT:
-        return quick
-    sure = problem.by_multipliers(start)
-    return sure if sure.residual < quick.residual else quick
+    return _Problem(hessian, gradient, rows, price, lower, upper).solved(start)
 
 
 class _Problem:
-    """One subproblem, and the ways to solve it."""
+    """One subproblem, in which variables with bounds are rows of a boundless price.
+
+    A row has an interval of values, ``low <= a @ s <= high``, and a multiplier between
+    its prices. Rows that *hold* have a value at an end of the interval; of all others
+    the multiplier is known: 0 inside of it, the price beyond. One multiplier after the
+    other is moved so that the dual objective rises (Goldfarb and Idnani, 1983, with
+    prices) until each value fits its multiplier.
+    """
 
     def __init__(
         self,
@@ -108,34 +106,57 @@ class _Problem:
         lower: FloatArray,
         upper: FloatArray,
     ) -> None:
-        self.hessian, self.gradient = hessian, gradient
-        self.slopes, self.offsets = rows.slopes, rows.offsets
-        self.upper_price = np.full(len(rows.offsets), price)
-        self.lower_price = np.where(rows.two_sided, -price, 0.0)
+        self.hessian, self.gradient, self.k = hessian, gradient, len(rows.offsets)
         self.lower, self.upper = lower, upper
-        self.is_bounded = bool(np.isfinite(lower).any() or np.isfinite(upper).any())
-        self.curvature = float(np.trace(hessian)) / len(gradient)
+        self.bounded = np.flatnonzero(np.isfinite(lower) | np.isfinite(upper))
+        n = len(self.bounded)
+        self.slopes = np.vstack([rows.slopes, np.eye(len(gradient))[self.bounded]])
+        low = np.where(rows.two_sided, -rows.offsets, -np.inf)
+        self.low = np.concatenate([low, lower[self.bounded]])
+        self.high = np.concatenate([-rows.offsets, upper[self.bounded]])
+        prices = np.where(rows.two_sided, price, 0.0)
+        self.least = np.concatenate([-prices, np.full(n, -np.inf)])
+        self.most = np.concatenate([np.full(self.k, price), np.full(n, np.inf)])
         self.factor = _factor(hessian)
+        self.multipliers = np.zeros(len(self.high))
+        # Rows that hold, with the ends where they do; their slopes in units of the
+        # factor; and the factor of the matrix of these slopes.
+        self.holding = np.empty(0, dtype=np.int64)
+        self.ends = np.empty(0)
+        self.scaled = np.empty((0, len(gradient)))
+        self.root = np.empty((0, 0))
 
-    def answer(
-        self, step: FloatArray, multipliers: FloatArray, at_bounds: FloatArray
-    ) -> Answer:
+    def solved(self, start: FloatArray) -> Answer:
+        """Return the answer; its residual says whether it is one."""
+        if not np.isfinite(self.factor).all():
+            return self.answer(np.zeros(len(self.gradient)))
+        self._begin(start)
+        for _ in range(CHANGES * (len(self.high) + len(self.gradient)) + 50):
+            step = self._settled()
+            found = self._worst(step)
+            if found is None or not self._moved(*found):
+                break
+        return self.answer(self._settled())
+
+    def answer(self, step: FloatArray) -> Answer:
         """Return an answer with its residual."""
         step = np.clip(step, self.lower, self.upper)
-        values = self.offsets + self.slopes @ step
-        pull = self.slopes.T @ multipliers
+        multipliers, at_bounds = self.multipliers[: self.k], np.zeros(len(step))
+        at_bounds[self.bounded] = self.multipliers[self.k :]
+        rows = self.slopes[: self.k]
+        pull = rows.T @ multipliers
         left = self.gradient + self.hessian @ step + pull + at_bounds
         force = np.abs(self.gradient).max(initial=0.0) + np.abs(pull).max(initial=0.0)
         # Each row's multiplier is what the row, moved by its value, would ask for.
-        size = np.abs(step).max(initial=0.0) + 1e-3 * force / self.curvature
+        curvature = float(np.trace(self.hessian)) / len(step)
+        size = np.abs(step).max(initial=0.0) + 1e-3 * force / curvature
         stiffness = max(force, 1e-300) / max(size, 1e-300)
-        wanted = np.clip(
-            multipliers + stiffness * values, self.lower_price, self.upper_price
-        )
-        rows = np.abs(wanted - multipliers).max(initial=0.0)
+        wanted = multipliers + stiffness * (rows @ step - self.high[: self.k])
+        wanted = np.clip(wanted, self.least[: self.k], self.most[: self.k])
+        missed = np.abs(wanted - multipliers).max(initial=0.0)
         ends = np.where(at_bounds > 0, self.upper - step, step - self.lower)
         bounds = np.abs(np.where(at_bounds != 0, ends, 0.0)).max(initial=0.0)
-        total = np.abs(left).max(initial=0.0) + rows + stiffness * bounds
+        total = np.abs(left).max(initial=0.0) + missed + stiffness * bounds
         residual = float(total / max(force, 1e-300))
         return Answer(
             step=step,
@@ -144,219 +165,189 @@ class _Problem:
             residual=residual if np.isfinite(residual) else np.inf,
         )
 
-    # ------------------------------------------------------------ method of multipliers
+    # --------------------------------------------------------------- who holds, and how
 
-    def by_multipliers(self, start: FloatArray) -> Answer:
-        """Return the best answer of some rounds."""
-        dim = len(self.gradient)
-        step, at_bounds = np.zeros(dim), np.zeros(dim)
-        multipliers = np.clip(start, self.lower_price, self.upper_price)
-        best = self.answer(step, multipliers, at_bounds)
-        weight, last = 10.0 * self.curvature, np.inf
-        for _ in range(MAX_ROUNDS):
-            step = self._inner(step, multipliers, at_bounds, weight)
-            if not np.isfinite(step).all():
-                break
-            pulled = multipliers + weight * (self.offsets + self.slopes @ step)
-            multipliers = np.clip(pulled, self.lower_price, self.upper_price)
-            at_bounds = weight * self._beyond(step, at_bounds, weight)
-            found = self.answer(step, multipliers, at_bounds)
-            if EXACT < found.residual < 0.1:
-                found = self.by_equations(found) or found
-            if found.residual < best.residual:
-                best = found
-            if best.residual <= EXACT:
-                break
-            factor = 5.0 if found.residual > 0.25 * last else 2.0
-            weight = min(factor * weight, STIFFEST * self.curvature)
-            last = found.residual
-        return best
+    def _begin(self, start: FloatArray) -> None:
+        """Let the rows hold that held before, but for those that depend on others."""
+        k = self.k
+        self.multipliers[:k] = np.clip(start, self.least[:k], self.most[:k])
+        inside = (self.multipliers != 0) & (self.multipliers < self.most)
+        held = np.flatnonzero(inside & (self.multipliers > self.least))
+        scaled = solve_triangular(self.factor, self.slopes[held].T, lower=True).T
+        try:
+            root = np.linalg.cholesky(scaled @ scaled.T)
+        except np.linalg.LinAlgError:
+            root = np.zeros((len(held), len(held)))
+        least = 1e3 * DEPENDENT * np.einsum("ij,ij->i", scaled, scaled)
+        if (np.diagonal(root) ** 2 > least).all():
+            self.holding, self.ends = held, self.high[held]
+            self.scaled, self.root = scaled, root
+            return
+        for who, column in zip(held.tolist(), scaled, strict=True):
+            half, left = self._against(column)
+            if left > 1e3 * DEPENDENT * float(column @ column):
+                self._hold(who, self.high[who], column, half, left)
+            else:
+                self.multipliers[who] = 0.0
 
-    def _beyond(
-        self, step: FloatArray, at_bounds: FloatArray, weight: float
-    ) -> FloatArray:
-        """Return how far each variable is beyond its bounds, multipliers counted in."""
-        if not self.is_bounded:
-            return np.zeros_like(step)
-        moved = step + at_bounds / weight
-        beyond: FloatArray = moved - np.clip(moved, self.lower, self.upper)
-        return beyond
+    def _against(self, column: FloatArray) -> tuple[FloatArray, float]:
+        """Return a scaled slope in the frame of those that hold, and what is left."""
+        half = _below(self.root, self.scaled @ column)
+        return half, float(column @ column - half @ half)
 
-    def _inner(
-        self,
-        step: FloatArray,
-        multipliers: FloatArray,
-        at_bounds: FloatArray,
-        weight: float,
-    ) -> FloatArray:
-        """Return the minimiser of the augmented Lagrangian, by Newton steps."""
-        hessian_step, row_step = self.hessian @ step, self.slopes @ step
-        for _ in range(MAX_NEWTON):
-            pulled = multipliers + weight * (self.offsets + row_step)
-            clipped = np.clip(pulled, self.lower_price, self.upper_price)
-            beyond = self._beyond(step, at_bounds, weight)
-            pull = self.slopes.T @ clipped
-            slope = self.gradient + hessian_step + pull + weight * beyond
-            force = np.abs(self.gradient).max() + np.abs(pull).max(initial=0.0)
-            if np.abs(slope).max() <= 1e-12 * force:
-                break
-            inside = (pulled > self.lower_price) & (pulled < self.upper_price)
-            active = self.slopes[inside]
-            matrix = self.hessian + weight * (active.T @ active)
-            matrix[np.diag_indices_from(matrix)] += weight * (beyond != 0)
-            move = -_solve(matrix, slope)
-            if not np.isfinite(move).all():
-                break
-            hessian_move, row_move = self.hessian @ move, self.slopes @ move
+    def _hold(
+        self, who: int, end: float, column: FloatArray, half: FloatArray, left: float
+    ) -> None:
+        n = len(self.holding)
+        root = np.zeros((n + 1, n + 1))
+        root[:n, :n], root[n, :n], root[n, n] = self.root, half, np.sqrt(left)
+        self.root = root
+        self.holding = np.append(self.holding, who)
+        self.ends = np.append(self.ends, end)
+        self.scaled = np.vstack([self.scaled, column])
 
-            def height(
-                t: float,
-                step: FloatArray = step,
-                move: FloatArray = move,
-                hessian_step: FloatArray = hessian_step,
-                hessian_move: FloatArray = hessian_move,
-                row_step: FloatArray = row_step,
-                row_move: FloatArray = row_move,
-            ) -> float:
-                there = step + t * move
-                pulled = multipliers + weight * (self.offsets + row_step + t * row_move)
-                clipped = np.clip(pulled, self.lower_price, self.upper_price)
-                rows = (clipped * (pulled - 0.5 * clipped)).sum() / weight
-                bounds = 0.5 * weight * (self._beyond(there, at_bounds, weight) ** 2)
-                smooth = self.gradient @ there
-                smooth += 0.5 * there @ (hessian_step + t * hessian_move)
-                return float(smooth + rows + bounds.sum())
+    def _release(self, place: int, rises: bool) -> None:
+        """Let one hold no more: its multiplier has come to an end of its range."""
+        who = self.holding[place]
+        ends = self._range(np.array([who]), self.ends[place : place + 1])
+        self.multipliers[who] = ends[int(rises)][0]
+        self.holding = np.delete(self.holding, place)
+        self.ends = np.delete(self.ends, place)
+        self.scaled = np.delete(self.scaled, place, axis=0)
+        below = self.root[place + 1 :, place:]  # what comes after is factored again
+        n = len(self.holding)
+        root = np.zeros((n, n))
+        root[:place, :place] = self.root[:place, :place]
+        root[place:, :place] = self.root[place + 1 :, :place]
+        root[place:, place:] = np.linalg.qr(below.T)[1].T
+        self.root = root
 
-            here, fall, t = height(0.0), float(slope @ move), 1.0
-            while t > 1e-8 and height(t) > here + 1e-4 * t * fall + 1e-15 * abs(here):
-                t *= 0.5
-            if t <= 1e-8:
+    def _range(self, who: IntArray, ends: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the least and the largest multiplier of rows that hold at ends."""
+        low, high = self.low[who], self.high[who]
+        at_low, at_high = ends == low, ends == high
+        return (
+            np.where(at_low, self.least[who], 0.0),
+            np.where(at_high, self.most[who], 0.0),
+        )
+
+    # -------------------------------------------------------------- moving multipliers
+
+    def _step(self) -> FloatArray:
+        """Return the step that the multipliers ask for."""
+        pulls = np.flatnonzero(self.multipliers)
+        force = self.gradient + self.multipliers[pulls] @ self.slopes[pulls]
+        found: FloatArray = -cho_solve((self.factor, True), force, check_finite=False)
+        return found
+
+    def _settled(self) -> FloatArray:
+        """Return the step at which all that hold do; those that cannot let go."""
+        while len(self.holding):
+            moves = self._wanted(self._step())
+            room, place = self._room(moves)
+            self.multipliers[self.holding] += min(room, 1.0) * moves
+            if room >= 1.0:
                 break
-            step = step + t * move
-            hessian_step = hessian_step + t * hessian_move
-            row_step = row_step + t * row_move
+            self._release(place, bool(moves[place] > 0))
+        step = self._step()
+        for _ in range(PASSES):  # for digits that high prices have cost
+            step = step - _above(self.factor, self._wanted(step) @ self.scaled)
         return step
 
-    # ------------------------------------------------------------------------ polishing
+    def _wanted(self, step: FloatArray) -> FloatArray:
+        """Return how multipliers would have to change so that all that hold do."""
+        miss = self.slopes[self.holding] @ step - self.ends
+        found: FloatArray = cho_solve((self.root, True), miss, check_finite=False)
+        return found
 
-    def by_equations(self, found: Answer) -> Answer | None:
-        """Return the answer in which the active rows and bounds hold exactly.
+    def _error(self, step: FloatArray) -> float:
+        """Return the error of values that is let pass."""
+        size = float(np.abs(step).max() + np.abs(self.ends).max(initial=0.0))
+        return HOLDS * max(size, 1e-300)
 
-        None if it is no better than what was found.
-        """
-        at_top = found.multipliers >= self.upper_price * (1.0 - 1e-9)
-        at_bottom = found.multipliers <= self.lower_price * (1.0 - 1e-9)
-        at_bounds = np.sign(found.bound_multipliers)
-        solved = self._equations(at_top, at_bottom, at_bounds, found.multipliers)
-        if solved is None:
+    def _room(self, moves: FloatArray) -> tuple[float, int]:
+        """Return how far the multipliers of those that hold can go, and who stops."""
+        if not len(moves):
+            return np.inf, -1
+        least, most = self._range(self.holding, self.ends)
+        ends = np.where(moves > 0, most, least)
+        far = np.abs(ends - self.multipliers[self.holding])
+        rooms = np.full(len(moves), np.inf)
+        np.divide(far, np.abs(moves), out=rooms, where=moves != 0)
+        place = int(rooms.argmin())
+        return float(rooms[place]), place
+
+    def _worst(self, step: FloatArray) -> tuple[int, float, float, float] | None:
+        """Return who fits least: the sign to move in, by how much, the end to reach."""
+        values = self.slopes @ step
+        top = (self.multipliers > 0) & (self.multipliers == self.most)
+        bottom = (self.multipliers < 0) & (self.multipliers == self.least)
+        rises = values - np.where(bottom, self.low, self.high)
+        falls = np.where(top, self.high, self.low) - values
+        rises[top], falls[bottom] = -np.inf, -np.inf
+        rises[self.holding] = falls[self.holding] = -np.inf
+        excess = np.maximum(rises, falls)
+        if not len(excess):
             return None
-        step, multipliers, pushes = solved
-        if (pushes * found.bound_multipliers < 0).any():
+        who = int(excess.argmax())
+        if not excess[who] > self._error(step):
             return None
-        multipliers = np.clip(multipliers, self.lower_price, self.upper_price)
-        exact = self.answer(step, multipliers, pushes)
-        return exact if exact.residual < found.residual else None
+        up = bool(rises[who] >= falls[who])
+        at_low = bool(bottom[who]) if up else not top[who]
+        end = self.low[who] if at_low else self.high[who]
+        return who, 1.0 if up else -1.0, float(excess[who]), float(end)
 
-    def _equations(
-        self,
-        at_top: BoolArray,
-        at_bottom: BoolArray,
-        at_bounds: FloatArray,
-        near: FloatArray,
-    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Return step and multipliers if it is known where each row and variable is.
-
-        Rows are paid for (`at_top`), slack or paid for below (`at_bottom`), or hold;
-        variables are at the upper (1), the lower (-1) or no bound (0). Of multipliers
-        that do as well as others, those close to `near` are taken.
-        """
-        active = np.flatnonzero(~(at_top | at_bottom))
-        fixed = at_bounds != 0
-        free = np.flatnonzero(~fixed)
-        if not len(free):
-            return None
-        step = np.zeros(len(self.gradient))
-        step[fixed] = np.where(at_bounds > 0, self.upper, self.lower)[fixed]
-        given = np.where(at_top, self.upper_price, 0.0)
-        given = np.where(at_bottom, self.lower_price, given)
-        force = self.gradient + self.slopes.T @ given + self.hessian @ step
-        if len(free) == len(step):
-            factor = self.factor
-        else:
-            factor = _factor(self.hessian[np.ix_(free, free)])
-        if factor is None:
-            return None
-        multipliers = np.array(given)
-        plain = -cho_solve(factor, force[free], check_finite=False)
-        if len(active):
-            slopes = self.slopes[np.ix_(active, free)]
-            spread = cho_solve(factor, slopes.T, check_finite=False)
-            offsets = self.offsets[active] + self.slopes[active] @ step
-            matrix = slopes @ spread
-            little = TIE * float(np.trace(matrix)) / len(active)
-            matrix[np.diag_indices_from(matrix)] += little
-            wanted = offsets + slopes @ plain + little * near[active]
-            pull = _solve(matrix, wanted)
-            multipliers[active] = pull
-            plain = plain - spread @ pull
-        step[free] = plain
-        if not (np.isfinite(step).all() and np.isfinite(multipliers).all()):
-            return None
-        left = self.gradient + self.hessian @ step + self.slopes.T @ multipliers
-        return step, multipliers, np.where(fixed, -left, 0.0)
-
-    # ------------------------------------------------------------- guessing active sets
-
-    def by_active_sets(self, start: FloatArray) -> Answer:
-        """Guess which rows hold, solve for these, and let the answer correct the guess.
-
-        Mostly a few rounds are enough; where they go in circles the best is returned.
-        """
-        pulled, at_bounds = start, np.zeros(len(self.gradient))
-        near = np.clip(start, self.lower_price, self.upper_price)
-        best = self.answer(np.zeros(len(self.gradient)), 0.0 * start, at_bounds)
-        for _ in range(MAX_GUESSES):
-            at_top = pulled >= self.upper_price
-            at_bottom = pulled <= self.lower_price
-            solved = self._equations(at_top, at_bottom, at_bounds, near)
-            if solved is None:
-                break
-            step, multipliers, pushes = solved
-            near = np.clip(multipliers, self.lower_price, self.upper_price)
-            found = self.answer(step, near, pushes)
-            if found.residual < best.residual:
-                best = found
-            if best.residual <= EXACT:
-                break
-            size = np.abs(step).max() + np.abs(self.offsets).max(initial=0.0)
-            force = np.abs(self.gradient).max() + np.abs(multipliers).max(initial=0.0)
-            stiffness = max(float(force / max(size, 1e-300)), self.curvature)
-            pulled = multipliers + stiffness * (self.offsets + self.slopes @ step)
-            moved = step + pushes / stiffness
-            at_bounds = np.sign(moved - np.clip(moved, self.lower, self.upper))
-        return best
+    def _moved(self, who: int, sign: float, excess: float, end: float) -> bool:
+        """Move a multiplier until its row holds or the price is paid."""
+        column = _below(self.factor, self.slopes[who])
+        least, most = self._range(np.array([who]), np.array([end]))
+        last = float(most[0] if sign > 0 else least[0])
+        while True:
+            half, left = self._against(column)
+            moves = -sign * _above(self.root, half)
+            room, place = self._room(moves)
+            own = abs(last - self.multipliers[who])
+            is_free = left > DEPENDENT * float(column @ column)
+            full = excess / left if is_free else np.inf
+            t = min(full, room, own)
+            if not np.isfinite(t):
+                return False
+            self.multipliers[self.holding] += t * moves
+            self.multipliers[who] += sign * t
+            excess -= t * left
+            if t == full:
+                self._hold(who, end, column, half, left)
+                return True
+            if t == own:
+                self.multipliers[who] = last
+                return True
+            self._release(place, bool(moves[place] > 0))
 
 
-def _factor(matrix: FloatArray) -> tuple[FloatArray, bool] | None:
-    """Return the Cholesky factor of a matrix, made definite if rounding broke that."""
+def _factor(matrix: FloatArray) -> FloatArray:
+    """Return the Cholesky factor of a matrix, made definite if rounding broke that.
+
+    It is nan where the matrix is far from definite.
+    """
     size = float(np.trace(matrix)) / len(matrix)
     shift = 0.0
     while np.isfinite(size) and shift <= 1e-3:
         moved = matrix.copy()
-        moved[np.diag_indices_from(moved)] += shift * size
+        np.fill_diagonal(moved, moved.diagonal() + shift * size)
         try:
-            factor: tuple[FloatArray, bool] = cho_factor(moved, check_finite=False)
+            return np.asarray(np.linalg.cholesky(moved), dtype=np.float64)
         except np.linalg.LinAlgError:
             shift = max(100.0 * shift, 1e-14)
-            continue
-        return factor
-    return None
+    return np.full_like(matrix, np.nan)
 
 
-def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    """Return the solution of a definite system; nan if there is none."""
-    factor = _factor(matrix)
-    if factor is None:
-        return np.full(len(right), np.nan)
-    found: FloatArray = cho_solve(factor, right, check_finite=False)
+def _below(root: FloatArray, right: FloatArray) -> FloatArray:
+    found: FloatArray = solve_triangular(root, right, lower=True, check_finite=False)
+    return found
+
+
+def _above(root: FloatArray, right: FloatArray) -> FloatArray:
+    found: FloatArray = solve_triangular(
+        root, right, lower=True, trans="T", check_finite=False
+    )
     return found
