@@ -96,17 +96,17 @@ def test_the_curvature_explains_the_last_pair_and_is_semidefinite() -> None:
     rng = np.random.Generator(np.random.Philox(key=3))
     root = rng.normal(size=(6, 6))
     hessian = root @ root.T + np.eye(6)
-    pairs, step = Pairs.none(6), np.ones(6)
-    assert not pairs.matrix(np.empty((0, 6))).any()
+    pairs, step, none = Pairs.none(6), np.ones(6), np.empty((0, 6))
+    assert not pairs.matrix(none, np.empty((0, 0))).any()
     for _ in range(60):
         step = rng.normal(size=6)
         change = hessian @ step * rng.choice([1.0, 1.0, 1.0, -0.3])
         pairs = pairs.with_pair(step, change)
-        assert np.linalg.eigvalsh(pairs.matrix(np.empty((0, 6)))).min() >= -1e-9
+        assert np.linalg.eigvalsh(pairs.matrix(none, np.empty((0, 0)))).min() >= -1e-9
     pairs = pairs.with_pair(step, hessian @ step)
 
     np.testing.assert_allclose(
-        pairs.matrix(np.empty((0, 6))) @ step, hessian @ step, rtol=1e-9
+        pairs.matrix(none, np.empty((0, 0))) @ step, hessian @ step, rtol=1e-9
     )
     assert len(pairs.steps) == 30
 

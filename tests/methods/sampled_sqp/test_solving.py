@@ -318,6 +318,26 @@ def test_a_start_without_slopes_is_left_or_found_to_be_the_end(
     assert result.nfev < 300
 
 
+@pytest.mark.parametrize("where", ["box", "disc"])
+@pytest.mark.parametrize(
+    ("fun", "optimum"),
+    [
+        (lambda x: abs(x[0] - 0.3) + 100 * abs(x[1] - x[0]), 0.0),
+        (lambda x: np.max(PLANES @ x + [0.0, 1.0, 0.5]), 0.46875),
+        (lambda x: np.abs(x).max() + abs(x[0] + 3 * x[1] - 1), 0.25),
+    ],
+    ids=["a valley", "three planes", "mixed"],
+)
+def test_a_kink_is_not_taken_for_a_minimum(
+    fun: Any, optimum: float, where: str
+) -> None:
+    result = run(fun, np.array([3.0, -5.0]), **(BOX if where == "box" else DISC))
+
+    assert result.status != Status.CONVERGED or result.fun <= optimum + 1e-4
+    if result.status == Status.STALLED:
+        assert "slopes differ on the two sides" in result.message.lower()
+
+
 def test_a_nonsmooth_objective_does_no_harm() -> None:
     result = run(
         lambda x: float(abs(x[0] - 1.0) + 2.0 * abs(x[1] + 0.5)),
@@ -519,6 +539,7 @@ def test_workers_and_a_run_cut_in_two_give_the_same_bits(tmp_path: Any) -> None:
     assert resumed.x.tobytes() == whole.x.tobytes()
 
 
+PLANES: FloatArray = np.array([[1.0, 2.0], [-3.0, 1.0], [1.0, -2.0]])
 BOX: dict[str, Any] = {"bounds": [(-30, 30)] * 2}
 DISC: dict[str, Any] = {
     "constraints": [{"type": "ineq", "fun": lambda x: 900.0 - x @ x}]
@@ -532,8 +553,28 @@ DISC: dict[str, Any] = {
         (lambda x: np.exp(x[0]) - x[0] + (x[1] - 1) ** 2, [10.0, 0.0], DISC, 1.0),
         (lambda x: 1e8 * (x[0] - 1) ** 2 + (x[1] - 1) ** 2, [0.0, 0.0], BOX, 0.0),
         (lambda x: 1e6 * (x[0] - 1) ** 2 + (x[1] - 1) ** 2, [0.0, 0.0], DISC, 0.0),
+        (lambda x: 1e10 * (x[0] - 1) ** 2 + (x[1] - 1) ** 2, [0.0, 0.0], DISC, 0.0),
+        (
+            lambda x: 1e8 * (x[0] + x[1] - 2) ** 2 + (x[0] - x[1] - 1) ** 2,
+            [0.0, 0.0],
+            DISC,
+            0.0,
+        ),
+        (lambda x: np.exp(x[0]) - x[0], [20.0], {"bounds": [(-30, 30)]}, 1.0),
+        (lambda x: x[0] * x[1], [0.0, 0.0], {"bounds": [(-3, 3)] * 2}, -9.0),
+        (lambda x: x[0] * x[1], [0.0, 0.0], DISC, -450.0),
     ],
-    ids=["steep at the start, box", "steep, disc", "stiff, box", "stiff, disc"],
+    ids=[
+        "steep at the start, box",
+        "steep, disc",
+        "stiff, box",
+        "stiff, disc",
+        "stiffer, disc",
+        "stiff along a diagonal",
+        "steep by 1e9",
+        "saddle, box",
+        "saddle, disc",
+    ],
 )
 def test_a_steep_variable_does_not_hide_the_slope_along_another(
     fun: Any, start: list[float], where: dict[str, Any], optimum: float
@@ -541,7 +582,7 @@ def test_a_steep_variable_does_not_hide_the_slope_along_another(
     result = dszog.minimize(fun, start, method="sampled_sqp", seed=0, **where)
 
     assert result.status == Status.CONVERGED
-    assert result.fun == pytest.approx(optimum, abs=1e-2)
+    assert result.fun == pytest.approx(optimum, abs=1e-3)
 
 
 @pytest.mark.parametrize("exponent", [0, 2, 4, 6])
@@ -558,7 +599,7 @@ def test_variables_of_any_size_take_the_same_way(exponent: int) -> None:
 
     assert result.status == Status.CONVERGED
     np.testing.assert_allclose(result.x / sizes, np.sqrt(0.5), atol=1e-5)
-    assert result.nfev <= 40
+    assert result.nfev <= 50
 
 
 def test_the_answer_is_what_the_run_converged_to_however_small_its_gain() -> None:

@@ -49,21 +49,24 @@ class Pairs:
         """Return the latest pairs."""
         return Pairs(steps=self.steps[-n:], changes=self.changes[-n:])
 
-    def matrix(self, slopes: FloatArray) -> FloatArray:
+    def matrix(self, slopes: FloatArray, measured: FloatArray) -> FloatArray:
         """Return a positive semidefinite matrix that explains the pairs.
 
-        It begins with a multiple of the unit matrix, or of the covariance of the
-        losses' gradients (`slopes`, one row per loss) if that fits the last pairs
-        better; then come the pairs, one after the other, by damped BFGS updates.
+        It begins with what was measured, if anything; else with a multiple of the unit
+        matrix, or of the covariance of the losses' gradients (`slopes`, one row per
+        loss) if that fits the last pairs better. Then come the pairs, one after the
+        other, by damped BFGS updates.
         """
         dim = self.steps.shape[1]
         steps, changes = self._usable()
-        if not len(steps):
-            return np.zeros((dim, dim))
-        last = slice(-LAST_PAIRS, None)
-        base = _base(steps[last], changes[last], slopes)
-        bent = np.einsum("ij,jk,ik->", steps[last], base, steps[last])
-        matrix: FloatArray = base * ((steps[last] * changes[last]).sum() / bent)
+        matrix: FloatArray = np.zeros((dim, dim))
+        if len(measured):
+            matrix = measured
+        elif len(steps):
+            last = slice(-LAST_PAIRS, None)
+            base = _base(steps[last], changes[last], slopes)
+            bent = np.einsum("ij,jk,ik->", steps[last], base, steps[last])
+            matrix = base * ((steps[last] * changes[last]).sum() / bent)
         for step, change in zip(steps, changes, strict=True):
             matrix = _updated(matrix, step, change)
         return matrix

@@ -6,6 +6,7 @@ import numpy as np
 
 from dszog.contract.arrays import FloatArray
 from dszog.methods.sampled_sqp.options import KEPT, Options, affordable_rows
+from dszog.methods.sampled_sqp.scales import ROUNDING
 from dszog.methods.sampled_sqp.state import SampledSQPState
 from dszog.status import Status
 
@@ -19,6 +20,13 @@ FLAT = (
 )
 FARTHEST = 1e10  # in usual lengths: an objective that falls until there has no minimum
 FEW_LOSSES = "the losses looked at say no more, and more need a larger budget"
+KINKED = (
+    "slopes differ on the two sides of the point: functions that have kinks, such as a "
+    "maximum or an absolute value, may have lower values near by"
+)
+UNCONFIRMED = "too few queries were left to look around for a better point"
+MOST_IDLE, MOST_SLOW = 4, 20  # times in a row without a gain that end a run
+SHORT = 1e-4  # of a variable's size: a step that is not worth a word
 NOISY = "values are noisy: differences were taken over long steps and tell less"
 JUMPS = (
     "values change in jumps, as if rounded or piecewise constant: differences were "
@@ -40,8 +48,12 @@ def how(
     if drowned and not remarks(state):  # else it was said before
         said.append(NOISY)
     stop = Status.STALLED
-    if is_optimal(options, state) and not drowned:
+    if state.confirmed == 1 and not drowned:
         stop = Status.CONVERGED
+    elif state.is_kinked:
+        said.append(KINKED)
+    elif is_optimal(options, state) and not drowned:
+        said.append(UNCONFIRMED)
     elif is_settled(options, state):
         said.append(FEW_LOSSES)
     if not is_feasible(options, state):
@@ -68,11 +80,30 @@ def violation_limits(options: Options, state: SampledSQPState) -> FloatArray:
 
 def is_optimal(options: Options, state: SampledSQPState) -> bool:
     """Whether the optimality conditions hold, or steps promise less than rounding."""
+    if state.confirmed:
+        return state.confirmed == 1
     gone = abs(state.first_objective - state.objective)
     usual = NEAR_ZERO * state.first_sigma * state.length**2
     worth = options.tol * max(abs(state.objective), gone, usual)
     is_flat = state.residual <= options.tol and state.promise <= worth
     return is_flat or state.n_tiny >= 3
+
+
+def next_to_nothing(options: Options, state: SampledSQPState) -> float:
+    """Return a gain that is not worth a step, of which many are needed for a word."""
+    gone = abs(state.first_objective - state.objective)
+    return options.tol * max(abs(state.objective), options.tol * gone)
+
+
+def is_slight(options: Options, state: SampledSQPState, own: FloatArray) -> bool:
+    """Whether the step that a look around suggests is not worth a word.
+
+    It is short for each variable, or gains next to nothing.
+    """
+    gone = abs(state.first_objective - state.objective)
+    worth = max(10.0 * options.tol * abs(state.objective), 64 * ROUNDING * gone)
+    is_short = bool((np.abs(state.step) * state.scale <= SHORT * own).all())
+    return is_short or state.promise <= max(worth, 16.0 * state.loss_noise)
 
 
 def is_settled(options: Options, state: SampledSQPState) -> bool:
@@ -85,7 +116,8 @@ def is_at_end(options: Options, state: SampledSQPState) -> bool:
     """Whether no step is worth trying any more."""
     if state.n_stale:
         return False
-    return is_optimal(options, state) or is_settled(options, state) or state.n_idle >= 4
+    is_stuck = state.n_idle >= MOST_IDLE or state.n_slow >= MOST_SLOW
+    return is_stuck or is_optimal(options, state) or is_settled(options, state)
 
 
 def remarks(state: SampledSQPState) -> tuple[str, ...]:

@@ -119,7 +119,11 @@ def _with_losses(
         objective = float(table.values.mean())
         return replace(state, table=table, objective=objective), NO_INDICES
     rows = places_of(look.losses, table.indices)
-    table = table.refreshed(rows, found.loss_slopes, state.step)
+    slopes = found.loss_slopes
+    if len(state.measured) and not state.size.has_gradient:
+        bends = np.diagonal(state.measured)  # what differences over a step add
+        slopes = slopes - 0.5 * bends * look.reach / state.scale
+    table = table.refreshed(rows, slopes, state.step)
     sampling = table.noise_along(state.step, state.size.n_losses)
     aim = 0.3 * max(options.noise_share * state.promise, sampling)
     more = NO_INDICES

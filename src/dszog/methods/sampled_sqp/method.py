@@ -21,6 +21,9 @@ learn (:mod:`learning`)
     Differences for constraints that join, and for what a step has made stale.
 verify (:mod:`trial`)
     Values at the iterate of constraints that were not looked at there, before the end.
+confirm (:mod:`confirming`)
+    Values around the iterate, farther than differences go, before it is said to be
+    optimal.
 
 After each but those of the pilot, :mod:`subproblem` works out a step from all that is
 known, :mod:`plans` decides what to look at next, and :mod:`ending` whether to stop.
@@ -39,7 +42,14 @@ from dszog.contract import ProblemSize, Query, Reply, check_replies, cost
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.methods.base import FirstOrder, Info, Noise, check_first
 from dszog.methods.policy import GUARDED, Policy
-from dszog.methods.sampled_sqp import ending, learning, pilot, plans, trial
+from dszog.methods.sampled_sqp import (
+    confirming,
+    ending,
+    learning,
+    pilot,
+    plans,
+    trial,
+)
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Found, Look
 from dszog.methods.sampled_sqp.losses_table import LossTable
@@ -124,6 +134,7 @@ class SampledSQP(Options):
             n_rejected=0,
             n_idle=0,
             n_tiny=0,
+            n_slow=0,
             batch=self.constraint_batch,
             wants_rows=0,
             n_found=0,
@@ -131,6 +142,12 @@ class SampledSQP(Options):
             anchor=np.zeros(dim),
             anchor_gradient=np.zeros(dim),
             residual=math.inf,
+            measured=np.empty((0, 0)),
+            confirmed=0,
+            is_kinked=0,
+            probe_size=1.0,
+            n_probes=0,
+            n_confirms=0,
             n_loss_queries=0,
             n_constraint_queries=0,
         )
@@ -139,6 +156,8 @@ class SampledSQP(Options):
         """Ask what the state wants to look at."""
         if state.phase == "noise":
             return pilot.noise_queries(state)
+        if state.phase == "confirm":
+            return confirming.queries(state)
         return tuple(
             query
             for look in state.looks
@@ -163,6 +182,9 @@ class SampledSQP(Options):
         )
         if phase == "noise":
             state = pilot.after_noise(state, replies)
+        elif phase == "confirm":
+            known = confirming.after_looking(state, queries[0], replies[0])
+            state = plans.reconsidered(self, state, known)
         else:
             found = _read(state, asked, queries, replies)
             if phase == "pilot":

@@ -109,23 +109,43 @@ def _rounding(values: FloatArray) -> float:
 
 def _first_steps(x: FloatArray, size: ProblemSize) -> FloatArray:
     """Return steps for differences while nothing is known of the variables' sizes."""
+    return inward(x, PILOT_REACH * usual_sizes(x, size), size)
+
+
+def usual_sizes(x: FloatArray, size: ProblemSize) -> FloatArray:
+    """Return how large variables are, as far as the start and the bounds say."""
     with np.errstate(invalid="ignore"):
         room = size.upper - size.lower
     by_start = np.where(x != 0, np.abs(x), 1.0)
     usual = np.where(np.isfinite(room), np.clip(room, 1e-300, None), by_start)
     usual = np.where(usual > 1.0, np.maximum(1.0, 1e-2 * usual), usual)
-    return inward(x, PILOT_REACH * np.maximum(np.abs(x), usual), size)
+    sizes: FloatArray = np.maximum(np.abs(x), usual)
+    return sizes
 
 
 # ---------------------------------------------------------------------------- the noise
 
 
 def noise_queries(state: SampledSQPState) -> tuple[Query, ...]:
-    """Ask at points in a row, close to each other.
-
-    Steps are of unequal length: along a diagonal the curves of a saddle may cancel.
-    """
+    """Ask at points in a row, close to each other."""
     size, look = state.size, state.looks[0]
+    losses, rows = look.losses[:NOISE_FUNCTIONS], look.constraints[:NOISE_FUNCTIONS]
+    query = Query(
+        iteration=state.iteration,
+        x=state.x,
+        steps=steps_in_a_row(state),
+        losses=NO_INDICES if size.has_gradient else losses,
+        constraints=NO_INDICES if size.has_jacobian else rows,
+    )
+    return (query,)
+
+
+def steps_in_a_row(state: SampledSQPState) -> FloatArray:
+    """Return steps along a line, the multiples of one.
+
+    Its parts are of unequal length: along a diagonal the curves of a saddle may cancel.
+    """
+    size = state.size
     rng = stream(state.seed, state.iteration)
     signs, parts = rng.choice([-1.0, 1.0], size.dim), rng.uniform(0.5, 1.0, size.dim)
     spacing = parts * np.abs(_first_steps(state.x, size)) / math.sqrt(size.dim)
@@ -135,15 +155,8 @@ def noise_queries(state: SampledSQPState) -> tuple[Query, ...]:
     signs = np.where(up < most, -1.0, np.where(down < most, 1.0, signs))
     fits = np.where(signs > 0, up, down) >= most
     step = np.where(fits, signs * spacing, 0.0)
-    losses, rows = look.losses[:NOISE_FUNCTIONS], look.constraints[:NOISE_FUNCTIONS]
-    query = Query(
-        iteration=state.iteration,
-        x=state.x,
-        steps=np.arange(1.0, NOISE_POINTS)[:, np.newaxis] * step,
-        losses=NO_INDICES if size.has_gradient else losses,
-        constraints=NO_INDICES if size.has_jacobian else rows,
-    )
-    return (query,)
+    steps: FloatArray = np.arange(1.0, NOISE_POINTS)[:, np.newaxis] * step
+    return steps
 
 
 def after_noise(state: SampledSQPState, replies: Sequence[Reply]) -> SampledSQPState:

@@ -9,7 +9,21 @@ import numpy as np
 from dszog.contract import NO_INDICES, ProblemSize
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.methods.sampled_sqp import pilot
-from dszog.methods.sampled_sqp.ending import is_at_end, is_optimal
+from dszog.methods.sampled_sqp.confirming import (
+    CONFIRMED,
+    MEASURED,
+    REFUTED,
+    UNKNOWN,
+    can_confirm,
+    looking_around,
+    own_sizes,
+)
+from dszog.methods.sampled_sqp.ending import (
+    is_at_end,
+    is_feasible,
+    is_optimal,
+    is_slight,
+)
 from dszog.methods.sampled_sqp.looks import NO_VALUES, Look, inward, slope_looks
 from dszog.methods.sampled_sqp.options import Options, affordable_rows, queries_left
 from dszog.methods.sampled_sqp.screening import permuted
@@ -33,7 +47,7 @@ def proposed(
     """Solve the subproblem; go on to a trial point, a larger table, or the end."""
     z, table = state.z, state.table
     slopes = table.slopes if state.size.n_losses > 1 else table.slopes[:0]
-    curvature = state.pairs.matrix(slopes)
+    curvature = state.pairs.matrix(slopes, state.measured)
     state, answer = solved(state, curvature, correction)
     members, step = state.members, answer.step
     now, then = members.at(z), members.at(z + step)
@@ -52,11 +66,27 @@ def proposed(
         weight=weight,
         residual=optimality_residual(state, curvature, answer, now, options),
     )
+    if state.confirmed == MEASURED:
+        if is_slight(options, state, own_sizes(state)):
+            return replace(state, confirmed=CONFIRMED)
+        state = replace(state, confirmed=REFUTED)
     if _wants_growth(options, state):
         return _growing(options, state)
     if correction is None and is_at_end(options, state):
         return verifying(options, state)
     return _trying(options, state)
+
+
+def reconsidered(
+    options: Options, before: SampledSQPState, state: SampledSQPState
+) -> SampledSQPState:
+    """Go on after a look around: with another, the step it suggests, or the end."""
+    if state.confirmed == UNKNOWN and can_confirm(options, state):
+        return looking_around(options, state)
+    tried = proposed(options, state)
+    if tried.confirmed == CONFIRMED:
+        return verifying(options, replace(before, confirmed=CONFIRMED))
+    return tried
 
 
 def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
@@ -159,6 +189,9 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     if len(wanted):
         look = Look(at=state.x, constraints=wanted)
         return replace(state, phase="verify", looks=(look,), seen=seen)
+    is_open = state.confirmed == UNKNOWN and is_feasible(options, state)
+    if is_open and can_confirm(options, state):
+        return looking_around(options, replace(state, n_idle=0, n_slow=0))
     look = Look(at=state.x, losses=state.table.indices, constraints=members.indices)
     return replace(state, phase="done", looks=(look,))
 

@@ -15,10 +15,12 @@ from dszog.methods.sampled_sqp.models import WorkingSet
 from dszog.methods.sampled_sqp.screening import Seen
 
 SqpPhase: TypeAlias = Literal[
-    "pilot", "slopes", "noise", "trial", "learn", "verify", "done"
+    "pilot", "slopes", "noise", "trial", "learn", "verify", "confirm", "done"
 ]
+MOST_CONFIRMS = 12  # looks around, in a run
+SHORTEST_PROBE = 1e-3  # steps of a look around, in usual ones
 _VECTORS = ("scale", "step", "anchor", "anchor_gradient")
-PHASES = ("pilot", "slopes", "noise", "trial", "learn", "verify", "done")
+PHASES = ("pilot", "slopes", "noise", "trial", "learn", "verify", "confirm", "done")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -67,6 +69,7 @@ class SampledSQPState(State):
     n_rejected: int  # trials in a row
     n_idle: int  # times that all was learned anew without a step since
     n_tiny: int  # steps in a row that promised less than rounding
+    n_slow: int  # steps in a row that gained next to nothing
     batch: int  # unseen constraints looked at
     wants_rows: int  # 1: the table should grow
     n_found: int  # violators among the constraints looked at last
@@ -74,12 +77,19 @@ class SampledSQPState(State):
     anchor: FloatArray  # (dim,), scaled point where the gradient was last learned
     anchor_gradient: FloatArray  # (dim,)
     residual: float  # of the optimality conditions
+    # What a look around has shown.
+    measured: FloatArray  # (dim, dim), curvature; (0, 0): none
+    confirmed: int  # 1: the point is optimal; 2: it is not; 0: not known
+    is_kinked: int  # 1: slopes differed on the two sides of a point
+    probe_size: float  # of steps, in usual ones
+    n_probes: int  # points that the look may ask for
+    n_confirms: int
     n_loss_queries: int
     n_constraint_queries: int
 
     def __post_init__(self) -> None:
         State.__post_init__(self)
-        for name in ("start", "pilot_steps", *_VECTORS):
+        for name in ("start", "pilot_steps", "measured", *_VECTORS):
             object.__setattr__(self, name, frozen_floats(getattr(self, name)))
 
     def fits(self, size: ProblemSize) -> bool:
@@ -88,6 +98,7 @@ class SampledSQPState(State):
         return (
             all(vector.shape == (size.dim,) for vector in along)
             and self.pilot_steps.shape == (2, size.dim)
+            and self.measured.shape in ((0, 0), (size.dim, size.dim))
             and all(look.fits(size) for look in self.looks)
         )
 
@@ -135,5 +146,13 @@ class SampledSQPState(State):
             )
         if self.phase == "noise":  # go on without
             return replace(self, phase="slopes")
+        if self.phase == "confirm" and self.probe_size > SHORTEST_PROBE:
+            return replace(self, probe_size=self.probe_size / 8.0)
+        if self.phase == "confirm":  # end without
+            there = (self.table.indices, self.members.indices)
+            look = Look(at=self.x, losses=there[0], constraints=there[1])
+            return replace(
+                self, phase="verify", looks=(look,), n_confirms=MOST_CONFIRMS
+            )
         looks = tuple(look.shorter(self.size) for look in self.looks)
         return replace(self, looks=looks)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.random_stream import stream
+from dszog.methods.sampled_sqp.ending import next_to_nothing
 from dszog.methods.sampled_sqp.learning import learn, learn_all
 from dszog.methods.sampled_sqp.looks import Found, places_of
 from dszog.methods.sampled_sqp.options import Options, least_violation, queries_left
@@ -69,6 +70,7 @@ def after_trial(
             joining,
             joining_values,
             ratio if few_new else min(ratio, GOOD),
+            kept,
             fuzz,
         )
     # The point stays: models of curved members that were learned here stay too.
@@ -132,6 +134,7 @@ def _accepted(
     joining: IntArray,
     joining_values: FloatArray,
     ratio: float,
+    kept: float,
     fuzz: float,
 ) -> SampledSQPState:
     """Move; learn anew what the step has made stale."""
@@ -172,6 +175,8 @@ def _accepted(
         n_rejected=0,
         n_idle=0,
         n_tiny=state.n_tiny + 1 if is_tiny else 0,
+        n_slow=state.n_slow + 1 if kept <= next_to_nothing(options, state) else 0,
+        confirmed=0,
     )
     if trusts:
         return _trusting(options, state, surprise, y, joining, joining_values)
@@ -217,7 +222,7 @@ def _trusting(
     joining_values: FloatArray,
 ) -> SampledSQPState:
     """Go on with the gradient that the model predicts: its value was right."""
-    curvature = state.pairs.matrix(state.table.slopes)
+    curvature = state.pairs.matrix(state.table.slopes, state.measured)
     said = curvature @ state.step
     if state.curved > 0:
         bent = max(state.curved + 2.0 * surprise, 0.2 * state.curved)
@@ -268,5 +273,7 @@ def after_verifying(
     if not len(joining):
         return verifying(options, state)
     violation = max(state.violation, float(values.max()))
-    state = replace(state, violation=violation, n_idle=0, n_tiny=0, has_moved=0)
+    state = replace(
+        state, violation=violation, n_idle=0, n_tiny=0, n_slow=0, has_moved=0
+    )
     return learn(options, state, state.x, joining, values)

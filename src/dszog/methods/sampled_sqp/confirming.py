@@ -1,0 +1,327 @@
+"""Before a run is said to have converged: a look around, farther than differences go.
+
+Differences over tiny steps do not see a kink, a stiff direction that hides a soft one,
+or a saddle. So the Lagrangian is asked for at a few more points: on both sides along
+each variable, at two lengths, and along pairs of variables as far as queries allow.
+Slopes that differ on the two sides show a kink. Else slopes and curvatures over the
+longer steps take the place of what was known, and the subproblem is solved once more:
+if its step is worth a word, the run has not converged and goes on with it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+from scipy.linalg import null_space
+
+from dszog.contract import Query, Reply
+from dszog.contract.arrays import BoolArray, FloatArray
+from dszog.maths.random_stream import stream
+from dszog.methods.sampled_sqp.curvature import Pairs
+from dszog.methods.sampled_sqp.looks import Look, inward
+from dszog.methods.sampled_sqp.options import Options, queries_left
+from dszog.methods.sampled_sqp.pilot import steps_in_a_row, usual_sizes
+from dszog.methods.sampled_sqp.scales import ROUNDING, noise_level
+from dszog.methods.sampled_sqp.state import (
+    MOST_CONFIRMS,
+    SHORTEST_PROBE,
+    SampledSQPState,
+)
+
+UNKNOWN, CONFIRMED, REFUTED, MEASURED = 0, 1, 2, 3  # what is known of a point
+IN_A_ROW = 4  # after the four sides
+ENOUGH = 5  # points in a row, for an estimate of noise
+LENGTH = 1e-3  # of the size of a variable: steps to look around
+SHORTER = 1.0 / 32.0  # steps for another look where the first showed no parabola
+SHARE = 0.2  # of the queries so far that a look may cost
+HARDLY = 1e-6  # usual sizes: a variable that is no larger, and has not moved, has none
+KINK = 0.1  # of the change of the slope over the longer steps, if over short ones too
+MOST_KINKS = 4  # looks that have shown one
+BENT = 0.25  # of that change: slopes that are off by more belong to no parabola
+SADDLE = 1e-3  # of the largest curvature: a negative one that counts
+SLIGHT = 1e-3  # of the forces along a variable: a jump of the slope that does not count
+
+
+def can_confirm(options: Options, state: SampledSQPState) -> bool:
+    """Whether there are queries, and patience, for a look around."""
+    return state.n_confirms < MOST_CONFIRMS and _n_points(options, state) >= 4
+
+
+def looking_around(options: Options, state: SampledSQPState) -> SampledSQPState:
+    """Ask for the Lagrangian at points around."""
+    look = Look(
+        at=state.x,
+        losses=state.table.indices,
+        constraints=state.members.indices[_curved(state)],
+        reach=_sides(state)[0],
+    )
+    return replace(
+        state,
+        phase="confirm",
+        looks=(look,),
+        n_probes=_n_points(options, state),
+        n_confirms=state.n_confirms + 1,
+    )
+
+
+def _curved(state: SampledSQPState) -> BoolArray:
+    """Return the members that pull and are not linear."""
+    found: BoolArray = (state.members.multipliers > 0) & (state.members.bent == 1)
+    return found
+
+
+def _n_points(options: Options, state: SampledSQPState) -> int:
+    n_functions = max(len(state.table) + int(_curved(state).sum()), 1)
+    used = state.n_loss_queries + state.n_constraint_queries
+    least = 12 * (state.size.dim + 1) if state.size.n_losses == 1 else 24
+    most = max(int(SHARE * used) // n_functions, least)
+    return min(most, int(queries_left(options, state)) // (2 * n_functions))
+
+
+def own_sizes(state: SampledSQPState) -> FloatArray:
+    """Return the size of each variable: its own, what it moved by, or a usual one."""
+    usual = usual_sizes(state.start, state.size)
+    own = np.maximum(np.abs(state.x), np.abs(state.x - state.start))
+    sizes: FloatArray = np.where(own > HARDLY * usual, own, usual)
+    return sizes
+
+
+# --------------------------------------------------------------------------- the points
+
+
+def _short(state: SampledSQPState) -> FloatArray:
+    """Return the steps of differences as they were, with their signs."""
+    reach = max(state.loss_reach, state.row_reach)
+    size = np.maximum(reach * state.scale, 1e-8 * np.abs(state.x))
+    return inward(state.x, size, state.size)
+
+
+def _sides(state: SampledSQPState) -> FloatArray:
+    """Return steps along each variable: two long ones and two short ones.
+
+    To both sides; the long ones twice to the same where only there is room, and one of
+    the short ones is 0. A long step does not change the sign of a variable: values may
+    not be defined there.
+    """
+    x, size, forward = state.x, state.size, _short(state)
+    long = LENGTH * own_sizes(state)
+    long = np.where(x != 0, np.minimum(long, 0.1 * np.abs(x)), long)
+    long = state.probe_size * np.maximum(long, 32.0 * np.abs(forward))
+    long = np.maximum(long, 8.0 * np.abs(forward))
+    long = np.minimum(long, (size.upper - size.lower) / 4)
+    up, down = size.upper - x >= long, x - size.lower >= long
+    first = np.where(up, long, -long / 2)
+    second = np.where(up & down, -long, np.where(up, long / 2, -long))
+    back = np.where(
+        (x - forward >= size.lower) & (x - forward <= size.upper), -forward, 0
+    )
+    moved = x + np.array([first, second, forward, back])
+    sides: FloatArray = np.clip(moved, size.lower, size.upper) - x
+    return sides
+
+
+def _chosen(state: SampledSQPState) -> tuple[list[int], bool]:
+    """Return the variables to look along, and whether along their pairs too."""
+    movable = np.flatnonzero(state.size.upper > state.size.lower)
+    order = stream(state.seed, state.iteration).permutation(movable)
+    n = min(len(order), state.n_probes // 4)
+    has_pairs = n == len(order) and 4 * n + n * (n - 1) // 2 <= state.n_probes
+    return sorted(order[:n].tolist()), has_pairs
+
+
+def _plan(state: SampledSQPState) -> tuple[list[tuple[int, ...]], FloatArray]:
+    """Return the steps to the points that are asked for, each with a name.
+
+    A name is a side and the variables along which the step goes, or `IN_A_ROW` and a
+    number; that of the point itself is empty. It is not the first: where that one
+    fails, another is asked for.
+    """
+    sides, (chosen, has_pairs) = _sides(state), _chosen(state)
+    names: list[tuple[int, ...]] = []
+    names += [(side, i) for i in chosen for side in range(4) if sides[side, i]]
+    names[1:1] = [()]
+    if has_pairs:
+        names += [(0, i, j) for i, j in combinations(chosen, 2)]
+    steps = np.zeros((len(names), state.size.dim))
+    for step, name in zip(steps, names, strict=True):
+        for i in name[1:]:
+            step[i] = sides[name[0], i]
+    in_a_row = steps_in_a_row(state)
+    names += [(IN_A_ROW, k) for k in range(len(in_a_row))]
+    return names, np.vstack([steps, in_a_row])
+
+
+def queries(state: SampledSQPState) -> tuple[Query, ...]:
+    """Ask at the point and around it."""
+    (look,), (_, steps) = state.looks, _plan(state)
+    query = Query(
+        iteration=state.iteration,
+        x=state.x + steps[0],
+        steps=steps[1:] - steps[0],
+        losses=look.losses,
+        constraints=look.constraints,
+    )
+    return (query,)
+
+
+# --------------------------------------------------------------- what they have said
+
+
+def after_looking(
+    state: SampledSQPState, query: Query, reply: Reply
+) -> SampledSQPState:
+    """Return the state with slopes and curvatures as found, or with a kink noted."""
+    places = _places(state, query)
+    if () not in places:  # the point itself has failed
+        return replace(state, confirmed=REFUTED)
+    rises = _rises(state, query, reply, places[()])
+    sides, (chosen, has_pairs) = _sides(state), _chosen(state)
+    dim = state.size.dim
+
+    def rise(*name: int) -> float:
+        return rises[places[name]] if name in places else np.nan
+
+    pull = state.members.slopes.T @ state.members.multipliers
+    slopes, bends = state.table.gradient + pull, np.zeros(dim)
+    measured = np.zeros(dim, dtype=bool)
+    is_kinked = is_rough = False
+    lengths = sides / state.scale
+    for i in chosen:
+        a, b, fore, back = lengths[:, i]
+        one, two, ahead = rise(0, i) / a, rise(1, i) / b, rise(2, i) / fore
+        if not np.isfinite(one + two + ahead):
+            continue
+        measured[i] = True
+        bends[i] = 2.0 * (one - two) / (a - b)
+        behind = rise(3, i) / back if back else ahead - bends[i] * fore
+        slopes[i] = 0.5 * (ahead + behind)
+        change = abs(bends[i] * b)
+        force = max(abs(slopes[i] - pull[i]), abs(pull[i]))
+        slight = max(SLIGHT * force, 8.0 * _noise(state) / abs(fore))
+        over = one - 0.5 * bends[i] * a  # the slope over the longer steps
+        is_kinked |= abs(ahead - behind) > max(KINK * change, slight)
+        is_rough |= abs(over - slopes[i]) > max(BENT * change, slight)
+    if is_rough and not is_kinked and state.probe_size > SHORTEST_PROBE:
+        return replace(state, probe_size=SHORTER * state.probe_size)
+    is_kinked |= is_rough
+    state = replace(state, probe_size=1.0, is_kinked=int(is_kinked))
+    if is_kinked:
+        n = state.n_confirms + MOST_CONFIRMS // MOST_KINKS
+        return replace(state, confirmed=REFUTED, n_confirms=n)
+    state = _with_noise(state, places, reply)
+    matrix = _stretched(state, bends, measured)
+    if has_pairs and measured[chosen].all():
+        matrix[chosen, chosen] = bends[chosen]
+        for i, j in combinations(chosen, 2):
+            both = rise(0, i, j) - rise(0, i) - rise(0, j)
+            matrix[i, j] = matrix[j, i] = both / (lengths[0, i] * lengths[0, j])
+    return _with_matrix(state, matrix, slopes - pull)
+
+
+def _places(state: SampledSQPState, query: Query) -> dict[tuple[int, ...], int]:
+    """Return where in a reply the points are, by name; some may have failed."""
+    (asked,), (names, _) = queries(state), _plan(state)
+    points = query.points(state.size)
+    told = {point.tobytes(): i for i, point in enumerate(points)}
+    found = {}
+    for name, point in zip(names, asked.points(state.size), strict=True):
+        if point.tobytes() in told:
+            found[name] = told[point.tobytes()]
+    return found
+
+
+def _with_noise(
+    state: SampledSQPState, places: dict[tuple[int, ...], int], reply: Reply
+) -> SampledSQPState:
+    """Return the state with the noise that losses have here, if that is rounding."""
+    rows = [i for name, i in places.items() if not name or name[0] == IN_A_ROW]
+    if state.size.has_gradient or not reply.losses.shape[1] or len(rows) < ENOUGH:
+        return state
+    if state.loss_noise > 64 * ROUNDING * abs(state.first_objective):
+        return state
+    noise = min(float(np.median(noise_level(reply.losses[rows]))), state.loss_noise)
+    return replace(state, loss_noise=noise)
+
+
+def _stretched(
+    state: SampledSQPState, bends: FloatArray, measured: BoolArray
+) -> FloatArray:
+    """Return the curvature as it was known, with this one along the variables."""
+    slopes = state.table.slopes if state.size.n_losses > 1 else state.table.slopes[:0]
+    matrix = np.array(state.pairs.matrix(slopes, state.measured))
+    known = np.diagonal(matrix)
+    is_known = measured & (known > 0)
+    ratios = np.abs(bends) / np.where(is_known, known, 1.0)
+    factors = np.sqrt(np.where(is_known, ratios, 1.0))
+    matrix = matrix * factors * factors[:, np.newaxis]
+    matrix[measured, measured] = np.abs(bends[measured])
+    return matrix
+
+
+def _rises(state: SampledSQPState, query: Query, reply: Reply, here: int) -> FloatArray:
+    """Return by how much the Lagrangian rose at each point."""
+    members, curved = state.members, _curved(state)
+    moves = (query.points(state.size) - state.x) / state.scale
+    rises: FloatArray = moves @ (
+        members.slopes[~curved].T @ members.multipliers[~curved]
+    )
+    if reply.losses.shape[1]:
+        losses = reply.losses.mean(axis=1)
+        rises = rises + (losses - losses[here])
+    if reply.constraints.shape[1]:
+        pulls = reply.constraints @ (members.multipliers / members.sizes)[curved]
+        rises = rises + (pulls - pulls[here])
+    return rises
+
+
+def _noise(state: SampledSQPState) -> float:
+    """Return the noise of the Lagrangian."""
+    members = state.members
+    rows = float(members.multipliers[_curved(state)].sum()) * state.unit_noise
+    return state.loss_noise / math.sqrt(max(len(state.table), 1)) + rows
+
+
+def _with_matrix(
+    state: SampledSQPState, matrix: FloatArray, gradient: FloatArray
+) -> SampledSQPState:
+    """Return the state with what was measured, turned so that it curves upwards."""
+    if not np.isfinite(matrix).all():  # values are missing
+        return replace(state, confirmed=REFUTED)
+    values, vectors = np.linalg.eigh(matrix)
+    gradient = gradient - _push(state, matrix, gradient)
+    return replace(
+        state,
+        measured=(vectors * np.abs(values)) @ vectors.T,
+        pairs=Pairs.none(state.size.dim),
+        table=replace(state.table, gradient=gradient),
+        sigma=1e-9 * state.first_sigma,
+        confirmed=MEASURED,
+    )
+
+
+def _push(
+    state: SampledSQPState, matrix: FloatArray, gradient: FloatArray
+) -> FloatArray:
+    """Return a slope that leads off a saddle, to where what holds leaves room.
+
+    Downwards along the direction of least curvature, a tenth of the variables' size.
+    """
+    members, dim = state.members, state.size.dim
+    left = gradient + members.slopes.T @ members.multipliers
+    held = (state.x <= state.size.lower) & (left > 0)
+    held |= (state.x >= state.size.upper) & (left < 0)
+    walls = np.vstack([members.slopes[members.multipliers > 0], np.eye(dim)[held]])
+    free = null_space(walls) if len(walls) else np.eye(dim)
+    if not free.shape[1]:
+        return np.zeros(dim)
+    values, vectors = np.linalg.eigh(free.T @ matrix @ free)
+    if values[0] >= -SADDLE * max(np.abs(matrix).max(), 1e-300):
+        return np.zeros(dim)
+    way = free @ vectors[:, 0]
+    way = way if gradient @ way <= 0 else -way
+    parts = own_sizes(state) / state.scale / np.maximum(np.abs(way), 1e-3)
+    push: FloatArray = -values[0] * 0.1 * float(parts.min()) * way
+    return push
