@@ -271,6 +271,72 @@ def test_other_delimiters_and_packed_files_are_read(dszog: Dszog) -> None:
     assert report("0")["digest"] == report("1")["digest"] == report("2")["digest"]
 
 
+def gaps() -> dict[str, list[str]]:
+    columns = people()
+    columns["merit"][1] = columns["merit"][5] = "NA"
+    columns["hired"][3] = ""
+    return columns
+
+
+def test_a_file_of_another_country_is_read_as_the_plain_one(dszog: Dszog) -> None:
+    merit = [f"{1000 * float(text):.2f}" for text in people()["merit"]]
+    write_csv("plain.csv", people() | {"merit": merit})
+    marks = str.maketrans(",.", ".,")
+    written = [f"{float(text):,.2f}".translate(marks) for text in merit]
+    write_csv("leute.csv", people() | {"merit": written}, ";")
+    forms = ("--decimal", ",", "--thousands", ".")
+    assert dszog("fit", "plain.csv", *PAIRS[1:], *QUICK, "-o", "a")[0] == 0
+    assert dszog("fit", "leute.csv", *PAIRS[1:], *QUICK, *forms, "-o", "b")[0] == 0
+    assert report("a")["digest"] == report("b")["digest"]
+    wrong = ("--decimal", ",")  # 1.234,50 is no number then
+    assert dszog("fit", "leute.csv", *PAIRS[1:], *QUICK, *wrong, "-o", "c")[0] == 2
+
+
+def test_rows_with_missing_numbers_are_dropped_or_filled(dszog: Dszog) -> None:
+    write_csv("gaps.csv", gaps())
+    for how, n in (("drop", 3), ("fill", 1)):  # a row without a class is of no use
+        words = ("gaps.csv", *PAIRS[1:], *QUICK, "--missing", how, "-o", how)
+        code, said, _ = dszog("fit", *words)
+        assert (code, report(how)["train"]["rows"]) == (0, N - n)
+        assert f"{n} rows are left out: a value is missing." in said
+    model = "fill/model.dszog"
+    code, _, told = dszog("predict", model, "gaps.csv")
+    assert code == 2
+    assert "none of 'merit' in 2 rows (line 3)" in told
+    code, said, _ = dszog("predict", model, "gaps.csv", "--missing", "fill")
+    assert (code, said.count("\n")) == (0, N + 1)
+    rows = enumerate(gaps()["merit"])  # of those that the model has seen
+    known = [float(text) for row, text in rows if text != "NA" and row != 3]
+    mean = f"{np.mean(known):.15f}"
+    filled = [mean if text == "NA" else text for text in gaps()["merit"]]
+    write_csv("mean.csv", gaps() | {"merit": filled})
+    ours, theirs = (
+        [float(line.split(",")[1]) for line in text.splitlines()[1:]]
+        for text in (said, dszog("predict", model, "mean.csv")[1])
+    )
+    np.testing.assert_allclose(ours, theirs, atol=1e-9)
+
+
+def test_the_positive_class_is_the_one_that_is_typed(dszog: Dszog) -> None:
+    for positive in ("yes", "no"):
+        words = (*FAIR, "--positive", positive, *QUICK, "--constraint-tol", "9")
+        assert dszog("fit", *words, "-o", positive)[0] == 0
+        text = Path(positive, "report.md").read_text()
+        assert f"The positive class is {positive}" in text
+        assert "Definition" not in text
+        assert report(positive)["positive"] == positive
+    one, other = report("yes")["train"]["groups"][0], report("no")["train"]["groups"][0]
+    for rate in ("true_positive_rate", "false_positive_rate"):
+        assert 0.0 <= one[rate] <= 1.0
+    assert one["accuracy"] == pytest.approx(other["accuracy"], abs=0.1)
+    rows = {}
+    for positive in ("yes", "no"):
+        said = dszog("predict", f"{positive}/model.dszog", "people.csv")[1]
+        rows[positive] = list(csv.DictReader(said.splitlines()))
+        for row in rows[positive]:
+            assert (row["prediction"] == positive) == (float(row["score"]) > 0.0)
+
+
 def test_constraints_that_are_not_kept_exit_with_3_where_they_have_to_be(
     dszog: Dszog,
 ) -> None:
@@ -323,6 +389,14 @@ WRONG_FIT: list[tuple[list[str], str]] = [
     ),
     (["people.csv", "--task", "pairwise", "--format", "libsvm"], "line 1, column 1"),
     (["mixed.csv", *PAIRS[1:5]], "line 4, column 'merit': the column has numbers and"),
+    (
+        ["gaps.csv", *PAIRS[1:]],
+        r"none of 'hired' in 1 rows \(line 5\), 'merit' in 2 rows \(line 3\)\. Say .*"
+        "--missing drop .*--missing fill",
+    ),
+    (["form.csv", *PAIRS[1:]], "'merit': the column looks like numbers in another .*,"),
+    ([*PAIRS, "--positive", "Yes"], r"--positive must be one of .*got 'Yes'"),
+    ([*PAIRS, "--thousands", "."], "`decimal` and `thousands` must differ"),
     (["three.csv", *PAIRS[1:5]], r"two classes to train on, got \['maybe', 'no', 'yes"),
     (["many.csv", *PAIRS[1:5]], "'name' has 201 different words, the most is 200"),
     (["sign.csv", *PAIRS[1:5]], "must not have '=' in it, got 'a=b'. Rename"),
@@ -346,8 +420,11 @@ WRONG_FIT: list[tuple[list[str], str]] = [
 @pytest.fixture
 def odd_files(folder: Path) -> None:
     columns = people(5)
-    columns["merit"][2] = "?"
+    columns["merit"][2] = "much"
     write_csv("mixed.csv", columns)
+    write_csv("gaps.csv", gaps())
+    merit = [f"1.{i:03},5" for i in range(N)]
+    write_csv("form.csv", people() | {"merit": merit}, ";")
     columns = people()
     columns["hired"][7] = "maybe"
     write_csv("three.csv", columns)

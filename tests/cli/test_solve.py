@@ -21,6 +21,7 @@ pytest.importorskip("rich")
 
 import dszog
 import dszog.cli.solve as solve_module
+from dszog.cli.loading import load_problem
 from tests.cli.conftest import COMMAND, SOURCE, Dszog, left_early, start
 
 Solve: TypeAlias = Callable[..., tuple[int, str]]
@@ -153,6 +154,47 @@ def test_the_run_is_that_of_minimize(solve: Solve) -> None:
     assert not list(Path().glob(".*part"))
 
 
+def test_scale_workers_tag_and_picture_are_passed_on(solve: Solve) -> None:
+    pytest.importorskip("matplotlib")
+    words = ("model.py:problem", *RUN[:4], "-o", "a.json", "--x-scale")
+    solve(*words, "2,4", "--plot", "run.png")
+    workers = ("--evaluator", "threads", "--workers", "2", "--tag", "May")
+    solve(*words, "2,4", *workers, "--checkpoint", "run")
+    one = json.loads(Path("a.json").read_text())
+    problem = load_problem("model.py:problem").rescaled([2.0, 4.0])
+    result = dszog.minimize(problem, seed=3, max_iterations=60)
+    assert one["digest"] == result.digest
+    assert Path("run.png").read_bytes()[:4] == b"\x89PNG"
+    code, said = solve(*words, "2,4", "--checkpoint", "run", "--resume", "--tag", "x")
+    assert code == 2
+    assert "tag" in said
+
+
+def test_a_traceback_is_shown_if_it_is_asked_for(model: Path, dszog: Dszog) -> None:
+    bad = "bad = dszog.Problem(lambda x: 1 / 0, None, 2, bounds=[(0, 1)] * 2)\n"
+    model.write_text(MODEL + bad)
+    code, _, told = dszog("solve", "model.py:bad", "--traceback")
+    assert code == 1
+    assert "in <lambda>" in told
+    assert "in <lambda>" not in dszog("solve", "model.py:bad")[2]
+
+
+def test_words_are_kept_whole_on_a_terminal() -> None:
+    from io import StringIO
+
+    from rich.console import Console
+
+    from dszog.cli.talk import say
+
+    for is_terminal in (True, False):
+        out = StringIO()
+        console = Console(file=out, force_terminal=is_terminal, width=20, no_color=True)
+        say(console, "many words of one long sentence")
+        lines = out.getvalue().splitlines()
+        expected = ["many words of one ", "long sentence"]
+        assert lines == (expected if is_terminal else ["".join(expected)])
+
+
 def test_the_method_can_be_left_open(solve: Solve) -> None:
     code, said = solve("model.py:problem", *RUN[:4], "--method", "auto")
     assert code in (0, 3)
@@ -238,6 +280,18 @@ WRONG = [
     ),
     (["model.py:problem", "--set", "beta=3"], "It is the paper's letter for 'penalty'"),
     (["model.py:problem", "--evaluator", "serail"], "Did you mean 'serial'?"),
+    (["model.py:problem", "--workers", "2"], "--workers goes with --evaluator threads"),
+    (["model.py:problem", "--timeout", "2"], "--timeout needs workers that can be end"),
+    (["model.py:problem", "--tag", "May"], "--tag guards a run that is saved, got no"),
+    (
+        ["model.py:problem", "--x-scale", "1,a"],
+        "takes numbers separated by commas, got",
+    ),
+    (
+        ["model.py:problem", "--x-scale", "1,2,3,4,5,6"],
+        "--x-scale must be a positive n",
+    ),
+    (["model.py:problem", "--plot", "no/run.png"], "is not there. Make it, or name an"),
     (["model.py:problem", "--resume"], "--resume needs the folder of the run, got no"),
     (
         ["model.py:problem", "--max-queries", "5"],

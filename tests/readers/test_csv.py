@@ -159,7 +159,7 @@ def test_an_unknown_column_is_refused_with_the_nearest_name() -> None:
         table.texts(3)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("delimiter", ["", ",,", "\n", '"', 3, None])
+@pytest.mark.parametrize("delimiter", ["", ",,", "\n", '"', 3])
 def test_a_wrong_delimiter_is_refused(delimiter: Any) -> None:
     with pytest.raises(InputError, match="`delimiter` must be one character"):
         read("a\n1\n", delimiter=delimiter)
@@ -174,3 +174,44 @@ def test_wrong_names_are_refused() -> None:
         read("a\n1\n", skip_lines=2)
     with pytest.raises(InputError, match="no rows of data"):
         read("a\n1\n", skip_lines=2, names=["a"])
+
+
+@pytest.mark.parametrize(
+    ("head", "delimiter"),
+    [("a,b", ","), ("a;b", ";"), ("a\tb", "\t"), ("a|b", "|"), ('"a;;;x",b', ",")],
+)
+def test_the_delimiter_is_found_in_the_first_line(
+    tmp_path: Path, head: str, delimiter: str
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(f"{head}\n1{delimiter}2\n")
+    table = read_csv(path, delimiter=None)
+    assert table.numbers(table.names[1]).tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("decimal", "thousands", "text", "number"),
+    [
+        (".", ",", "1,234.5", "1234.5"),
+        (",", ".", "-1.234.567,8", "-1234567.8"),
+        (",", "", "0,5", "0.5"),
+        (".", "'", "12'345", "12345"),
+        (".", ",", "12,34", ""),  # no group of three
+        (".", ",", "1234,567", ""),
+        (",", ".", "1.5", ""),  # neither a group nor a fraction
+        (",", "", "1.5", ""),
+        (".", "", "1,5", ""),
+    ],
+)
+def test_numbers_are_read_as_they_are_said_to_be_written(
+    tmp_path: Path, decimal: str, thousands: str, text: str, number: str
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(f"a;b\n{text};1\n")
+    table = read_csv(path, delimiter=";", decimal=decimal, thousands=thousands)
+    assert table.plain(text) == number
+    if number:
+        assert table.numbers("a").tolist() == [float(number)]
+    else:
+        with pytest.raises(InputError, match="a finite number belongs here"):
+            table.numbers("a")

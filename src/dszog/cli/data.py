@@ -23,11 +23,14 @@ from dszog.contract.arrays import FloatArray
 from dszog.contract.validation import did_you_mean, printable, shown
 from dszog.errors import InputError
 from dszog.readers import Table, read_csv, read_libsvm
-from dszog.readers.lines import is_number
 
 MOST_WORDS = 200  # different words in one column
 PACKED = (".gz", ".bz2", ".xz")
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?")
 SIGN = "="  # between the name of a column and a word in it
+_LIKE_NUMBER = re.compile(  # or missing
+    rf"[+-]?[\d.,' ]*\d[\d.,' ]*|{'|'.join(map(re.escape, MISSING))}"
+)
 _WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
 
 
@@ -39,8 +42,15 @@ class Reading:
     format: Literal["auto", "csv", "libsvm"] = "auto"
     """auto goes by the name: .csv and .tsv are CSV, all others LIBSVM."""
     delimiter: str | None = None
-    """What separates the fields of a CSV file; a comma, or a tab in .tsv, if not
-    given."""
+    """What separates the fields of a CSV file; found in its first line if not given,
+    and a tab in .tsv."""
+    decimal: Literal[".", ","] = "."
+    """What a CSV file has before the fraction of a number."""
+    thousands: Literal[",", ".", "'", " "] | None = None
+    """What groups the digits of numbers in a CSV file, as the comma in 1,234."""
+    missing: Literal["refuse", "drop", "fill"] = "refuse"
+    """What to do about numbers that are missing in a CSV file (empty, NA, NaN, null,
+    None, ?): refuse the file, drop such rows, or fill in the mean of the column."""
 
     def is_csv(self, path: Path) -> bool:
         """Whether a file has named columns."""
@@ -50,8 +60,13 @@ class Reading:
 
     def table(self, path: Path) -> Table:
         """Return the columns of a CSV file."""
-        usual = "\t" if _ending(path) == ".tsv" else ","
-        return read_csv(path, delimiter=self.delimiter or usual)
+        usual = "\t" if _ending(path) == ".tsv" else None
+        return read_csv(
+            path,
+            delimiter=self.delimiter or usual,
+            decimal=self.decimal,
+            thousands=self.thousands or "",
+        )
 
 
 BY_NAME = Reading()
@@ -86,12 +101,14 @@ class Columns:
     """Which columns of a CSV file are features, and what each becomes."""
 
     words: dict[str, tuple[str, ...]]  # by column; empty for a column of numbers
+    means: dict[str, float]  # of columns of numbers, for those that are missing
 
     @classmethod
     def of(cls, table: Table, used: Sequence[str], categorical: Iterable[str]) -> Self:
         """Decide what the columns of a table are; refuse those that are mixed."""
         as_words = set(categorical)
         found: dict[str, tuple[str, ...]] = {}
+        means: dict[str, float] = {}
         for name in used:
             if SIGN in name:
                 raise InputError(
@@ -100,18 +117,28 @@ class Columns:
                     "it out: --drop."
                 )
             texts = table.texts(name).tolist()
-            are_numbers = [is_number(text) for text in texts]
-            if name not in as_words and all(are_numbers):
+            if name not in as_words and has_numbers(table, name):
                 found[name] = ()
+                numbers = [table.plain(text) for text in texts if text not in MISSING]
+                means[name] = float(np.mean(list(map(float, numbers))))
                 continue
+            are_numbers = [bool(table.plain(text)) for text in texts]
+            cure = f"--categorical {name}, or leave it out: --drop {name}."
+            if name not in as_words and all(map(_LIKE_NUMBER.fullmatch, texts)):
+                raise table.error(
+                    are_numbers.index(False),
+                    name,
+                    "the column looks like numbers in another form",
+                    "Say how they are written, as in --decimal , --thousands . or take "
+                    f"it as words: {cure}",
+                )
             if name not in as_words and any(are_numbers):
                 row = are_numbers.index(not are_numbers[0])
                 raise table.error(
                     row,
                     name,
                     "the column has numbers and words",
-                    f"Correct it, or take all of it as words: --categorical {name}, or "
-                    f"leave it out: --drop {name}.",
+                    f"Correct it, or take all of it as words: {cure}",
                 )
             words = tuple(sorted(set(texts)))
             if len(words) > MOST_WORDS:
@@ -125,10 +152,10 @@ class Columns:
             raise InputError(
                 f"{printable(table.file)}: no column is left to learn from. Drop fewer."
             )
-        return cls(words=found)
+        return cls(words=found, means=means)
 
     @classmethod
-    def named(cls, features: Sequence[str]) -> Self:
+    def named(cls, features: Sequence[str], means: Iterable[float]) -> Self:
         """Return the columns that the features of a model were made of."""
         words: dict[str, list[str]] = {}
         for feature in features:
@@ -136,7 +163,10 @@ class Columns:
             listed = words.setdefault(name, [])
             if sign:
                 listed.append(word)
-        return cls(words={name: tuple(listed) for name, listed in words.items()})
+        return cls(
+            words={name: tuple(listed) for name, listed in words.items()},
+            means=dict(zip(features, means, strict=True)),
+        )
 
     @property
     def features(self) -> list[str]:
@@ -160,10 +190,13 @@ class Columns:
         parts: list[FloatArray] = []
         new: dict[str, int] = {}
         for name, words in self.words.items():
-            if not words:
-                parts.append(table.numbers(name)[:, np.newaxis])
-                continue
             texts = table.texts(name)
+            if not words:
+                known = ~np.isin(texts, MISSING)
+                numbers = np.full(len(texts), self.means[name])
+                numbers[known] = table.take(known).numbers(name)
+                parts.append(numbers[:, np.newaxis])
+                continue
             part = (texts[:, np.newaxis] == np.array(words)).astype(np.float64)
             n_new = int((part.sum(axis=1) == 0.0).sum())
             if n_new:
@@ -182,6 +215,9 @@ class Wanted:
 
     target: str | None = None
     """The column to predict, of a CSV file; it must have two different values."""
+    positive: str | None = None
+    """The class that counts as positive, such as hire; the last in order if not
+    given."""
     sensitive: Many = ()
     """A column whose groups are treated alike, for --task fair; may be given several
     times. In a LIBSVM file, the number of a feature."""
@@ -198,6 +234,7 @@ def read_csv_rows(
     wanted: Wanted,
     columns: Columns | None = None,
     classes: NDArray[Any] | None = None,
+    missing: str = "refuse",
 ) -> tuple[Samples, Columns, dict[str, int]]:
     """Return the rows of a table; decide about its columns if that is not done yet.
 
@@ -208,6 +245,19 @@ def read_csv_rows(
             "dszog fit: a CSV file needs --target, got none. Name the column to be "
             f"predicted: one of {shown(', '.join(table.names), 200)}."
         )
+    for name in (*wanted.drop, *wanted.categorical):
+        table.texts(name)  # refused if it is not there
+    left_out = {wanted.target, *wanted.drop}
+    if not wanted.use_sensitive:
+        left_out |= set(wanted.sensitive)
+    used = [name for name in table.names if name not in left_out]
+    numbers = [name for name in used if name not in wanted.categorical]
+    if columns is not None:
+        numbers = [name for name, words in columns.words.items() if not words]
+    needed = [n for n in wanted.sensitive if n not in wanted.categorical]
+    if len(set(table.texts(wanted.target).tolist())) > 2:
+        needed.append(wanted.target)
+    table = without_gaps(table, numbers, needed, missing)
     if classes is None:
         labels = classes_of(table.texts(wanted.target))
     else:
@@ -216,16 +266,51 @@ def read_csv_rows(
         name: groups_of(table, name, as_words=name in wanted.categorical)
         for name in wanted.sensitive
     }
-    for name in (*wanted.drop, *wanted.categorical):
-        table.texts(name)  # refused if it is not there
     if columns is None:
-        left_out = {wanted.target, *wanted.drop}
-        if not wanted.use_sensitive:
-            left_out |= set(wanted.sensitive)
-        used = [name for name in table.names if name not in left_out]
         columns = Columns.of(table, used, wanted.categorical)
     X, new = columns.matrix(table)
     return Samples(X=X, y=labels, sensitive=sensitive), columns, new
+
+
+def has_numbers(table: Table, name: str) -> bool:
+    """Whether all that is in a column are numbers, where something is."""
+    present = [text for text in table.texts(name).tolist() if text not in MISSING]
+    return bool(present) and all(map(table.plain, present))
+
+
+def without_gaps(
+    table: Table, numbers: Iterable[str], needed: Iterable[str], missing: str
+) -> Table:
+    """Return the rows that can be used, as `missing` says, or refuse the table.
+
+    Of columns that are needed no value can be filled in: their rows are left out.
+    """
+    gaps = {
+        name: np.isin(table.texts(name), MISSING)
+        for name in dict.fromkeys((*needed, *numbers))
+        if name in needed or (name in table.names and has_numbers(table, name))
+    }
+    found = {name: rows for name, rows in gaps.items() if rows.any()}
+    if found and missing == "refuse":
+        listed = ", ".join(
+            f"{shown(name)} in {rows.sum():,} rows (line {table.lines[rows.argmax()]})"
+            for name, rows in found.items()
+        )
+        raise InputError(
+            f"{printable(table.file)}: values are missing, got none of {listed}. "
+            "Say what to do: --missing drop leaves these rows out, --missing fill "
+            "takes the mean of the column."
+        )
+    gone = np.zeros(table.n_rows, dtype=bool)
+    for name, rows in found.items():
+        if missing == "drop" or name in needed:
+            gone |= rows
+    if gone.all():
+        raise InputError(
+            f"{printable(table.file)}: every row lacks a value, got {len(gone):,} "
+            "rows. Use --missing fill, or --drop the column that is empty."
+        )
+    return table.take(~gone)
 
 
 def read_libsvm_rows(path: Path, wanted: Wanted) -> Samples:
@@ -279,6 +364,6 @@ def _labels_like(classes: NDArray[Any], table: Table, target: str) -> NDArray[An
 def groups_of(table: Table, name: str, *, as_words: bool = False) -> NDArray[Any]:
     """Return a sensitive column as numbers where all are, else as words."""
     texts = table.texts(name)
-    if not as_words and all(map(is_number, texts.tolist())):
+    if not as_words and all(map(table.plain, texts.tolist())):
         return table.numbers(name)
     return texts

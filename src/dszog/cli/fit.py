@@ -37,6 +37,7 @@ from dszog.cli.talk import (
     finished,
     flags_of,
     say,
+    tell_left_out,
     tell_new_words,
 )
 from dszog.contract.validation import check_choice, printable, shown
@@ -72,7 +73,7 @@ class Settings:
     tolerance: float | None = None
     """Largest gap from a group's rate to the overall rate; 0.02 if not given."""
     n_bins: Annotated[int | None, Parameter(name="--bins"), COUNT] = None
-    """Bins by which a sensitive column of numbers is grouped."""
+    """Bins by which a sensitive column of numbers is grouped; 4 if not given."""
     min_group_size: Annotated[int | None, Parameter(name="--min-group"), COUNT] = None
     """Rates of fewer rows are not constrained; 20 if not given."""
     step_size: float | None = None
@@ -83,6 +84,7 @@ ALL_COLUMNS, DEFAULTS = Wanted(), Settings()
 FLAGS = flags_of([*vars(DEFAULTS), *vars(UNLIMITED)]) | {
     "min_group_size": "--min-group",
     "n_bins": "--bins",
+    "pos_label": "--positive",
     "sensitive_features": "--sensitive",
 }
 
@@ -131,7 +133,9 @@ def fit(data: Path, /, *, request: FitRequest) -> int:
 
     dszog fit people.csv --task pairwise --target hired --holdout 0.25 --kernel rbf
 
-    dszog fit people.csv --task fair --target hired --sensitive sex --sensitive race
+    dszog fit people.csv --task fair --target hired --positive yes --sensitive sex
+
+    dszog fit leute.csv --task pairwise --target gut --decimal , --missing drop
 
     Exit codes: 0 done, and constraints kept (pairs only with --penalty auto or
     --constraint-tol); 3 the run ended without that; 130 Ctrl-C; 143 SIGTERM; 2 wrong
@@ -264,10 +268,14 @@ def _read(
     columns: Columns | None = None
     test: Samples | None = None
     if reading.is_csv(data):
-        rows, columns, _ = read_csv_rows(reading.table(data), wanted)
+        table = reading.table(data)
+        rows, columns, _ = read_csv_rows(table, wanted, missing=reading.missing)
+        tell_left_out(console, table.n_rows - len(rows))
         if request.test is not None:
             table = reading.table(request.test)
-            test, _, new = read_csv_rows(table, wanted, columns, rows.y)
+            gaps = reading.missing
+            test, _, new = read_csv_rows(table, wanted, columns, rows.y, gaps)
+            tell_left_out(console, table.n_rows - len(test))
             tell_new_words(console, new)
     else:
         rows = read_libsvm_rows(data, wanted)
@@ -332,6 +340,7 @@ def _fitted(console: Console, data: Path, request: FitRequest) -> Fitted:
     _refuse_wrong(model._validate_params)
     rows, test, columns = _read(console, data, request)
     more = {"sensitive_features": rows.sensitive} if request.task == "fair" else {}
+    model.pos_label = _as_class(request.wanted.positive, rows.y)
     started = time.perf_counter()
     with _kept_warnings() as notes:
         _refuse_wrong(model.fit, rows.X, rows.y, **more)
@@ -356,6 +365,12 @@ def _fitted(console: Console, data: Path, request: FitRequest) -> Fitted:
         seconds=seconds,
         notes=[as_typed(note, FLAGS) for note in notes],
     )
+
+
+def _as_class(text: str | None, y: Any) -> Any:
+    """Return a class as it was typed, as the one of the rows that it is."""
+    known = [label for label in np.unique(y).tolist() if str(label) == text]
+    return known[0] if known else text
 
 
 def _refuse_wrong(function: Callable[..., Any], *given: Any, **more: Any) -> None:

@@ -67,7 +67,9 @@ class Fitted:
     def _part(self, rows: Samples) -> dict[str, Any]:
         model = self.model
         scores = model.decision_function(rows.X)
-        positive = rows.y == model.classes_[1]
+        positive = rows.y == model.pos_label_
+        if model.pos_label_ == model.classes_[0]:
+            scores = -scores
         share = float(positive.mean())
         found: dict[str, Any] = {
             "rows": len(rows),
@@ -126,6 +128,7 @@ def facts(fitted: Fitted) -> dict[str, Any]:
     """Return all figures, as JSON holds them."""
     model, result = fitted.model, fitted.model.result_
     feasibility = result.certificate.feasibility
+    is_last = int(model.pos_label_ == model.classes_[1])
     made = {
         "task": fitted.task,
         "file": fitted.file,
@@ -137,6 +140,7 @@ def facts(fitted: Fitted) -> dict[str, Any]:
         "message": result.message,
         "notes": fitted.notes,
         "classes": [_plain(label) for label in model.classes_.tolist()],
+        "positive": _plain(model.classes_.tolist()[is_last]),
         "features": int(model.n_features_in_),
         "feature_names": fitted.features,
         "settings": {
@@ -151,7 +155,7 @@ def facts(fitted: Fitted) -> dict[str, Any]:
             "checked": feasibility.n_checked,
             "violated": feasibility.n_violated,
             "share_bound": feasibility.share_bound,
-            "text": str(result.certificate),
+            "text": "\n".join(result.certified),
         },
         "queries": {"losses": result.nfev, "constraints": result.ncev},
         "iterations": result.nit,
@@ -178,7 +182,8 @@ def _plain(value: Any) -> Any:
 
 def markdown(report: dict[str, Any]) -> str:
     """Return the figures as a short page."""
-    negative, positive = report["classes"]
+    positive = report["positive"]
+    (negative,) = (label for label in report["classes"] if label != positive)
     lines = [
         f"# {_word(report['task'])} classifier",
         "",

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from dszog.cli.data import BY_NAME, Columns, Reading, widened
+from dszog.cli.data import BY_NAME, Columns, Reading, widened, without_gaps
 from dszog.cli.files import check_output_file, write_text
 from dszog.cli.options import OutputFile
 from dszog.cli.talk import DONE, USAGE, answered, complain, say, tell_new_words
@@ -76,8 +76,9 @@ def predictions(console: Console, file: Path, data: Path, reading: Reading) -> s
 
     model = load(file)
     X = _features(console, model, data, reading)
-    scores = model.decision_function(X)
-    classes = model.classes_[(scores > 0.0).astype(int)]
+    scores, classes = model.decision_function(X), model.predict(X)
+    if model.pos_label_ == model.classes_[0]:
+        scores = -scores
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["prediction", "score"])
@@ -111,7 +112,10 @@ def _features(console: Console, model: Any, data: Path, reading: Reading) -> Any
                 "features, got a CSV file. Give a LIBSVM file, or add --format libsvm."
             )
         table = reading.table(data)
-        columns = Columns.named(names.tolist())
+        columns = Columns.named(names.tolist(), model.mean_)
+        if reading.missing != "fill":  # every row is answered
+            used = [name for name, words in columns.words.items() if not words]
+            without_gaps(table, used, (), "refuse")
         X, new = columns.matrix(table)
         tell_new_words(console, new)
         unused = [name for name in table.names if name not in columns.words]
@@ -121,7 +125,7 @@ def _features(console: Console, model: Any, data: Path, reading: Reading) -> Any
     if names is not None:
         raise InputError(
             f"{where}: the model was fitted on a CSV file with the columns "
-            f"{shown(', '.join(Columns.named(names.tolist()).words), 200)}, got a "
+            f"{shown(', '.join(Columns.named(names, model.mean_).words), 200)}, got a "
             "LIBSVM file. Give a CSV file, or add --format csv."
         )
     X, _ = read_libsvm(data)

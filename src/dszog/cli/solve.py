@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, fields
 from pathlib import Path
+from traceback import format_exception
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,7 +15,14 @@ from rich.console import Console
 import dszog
 from dszog.cli.files import as_json, check_output_file, versions, write_text
 from dszog.cli.loading import load_problem
-from dszog.cli.options import UNLIMITED, Budget, Flag, Many, OutputFile
+from dszog.cli.options import (
+    UNLIMITED,
+    Budget,
+    Flag,
+    Many,
+    OptionalCount,
+    OutputFile,
+)
 from dszog.cli.settings import kinds_of, read_settings
 from dszog.cli.talk import (
     DONE,
@@ -25,9 +33,12 @@ from dszog.cli.talk import (
     flags_of,
     say,
 )
+from dszog.contract.validation import shown
 from dszog.errors import CheckpointWriteError, DszogError, EvaluationError, InputError
 from dszog.methods import METHODS
 from dszog.methods.auto import AUTO
+
+PARALLEL = ("threads", "processes", "dask", "ray")
 
 
 def solve(
@@ -39,11 +50,17 @@ def solve(
     budget: Budget = UNLIMITED,
     tune: Flag = False,
     seed: int | None = None,
+    x_scale: str | None = None,
     evaluator: str | None = None,
+    workers: OptionalCount = None,
+    timeout: float | None = None,
     on_failure: str | None = None,
     checkpoint: Path | None = None,
     resume: Flag = False,
+    tag: str | None = None,
     output: OutputFile = None,
+    plot: Path | None = None,
+    traceback: Flag = False,
 ) -> int:
     """Solve a problem of your own, and say what the answer rests on.
 
@@ -78,17 +95,30 @@ def solve(
         Choose step size and penalty by short runs, in 0.3 of the budget.
     seed
         Random seed: same seed, same run. Drawn and reported if not given.
+    x_scale
+        Typical size of the variables: one number, or one for each, as in 1,0.001.
     evaluator
         Where your functions are called: serial (if not given), threads, processes,
         dask or ray.
+    workers
+        How many of them; as many as there are cores if not given.
+    timeout
+        Seconds after which a call is given up; for processes, dask and ray.
     on_failure
         What to do about values that are not numbers: raise, resample or penalise.
     checkpoint
         Folder to save the run to.
     resume
         Continue the run in --checkpoint, or start one if there is none.
+    tag
+        A name for your functions, such as a version of the data: a run with another
+        one is not resumed.
     output
         File for the result, as JSON.
+    plot
+        File for a picture of the run: .png, .svg or .pdf.
+    traceback
+        Show where an error in your file came from.
     """
     console = Console()
     arguments = {
@@ -96,6 +126,8 @@ def solve(
         "tune": tune or None,
         "seed": seed,
         "evaluator": evaluator,
+        "timeout": timeout,
+        "tag": tag,
         "on_failure": on_failure,
     }
     started = 0.0
@@ -103,8 +135,14 @@ def solve(
     def work() -> dszog.Result:
         nonlocal started
         _check(problem, checkpoint, resume, output)
+        check_output_file("solve", plot, "run.png", read=(Path(problem),))
         options = read_settings(method, settings)
+        if workers is not None:
+            arguments["evaluator"] = _workers(evaluator, workers)
+        scale = None if x_scale is None else _scale(x_scale)
         loaded = load_problem(problem)
+        if scale is not None:
+            loaded = loaded.rescaled(scale)
         started = time.perf_counter()
         return dszog.minimize(
             loaded,
@@ -122,8 +160,11 @@ def solve(
             again = "; with --checkpoint, --resume reports the run again"
             write_text(output, as_json(facts(result, problem, seconds)), again)
         _report(console, result, checkpoint)
-        if output is not None:
-            say(console, f"Written to {output}.")
+        if plot is not None:
+            result.plot().savefig(plot)
+        for path in (output, plot):
+            if path is not None:
+                say(console, f"Written to {path}.")
         if result.status == dszog.Status.INTERRUPTED:
             return INTERRUPTED
         return DONE if result.success else NO_SUCCESS
@@ -132,6 +173,9 @@ def solve(
         say(console, "Interrupted before there was a result." + _goes_on(checkpoint))
 
     def failed(error: DszogError) -> int:
+        if traceback and error.__cause__ is not None:
+            lines = format_exception(error.__cause__)
+            say(Console(stderr=True), "".join(lines).rstrip())
         code = complain("solve", error, _flags(method, arguments))
         if isinstance(error, (EvaluationError, CheckpointWriteError)):
             _report_broken(console, error, checkpoint)
@@ -153,12 +197,35 @@ def _check(
     check_output_file("solve", output, "result.json", read=(file,))
 
 
+def _workers(evaluator: str | None, n_workers: int) -> Any:
+    """Return so many workers of a kind."""
+    kinds = {name: getattr(dszog.evaluators, name.title()) for name in PARALLEL}
+    if evaluator not in kinds:
+        raise InputError(
+            f"dszog solve: --workers goes with --evaluator {', '.join(PARALLEL[:-1])} "
+            f"or {PARALLEL[-1]}, got {evaluator or 'none'}. Name one."
+        )
+    return kinds[evaluator](n_workers=n_workers)
+
+
+def _scale(text: str) -> Any:
+    try:
+        return [float(part) for part in text.split(",")] if "," in text else float(text)
+    except ValueError:
+        raise InputError(
+            f"dszog solve: --x-scale takes numbers separated by commas, got "
+            f"{shown(text)}. For example --x-scale 1,0.001."
+        ) from None
+
+
 def _flags(method: str, arguments: dict[str, Any]) -> dict[str, str]:
     """Return what is typed for arguments of `minimize` and settings of the method."""
     known = method.lower() in (AUTO, *METHODS)
     names = kinds_of(method.lower()) if known else ()
     settings = {name: f"--set {name}" for name in names}
-    return settings | flags_of([*arguments, "checkpoint", "resume", "method"])
+    return settings | flags_of(
+        [*arguments, "checkpoint", "resume", "method", "x_scale", "workers"]
+    )
 
 
 # ------------------------------------------------------------------------ what is said
@@ -175,7 +242,7 @@ def _report(console: Console, result: dszog.Result, checkpoint: Path | None) -> 
     say(console, result.message)
     if result.status == dszog.Status.INTERRUPTED and checkpoint is not None:
         say(console, _goes_on(checkpoint).strip())
-    say(console, f"\n{result.certificate}")
+    say(console, "\n".join(["", *result.certified]))
     _say_point(console, result.x)
     lost, failures = result.costs.n_lost, result.failures
     say(

@@ -38,8 +38,14 @@ def say(console: Console, text: str, style: str | None = None) -> None:
         style=style,
         markup=False,
         highlight=False,
-        soft_wrap=True,
+        soft_wrap=not console.is_terminal,  # words are kept whole where people read
     )
+
+
+def tell_left_out(console: Console, n: int) -> None:
+    """Say how many rows were not read, as something is missing there."""
+    if n:
+        say(console, f"{n:,} rows are left out: a value is missing.", style="yellow")
 
 
 def tell_new_words(console: Console, new: dict[str, int]) -> None:

@@ -138,10 +138,10 @@ class FairClassifier(ConstrainedClassifier):
         self._fit(X, y, sample_weight, extra)
         is_text = self.classes_.dtype.kind not in "biuf"
         if self.pos_label is None and is_text and self.constraint in ONE_SIDED:
+            first, last = map(str, self.classes_)
             warnings.warn(
-                f"FairClassifier: {self.constraint} is of the class "
-                f"{self.pos_label_!r}, the last in order. If people want to be "
-                f"{self.classes_[0]!r}, say so: pos_label={self.classes_[0]!r}.",
+                f"FairClassifier: {self.constraint} is of the class {last!r}, the last "
+                f"in order. If people want {first!r}, say so: pos_label={first!r}.",
                 UserWarning,
                 stacklevel=2,
             )

@@ -127,6 +127,14 @@ class Problem:
         other.x0 = other._within("minimize", x0)
         return other
 
+    def rescaled(self, x_scale: Any) -> Problem:
+        """Return the same problem with other typical sizes of the variables."""
+        other = copy(self)
+        other.x_scale = _check_scale(x_scale, self.dim)
+        for name in ("size", "is_unscaled"):
+            other.__dict__.pop(name, None)
+        return other
+
     def tagged(self, tag: str) -> Problem:
         """Return the same problem with another tag."""
         other = copy(self)

@@ -6,14 +6,21 @@ By hand: other readers let NaN, text in numbers and shifted columns pass.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
-from dszog.contract.validation import check_count, check_flag, did_you_mean, shown
+from dszog.contract.validation import (
+    check_choice,
+    check_count,
+    check_flag,
+    did_you_mean,
+    shown,
+)
 from dszog.errors import InputError, InputTypeError
 from dszog.readers.content import MAX_BYTES, FilePath, file_error, file_name
 from dszog.readers.lines import is_number, place_error, quoted, read_lines
@@ -45,6 +52,8 @@ class Table:
     names: tuple[str, ...]
     lines: IntArray = field(repr=False)
     _columns: dict[str, tuple[str, ...]] = field(repr=False)
+    _decimal: str = field(default=".", repr=False)
+    _thousands: str = field(default="", repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -58,7 +67,8 @@ class Table:
     def numbers(self, name: str, *, missing: str | None = None) -> FloatArray:
         """Return a column as finite numbers; fields equal to `missing` become NaN."""
         column = self._column(name)
-        values = [float(text) if is_number(text) else np.nan for text in column]
+        plain = [self.plain(text) for text in column]
+        values = [float(text) if text else np.nan for text in plain]
         for row in np.flatnonzero(~np.isfinite(values)).tolist():
             if missing is None or column[row] != missing:
                 advice = (
@@ -67,6 +77,24 @@ class Table:
                 )
                 raise self.error(row, name, "a finite number belongs here", advice)
         return frozen_floats(values)
+
+    def plain(self, text: str) -> str:
+        """Return a number as Python writes it; empty if the text is none."""
+        point, mark = re.escape(self._decimal), re.escape(self._thousands)
+        if mark and re.fullmatch(rf"[+-]?\d{{1,3}}({mark}\d{{3}})+({point}\d*)?", text):
+            text = text.replace(self._thousands, "")
+        if self._decimal != ".":
+            text = "" if "." in text else text.replace(self._decimal, ".")
+        return text if is_number(text) else ""
+
+    def take(self, kept: NDArray[np.bool_]) -> Table:
+        """Return some of the rows."""
+        places = np.flatnonzero(kept).tolist()
+        columns = {
+            name: tuple(column[place] for place in places)
+            for name, column in self._columns.items()
+        }
+        return replace(self, lines=self.lines[kept], _columns=columns)
 
     def choices(
         self, name: str, values: Sequence[str], *, missing: str | None = None
@@ -101,7 +129,9 @@ def read_csv(
     path: FilePath,
     *,
     names: Sequence[str] | None = None,
-    delimiter: str = ",",
+    delimiter: str | None = ",",
+    decimal: str = ".",
+    thousands: str = "",
     skip_lines: int = 0,
     skip_blanks: bool = False,
     max_bytes: int = MAX_BYTES,
@@ -117,8 +147,13 @@ def read_csv(
         The file.
     names : sequence of str, optional
         The names of the columns of a file that does not start with them.
-    delimiter : str
-        What separates the fields: one character.
+    delimiter : str or None
+        What separates the fields: one character. None takes the one of ``,;|`` and the
+        tab that the first line has most of.
+    decimal : {".", ","}
+        What stands before the fraction of a number.
+    thousands : {"", ",", ".", "'", " "}
+        What groups the digits of a number, by threes.
     skip_lines : int
         How many lines to leave out at the top, before the names.
     skip_blanks : bool
@@ -139,10 +174,21 @@ def read_csv(
     >>> table.choices("sex", ["Male", "Female"])
     array([0, 1])
     """
-    _check_delimiter(delimiter)
+    if delimiter is not None:
+        _check_delimiter(delimiter)
+    check_choice("read_csv", "decimal", decimal, (".", ","))
+    check_choice("read_csv", "thousands", thousands, ("", ",", ".", "'", " "))
+    if decimal == thousands:
+        raise InputError(
+            f"read_csv: `decimal` and `thousands` must differ, got {decimal!r} for "
+            "both. Leave `thousands` out, or give the other one."
+        )
     check_flag("read_csv", "skip_blanks", skip_blanks)
     skipped = check_count("read_csv", "skip_lines", skip_lines, least=0)
     lines = read_lines(path, max_bytes=max_bytes)
+    if delimiter is None:
+        first = re.sub('"[^"]*"', "", lines[skipped] if skipped < len(lines) else "")
+        delimiter = max(",;|\t", key=first.count)
     records = _records(path, lines, skipped, delimiter, skip_blanks)
     header = next(records, None) if names is None else (0, list(names))
     checked = _checked_names(path, *header) if header else ()
@@ -160,6 +206,8 @@ def read_csv(
         names=checked,
         lines=np.array(numbers, dtype=np.int64),
         _columns=dict(zip(checked, zip(*rows, strict=True), strict=True)),
+        _decimal=decimal,
+        _thousands=thousands,
     )
 
 

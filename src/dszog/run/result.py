@@ -85,13 +85,17 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         }
         return DataFrame(columns)
 
+    @property
+    def certified(self) -> list[str]:
+        """The lines of the certificate, those of the paper's definitions left out."""
+        lines = str(self.certificate).splitlines()
+        return [line for line in lines if not line.startswith("Definition")]
+
     def evidence(self) -> list[tuple[str, str]]:
         """Return what the result rests on, as names and texts."""
         rows = [
             (str(name), text)
-            for name, text in (
-                line.split(None, 1) for line in _certified(self.certificate)
-            )
+            for name, text in (line.split(None, 1) for line in self.certified)
         ]
         rows.append(
             (
@@ -188,15 +192,6 @@ def _as_counts(column: Any) -> Any:
     if np.isnan(column).any():
         return column
     return column.astype(np.int64)
-
-
-def _certified(certificate: Any) -> list[str]:
-    """Return the certificate's own lines, those of the definitions left out."""
-    return [
-        line
-        for line in str(certificate).splitlines()
-        if not line.startswith("Definition")
-    ]
 
 
 def _weights(weights: Any) -> str:
