@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 import dszog
 from dszog import DSZOG, Constraints, Losses, Problem, certify
 from dszog.contract.arrays import FloatArray, IntArray
+from dszog.evidence import stationarity
 from dszog.maths.distribution import project_onto_simplex
 from dszog.methods.theory import TheoremConstants, theorem_parameters
+from tests.contracts.helpers import Kind, make_problem
 from tests.maths.subproblems.misjudged import A_ROUNDED, A_WHOLE, B_ROUNDED, B_WHOLE
 from tests.runs import by_dszog
 
@@ -636,3 +638,17 @@ def test_the_draw_is_not_that_of_a_run_with_the_same_seed() -> None:
     certify(problem, result.x, seed=0, max_queries=2_000)
     # Of some thousand of a million two draws share a few.
     assert len(asked[0] & asked[1]) < 0.05 * len(asked[1])
+
+
+def test_slopes_of_many_variables_are_found_in_blocks(monkeypatch: Any) -> None:
+    problem, tally = make_problem(Kind(bounded=True))
+    x = np.array([0.5, -1.0, 0.1])
+    at_once = dszog.certify(problem, x)
+    n_queries = tally.n_queries
+    monkeypatch.setattr(stationarity, "MANY", 6)  # a variable at a time
+    in_blocks = dszog.certify(problem, x)
+
+    assert tally.n_queries == 2 * n_queries
+    for name in ("gradient_norm", "best_lagrangian", "outer_gradient"):
+        found, expected = (getattr(c.stationarity, name) for c in (in_blocks, at_once))
+        assert found == pytest.approx(expected, rel=1e-12)

@@ -31,7 +31,7 @@ LAYERS: tuple[set[str], ...] = (
     {"run"},
     {"save", "workers", "show", "readers", "tuning"},
     {"minimize", "certify"},
-    {"tune", "learn"},
+    {"tune", "learn", "torch"},
     {"__init__"},
     {"cli"},
 )
@@ -51,6 +51,7 @@ OPTIONAL = {  # extras: at the top of a module where True, else inside a functio
     "run.result": ({"matplotlib", "pandas"}, False),
     "kernels": ({"numba", "llvmlite"}, True),
     "maths.subproblems": ({"daqp", "piqp"}, False),
+    "torch": ({"torch", "safetensors", "triton"}, True),
     "tuning": ({"optuna"}, False),
     "workers": ({"dask", "distributed", "ray", "cloudpickle"}, False),
 }

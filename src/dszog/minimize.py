@@ -44,6 +44,7 @@ from dszog.errors import (
 from dszog.maths.random_stream import fresh_seed
 from dszog.methods import METHODS, Method
 from dszog.methods.auto import AUTO, Choice, first_choice
+from dszog.methods.many import suited
 from dszog.problem import Asking, Losses, Problem
 from dszog.problem.constraints import Simulator
 from dszog.run.failures import POLICIES, OnFailure
@@ -323,8 +324,14 @@ def minimize(
         if choice is not None:
             choice = _for_problem(choice, problem, limits, store)
             chosen, fixed = _as_method(method, options, choice)
+        said = ""
+        if isinstance(method, str):
+            length = float(np.linalg.norm(problem.scaled(problem.x0)))
+            chosen, said = suited(
+                chosen, fixed, problem.size, length, limits.iterations, limits.queries
+            )
         chosen, notes = with_feasible_set(problem, chosen)
-        notes = [*_about_start(problem), *notes]
+        notes = [*_about_start(problem), *notes, *([said] if said else [])]
         if choice is not None:
             notes.append(choice.sentence)
         check_tuning(tune, chosen, fixed, has_budget, folder is not None)  # of tangents

@@ -29,8 +29,9 @@ COMPLETE: tuple[Directions, ...] = ("orthogonal", "coordinate")
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-def test_there_are_four_kinds_of_directions() -> None:
-    assert KINDS == DIRECTIONS == ("gaussian", "sphere", "orthogonal", "coordinate")
+def test_there_are_five_kinds_of_directions() -> None:
+    independent = "gaussian", "sphere"
+    assert KINDS == DIRECTIONS == (*independent, *COMPLETE, "rademacher")
 
 
 # ------------------------------------------------------------------------ directions
@@ -53,7 +54,7 @@ def test_the_same_generator_draws_the_same_directions(kind: Directions) -> None:
     assert (first != draw_directions(stream(3, 9), kind, 7, 4)).any()
 
 
-@pytest.mark.parametrize("kind", ["sphere", "orthogonal", "coordinate"])
+@pytest.mark.parametrize("kind", KINDS[1:])
 @pytest.mark.parametrize("dim", [1, 2, 9])
 def test_all_but_normal_directions_have_the_length_root_dim(
     kind: Directions, dim: int

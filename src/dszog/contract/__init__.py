@@ -18,6 +18,7 @@ from dszog.contract.query import (
     no_steps,
 )
 from dszog.contract.reply import NO_GRADIENTS, Failure, Reply, check_replies
+from dszog.contract.signs import Signs
 from dszog.contract.size import Calls, ProblemSize
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Purpose",
     "Query",
     "Reply",
+    "Signs",
     "Want",
     "check_replies",
     "cost",

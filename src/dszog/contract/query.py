@@ -14,6 +14,7 @@ from dszog.contract.arrays import (
     frozen_floats,
     frozen_ints,
 )
+from dszog.contract.signs import Signs
 from dszog.contract.size import ProblemSize
 from dszog.errors import DszogError
 
@@ -31,7 +32,7 @@ NO_ITERATION = -1  # of queries that no iteration asks
 class _Fields(NamedTuple):
     iteration: int
     x: FloatArray
-    steps: FloatArray
+    steps: Any  # FloatArray, or Signs
     losses: IntArray
     constraints: IntArray
     want: Want
@@ -55,8 +56,9 @@ class Query(_Fields):
         The iteration that asks; with the position in its tuple it names the query.
     x : ndarray of shape (dim,)
         The base point.
-    steps : ndarray of shape (k, dim)
+    steps : ndarray of shape (k, dim), or Signs
         The other points are ``x + steps``, moved into the bounds where they leave them.
+        Of many variables the steps may be named instead of held.
     losses, constraints : ndarray of int64
         Indices wanted at each of the ``k + 1`` points. An index that is repeated is
         evaluated once and its value returned at each place.
@@ -78,7 +80,7 @@ class Query(_Fields):
         *,
         iteration: int,
         x: FloatArray,
-        steps: FloatArray,
+        steps: Any,
         losses: IntArray = NO_INDICES,
         constraints: IntArray = NO_INDICES,
         want: Want = "values",
@@ -86,7 +88,7 @@ class Query(_Fields):
         purpose: Purpose = "step",
     ) -> Self:
         """Make the arrays read-only, and find repeated indices."""
-        steps = frozen_floats(steps)
+        steps = steps if isinstance(steps, Signs) else frozen_floats(steps)
         losses, constraints = frozen_ints(losses), frozen_ints(constraints)
         if want == "gradients" and len(steps):
             raise DszogError("A query for gradients looks at one point: give no steps.")
@@ -100,7 +102,7 @@ class Query(_Fields):
         *,
         iteration: int,
         x: FloatArray,
-        steps: FloatArray,
+        steps: Any,
         losses: IntArray,
         constraints: IntArray,
         paired: bool = False,
@@ -192,8 +194,24 @@ class Query(_Fields):
             return frozen_floats(size.clip(self.x[np.newaxis]))
         points = np.empty((len(self.steps) + 1, len(self.x)))
         points[0] = self.x
-        np.add(self.x, self.steps, out=points[1:])
+        if isinstance(self.steps, Signs):
+            for row, point in enumerate(self.steps.points(self.x), 1):
+                points[row] = point
+        else:
+            np.add(self.x, self.steps, out=points[1:])
         return freeze(size.clip(points))
+
+    def point(self, row: int, size: ProblemSize) -> FloatArray:
+        """Return one of the points, alone, of a query whose steps are named."""
+        x = self.x
+        if row and isinstance(self.steps, Signs):
+            x = self.steps[row - 1].along(x, (self.steps.radius,))
+        return frozen_floats(size.clip(x)[np.newaxis])
+
+    @property
+    def names_steps(self) -> bool:
+        """Whether the steps are named: then a point at a time is made."""
+        return isinstance(self.steps, Signs)
 
     @property
     def when(self) -> str:

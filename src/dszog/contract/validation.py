@@ -291,6 +291,13 @@ def as_numbers(owner: object, name: str, value: Any) -> FloatArray:
         array = np.asarray(value)
     except ValueError:
         array = np.asarray(None)  # ragged: refused below, as an object
+    except (TypeError, RuntimeError) as error:
+        if not is_tensor(value):
+            raise
+        raise InputTypeError(
+            f"{_name(owner)}: `{name}` must be an array, got a tensor that "
+            f"{ABOUT_TENSORS}. Pass {name}.detach().cpu().numpy()."
+        ) from error
     if array.dtype.kind not in "fiub":
         raise InputTypeError(
             f"{_name(owner)}: `{name}` must hold real numbers, got {shown(value)} "
@@ -299,10 +306,18 @@ def as_numbers(owner: object, name: str, value: Any) -> FloatArray:
     return frozen_floats(np.array(array, dtype=np.float64))
 
 
+ABOUT_TENSORS = "has gradients or is on another device"
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of PyTorch, as far as one can see without it."""
+    return hasattr(value, "detach") and hasattr(value, "cpu")
+
+
 def check_bounds(owner: object, bounds: Any, dim: int) -> tuple[FloatArray, FloatArray]:
     """Return the lower and upper bounds as two vectors; ``None`` is no bound."""
     if bounds is None:
-        return frozen_floats(np.full(dim, -np.inf)), frozen_floats(np.full(dim, np.inf))
+        return np.broadcast_to(-np.inf, dim), np.broadcast_to(np.inf, dim)  # one number
     if hasattr(bounds, "lb") and hasattr(bounds, "ub"):  # scipy.optimize.Bounds
         pair: Sequence[Any] = (bounds.lb, bounds.ub)
     else:

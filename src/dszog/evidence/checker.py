@@ -188,7 +188,9 @@ class Checker:
         return replace(certificate, stationarity=found)
 
     def stationarity_cost(self) -> int:
-        """Return what :meth:`with_stationarity` costs at most."""
+        """Return what :meth:`with_stationarity` costs at most; too much of names."""
+        if self._problem.by_name:
+            return 2**62
         return stationarity_cost(self._size, self._size.n_losses, N_EXAMINED)
 
     def _feasibility(self, x: FloatArray, plan: CheckPlan) -> Feasibility:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract import NO_ITERATION, ProblemSize, Query, Reply
 from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 from dszog.errors import SubproblemError
 from dszog.maths.distribution import project_onto_simplex
@@ -22,6 +22,8 @@ from dszog.maths.subproblems.nearest import least_squares
 Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
 
 RADIUS = 1e-5  # of the central differences, times the size of each variable
+LOSSES = 256  # losses or constraints asked for at a time
+MANY = 2**23  # numbers of an array that may be held
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -123,13 +125,9 @@ def stationarity(
     indices of the weights ascend; weights that are not given count as 0. Raises
     FloatingPointError if values are too large to be squared.
     """
-    steps = _central_steps(x, size)
-    _, objective_gradients = _gradients(
-        x, size, steps, "losses", losses, size.has_gradient, answer
-    )
-    objective_gradient = objective_gradients.mean(axis=0) / x_scale
+    objective_gradient = _mean_gradient(x, size, losses, answer) / x_scale
     values, gradients = _gradients(
-        x, size, steps, "constraints", examined, size.has_jacobian, answer
+        x, size, "constraints", examined, size.has_jacobian, answer
     )
     gradients = gradients / x_scale
     if not all(np.isfinite(a).all() for a in (objective_gradient, values, gradients)):
@@ -192,8 +190,12 @@ class _Free:
 
     def normals(self) -> FloatArray:
         """Return the gradients of the bounds that are reached, as rows."""
-        unit = np.eye(len(self.at_lower))
-        return np.concatenate([-unit[self.at_lower], unit[self.at_upper]])
+        rows = []
+        for reached, sign in ((self.at_lower, -1.0), (self.at_upper, 1.0)):
+            places = np.flatnonzero(reached)
+            rows.append(np.zeros((len(places), len(reached))))
+            rows[-1][np.arange(len(places)), places] = sign
+        return np.concatenate(rows)
 
 
 def _best_multipliers(
@@ -214,18 +216,25 @@ def _best_multipliers(
     return found.residual, alpha
 
 
-def _central_steps(x: FloatArray, size: ProblemSize) -> FloatArray:
-    """Return steps along each coordinate, forward ones first, kept in the bounds."""
-    lengths = RADIUS * np.maximum(np.abs(x), 1.0)
-    points = np.concatenate([x + np.diag(lengths), x - np.diag(lengths)])
-    steps: FloatArray = size.clip(points) - x
-    return steps
+def _mean_gradient(
+    x: FloatArray, size: ProblemSize, losses: IntArray, answer: Answer
+) -> FloatArray:
+    """Return the gradient of the objective; of many variables not that of each loss."""
+    if len(losses) * size.dim <= MANY:
+        found = _gradients(x, size, "losses", losses, size.has_gradient, answer)
+        mean: FloatArray = found[1].mean(axis=0)
+        return mean
+    total = np.zeros(size.dim)
+    for first in range(0, len(losses), LOSSES):
+        block = losses[first : first + LOSSES]
+        found = _gradients(x, size, "losses", block, size.has_gradient, answer)
+        total += found[1].sum(axis=0)
+    return total / len(losses)
 
 
 def _gradients(
     x: FloatArray,
     size: ProblemSize,
-    steps: FloatArray,
     kind: str,
     indices: IntArray,
     is_given: bool,
@@ -234,8 +243,8 @@ def _gradients(
     """Return values and gradients of losses or constraints at `x`, in blocks."""
     dim = len(x)
     values, gradients = [np.empty(0)], [np.empty((0, dim))]
-    for first in range(0, len(indices), 256):
-        block: dict[str, Any] = {kind: indices[first : first + 256]}
+    for first in range(0, len(indices), LOSSES):
+        block: dict[str, Any] = {kind: indices[first : first + LOSSES]}
         if is_given:
             query = Query.to_check(x, want="gradients", **block)
             reply = answer((query,))[0]
@@ -243,15 +252,43 @@ def _gradients(
             given = reply.loss_gradients if kind == "losses" else reply.jacobian
             gradients.append(given)
             continue
-        query = Query.to_check(x, steps, **block)
-        table = getattr(answer((query,))[0], kind)
-        lengths = np.diag(steps[:dim]) - np.diag(steps[dim:])
-        lengths = np.where(lengths > 0.0, lengths, np.inf)  # a fixed variable: slope 0
-        with np.errstate(over="ignore"):  # then it is not known
-            slopes = (table[1 : dim + 1] - table[dim + 1 :]) / lengths[:, np.newaxis]
-        values.append(table[0])
-        gradients.append(slopes.T)
+        found = _differences(x, size, kind, block, answer)
+        values.append(found[0])
+        gradients.append(found[1])
     return np.concatenate(values), np.concatenate(gradients)
+
+
+def _differences(
+    x: FloatArray, size: ProblemSize, kind: str, block: dict[str, Any], answer: Answer
+) -> tuple[FloatArray, FloatArray]:
+    """Return values and central differences along each coordinate, kept in the bounds.
+
+    So many coordinates at a time that the points around `x` fit into the memory.
+    """
+    dim, at_x = len(x), np.empty(0)
+    slopes = np.empty((len(block[kind]), dim))
+    n = max(min(dim, MANY // (2 * dim)), 1)
+    for first in range(0, dim, n):
+        which = np.arange(first, min(first + n, dim))
+        lengths = RADIUS * np.maximum(np.abs(x[which]), 1.0)
+        steps = np.zeros((2 * len(which), dim))
+        rows = np.arange(len(which))
+        steps[rows, which] = lengths
+        steps[rows + len(which), which] = -lengths
+        steps = size.clip(x + steps) - x
+        if first == 0:
+            table = getattr(answer((Query.to_check(x, steps, **block),))[0], kind)
+            at_x, table = table[0], table[1:]
+        else:  # what is known at `x` is not asked for again
+            asked = {"iteration": NO_ITERATION, "purpose": "final check", **block}
+            query = Query.at_points(x + steps, **asked)
+            table = getattr(answer((query,))[0], kind)
+        reach = steps[rows, which] - steps[rows + len(which), which]
+        reach = np.where(reach > 0.0, reach, np.inf)  # a fixed variable: slope 0
+        with np.errstate(over="ignore"):  # then it is not known
+            change = table[: len(which)] - table[len(which) :]
+            slopes[:, which] = (change / reach[:, np.newaxis]).T
+    return at_x, slopes
 
 
 def _weights_of(examined: IntArray, weights: tuple[IntArray, FloatArray]) -> FloatArray:

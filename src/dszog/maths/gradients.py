@@ -10,10 +10,13 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from dszog.contract import Signs
 from dszog.contract.arrays import FloatArray
 from dszog.kernels import chosen
 
-Directions: TypeAlias = Literal["gaussian", "sphere", "orthogonal", "coordinate"]
+Directions: TypeAlias = Literal[
+    "gaussian", "sphere", "orthogonal", "coordinate", "rademacher"
+]
 DIRECTIONS: tuple[str, ...] = get_args(Directions)
 
 
@@ -25,14 +28,18 @@ def draw_directions(
     Parameters
     ----------
     rng : numpy.random.Generator
-    kind : {"gaussian", "sphere", "orthogonal", "coordinate"}
+    kind : {"gaussian", "sphere", "orthogonal", "coordinate", "rademacher"}
         Independent normal vectors (the paper); independent vectors on the sphere of
         radius :math:`\sqrt d`; the same, mutually orthogonal; distinct coordinate
-        vectors of that length. The last two start a new set every `dim` directions.
+        vectors of that length, both of which start a new set every `dim` directions;
+        independent random signs, see :mod:`dszog.contract.signs`.
     n_directions, dim : int
     """
     if kind == "coordinate":
         return _coordinate(rng, n_directions, dim)
+    if kind == "rademacher":
+        seed = int(rng.integers(2**63))
+        return Signs(seed, 0, tuple(range(n_directions)), dim, 1.0).dense()
     return from_normals(rng.standard_normal((n_directions, dim)), kind)
 
 

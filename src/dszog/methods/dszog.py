@@ -47,6 +47,7 @@ from dszog.contract import (
     ProblemSize,
     Query,
     Reply,
+    Signs,
     check_replies,
     cost,
     no_steps,
@@ -115,7 +116,7 @@ HIGHEST_PENALTY = 3e5  # in problems of order one
 class DSZOGState(State):
     """The iterate, its averaged gradient, and the weights over the constraints."""
 
-    velocity: FloatArray  # (dim,), the averaged gradient z_w
+    velocity: FloatArray  # (dim,), the averaged gradient z_w; (0,) if none is kept
     distribution: Distribution | None  # p and z_p; None before the start and if m = 0
     start: StartPass | None  # the look at the constraints that is under way
     first_iteration: int  # the iteration of the first step
@@ -164,13 +165,18 @@ class DSZOG:
     step_decay : {"constant", "linear", "sqrt"}
         How the step in the variables shrinks: not (the paper), to 0 over the horizon,
         or as :math:`1/\sqrt{1 + t/100}`.
-    directions : {"gaussian", "sphere", "orthogonal", "coordinate"}
+    directions : {"gaussian", "sphere", "orthogonal", "coordinate", "rademacher"}
         See :func:`dszog.maths.gradients.draw_directions`; ``"gaussian"`` is the paper.
+        ``"rademacher"``, for many variables, names random signs instead of holding
+        them, and keeps no average of gradients in the variables.
     antithetic : bool
         Compare opposite points instead of each point with the iterate.
     adaptive : bool
         Divide each step by the root of the norm of its gradient, as the paper does.
         False with both averagings 1 is the plain method.
+    normalised : bool
+        Divide the step in the variables by the norm itself: each moves them by
+        `step_size` in the root mean square, whatever the slope.
     dual_estimate : {"plain", "centred", "combined"}
         Estimate the gradient in the weights from the penalties of the uniform draw (the
         paper), or from their change since each constraint was last seen, or from the
@@ -203,6 +209,7 @@ class DSZOG:
     directions: Directions = "orthogonal"
     antithetic: bool = False
     adaptive: bool = True
+    normalised: bool = False
     dual_estimate: DualEstimate = "combined"
     distribution: Literal["sparse", "dense", "uniform"] = "sparse"
     start: Start = "auto"
@@ -240,6 +247,12 @@ class DSZOG:
         check_choice(self, "start", self.start, get_args(Start))
         check_flag(self, "antithetic", self.antithetic)
         check_flag(self, "adaptive", self.adaptive)
+        check_flag(self, "normalised", self.normalised)
+        if self.normalised and not self.adaptive:
+            raise InputError(
+                "DSZOG: a normalised step is an adaptive one, got normalised=True and "
+                "adaptive=False. Leave one out."
+            )
 
     @classmethod
     def as_published(cls, **changes: Any) -> Self:
@@ -331,7 +344,7 @@ class DSZOG:
             seed=seed,
             size=size,
             x=size.clip(x),
-            velocity=np.zeros_like(x),
+            velocity=np.zeros(0 if self._names_directions(size) else len(x)),
             distribution=distribution,
             start=start,
             first_iteration=0,
@@ -353,8 +366,12 @@ class DSZOG:
         if self.antithetic:
             directions = np.concatenate([directions, -directions])
         base = state.x
-        steps, points = kernels.chosen().around(base, directions, self.radius)
-        if size.has_bounds:
+        if self._names_directions(size):
+            steps, points = self._named(state, size.dim), None
+            base = frozen_floats(size.inside(base, np.array(self.radius)))
+        else:
+            steps, points = kernels.chosen().around(base, directions, self.radius)
+        if size.has_bounds and not isinstance(steps, Signs):
             # Seen from a little inside the bounds, no direction has to be cut short.
             reach = np.abs(steps).max(axis=0, initial=0.0)
             base, points = frozen_floats(size.inside(base, reach)), None
@@ -401,12 +418,15 @@ class DSZOG:
                 "tell: the last query must be the draw that the weights learn from, "
                 "got another. Tell queries and replies in the order of ask(state)."
             )
-        step = self._step_at_once(state, queries, replies)
-        if step is None:
-            check_replies(state.iteration, queries, replies, n_expected)
-            with np.errstate(over="ignore", invalid="ignore"):
-                step = self._step(state, queries, replies)
-        x, velocity, distribution, info = step
+        if self._names_directions(state.size):
+            amounts, distribution, info = self._along_names(
+                state, queries, replies, state.size.dim
+            )
+            signs = queries[0].steps[: len(amounts)]
+            x = frozen_floats(state.size.clip(signs.along(state.x, amounts.tolist())))
+            velocity = state.velocity
+        else:
+            x, velocity, distribution, info = self._both(state, queries, replies)
         moved = DSZOGState(
             iteration=state.iteration + 1,
             seed=state.seed,
@@ -457,8 +477,11 @@ class DSZOG:
         return min(start, n_calls) + around + min(n_duals, n_calls)
 
     def policy(self, fixed: frozenset[str]) -> PenaltyRounds:
-        """Return how a run raises the penalty and starts again, where it may."""
-        return PenaltyRounds(fixed)
+        """Return how a run raises the penalty and starts again, where it may.
+
+        Normalised steps do not adapt to a stiffer penalty: it stays as it is.
+        """
+        return PenaltyRounds(fixed | {"penalty"} if self.normalised else fixed)
 
     def new_round(self, state: DSZOGState) -> DSZOGState:
         """Return the state from which a run with other settings goes on.
@@ -484,9 +507,11 @@ class DSZOG:
         size, distribution = state.size, state.distribution
         n_losses, n_constraints, n_duals = self.batches(size)
         rng = lent_stream(state.seed, state.iteration)
-        directions = draw_directions(  # line 8
-            rng, self.directions, self.directions_of(size), size.dim
-        )
+        directions = np.empty((0, size.dim))
+        if not self._names_directions(size):
+            directions = draw_directions(  # line 8
+                rng, self.directions, self.directions_of(size), size.dim
+            )
         losses = distinct_indices(rng, size.n_losses, n_losses)  # line 9
         constraints = duals = NO_INDICES
         if distribution is not None:
@@ -512,9 +537,11 @@ class DSZOG:
         n_ranks = n_drawn if weights.n_background * weights.background_weight else 0
         n_uniforms = losses.n_numbers + duals.n_numbers + n_drawn + n_ranks
         shape = self.directions_of(size), size.dim
-        if self.directions == "coordinate":
+        if self.directions in ("coordinate", "rademacher"):
             rng = lent_stream(state.seed, state.iteration)
-            directions = draw_directions(rng, self.directions, *shape)
+            directions = np.empty((0, size.dim))
+            if not self._names_directions(size):
+                directions = draw_directions(rng, self.directions, *shape)
             uniforms = rng.random(n_uniforms)
         else:
             normals, uniforms = normals_and_uniforms(
@@ -534,6 +561,15 @@ class DSZOG:
             return min(self.n_directions, size.dim)  # a basis: nothing is left out
         return self.n_directions
 
+    def _names_directions(self, size: ProblemSize) -> bool:
+        return self.directions == "rademacher" and size.is_black_box
+
+    def _named(self, state: DSZOGState, dim: int) -> Signs:
+        numbers = tuple(range(self.n_directions))
+        if self.antithetic:
+            numbers += tuple(~k for k in numbers)
+        return Signs(state.seed, state.iteration, numbers, dim, self.radius)
+
     def averaging_at(self, state: DSZOGState) -> float:
         """Return the share of the newest estimate: all of it in the first step."""
         return 1.0 if state.iteration == state.first_iteration else self.averaging
@@ -541,6 +577,60 @@ class DSZOG:
     def step_size_at(self, state: DSZOGState) -> float:
         """Return the step size of this iteration, before it adapts."""
         return self._decay(state) * self.step_size
+
+    def _along_names(
+        self,
+        state: DSZOGState,
+        queries: Sequence[Query],
+        replies: Sequence[Reply],
+        n_variables: int,
+    ) -> tuple[FloatArray, Distribution | None, Info]:
+        """Return how far to go along each named direction, and the step in the weights.
+
+        Both steps are taken in as many variables as there are directions. In `dim`
+        variables these are all but orthogonal, each of length root dim.
+        """
+        n = len(queries[0].steps) // (2 if self.antithetic else 1)
+        steps, unbounded, origin = np.eye(n), np.full(n, np.inf), np.zeros(n)
+        if self.antithetic:
+            steps = np.concatenate([steps, -steps])
+        small = replace(state.size, dim=n, lower=-unbounded, upper=unbounded)
+        state = replace(state, size=small, x=origin, velocity=origin)
+        around = queries[0]._replace(x=origin, steps=self.radius * steps)
+        _, slopes, distribution, info = self._both(
+            state, (around, queries[-1]), replies, along_names=True
+        )
+        slopes = slopes / self.averaging_at(state)
+        with np.errstate(over="ignore"):
+            norm = math.sqrt(n_variables * float(np.square(slopes).sum()))
+        step_size = self._scaled_step(self.step_size_at(state), norm, n_variables)
+        return -step_size * slopes, distribution, info
+
+    def _scaled_step(self, step_size: float, norm: float, dim: int) -> float:
+        """Return the factor of a gradient of this norm in a step."""
+        if self.normalised:
+            return step_size * math.sqrt(dim) / (norm + self.step_eps)
+        if self.adaptive:
+            return step_size / (math.sqrt(norm) + self.step_eps)
+        return step_size
+
+    def _both(
+        self,
+        state: DSZOGState,
+        queries: Sequence[Query],
+        replies: Sequence[Reply],
+        *,
+        along_names: bool = False,
+    ) -> Step:
+        """Take both steps, by one kernel where that can be."""
+        step = None
+        if along_names or not self.normalised:
+            step = self._step_at_once(state, queries, replies)
+        if step is None:
+            check_replies(state.iteration, queries, replies, len(queries))
+            with np.errstate(over="ignore", invalid="ignore"):
+                step = self._step(state, queries, replies)
+        return step
 
     def _step_at_once(
         self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
@@ -597,7 +687,7 @@ class DSZOG:
         velocity = (1 - b) * state.velocity + b * estimate  # line 14
         if self.adaptive:
             norm = math.sqrt(np.add.reduce(np.square(velocity)))
-            step_size = step_size / (math.sqrt(norm) + self.step_eps)
+            step_size = self._scaled_step(step_size, norm, size.dim)
         x = size.clip(state.x - step_size * velocity)  # line 5
         distribution, duals = state.distribution, queries[-1].constraints
         seen = violations(replies[-1].constraints[0])

@@ -73,6 +73,9 @@ class Problem:
     tag : str
         A name for the functions, such as a version of the data: a run is not resumed
         from a checkpoint of a problem with another one.
+    by_name : bool
+        Whether points are names of what somebody else holds, as for ``dszog.torch``:
+        nothing can be said of slopes along their coordinates.
     """
 
     def __init__(
@@ -86,7 +89,9 @@ class Problem:
         x_scale: Any = 1.0,
         unconstrained: bool = False,
         tag: str = "",
+        by_name: bool = False,
     ) -> None:
+        self.by_name = by_name
         self.tag = check_tag("Problem", tag)
         self.dim = check_count("Problem", "dim", dim)
         self.lower, self.upper = check_bounds("Problem", bounds, self.dim)
@@ -179,12 +184,15 @@ class Problem:
             dim=self.dim,
             n_losses=len(self.losses),
             n_constraints=0 if constraints is None else len(constraints),
-            lower=frozen_floats(self.lower / self.x_scale),
-            upper=frozen_floats(self.upper / self.x_scale),
+            lower=self._scaled_bound(self.lower),
+            upper=self._scaled_bound(self.upper),
             has_gradient=self.losses.has_gradient,
             has_jacobian=constraints is not None and constraints.has_jacobian,
             calls=calls,
         )
+
+    def _scaled_bound(self, bound: FloatArray) -> FloatArray:
+        return bound if self.is_unscaled else frozen_floats(bound / self.x_scale)
 
     @cached_property
     def is_unscaled(self) -> bool:
@@ -193,6 +201,8 @@ class Problem:
 
     def scaled(self, x: FloatArray) -> FloatArray:
         """Return a point as methods see it."""
+        if self.is_unscaled:
+            return frozen_floats(x)
         return frozen_floats(x / self.x_scale)
 
     def unscaled(self, points: FloatArray) -> FloatArray:
@@ -217,7 +227,7 @@ def _check_scale(x_scale: Any, dim: int) -> FloatArray:
             f"Problem: `x_scale` must be a positive number or one for each of {dim} "
             f"variables, got {shown(x_scale)}. Give the typical size of the variables."
         )
-    return frozen_floats(np.broadcast_to(scale, dim).copy())
+    return np.broadcast_to(scale.copy(), dim)  # one number stays one
 
 
 def _as_losses(losses: Any) -> Losses:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dszog._log import LOGGER
+from dszog.contract.arrays import FloatArray
 from dszog.errors import (
     CheckpointWriteError,
     EvaluationError,
@@ -293,6 +294,8 @@ class Solver:
         run = None if saver is None else saver.load(self._size)
         if saver is None or run is None:
             return None
+        if not len(run.start):
+            run = replace(run, start=self._x0())
         self._is_resumed = True
         self.meter.go_on_from(run.counts)
         count_on(self.meter.failures, run.failures)
@@ -377,11 +380,19 @@ class Solver:
         if self._journal is not None and self._journal.is_replaying:
             return
         with self._job.interrupts.held():
-            saver.save(self._now(run), self._job.seed)
+            saver.save(self._without_start(self._now(run)), self._job.seed)
         n_done = self.meter.n_iterations
         LOGGER.info("Saved to %s at iteration %d.", saver.place, n_done)
         if self._journal is None:
             self._open_journal()
+
+    def _without_start(self, run: Run) -> Run:
+        """Return a run that does not hold its start where that is `x0`."""
+        at_x0 = np.array_equal(run.start, self._x0())
+        return replace(run, start=np.empty(0)) if at_x0 else run
+
+    def _x0(self) -> FloatArray:
+        return self._size.clip(self._job.problem.scaled(self._job.problem.x0))
 
     # ------------------------------------------------------------------- what it takes
 

@@ -28,6 +28,7 @@ from dszog.maths.distribution import (
 from dszog.methods import METHODS, DSZOGState, FeasibleState, SampledSQPState, State
 from dszog.methods.accszofw import AcceleratedState
 from dszog.methods.linearised import LinearisedMethod, LinearisedState
+from dszog.methods.named import NamedDSZOG, NamedState
 from dszog.methods.sampled_sqp import parts as sampled_sqp
 from dszog.methods.start import StartPass
 from dszog.run.counts import Counts, FailureCounts, SubproblemCounts
@@ -38,7 +39,10 @@ from dszog.run.run import Run
 from dszog.save.container import dump_json, load_json, pack
 from dszog.save.records import failure_from_json, failure_to_json
 
-STATES = (DSZOGState, FeasibleState, AcceleratedState, LinearisedState, SampledSQPState)
+STATES = (
+    *(DSZOGState, NamedState, FeasibleState, AcceleratedState, LinearisedState),
+    SampledSQPState,
+)
 DISTRIBUTIONS = (DenseDistribution, SparseDistribution, UniformDistribution)
 COUNTS = (Counts, FailureCounts, SubproblemCounts)
 TYPES: dict[str, type[Any]] = {
@@ -233,7 +237,7 @@ def _hangs_together(made: Any, size: ProblemSize) -> bool:
     """Whether the parts of an object fit each other and the problem."""
     if isinstance(made, Run):
         has_round = 0 <= made.round < len(made.ends) and made.attempt >= 0
-        return has_round and made.start.shape == (size.dim,)
+        return has_round and made.start.shape in ((size.dim,), (0,))  # (0,): at x0
     if isinstance(made, Position):
         indices, values = made.worst_seen
         return (
@@ -256,6 +260,11 @@ def _hangs_together(made: Any, size: ProblemSize) -> bool:
         return made.fits(size)
     along = [getattr(made, name) for name in ALONG_X if hasattr(made, name)]
     fits = all(vector.shape == (size.dim,) for vector in along)
+    if isinstance(made, DSZOGState):  # directions that are named need no average
+        fits = made.x.shape == (size.dim,) and made.velocity.shape in (
+            (size.dim,),
+            (0,),
+        )
     if isinstance(made, LinearisedState):
         fits &= made.values.ndim == made.at_origin.ndim == 1
         fits &= made.jacobian.shape == (len(made.jacobian), size.dim)
@@ -297,7 +306,7 @@ def settings_of(method: Any) -> dict[str, Any]:
                 for name, value in settings_of(method.method).items()
             },
         }
-    if type(method) not in METHODS.values():
+    if type(method) not in (*METHODS.values(), NamedDSZOG):
         raise InputError(
             f"minimize: `checkpoint` needs a method of the library, got "
             f"{type(method).__name__}, of which nothing is known. Leave it out."

@@ -10,6 +10,8 @@ worker and a thousand evaluate the same pieces, and the replies have the same bi
   matrix product of another shape rounds differently. It is cut only where a table is
   very large, or where ``in_pieces`` says so; then every evaluator cuts it so, the
   serial one too.
+* Steps that are named are made one point at a time, and each point is asked about
+  alone: many variables are held a few times, not once for each direction.
 * A call that serves several values, of a loss and of limits perhaps, is never cut: all
   that is asked of it in an iteration is in one piece.
 """
@@ -72,6 +74,8 @@ def whole_limits(problem: Problem) -> tuple[float, float]:
 def needs_cut(limits: tuple[float, float], queries: Sequence[Query]) -> bool:
     """Whether a vectorised function may not be asked for all of this at once."""
     for query in queries:
+        if query.names_steps:
+            return True
         n_points = len(query.steps) + 1
         if n_points * len(query.losses) > limits[0]:
             return True
@@ -89,37 +93,59 @@ def _whole(grain: Grain) -> float:
 
 def cut(problem: Problem, queries: Sequence[Query]) -> list[Piece]:
     """Return the pieces of work that together answer these queries."""
-    calls = problem.size.calls
-    points = [query.points(problem.size) for query in queries]
-    pieces: list[Piece] = []
-    for number, (query, table) in enumerate(zip(queries, points, strict=True)):
-        pieces += _plain_pieces(problem, number, query, table)
+    return list(each_piece(problem, queries))
+
+
+def each_piece(problem: Problem, queries: Sequence[Query]) -> Iterator[Piece]:
+    """Yield the pieces when it is their turn."""
+    calls, size = problem.size.calls, problem.size
+    points: list[FloatArray] = []
+    for number, query in enumerate(queries):
+        if calls is None and query.names_steps:
+            for row in range(len(query.steps) + 1):
+                table = query.point(row, size)
+                yield from _plain_pieces(problem, number, query, table, row)
+            continue
+        points.append(query.points(size))
+        yield from _plain_pieces(problem, number, query, points[-1])
     if calls is not None:
-        pieces += _shared_pieces(problem, calls, queries, points)
-    return pieces
+        yield from _shared_pieces(problem, calls, queries, points)
 
 
 # ----------------------------------------------------------------- calls of one value
 
 
 def _plain_pieces(
-    problem: Problem, number: int, query: Query, points: FloatArray
+    problem: Problem, number: int, query: Query, points: FloatArray, row: int = 0
 ) -> Iterator[Piece]:
-    """Yield the pieces of a query whose calls serve nothing else."""
+    """Yield the pieces of a query whose calls serve nothing else.
+
+    `points` are those from a row on: all of them, or one whose steps are named.
+    """
     losses, constraints = query.distinct_losses[0], query.distinct_constraints[0]
     calls = problem.size.calls
     start = 0 if calls is None else int(np.searchsorted(losses, calls.n_shared))
     for rows, columns in _rectangles(
         query, len(points), start, len(losses), problem.losses.grain
     ):
-        part = query.part(points[rows].copy(), losses[columns], NO_INDICES)
-        yield Piece((part,), (Place(number, rows, columns, NOTHING),))
+        part = query.part(_held(query, points, rows), losses[columns], NO_INDICES)
+        yield Piece((part,), (Place(number, _below(rows, row), columns, NOTHING),))
     for first, last, grain in _families(problem, constraints):
         if calls is not None and calls.are_remembered(constraints[first:][:1])[0]:
             continue
         for rows, columns in _rectangles(query, len(points), first, last, grain):
-            part = query.part(points[rows].copy(), NO_INDICES, constraints[columns])
-            yield Piece((part,), (Place(number, rows, NOTHING, columns),))
+            held = _held(query, points, rows)
+            part = query.part(held, NO_INDICES, constraints[columns])
+            yield Piece((part,), (Place(number, _below(rows, row), NOTHING, columns),))
+
+
+def _held(query: Query, points: FloatArray, rows: slice) -> FloatArray:
+    """Return some points, apart from the others: a named one is alone already."""
+    return points if query.names_steps else points[rows].copy()
+
+
+def _below(rows: slice, first: int) -> slice:
+    return slice(rows.start + first, rows.stop + first)
 
 
 def _families(

@@ -18,7 +18,7 @@ from dszog.contract.arrays import (
     frozen_floats,
     handed_out,
 )
-from dszog.contract.validation import shown
+from dszog.contract.validation import ABOUT_TENSORS, is_tensor, shown
 from dszog.errors import EvaluationError, PrecisionWarning
 from dszog.problem import Problem
 from dszog.problem.calls import SESSION, Session
@@ -183,6 +183,13 @@ class _Asker:
             array = np.asarray(returned)
         except ValueError:  # ragged
             array = np.asarray(None)
+        except (TypeError, RuntimeError):
+            if not is_tensor(returned):
+                raise
+            happened = f"returned a tensor that {ABOUT_TENSORS}"
+            cure = "Return tensor.detach().cpu().numpy(); for networks: dszog.torch."
+            self._note("wrong shape", what, indices, 0, happened, cure)
+            return np.full(shape, np.nan)
         if array.size == 1 and shape == (1, 1):
             array = array.reshape(shape)
         if np.ma.isMaskedArray(returned):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dszog.contract import Query, Reply
 from dszog.problem import Problem
-from dszog.workers._chunks import Assembly, cut, needs_cut, whole_limits
+from dszog.workers._chunks import Assembly, cut, each_piece, needs_cut, whole_limits
 from dszog.workers.base import answer
 
 
@@ -21,9 +21,13 @@ class Serial:
         """Return one reply per query."""
         if not needs_cut(self._limits, queries):
             return answer(self._problem, queries)
+        assembly = Assembly(queries)
+        if self._problem.size.calls is None:  # a piece is made when it is its turn
+            for piece in each_piece(self._problem, queries):
+                assembly.put(piece, answer(self._problem, piece.parts))
+            return assembly.replies()
         pieces = cut(self._problem, queries)
         replies = iter(answer(self._problem, [p for one in pieces for p in one.parts]))
-        assembly = Assembly(queries)
         for piece in pieces:
             assembly.put(piece, [next(replies) for _ in piece.parts])
         return assembly.replies()

@@ -1,0 +1,176 @@
+"""DSZOG where somebody else holds the variables: points are names.
+
+A network on a GPU is moved and perturbed where it is. The method sees a point as a name
+of a few numbers: how many moves lead there from the start, along which directions the
+last of them went and by how much along each, and along which direction it is perturbed.
+Whoever holds the variables follows the names (``dszog.torch``). All else is as with any
+method: a run is saved, resumed, limited and checked by the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from dszog.contract import (
+    NO_INDICES,
+    ProblemSize,
+    Query,
+    Reply,
+    check_replies,
+    cost,
+    no_steps,
+)
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
+from dszog.contract.signs import Signs
+from dszog.methods.base import Info
+from dszog.methods.dszog import DSZOG, DSZOGState, PenaltyRounds
+
+HEAD = 4  # numbers of a name before the amounts
+
+
+class PointName(NamedTuple):
+    """A point, as a name says it."""
+
+    n_moves: int  # from the start
+    iteration: int  # whose directions the last move went along
+    perturbed: int  # along which direction, counted from 1; 0 if not
+    perturbed_at: int  # the iteration whose direction that is
+    amounts: tuple[float, ...]  # of the last move, along each direction
+
+    @classmethod
+    def of(cls, point: FloatArray) -> PointName:
+        """Read a name."""
+        n_moves, iteration, perturbed, perturbed_at = map(int, point[:HEAD])
+        amounts = tuple(point[HEAD:].tolist())
+        return cls(n_moves, iteration, perturbed, perturbed_at, amounts)
+
+    @property
+    def vector(self) -> FloatArray:
+        """The name as numbers."""
+        return np.array([*self[:HEAD], *self.amounts], dtype=float)
+
+    def move(self, seed: int, dim: int) -> Signs:
+        """Return the directions of the last move."""
+        numbers = tuple(range(len(self.amounts)))
+        return Signs(seed, self.iteration, numbers, dim, 1.0)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NamedState(DSZOGState):
+    """Where a run stands whose points are names."""
+
+    def back_to(self, good: Any) -> Self:
+        """Return the state with half of the last move taken back."""
+        last = PointName.of(self.x)
+        back = last._replace(
+            n_moves=last.n_moves + 1, amounts=tuple(-a / 2 for a in last.amounts)
+        )
+        return replace(self, x=back.vector)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedDSZOG(DSZOG):
+    """DSZOG by names: random signs, normalised steps, no average of gradients.
+
+    Parameters
+    ----------
+    n_variables : int
+        How many variables there are behind the names.
+    """
+
+    n_variables: int
+
+    def init(
+        self,
+        x0: FloatArray,
+        size: ProblemSize,
+        seed: int,
+        weights: tuple[IntArray, FloatArray] | None = None,
+    ) -> NamedState:
+        """Return the state before the first iteration."""
+        first = DSZOG.init(self, x0, size, seed, weights)
+        return NamedState(**{name: getattr(first, name) for name in _FIELDS})
+
+    def ask(self, state: DSZOGState) -> tuple[Query, ...]:
+        """Return the queries of the next iteration."""
+        if state.start is not None:
+            return DSZOG.ask(self, state)
+        _, drawn = self._draw(state)
+        steps = np.zeros((self.n_directions, len(state.x)))
+        steps[:, 2] = np.arange(1, self.n_directions + 1)
+        steps[:, 3] = state.iteration
+        around = Query.drawn(
+            iteration=state.iteration,
+            x=state.x,
+            steps=frozen_floats(steps),
+            losses=drawn.losses,
+            constraints=drawn.constraints,
+            distinct_constraints=drawn.distinct,
+        )
+        dual = Query.drawn(
+            iteration=state.iteration,
+            x=state.x,
+            steps=no_steps(len(state.x)),
+            losses=NO_INDICES,
+            constraints=drawn.duals,
+            distinct_constraints=(drawn.duals, None),
+        )
+        return around, dual
+
+    def tell(
+        self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> tuple[DSZOGState, Info]:
+        """Return the state after one move and one step in the weights."""
+        if state.start is not None:
+            return DSZOG.tell(self, state, queries, replies)
+        moved, amounts, info = self._learned(state, queries, replies)
+        last = PointName.of(state.x)
+        name = PointName(last.n_moves + 1, state.iteration, 0, 0, amounts)
+        return replace(moved, x=name.vector), info
+
+    def learn(
+        self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> tuple[DSZOGState, Info]:
+        """Return the state after a step in the weights alone: others move the point."""
+        moved, _, info = self._learned(state, queries, replies)
+        return moved, info
+
+    def _learned(
+        self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> tuple[DSZOGState, tuple[float, ...], Info]:
+        check_replies(state.iteration, queries, replies, 2, check_values=False)
+        found, distribution, info = self._along_names(
+            state, queries, replies, self.n_variables
+        )
+        amounts = np.zeros(self.n_directions)
+        amounts[queries[0].steps[:, 2].astype(int) - 1] = found
+        learned = replace(
+            state,
+            iteration=state.iteration + 1,
+            distribution=distribution,
+            n_queries=state.n_queries + cost(queries, state.size).total,
+        )
+        return learned, tuple(amounts.tolist()), info
+
+    def policy(self, fixed: frozenset[str]) -> NamedRounds:
+        """Return how a run uses the method: names have no average."""
+        return NamedRounds(fixed | {"penalty"})
+
+
+class NamedRounds(PenaltyRounds):
+    """One round; names have no average."""
+
+    def averaged(self, average: FloatArray, state: Any, n: int) -> FloatArray:
+        """Return the last iterate."""
+        x: FloatArray = state.x
+        return x
+
+
+_FIELDS = (
+    *("iteration", "seed", "size", "x", "velocity", "distribution", "start"),
+    *("first_iteration", "n_queries"),
+)
