@@ -84,14 +84,10 @@ def test_every_distribution_has_all_of_its_cells() -> None:
 
 
 @each_cell
-def test_the_first_weights_lie_in_the_simplex(name: str, start: str, m: int) -> None:
+def test_the_weights_lie_in_the_simplex(name: str, start: str, m: int) -> None:
     distribution = make(name, start, m)
     assert distribution.n_constraints == m
     assert_in_simplex(distribution.dense(), m)
-
-
-@each_cell
-def test_the_weights_stay_in_the_simplex(name: str, start: str, m: int) -> None:
     assert_in_simplex(learnt(name, start, m).dense(), m)
 
 
@@ -163,22 +159,16 @@ def test_touched_constraints_ascend_and_all_others_share_one_weight(
 
 
 @each_cell
-def test_draws_are_int64_indices_with_repeats(name: str, start: str, m: int) -> None:
-    drawn = learnt(name, start, m).sample(stream(0, 0), 10 * m)
+def test_draws_are_int64_indices_and_the_same_of_the_same_generator(
+    name: str, start: str, m: int
+) -> None:
+    distribution = learnt(name, start, m)
+    drawn = distribution.sample(stream(0, 0), 10 * m)
     assert drawn.shape == (10 * m,)
     assert drawn.dtype == np.int64
     assert drawn.min() >= 0
     assert drawn.max() < m
-
-
-@each_cell
-def test_the_same_generator_draws_the_same_constraints(
-    name: str, start: str, m: int
-) -> None:
-    distribution = learnt(name, start, m)
-    np.testing.assert_array_equal(
-        distribution.sample(stream(3, 4), 100), distribution.sample(stream(3, 4), 100)
-    )
+    np.testing.assert_array_equal(distribution.sample(stream(0, 0), 10 * m), drawn)
 
 
 @each_cell
@@ -253,16 +243,6 @@ def test_no_field_can_be_set_and_no_array_in_it_written_to(name: str) -> None:
         if isinstance(value, np.ndarray):
             with pytest.raises(ValueError, match="read-only"):
                 value[...] = 0
-
-
-@each_distribution
-def test_what_it_hands_out_can_only_be_written_to_if_it_is_a_copy(name: str) -> None:
-    distribution = learnt(name, "equal", 50)
-    before = distribution.dense().copy()
-    for array in (*distribution.touched(), distribution.dense()):
-        if array.flags.writeable:
-            array[...] = 0
-    np.testing.assert_array_equal(distribution.dense(), before)
 
 
 @each_distribution

@@ -334,30 +334,6 @@ def test_one_value_may_come_as_a_bare_number(ask: Ask, part: str, single: Any) -
     assert getattr(reply, part).tolist() == [[7.0]]
 
 
-@pytest.mark.parametrize(
-    "single", [float, np.float32, np.array, np.atleast_1d, lambda value: [value]]
-)
-def test_a_function_of_one_index_may_return_a_number_or_an_array_of_one(
-    ask: Ask, single: Callable[[float], Any]
-) -> None:
-    problem = Problem(
-        lambda x: single(2.0 * x[0]),
-        Constraints.from_function(lambda x, j: single(x[0] - j), 9),
-        3,
-    )
-    asked = Query(
-        iteration=0,
-        x=np.ones(3),
-        steps=STEPS,
-        losses=np.array([0]),
-        constraints=np.array([2, 4]),
-    )
-    (reply,) = ask(problem, asked)
-
-    assert reply.losses.tolist() == [[2.0], [3.0], [2.0]]
-    assert reply.constraints.tolist() == [[-1.0, -3.0], [-0.5, -2.5], [-1.0, -3.0]]
-
-
 # -------------------------------------------------------------- what may not come back
 
 WHAT = {

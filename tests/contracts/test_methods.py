@@ -431,39 +431,31 @@ def test_tell_refuses_a_part_of_its_queries_with_the_replies_to_them(
         )
 
 
-@every_setting
-def test_tell_refuses_replies_of_another_shape(cells: list[Cell]) -> None:
-    for cell in cells:
-        for change in (
-            lambda array: array[:, :-1],
-            lambda array: np.hstack([array, array[:, :1]]),
-            lambda array: array[:-1],
-            lambda array: np.vstack([array, array[:1]]),
-        ):
-            with pytest.raises(DszogError, match=SHAPE):
-                _told(cell, _changed(cell, change))
+REFUSED: dict[str, tuple[Callable[[Any], Any], ...]] = {
+    SHAPE: (
+        lambda array: array[:, :-1],
+        lambda array: np.hstack([array, array[:, :1]]),
+        lambda array: array[:-1],
+        lambda array: np.vstack([array, array[:1]]),
+    ),
+    r"not finite. Tell finite values only": tuple(
+        _with_last(bad) for bad in (np.nan, np.inf, -np.inf)
+    ),
+    "must be a NumPy array of real num": (
+        lambda array: np.ma.masked_array(array, mask=False),
+        lambda array: array.astype(complex),
+        lambda array: array.astype(str),
+        lambda array: array.tolist(),
+    ),
+}
 
 
 @every_setting
-def test_tell_refuses_values_that_are_not_finite(cells: list[Cell]) -> None:
+@pytest.mark.parametrize("said", REFUSED, ids=["shape", "not finite", "no numbers"])
+def test_tell_refuses_replies_that_do_not_fit(cells: list[Cell], said: str) -> None:
     for cell in cells:
-        for bad in (np.nan, np.inf, -np.inf):
-            with pytest.raises(
-                DszogError, match=r"not finite. Tell finite values only"
-            ):
-                _told(cell, _changed(cell, _with_last(bad)))
-
-
-@every_setting
-def test_tell_refuses_what_is_no_array_of_real_numbers(cells: list[Cell]) -> None:
-    for cell in cells:
-        for change in (
-            lambda array: np.ma.masked_array(array, mask=False),
-            lambda array: array.astype(complex),
-            lambda array: array.astype(str),
-            lambda array: array.tolist(),
-        ):
-            with pytest.raises(DszogError, match="must be a NumPy array of real num"):
+        for change in REFUSED[said]:
+            with pytest.raises(DszogError, match=said):
                 _told(cell, _changed(cell, change))
 
 
@@ -674,15 +666,3 @@ def test_a_method_that_needs_gradients_refuses_a_problem_without(
     with pytest.raises(InputError, match=r"a gradient of the losses is needed, got .*"):
         method.init(problem.x0, problem.size, 0)
     assert tally.n_calls == 0
-
-
-@pytest.mark.parametrize("name", ["accszofw", "accszofw_storm"])
-def test_one_direction_per_loss_is_a_random_one_or_refused(name: str) -> None:
-    kind = PROBLEMS["black box"]
-    problem, _ = make_problem(kind)
-    try:
-        method = FEASIBLE_METHODS[name](per_sample=True, domain=box(kind))
-        state = method.init(problem.x0, problem.size, 0)
-    except InputError:
-        return
-    assert np.abs(advance(method, problem, state, 2).gradient).max() > 0.1

@@ -137,25 +137,6 @@ def test_every_iterate_stays_in_the_set(
             assert domain.contains(state.long_point)
 
 
-@every_baseline
-def test_the_objective_falls(kind: type[FeasibleMethod]) -> None:
-    problem, every = distances(), np.arange(60)
-    method: Any = kind(domain=SETS["l1 ball"], horizon=150)
-    state = method.init(np.array([-1.0, 0.0, 0.0, 0.0, 0.0]), problem.size, 0)
-    before = float(problem.losses.values(state.x[np.newaxis], every).mean())
-    best = float(
-        problem.losses.values(
-            SETS["l1 ball"].project(np.ones(DIM)).point[np.newaxis], every
-        ).mean()
-    )
-    for _ in range(150):
-        queries = method.ask(state)
-        state, _ = method.tell(state, queries, evaluate(problem, queries))
-    after = float(problem.losses.values(state.x[np.newaxis], every).mean())
-
-    assert after < best + 0.5 * (before - best)
-
-
 # ------------------------------------------------------------------- the toy regression
 
 
@@ -279,29 +260,6 @@ def test_the_shares_of_acczom_never_exceed_one_with_the_published_constants() ->
     for t in range(1, 2000):
         assert method._share(t) == pytest.approx(min(1.0, unclamped[t - 1]))
         assert 0.0 < method._damping(t) <= 1.0
-
-
-def test_steps_of_acczom_are_clamped_too() -> None:
-    method = AccZOM(damping_scale=50.0, momentum_scale=1e3)
-
-    assert [method._damping(t) for t in (1, 10, 100)] == [1.0, 1.0, 1.0]
-    assert [method._share(t) for t in (1, 10, 100)] == [1.0, 1.0, 1.0]
-
-
-def test_what_is_said_of_estimates_has_no_effect_on_fcgs() -> None:
-    problem = distances()
-    states = []
-    settings: list[dict[str, Any]] = [{}, {"estimator": "sphere"}, {"n_directions": 3}]
-    for more in settings:
-        method: Any = FCGS(domain=SETS["box"], **more)
-        state = method.init(np.zeros(DIM), problem.size, 0)
-        for _ in range(9):
-            queries = method.ask(state)
-            state, _ = method.tell(state, queries, evaluate(problem, queries))
-        states.append(state.x)
-
-    np.testing.assert_array_equal(states[0], states[1])
-    np.testing.assert_array_equal(states[0], states[2])
 
 
 def test_with_one_direction_per_loss_auto_means_the_sphere() -> None:

@@ -56,7 +56,7 @@ MUTANTS: list[Mutant] = [
         "except (Exception, SystemExit) as error:",
         "except Exception as error:",
         "run/test_failures.py",
-        "test_a_system_exit_of_user_code_does_not_end_the_program",
+        "test_the_error_names_function_index_iteration_and_point_and_keeps_its_cause",
     ),
     Mutant(
         "workers/base.py",
@@ -91,7 +91,7 @@ MUTANTS: list[Mutant] = [
         "contract/reply.py",
         *never("not all_finite(array)"),
         "contracts/test_methods.py",
-        "test_tell_refuses_values_that_are_not_finite",
+        "test_tell_refuses_replies_that_do_not_fit",
     ),
     # -------------------------------------------------------------------------- budgets
     Mutant(

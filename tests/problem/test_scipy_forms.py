@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 
 import dszog
-from dszog import DSZOG, Constraints, InputError, Problem
+from dszog import Constraints, InputError, Problem
 from dszog.contract.arrays import FloatArray
 from tests.runs import by_dszog
 
@@ -438,19 +438,6 @@ def test_a_run_goes_on_from_the_point_and_the_weights_of_another(
     assert merit(again) <= merit(first) + 1e-12  # never worse than where it began
     assert merit(again) < merit(cold)  # with as many iterations
     assert again.nfev + again.ncev < cold.nfev + cold.ncev  # no look at all constraints
-
-
-def test_given_weights_are_the_first_weights() -> None:
-    problem = Problem(distance, Constraints.from_function(disc, len(ANGLES)), 2)
-    indices, weights = np.array([3, 50, 51]), np.array([0.25, 0.5, 0.25])
-    for distribution in ("sparse", "dense"):
-        method = DSZOG(distribution=distribution)
-        state = method.init(np.zeros(2), problem.size, 0, weights=(indices, weights))
-        found, values = method.weights(state)
-        np.testing.assert_array_equal(found[values > 0], indices)
-        np.testing.assert_allclose(values[values > 0], weights)
-        around, _ = method.ask(state)  # no look at the constraints comes first
-        assert set(around.constraints.tolist()) <= set(indices.tolist())
 
 
 # ------------------------------------------------------------------------------ bounds

@@ -234,48 +234,42 @@ def test_what_fails_is_charged_for() -> None:
 
 
 def test_callbacks_are_called_in_order_after_each_iteration() -> None:
-    calls: list[tuple[str, Progress]] = []
-    box = Box()
-    go(
-        box,
-        end=Limits(iterations=3),
-        callbacks=[
-            lambda progress: calls.append(("first", progress)),
-            lambda progress: calls.append(("second", progress)),
-        ],
-    )
+    first, names = list[Progress](), list[str]()
+    callbacks = [
+        first.append,
+        lambda p: names.append("1st"),
+        lambda p: names.append("2nd"),
+    ]
+    go(Box(), end=Limits(iterations=3), callbacks=callbacks)
 
-    assert [name for name, _ in calls] == ["first", "second"] * 3
-    seen = [progress for name, progress in calls if name == "first"]
-    assert [progress.iteration for progress in seen] == [1, 2, 3]
-    assert [progress.n_queries for progress in seen] == [5, 10, 15]
-    assert [progress.x.item() for progress in seen] == [1.0, 2.0, 3.0]
-    assert [progress.sampled_objective for progress in seen] == [1.0, 0.5, 1 / 3]
-    assert not any(progress.x.flags.writeable for progress in seen)
+    assert names == ["1st", "2nd"] * 3
+    assert [progress.iteration for progress in first] == [1, 2, 3]
+    assert [progress.n_queries for progress in first] == [5, 10, 15]
+    assert [progress.x.item() for progress in first] == [1.0, 2.0, 3.0]
+    assert [progress.sampled_objective for progress in first] == [1.0, 0.5, 1 / 3]
+    assert not any(progress.x.flags.writeable for progress in first)
 
 
-def test_a_callback_that_raises_stop_iteration_ends_the_run_there() -> None:
-    def stop_at_4(progress: Progress) -> None:
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (StopIteration, Status.STOPPED_BY_CALLBACK),
+        (KeyboardInterrupt, Status.INTERRUPTED),
+    ],
+)
+def test_a_callback_that_ends_the_run_keeps_the_iteration_just_made(
+    error: type[BaseException], status: Status
+) -> None:
+    def end_at_4(progress: Progress) -> None:
         if progress.iteration == 4:
-            raise StopIteration
+            raise error
 
     box = Box()
-    outcome, _ = go(box, end=Limits(iterations=9), callbacks=[stop_at_4])
+    outcome, _ = go(box, end=Limits(iterations=9), callbacks=[end_at_4])
 
-    assert outcome.status == Status.STOPPED_BY_CALLBACK
+    assert outcome.status == status
     assert outcome.position.state.x.item() == 4.0
     assert box.n_calls == 4
-
-
-def test_an_interrupt_in_the_callback_keeps_the_iteration_just_made() -> None:
-    def interrupt_at_4(progress: Progress) -> None:
-        if progress.iteration == 4:
-            raise KeyboardInterrupt
-
-    outcome, _ = go(Box(), end=Limits(iterations=9), callbacks=[interrupt_at_4])
-
-    assert outcome.status == Status.INTERRUPTED
-    assert outcome.position.state.x.item() == 4.0
 
 
 def test_an_interrupt_in_user_code_keeps_the_last_whole_iteration() -> None:
@@ -513,10 +507,6 @@ def test_a_history_knows_whether_a_higher_penalty_helped(
         np.zeros(20), np.repeat([1.0, after], 10), np.repeat([30.0, 30.0 * raised], 10)
     )
     assert history.responds_to_penalty == responds
-
-
-def test_an_empty_history_has_empty_columns() -> None:
-    assert [len(column) for column in History().columns().values()] == [0] * 10
 
 
 def _row(t: int) -> tuple[float, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from dszog.save.container import (
     FORMAT,
     MAGIC,
     MAX_HEADER,
-    load_json,
     pack,
     unpack,
 )
@@ -60,24 +59,20 @@ def test_every_pattern_of_64_bits_comes_back(patterns: list[int]) -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (2, 3), (2, 3, 4)])
-def test_shapes_and_facts_come_back(shape: tuple[int, ...]) -> None:
-    array = np.ones(shape)
+def test_shapes_and_facts_come_back_whatever_the_memory_order(
+    shape: tuple[int, ...],
+) -> None:
+    array = np.arange(float(np.prod(shape))).reshape(shape)
 
-    facts, (found,) = unpack(b"".join(pack(FACTS, [array], "0")))
+    orders = (array, array.T, array[..., ::-1] if shape else array)
+
+    facts, found = unpack(b"".join(pack(FACTS, orders, "0")))
 
     assert facts == FACTS
-    assert found.shape == shape
-    assert found.flags.c_contiguous
-    assert found.dtype == np.float64
-
-
-def test_arrays_in_any_memory_order_come_back() -> None:
-    array = np.arange(12.0).reshape(3, 4)
-
-    _, found = unpack(b"".join(pack({}, [array.T, array[::2, ::-1]], "0")))
-
-    np.testing.assert_array_equal(found[0], array.T)
-    np.testing.assert_array_equal(found[1], array[::2, ::-1])
+    assert found[0].flags.c_contiguous
+    assert found[0].dtype == np.float64
+    for back, there in zip(found, orders, strict=True):
+        np.testing.assert_array_equal(back, there)
 
 
 def test_no_truncation_and_no_addition_goes_unnoticed() -> None:
@@ -90,9 +85,9 @@ def test_no_truncation_and_no_addition_goes_unnoticed() -> None:
             unpack(content + more)
 
 
-def flip(content: bytes, rng: np.random.Generator) -> bytes:
+def flip(content: bytes, places: Iterable[int]) -> bytes:
     changed = bytearray(content)
-    for place in rng.choice(8 * len(changed), rng.integers(1, 9), replace=False):
+    for place in places:
         changed[place // 8] ^= 1 << (place % 8)
     return bytes(changed)
 
@@ -100,10 +95,8 @@ def flip(content: bytes, rng: np.random.Generator) -> bytes:
 def test_no_single_bit_flips_unnoticed() -> None:
     content = small_file()
     for place in range(8 * len(content)):
-        changed = bytearray(content)
-        changed[place // 8] ^= 1 << (place % 8)
         with pytest.raises(CheckpointError):
-            unpack(bytes(changed))
+            unpack(flip(content, [place]))
 
 
 @pytest.mark.parametrize("n_flips", [300, pytest.param(10_000, marks=pytest.mark.slow)])
@@ -111,8 +104,9 @@ def test_no_flips_of_a_few_bits_go_unnoticed(n_flips: int) -> None:
     content = small_file()
     rng = np.random.Generator(np.random.Philox(key=n_flips))
     for _ in range(n_flips):
+        places = rng.choice(8 * len(content), rng.integers(1, 9), replace=False)
         with pytest.raises(CheckpointError):
-            unpack(flip(content, rng))
+            unpack(flip(content, places))
 
 
 def test_a_newer_format_says_what_to_install() -> None:
@@ -167,23 +161,8 @@ def test_a_header_that_would_be_too_long_is_not_written() -> None:
         pack({"text": "x" * MAX_HEADER}, [], "0")
 
 
-@given(st.binary(max_size=300))
-def test_any_bytes_give_json_or_our_error(content: bytes) -> None:
-    with contextlib.suppress(CheckpointError):
-        load_json(content)
-
-
 @given(st.binary(max_size=200))
 def test_any_bytes_behind_the_magic_are_refused(content: bytes) -> None:
     for start in (b"", MAGIC, MAGIC + struct.pack("<I", FORMAT)):
         with pytest.raises(CheckpointError):
             unpack(resealed(start + content + bytes(32)))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"1.5", b'{"a":1e3}', b"NaN", b"[-Infinity]", b'{"a":1,"a":2}', b'"\xc3\xa9"'],
-)
-def test_only_integers_and_single_names_are_read(content: bytes) -> None:
-    with pytest.raises(CheckpointError, match="JSON cannot be read"):
-        load_json(content)

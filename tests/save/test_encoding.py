@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import copy
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -53,12 +50,11 @@ def is_same(first: Any, second: Any) -> bool:
 @given(st.integers(0, 2**64 - 1))
 def test_every_float_comes_back_to_the_bit_unless_it_is_a_nan(pattern: int) -> None:
     value = float(np.uint64(pattern).view(np.float64))
-    if value != value:
-        return
     for kind in (float, np.float64):
         back = there_and_back(kind(value))
         assert type(back) is kind
-        assert np.float64(back).view(np.uint64) == np.uint64(pattern)
+        same = np.float64(back).view(np.uint64) == np.uint64(pattern)
+        assert same or (np.isnan(back) and np.isnan(value))
 
 
 @pytest.mark.parametrize(
@@ -98,10 +94,6 @@ def test_every_state_and_distribution_of_the_library_is_listed() -> None:
 
     assert {"DSZOGState", "FeasibleState"} <= ours <= set(TYPES)
     assert set(DISTRIBUTIONS.values()) <= set(TYPES.values())
-
-
-def test_nan_of_a_state_comes_back() -> None:
-    assert np.isnan(there_and_back(float("nan")))
 
 
 def test_an_object_that_is_not_listed_is_refused() -> None:
@@ -155,35 +147,6 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
         decode(tree, [], SIZE)
     while isinstance(tree, dict):  # taken apart by hand: freeing it would recurse
         tree = tree.pop("list")[0]
-
-
-def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield path
-    if isinstance(tree, (dict, list)):
-        items = tree.items() if isinstance(tree, dict) else enumerate(tree)
-        for key, item in items:
-            yield from places(item, (*path, key))
-
-
-@pytest.mark.parametrize("cell", [FEW[0], FEW[-1]], ids=str)
-def test_a_state_with_anything_else_put_in_its_place_gives_a_state_or_our_error(
-    cell: Cell,
-) -> None:
-    made = trip(cell)
-    arrays: list[Any] = []
-    tree = encode(made.states[-1], arrays)
-    for path in places(tree):
-        if not path:
-            continue
-        others: list[Any] = [None, -1, "x", [], {"float": "0x0p0"}, {"array": 0}]
-        for other in others:
-            changed = copy.deepcopy(tree)
-            holder = changed
-            for key in path[:-1]:
-                holder = holder[key]
-            holder[path[-1]] = other
-            with contextlib.suppress(CheckpointError):
-                decode(json.loads(json.dumps(changed)), arrays, made.problem.size)
 
 
 # --------------------------------------------------------------------------- settings
@@ -339,10 +302,10 @@ def test_a_run_that_makes_no_sense_is_refused(changes: dict[str, Any]) -> None:
 def test_a_run_remembers_so_many_constraints_and_no_more() -> None:
     many = replace(SIZE, n_constraints=2 * N_SEEN)
     state = METHODS["dszog"]().init(np.zeros(3), many, 0)
-    for n, fits in ((N_SEEN, True), (N_SEEN + 1, False)):
-        position = Position.at(state, seen=dict.fromkeys(range(n), 0.5))
-        if fits:
-            assert there_and_back(position, many).seen == position.seen
-        else:
-            with pytest.raises(CheckpointError):
-                there_and_back(position, many)
+    fits, over = (
+        Position.at(state, seen=dict.fromkeys(range(n), 0.5))
+        for n in (N_SEEN, N_SEEN + 1)
+    )
+    assert there_and_back(fits, many).seen == fits.seen
+    with pytest.raises(CheckpointError):
+        there_and_back(over, many)

@@ -248,18 +248,3 @@ def test_any_bytes_give_a_record_or_our_error(content: bytes) -> None:
     for start in (b"", b"\1", b"\2", b"\3"):
         with contextlib.suppress(CheckpointError):
             unpack(start + content)
-
-
-def test_every_changed_byte_of_a_reply_gives_a_record_or_our_error() -> None:
-    failure = Failure(
-        kind="a", what="b", index=0, iteration=0, x=np.ones(1), message="c"
-    )
-    reply = Reply(
-        losses=np.ones((2, 2)), constraints=np.ones((2, 1)), failures=(failure,)
-    )
-    content = pack_answered([reply], 0.0, 0.0)
-    for place in range(len(content)):
-        for value in (0, 1, 127, 255):
-            changed = content[:place] + bytes([value]) + content[place + 1 :]
-            with contextlib.suppress(CheckpointError):
-                unpack(changed)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -144,33 +141,6 @@ def test_the_calls_are_noted_before_the_first_is_made(tmp_path: Path) -> None:
         assert (note.n_calls, note.widths) == (N_SIZING, (3, 1))
 
 
-def test_a_kill_leaves_the_note_as_well(tmp_path: Path) -> None:
-    script = (
-        "import os, signal, sys\n"
-        "from pathlib import Path\n"
-        "from tests.save.test_sizing import Box\n"
-        "def before(number):\n"
-        "    Path(sys.argv[2]).open('a').write('.')\n"
-        "    if number == 2:\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "Box(before).run(Path(sys.argv[1]))\n"
-    )
-    folder, calls = tmp_path / "run", tmp_path / "calls"
-    paths = [str(Path(dszog.__file__).parents[1]), str(Path(__file__).parents[2])]
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(folder), str(calls)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-        check=False,
-    )
-    box = Box()
-    result = box.run(folder)
-
-    assert done.returncode == -signal.SIGKILL
-    assert calls.stat().st_size == 2
-    assert result.costs.n_lost == N_SIZING
-    assert 2 + box.n_calls <= charged(result)
-
-
 def test_sizes_that_were_learned_before_a_death_are_not_asked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,31 +176,15 @@ def test_a_function_that_comes_to_return_more_values_is_named_with_both_numbers(
         return np.resize(1.0 - x, n_values)
 
     def run(n_values: int, max_iterations: int) -> Any:
-        return dszog.minimize(
-            lambda x: float(x @ x),
-            np.zeros(2),
-            {"type": "ineq", "fun": limits, "args": (n_values,)},
-            max_iterations=max_iterations,
-            seed=0,
-            checkpoint=tmp_path / "run",
-            resume=True,
-        )
+        limited = {"type": "ineq", "fun": limits, "args": (n_values,)}
+        more: dict[str, Any] = {"checkpoint": tmp_path / "run", "resume": True}
+        more |= {"max_iterations": max_iterations, "seed": 0}
+        return dszog.minimize(lambda x: float(x @ x), np.zeros(2), limited, **more)
 
     run(2, 3)
-    with pytest.raises(
-        EvaluationError,
-        match=r"limits returned 3 values, but 2 when it was called at x0 .*"
-        r"If the run is resumed and the function was changed since it began: put it "
-        r"back, or give an empty folder\.",
-    ):
+    said = r"limits returned 3 values, but 2 when it was called at x0 .*changed since"
+    with pytest.raises(EvaluationError, match=said):
         run(3, 9)
-
-
-def test_values_that_do_not_fit_the_limits_are_counted() -> None:
-    limited = NonlinearConstraint(lambda x: np.resize(x, 5), -np.inf, np.ones(3))
-
-    with pytest.raises(EvaluationError, match=r"returned 5 values for 3 limits\. Ret"):
-        dszog.minimize(lambda x: float(x @ x), np.zeros(2), limited, seed=0)
 
 
 def of_both(first: Any, second: Any, n_values: int = 5) -> FloatArray:
@@ -241,7 +195,7 @@ def of_both(first: Any, second: Any, n_values: int = 5) -> FloatArray:
     "bound",
     [partial(of_both, 1), partial(of_both, second=1), partial(partial(of_both), 1)],
 )
-def test_a_function_with_bound_arguments_is_named_by_itself(bound: Any) -> None:
+def test_a_function_that_does_not_fit_its_limits_is_named_by_itself(bound: Any) -> None:
     limited = NonlinearConstraint(bound, -np.inf, np.ones(3))
 
     with pytest.raises(EvaluationError, match=r"\(of_both returned 5 values for 3 lim"):
@@ -432,14 +386,9 @@ def test_a_problem_that_was_made_before_is_charged_for_its_calls_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(box: Box) -> Any:
-        return dszog.minimize(
-            box.problem(),
-            max_iterations=6,
-            seed=1,
-            options={"n_directions": 2},
-            checkpoint=tmp_path,
-            resume=True,
-        )
+        more: dict[str, Any] = {"max_iterations": 6, "options": {"n_directions": 2}}
+        more |= {"checkpoint": tmp_path, "resume": True}
+        return dszog.minimize(box.problem(), seed=1, **more)
 
     first, second, third = Box(), Box(), Box()
     with monkeypatch.context() as patch:

@@ -65,52 +65,38 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
+def load(path: Path, method: Any = None, **changes: Any) -> Any:
+    size = replace(problem().size, **changes)
+    return dszog.load_state(path, method or dszog.DSZOG(), size)
+
+
 def test_a_later_save_replaces_the_file_and_leaves_nothing_beside_it(
     saved: Path,
 ) -> None:
-    method, size = dszog.DSZOG(), problem().size
-    state = advanced(method, dszog.load_state(saved, method, size), 2)
-    dszog.save_state(str(saved), method, state)
+    method = dszog.DSZOG()
+    dszog.save_state(str(saved), method, advanced(method, load(saved), 2))
 
-    assert dszog.load_state(saved, method, size).iteration == 5
+    assert load(saved).iteration == 5
     assert [path.name for path in saved.parent.iterdir()] == ["state"]
     assert stat.S_IMODE(saved.stat().st_mode) == 0o600
 
 
-def test_no_single_byte_can_be_changed_unnoticed(saved: Path) -> None:
+def test_no_byte_can_be_changed_or_missing_unnoticed(saved: Path) -> None:
     content = saved.read_bytes()
+    damaged = [content[:length] for length in (0, 10, 200, -1)]
     for place in range(0, len(content), 7):
-        changed = bytearray(content)
-        changed[place] ^= 1
+        damaged.append(
+            content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+        )
+    for changed in damaged:
         saved.write_bytes(changed)
         with pytest.raises(CheckpointError, match="cannot be used"):
-            dszog.load_state(saved, dszog.DSZOG(), problem().size)
-
-
-@pytest.mark.parametrize("length", [0, 10, 200, -1])
-def test_a_file_that_is_cut_short_is_refused(saved: Path, length: int) -> None:
-    saved.write_bytes(saved.read_bytes()[:length])
-    with pytest.raises(CheckpointError, match="cannot be used"):
-        dszog.load_state(saved, dszog.DSZOG(), problem().size)
+            load(saved)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"'.*tuesday' cannot be used: it cannot"):
-        dszog.load_state(tmp_path / "tuesday", dszog.DSZOG(), problem().size)
-
-
-def test_other_settings_are_refused_and_listed(saved: Path) -> None:
-    other = dszog.DSZOG(radius=0.5)
-    with pytest.raises(
-        CheckpointError, match=r"method radius \(0.0001 there, 0.5 here\)"
-    ):
-        dszog.load_state(saved, other, problem().size)
-
-
-def test_another_method_is_refused(saved: Path) -> None:
-    method, _ = with_feasible_set(problem(), dszog.ZOPSGD())
-    with pytest.raises(CheckpointError, match=r"method type \('DSZOG' there, 'ZOPSGD'"):
-        dszog.load_state(saved, method, problem().size)
+        load(tmp_path / "tuesday")
 
 
 @pytest.mark.parametrize(
@@ -120,13 +106,21 @@ def test_another_method_is_refused(saved: Path) -> None:
         ({"n_losses": 2}, "number of losses"),
         ({"upper": np.ones(3)}, r"upper bounds \(others there than here\)"),
         ({"has_jacobian": False}, "jacobian of the constraints"),
+        (
+            {"method": dszog.DSZOG(radius=0.5)},
+            r"method radius \(0.0001 there, 0.5 here\)",
+        ),
+        (
+            {"method": with_feasible_set(problem(), dszog.ZOPSGD())[0]},
+            r"method type \('DSZOG' there, 'ZOPSGD'",
+        ),
     ],
 )
-def test_another_problem_is_refused(
+def test_another_problem_or_method_is_refused(
     saved: Path, changes: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(CheckpointError, match=words):
-        dszog.load_state(saved, dszog.DSZOG(), replace(problem().size, **changes))
+        load(saved, **changes)
 
 
 def test_the_checkpoint_of_a_run_is_no_state(tmp_path: Path) -> None:
@@ -134,9 +128,7 @@ def test_the_checkpoint_of_a_run_is_no_state(tmp_path: Path) -> None:
     store.save({}, {"x": 1})
     store.close()
     with pytest.raises(CheckpointError, match="it holds a run, not a state"):
-        dszog.load_state(
-            tmp_path / "checkpoint-00000001.dszog", dszog.DSZOG(), problem().size
-        )
+        load(tmp_path / "checkpoint-00000001.dszog")
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
@@ -165,7 +157,12 @@ def crafted(path: Path, part: str, **changes: Any) -> None:
 
 
 ONE = np.array([1], dtype=np.int64)
-SHARE = {"indices": ONE, "gradient": np.zeros(1), "memory": np.zeros(1)}
+
+
+def share(weight: float, **more: Any) -> dict[str, Any]:
+    """Return what a distribution of one own weight is made of."""
+    made = {"gradient": np.zeros(1), "memory": np.zeros(1), "indices": ONE}
+    return made | {"weights": np.array([weight])} | more
 
 
 @pytest.mark.parametrize(
@@ -173,29 +170,17 @@ SHARE = {"indices": ONE, "gradient": np.zeros(1), "memory": np.zeros(1)}
     [
         ("state", {"x": np.full(3, np.inf)}, "`x` in it is not finite"),
         ("state", {"velocity": np.full(3, np.nan)}, "`velocity` in it is not finite"),
-        (
-            "distribution",
-            {**SHARE, "weights": np.array([np.nan])},
-            "`weights` in it is not finite",
-        ),
-        (
-            "distribution",
-            {**SHARE, "weights": np.array([np.inf])},
-            "`weights` in it is not finite",
-        ),
+        ("distribution", share(np.nan), "`weights` in it is not finite"),
+        ("distribution", share(np.inf), "`weights` in it is not finite"),
         (
             "distribution",
             {"background_weight": np.inf},
             "`background_weight` in it is not finite",
         ),
+        ("distribution", share(-1.0), "no distribution, their sum is nan"),
         (
             "distribution",
-            {**SHARE, "weights": np.array([-1.0])},
-            "no distribution, their sum is nan",
-        ),
-        (
-            "distribution",
-            {**SHARE, "weights": np.zeros(1), "background_weight": 0.0},
+            share(0.0, background_weight=0.0),
             "no distribution, their sum is 0",
         ),
     ],
@@ -205,7 +190,7 @@ def test_numbers_that_no_run_leaves_behind_are_refused_at_once(
 ) -> None:
     crafted(tmp_path / "state", part, **changes)
     with pytest.raises(CheckpointError, match=f"cannot be used: .*{said}"):
-        dszog.load_state(tmp_path / "state", dszog.DSZOG(), problem().size)
+        load(tmp_path / "state")
 
 
 @pytest.mark.parametrize("distribution", ["sparse", "dense", "uniform"])
@@ -228,20 +213,19 @@ class BytesPath:
 
 
 def test_wrong_arguments_are_refused_with_what_to_do(tmp_path: Path) -> None:
-    method, size = dszog.DSZOG(), problem().size
+    method, size, path = dszog.DSZOG(), problem().size, tmp_path / "state"
     state = method.init(np.zeros(3), size, 0)
     queries = method.ask(state)
     told = method.tell(state, queries, dszog.EVALUATORS["serial"](problem())(queries))
-    with pytest.raises(InputTypeError, match="tell returns it first"):
-        dszog.save_state(tmp_path / "state", method, told)
-    with pytest.raises(InputTypeError, match="`path` must be the path of a file"):
-        dszog.save_state(None, method, state)  # type: ignore[arg-type]
-    with pytest.raises(InputTypeError, match="`path` must be the path of a file"):
-        dszog.save_state(BytesPath(), method, state)  # type: ignore[arg-type]
-    with pytest.raises(
-        InputTypeError, match="`method` must be a method of the library"
+    save: Any = dszog.save_state
+    for arguments, said in (
+        ((path, method, told), "tell returns it first"),
+        ((None, method, state), "`path` must be the path of a file"),
+        ((BytesPath(), method, state), "`path` must be the path of a file"),
+        ((path, "dszog", state), "`method` must be a method of the library"),
     ):
-        dszog.save_state(tmp_path / "state", "dszog", state)  # type: ignore[arg-type]
+        with pytest.raises(InputTypeError, match=said):
+            save(*arguments)
     with pytest.raises(InputTypeError, match=r"Pass problem\.size"):
-        dszog.load_state(tmp_path / "state", method, problem())  # type: ignore[arg-type]
+        dszog.load_state(path, method, problem())  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())

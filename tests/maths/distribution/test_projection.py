@@ -177,9 +177,6 @@ def test_values_or_a_background_that_are_not_finite_are_refused(bad: float) -> N
         project_with_background(np.array([0.5, bad]), 0.0, 4)
     with pytest.raises(InputError, match="finite"):
         project_with_background(np.array([0.5]), bad, 4)
-
-
-def test_no_values_and_no_background_are_refused() -> None:
     with pytest.raises(InputError, match="at least one finite number"):
         project_with_background(np.empty(0), 0.0, 0)
 
@@ -257,10 +254,3 @@ def test_weights_of_1e_minus_12_keep_their_digits_among_a_trillion() -> None:
     assert rest == pytest.approx(float(exact_rest), rel=1e-12)
     np.testing.assert_allclose(weights, [float(weight) for weight in exact], rtol=1e-12)
     assert weights[2] == 0.0
-
-
-def test_a_background_without_weight_regains_it_when_the_others_fall() -> None:
-    _, none = project_with_background(np.array([2.0, 1.5]), 0.0, HUGE)
-    _, some = project_with_background(np.array([0.25, 0.25]), 0.0, HUGE)
-    assert none == 0.0
-    assert some == pytest.approx(0.5e-12, rel=1e-12)

@@ -192,43 +192,28 @@ def run_both(landscape: Landscape, step: DualStep, n_iterations: int) -> Agreeme
     return Agreement(largest, quiet, bare, returns, stores)
 
 
+LONG = Landscape(n_constraints=12_007, batch=256, period=2_500), 10_000
+SHORT = Landscape(n_constraints=5_003, batch=128, period=400), 1_000
+
+
 @pytest.mark.parametrize(("a", "b"), PAIRS)
-def test_sparse_equals_dense_over_1_000_iterations(
-    a: float, b: float, record_property: Record
+@pytest.mark.parametrize(
+    ("landscape", "n"),
+    [SHORT, pytest.param(*LONG, marks=pytest.mark.slow)],
+    ids=["short", "long"],
+)
+def test_sparse_equals_dense_over_thousands_of_iterations(
+    landscape: Landscape, n: int, a: float, b: float, record_property: Record
 ) -> None:
-    landscape = Landscape(n_constraints=5_003, batch=128, period=400)
-    run = run_both(landscape, published_step(mixing=a, averaging=b), 1_000)
+    run = run_both(landscape, published_step(mixing=a, averaging=b), n)
     record_property("largest difference", run.largest)
     assert run.largest <= AGREEMENT
-    assert run.quiet > 100
-    assert max(run.stores) > 500
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("a", "b"), PAIRS)
-def test_sparse_equals_dense_over_10_000_iterations(
-    a: float, b: float, record_property: Record
-) -> None:
-    landscape = Landscape(n_constraints=12_007, batch=256, period=2_500)
-    run = run_both(landscape, published_step(mixing=a, averaging=b), 10_000)
-    record_property("largest difference", run.largest)
-    print(f"a={a} b={b}: largest difference {run.largest:.1e}")
-    assert run.largest <= AGREEMENT
-    assert run.quiet > 1_000
-    assert max(run.stores) > 1_000
-    if a == 0.9:
-        assert run.bare > 1_000
-        assert run.returns >= 3
-
-
-def test_the_background_regains_weight_that_it_had_lost_as_the_dense_weights_do() -> (
-    None
-):
-    landscape = Landscape(n_constraints=5_003, batch=128, period=400)
-    run = run_both(landscape, published_step(mixing=0.9, averaging=0.5), 1_000)
-    assert run.bare > 100
-    assert run.returns >= 2
-    assert run.largest <= AGREEMENT
+    assert run.quiet > n / 10
+    assert max(run.stores) > (500 if n == 1_000 else 1_000)
+    # The background regains the weight that it had lost, as the dense weights do.
+    if a == 0.9 and (n == 10_000 or b == 0.5):
+        assert run.bare > n / 10
+        assert run.returns >= (2 if n == 1_000 else 3)
 
 
 # ---------------------------------------------------- against fifty digits, at 10^12
@@ -469,20 +454,6 @@ def test_draws_follow_the_dense_weights_however_many_are_touched(
     assert p_value > FALSE_ALARM
 
 
-def test_draws_follow_the_weights_that_a_run_has_learnt() -> None:
-    m = 200
-    weights = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
-    landscape = Landscape(n_constraints=m, batch=40, period=300)
-    for i in range(30):
-        weights = weights.learn(
-            *landscape.draw(i), published_step(mixing=0.1, averaging=0.5), i == 0
-        )
-    probabilities = weights.dense()
-    assert 0 < len(weights.indices) < m
-    drawn = weights.sample(stream(6, 0), 1_000_000)
-    assert chi_square(drawn, probabilities / probabilities.sum()) > FALSE_ALARM
-
-
 class EveryRank:
     """A generator that draws the background only, and each of its ranks once."""
 
@@ -507,15 +478,6 @@ def test_each_rank_of_the_background_is_a_different_untouched_constraint(
     n_untouched = m - len(weights.indices)
     drawn = weights.sample(cast("np.random.Generator", EveryRank()), n_untouched)
     np.testing.assert_array_equal(drawn, np.setdiff1d(np.arange(m), weights.indices))
-
-
-def test_a_background_without_weight_is_never_drawn() -> None:
-    weights = SparseDistribution.from_penalties(
-        10**12, np.array([7, 10**11]), np.array([1.0, 1.0]), 1e9
-    )
-    assert weights.background_weight == 0.0
-    drawn = weights.sample(stream(8, 1), 100_000)
-    np.testing.assert_array_equal(np.unique(drawn), [7, 10**11])
 
 
 # ----------------------------------------------------------------------------- numbers
@@ -550,6 +512,3 @@ def test_an_update_of_a_trillion_weights_keeps_as_many_numbers_as_were_touched()
     kept: list[Any] = list(vars(weights).values())
     n_numbers = sum(np.size(field) for field in kept)
     assert n_numbers < 4 * 20 * 256
-
-
-# ------------------------------------------------------------------------- immutability

@@ -133,18 +133,6 @@ def test_a_point_that_is_optimal_already_stays_and_costs_one_minimisation() -> N
     assert (end.n_inner, end.is_exact) == (1, True)
 
 
-@pytest.mark.parametrize("step_size", [1e-6, 1e-2, 1e2, 1e6])
-def test_every_length_of_the_step_leads_to_the_projection(step_size: float) -> None:
-    box, x = DOMAINS["box"], np.full(DIM, 0.1)
-    gradient = np.array([1.0, -1.0, 0.1, -0.1])
-    end = slid(box, gradient, x, gap=1e-9, max_inner=100_000, step_size=step_size)
-
-    exact = box.project(x - step_size * gradient).point
-    distance = np.square(end.point - exact).sum() / (2 * step_size)
-    assert end.is_exact
-    assert distance <= 1e-9
-
-
 def test_the_hint_is_handed_from_one_minimisation_to_the_next() -> None:
     cone = pairwise_cone()
     hints: list[object] = [NO_INDICES.tolist()]
