@@ -15,7 +15,7 @@ from scipy.optimize import NonlinearConstraint
 import dszog
 from dszog import Constraints, EvaluationError, InputError
 from dszog.contract.arrays import FloatArray, IntArray
-from tests.test_wrong_input import INF, NAN, User, three_arguments
+from tests.test_wrong_input import NAN, User, three_arguments
 
 
 class Vector(np.ndarray[Any, Any]):
@@ -122,21 +122,6 @@ def test_seeds_of_any_integer_type_are_accepted_and_reported(seed: Any) -> None:
     assert type(result.seed) is int
 
 
-def test_constraints_drawn_from_the_weights_may_be_more_than_there_are() -> None:
-    result = User().minimize(options={"constraint_batch": 50})
-    assert result.method.constraint_batch == 50
-    assert result.nit == 3
-
-
-def test_a_billion_constraints_need_no_memory_for_each() -> None:
-    user = User()
-    result = user.minimize(
-        constraints=user.constraints(10**9), max_iterations=None, max_queries=30_000
-    )
-    assert result.certificate.feasibility.n_constraints == 10**9
-    assert 0 < result.nfev + result.ncev <= 30_000
-
-
 class Method:
     """Has functions of one and of two arguments, as an object has them."""
 
@@ -209,24 +194,6 @@ def test_a_scale_may_be_one_number_or_one_for_each_variable(scale: Any) -> None:
 # -------------------------------------------------------- what a user's function may do
 
 
-def test_a_users_function_receives_read_only_float64_whatever_x0_was() -> None:
-    seen: list[Any] = []
-
-    def fun(x: FloatArray) -> float:
-        seen.append(x)
-        return float(x @ x)
-
-    def values(points: FloatArray, indices: IntArray) -> FloatArray:
-        seen.extend([points, indices])
-        return User().values(points, indices)
-
-    dszog.minimize(
-        fun, np.ones(2, np.float32), Constraints(values, 3), max_iterations=3, seed=0
-    )
-    assert {array.dtype for array in seen} == {np.dtype("f8"), np.dtype("i8")}
-    assert not any(array.flags.writeable for array in seen)
-
-
 def watched(seen: list[Any]) -> dict[str, dict[str, Any]]:
     """Return problems in which every function keeps the points it was given."""
 
@@ -268,15 +235,6 @@ def test_the_points_of_every_form_of_function_are_read_only_float64(
     assert len(seen) > 3
     assert {(x.dtype, x.shape) for x in seen} == {(np.dtype("f8"), (2,))}
     assert not any(x.flags.writeable for x in seen)
-
-
-def test_writing_into_what_a_users_function_was_given_raises_there() -> None:
-    def fun(x: FloatArray) -> float:
-        x[0] = 1.0
-        return 0.0
-
-    with pytest.raises(EvaluationError, match=r"ValueError: .*read-only"):
-        User().minimize(fun=fun)
 
 
 @pytest.mark.parametrize(
@@ -323,32 +281,6 @@ def test_a_radius_below_the_resolution_of_x_is_warned_of(x0: float) -> None:
     User().minimize(x0=[x0, 0.0], options=options, x_scale=abs(x0))
 
 
-RETURNS: dict[str, tuple[Any, str]] = {
-    "None": (None, "None"),
-    "text": ("7", "'7'"),
-    "complex": (7j, "7j"),
-    "a vector": (np.zeros(2), r"array\(\[0., 0.\]\)"),
-    "nan": (NAN, "returned nan"),
-    "inf": (INF, "returned inf"),
-    "-inf": (-INF, "returned -inf"),
-    "a dict": ({"value": 7.0}, "{'value': 7.0}"),
-    "complex of NumPy": (np.complex128(7), r"np\.complex128\(7\+0j\)"),
-    "a ragged list": ([[7.0], [7.0, 7.0]], r"\[\[7.0\], \[7.0, 7.0\]\]"),
-    "nothing": ([], r"\[\]"),
-}
-
-
-@pytest.mark.parametrize(("value", "got"), RETURNS.values(), ids=RETURNS)
-def test_an_objective_that_is_no_finite_number_stops_the_run(
-    value: Any, got: str
-) -> None:
-    with pytest.raises(EvaluationError, match=got) as caught:
-        User().minimize(fun=lambda x: value)
-    message = str(caught.value)
-    assert re.search(r"at iteration \d+", message)
-    assert re.search(r"expected a real number|must be finite", message)
-
-
 @pytest.mark.parametrize("what", ["objective", "function", "callables", "blocks"])
 def test_a_masked_value_is_not_known_and_stops_the_run(what: str) -> None:
     lost: Any = np.ma.masked  # which is what the mean of masked data is
@@ -360,44 +292,6 @@ def test_a_masked_value_is_not_known_and_stops_the_run(what: str) -> None:
     }
     with pytest.raises(EvaluationError, match="masked"):
         User().minimize(**forms[what])
-
-
-def test_masked_values_of_many_constraints_stop_the_run() -> None:
-    def values(points: FloatArray, indices: IntArray) -> Any:
-        return np.ma.masked_less(User().values(points, indices), 0.0)
-
-    with pytest.raises(EvaluationError, match=r"masked array .* array\.filled"):
-        User().minimize(constraints=Constraints(values, 3))
-
-
-@pytest.mark.parametrize("shape", [(3,), (3, 1), (1, 3, 1), (1, 2)])
-def test_constraint_values_of_a_wrong_shape_stop_the_run(
-    shape: tuple[int, ...],
-) -> None:
-    wrong = Constraints(lambda points, indices: np.zeros(shape), 3)
-    with pytest.raises(EvaluationError, match=r"Expected \(1, 3\)") as caught:
-        User().minimize(constraints=wrong)
-    assert f"returned shape {shape}" in str(caught.value)
-    assert "one row per point and one column per index" in str(caught.value)
-
-
-def test_the_constraint_that_returned_nan_is_named() -> None:
-    def values(points: FloatArray, indices: IntArray) -> FloatArray:
-        return np.where(indices == 41_207, NAN, -1.0) + 0.0 * points[:, :1]
-
-    with pytest.raises(EvaluationError, match="Constraint 41207 returned nan"):
-        User().minimize(constraints=Constraints(values, 50_000))
-
-
-def test_a_users_exception_is_kept_as_the_cause() -> None:
-    def fun(x: FloatArray) -> float:
-        raise ZeroDivisionError("my own words")
-
-    with pytest.raises(
-        EvaluationError, match="ZeroDivisionError: my own words"
-    ) as caught:
-        User().minimize(fun=fun)
-    assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
 def test_a_function_of_one_point_given_as_one_of_many_is_told_so() -> None:

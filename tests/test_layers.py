@@ -398,10 +398,7 @@ def test_a_clean_tree_gives_no_complaint(tmp_path: Path) -> None:
 VIOLATIONS = [
     ("methods/one.py", "import dszog.problem", "methods must not import problem"),
     ("methods/one.py", "from dszog import problem", "methods must not import problem"),
-    ("methods/one.py", "from .. import problem", "methods must not import problem"),
-    ("methods/one.py", "from ..problem import x", "methods must not import problem"),
     ("methods/__init__.py", "from ..run.loop import x", "methods must not import run"),
-    ("methods/one.py", "import dszog", "methods must not import __init__"),
     (
         "methods/one.py",
         "def f():\n    from dszog.problem.constraints.base import x",
@@ -413,17 +410,8 @@ VIOLATIONS = [
         "methods must not import problem",
     ),
     ("contract/query.py", "import dszog.methods", "contract must not import methods"),
-    (
-        "contract/query.py",
-        "import dszog.maths.gradients",
-        "contract must not import maths",
-    ),
-    ("maths/new.py", "import dszog.problem", "maths must not import problem"),
     ("problem/problem.py", "import dszog.workers", "problem must not import workers"),
     ("run/loop.py", "import dszog.save", "run must not import save"),
-    ("run/loop.py", "import dszog.minimize", "run must not import minimize"),
-    ("minimize.py", "import dszog.cli", "minimize must not import cli"),
-    ("tuning/plan.py", "import dszog.minimize", "tuning must not import minimize"),
     ("tuning/tpe.py", "import optuna", "optuna is optional: import it where"),
     ("utils.py", "", "dszog.utils has no place in the layers"),
     ("minimize.py", "import dszog_paper", "only the command line may import"),
@@ -439,9 +427,6 @@ VIOLATIONS = [
     ),
     ("contract/query.py", "import pandas", "contract must not need pandas"),
     ("methods/one.py", "def f():\n    import numba", "methods must not need numba"),
-    ("show/callbacks.py", "import mlflow", "mlflow is optional: import it where"),
-    ("maths/subproblems.py", "import daqp", "daqp is optional: import it where"),
-    ("maths/distribution.py", "import numba", "maths must not need numba"),
     ("run/loop.py", "import pickle", "pickle must not be imported"),
     (
         "run/loop.py",
@@ -463,17 +448,14 @@ VIOLATIONS = [
     ("readers/new.py", "x = ().__class__", "must not use ().__class__"),
     ("save/new.py", "compile('1', '', 'eval')", "compile() must not be called"),
     ("save/new.py", "import marshal", "marshal must not be imported"),
-    ("save/checkpoints.py", "import shelve", "shelve must not be imported"),
     ("run/loop.py", "print(1)", "print() belongs to the command line"),
     ("run/loop.py", "assert True", "a bare assert is no check"),
     ("run/loop.py", "np.load(1, allow_pickle=True)", "allow_pickle must not be used"),
     ("methods/one.py", "np.random.seed(0)", "np.random.seed is not stream"),
-    ("methods/one.py", "x = np.random.rand", "np.random.rand is not stream"),
     ("run/loop.py", "np.random.default_rng()", "np.random.default_rng is not stream"),
     ("run/loop.py", "from numpy.random import rand", "numpy.random.rand must not be"),
     ("methods/base.py", "import time", "methods must not read a clock (time)"),
     ("maths/gradients.py", "from time import time", "maths must not read a clock"),
-    ("maths/distribution.py", "import datetime", "maths must not read a clock"),
 ]
 
 

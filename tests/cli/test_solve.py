@@ -507,23 +507,9 @@ def test_a_signal_while_the_command_is_loaded_is_one_line_with_its_code(
     assert finish(process) == (code, "", "Interrupted before anything was done.\n")
 
 
-def test_the_library_installs_no_signal_handler(
-    solve: Solve,
-) -> None:
+def test_the_command_line_takes_its_signal_handlers_away_again(solve: Solve) -> None:
     before = {number: signal.getsignal(number) for number in signal.valid_signals()}
-    problem = dszog.Problem(
-        lambda x: float(x @ x), dszog.Constraints.linear([[1.0]], [1.0]), dim=1
-    )
-    seen: list[Any] = []
-    dszog.minimize(
-        problem,
-        max_iterations=2,
-        seed=0,
-        callback=lambda progress: seen.append(signal.getsignal(signal.SIGTERM)),
-    )
-    assert set(seen) == {before[signal.SIGTERM]}
-
-    solve("model.py:problem", *RUN)  # the command line takes its own away again
+    solve("model.py:problem", *RUN)
     assert {n: signal.getsignal(n) for n in signal.valid_signals()} == before
 
 
@@ -586,20 +572,6 @@ def test_a_folder_in_use_exits_with_1(solve: Solve) -> None:
         store.close()
     assert code == 1
     assert "Another run writes its checkpoints" in said
-
-
-def test_a_name_that_is_imported_is_never_suggested(
-    solve: Solve,
-) -> None:
-    Path("own.py").write_text("import json as nopes\n\ndef wants(x):\n    return x\n")
-    code, said = solve("own.py:nope")
-    assert code == 2
-    assert "nopes" not in said
-    assert "wants" not in said
-    assert "Define it: nope = dszog.Problem(" in said
-
-    Path("own.py").write_text("import json as nopes\n\ndef nopey(x=1):\n    return x\n")
-    assert "Did you mean 'nopey'?" in solve("own.py:nope")[1]
 
 
 def test_a_missing_extra_is_named_with_the_command_that_installs_it(

@@ -377,35 +377,6 @@ def test_both_compiled_steps_are_the_plain_ones(
     assert info.n_touched == len(moved.distribution.indices)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("where", ["losses", "constraints", "duals"])
-def test_the_compiled_descent_sees_what_is_not_finite(bad: float, where: str) -> None:
-    method = dszog.DSZOG()
-    size = ProblemSize(
-        dim=2,
-        n_losses=3,
-        n_constraints=4,
-        lower=np.full(2, -np.inf),
-        upper=np.full(2, np.inf),
-    )
-    state = method.init(np.zeros(2), size, 0, (np.array([1]), np.array([1.0])))
-    queries = method.ask(state)
-    tables = {
-        "losses": np.zeros((len(queries[0].steps) + 1, len(queries[0].losses))),
-        "constraints": np.zeros(
-            (len(queries[0].steps) + 1, len(queries[0].constraints))
-        ),
-        "duals": np.zeros((1, len(queries[1].constraints))),
-    }
-    tables[where][-1, -1] = bad
-    replies = (
-        Reply(losses=tables["losses"], constraints=tables["constraints"]),
-        Reply(losses=np.empty((1, 0)), constraints=tables["duals"]),
-    )
-    with pytest.raises(DszogError, match="not finite"):
-        method.tell(state, queries, replies)
-
-
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=20))
 def test_violations_are_counted_alike(values: list[float]) -> None:
     array = np.array(values, dtype=float)

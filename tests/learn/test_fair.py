@@ -10,8 +10,6 @@ pytest.importorskip("sklearn")
 
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import dszog
 from dszog.learn import FairClassifier
@@ -84,15 +82,6 @@ def test_the_worst_constraint_is_the_rate_it_names(unfair: Any) -> None:
     assert feasibility.worst_value == pytest.approx(max(values.values()))
 
 
-def test_sensitive_features_are_no_inputs(unfair: Any) -> None:
-    X, _, _ = unfair
-    model = fitted(unfair, max_iterations=20, constraint_tol=1.0)
-
-    assert model.n_features_in_ == 3
-    assert model.coef_.shape == (1, 3)
-    assert model.predict(X).shape == (1500,)
-
-
 def test_all_forms_of_sensitive_features_mean_the_same(unfair: Any) -> None:
     pd = pytest.importorskip("pandas")
     X, y, group = unfair
@@ -155,17 +144,6 @@ def test_sparse_rows_are_held_to_the_same_rates(kernel: str, unfair: Any) -> Non
     few = soft[(y == "yes") & (group == "few")].mean() - soft[y == "yes"].mean()
     assert abs(few) < model.tolerance + 0.01
     assert model.fairness_report(X, y, group).gap() < 0.15
-
-
-def test_a_pipeline_hands_sensitive_features_on(unfair: Any) -> None:
-    X, y, group = unfair
-    pipeline = make_pipeline(
-        StandardScaler(), FairClassifier(max_iterations=5, constraint_tol=1.0)
-    )
-
-    pipeline.fit(X, y, fairclassifier__sensitive_features=group)
-
-    assert len(pipeline[-1].constraint_names_) == 8
 
 
 def test_numbers_are_decorrelated_from_decisions() -> None:

@@ -37,14 +37,11 @@ def half_lines(m: int = 4) -> Constraints:
 def test_losses_know_their_number_and_values() -> None:
     losses = Losses(distances, 3)
     assert len(losses) == 3
+    assert repr(Losses(distances, 1_000_000)) == "Losses(n=1_000_000)"
     np.testing.assert_array_equal(
         losses.values(np.array([[2.0], [0.0]]), np.array([0, 2])),
         [[1.0, 16.0], [1.0, 36.0]],
     )
-
-
-def test_losses_show_their_number() -> None:
-    assert repr(Losses(distances, 1_000_000)) == "Losses(n=1_000_000)"
 
 
 def test_losses_from_a_function_are_one_loss_with_its_values() -> None:
@@ -97,13 +94,6 @@ def test_size_tells_which_gradients_there_are(
     assert size.has_jacobian is white_constraints
 
 
-def test_a_function_is_taken_as_a_single_loss() -> None:
-    problem = Problem(lambda x: float(x[0]), half_lines(), 2)
-    assert problem.size.n_losses == 1
-    values = problem.losses.values(np.array([[7.0, 0.0]]), np.array([0]))
-    np.testing.assert_array_equal(values, [[7.0]])
-
-
 @pytest.mark.parametrize("wrap", [lambda c: c, lambda c: [c], lambda c: (c,)])
 def test_constraints_may_come_alone_or_as_a_list_of_one(wrap: Any) -> None:
     constraints = half_lines()
@@ -118,13 +108,6 @@ def test_a_problem_may_have_bounds_alone(nothing: Any) -> None:
     assert problem.constraints is None
     assert problem.size.n_constraints == 0
     assert not problem.size.has_jacobian
-
-
-def test_repr_shows_the_sizes() -> None:
-    problem = Problem(Losses(distances, 3), half_lines(10**12), 2)
-    assert repr(problem) == (
-        "Problem(dim=2, n_losses=3, n_constraints=1_000_000_000_000)"
-    )
 
 
 # -------------------------------------------------------------------------- the bounds
@@ -156,7 +139,12 @@ def test_bounds_are_accepted_in_this_form(
     assert problem.size.has_bounds is bool(np.isfinite([lower, upper]).any())
 
 
-def test_bounds_are_copied_and_read_only() -> None:
+def test_bounds_and_x0_are_copied_and_read_only() -> None:
+    x0 = np.array([1.0, 2.0])
+    problem = Problem(Losses(distances, 3), half_lines(), 2, x0=x0)
+    x0[:] = 77.0
+    np.testing.assert_array_equal(problem.x0, [1.0, 2.0])
+    assert "Problem(dim=2, n_losses=3, n_constraints=" in repr(problem)
     pairs, upper = np.array([[0.0, 1.0], [0.0, 1.0]]), np.ones(2)
     for bounds, given in ((pairs, pairs), (Bounds(np.zeros(2), upper), upper)):
         problem = Problem(Losses(distances, 3), half_lines(), 2, bounds=bounds)
@@ -199,13 +187,6 @@ def test_the_start_is_x0_or_the_origin_moved_into_the_bounds(
     assert problem.x0.dtype == np.float64
 
 
-def test_x0_is_copied() -> None:
-    x0 = np.array([1.0, 2.0])
-    problem = Problem(Losses(distances, 3), half_lines(), 2, x0=x0)
-    x0[:] = 77.0
-    np.testing.assert_array_equal(problem.x0, [1.0, 2.0])
-
-
 def first_point(*args: Any, **kwargs: Any) -> FloatArray:
     """Return where `minimize` looks first."""
     seen: list[FloatArray] = []
@@ -224,24 +205,6 @@ def test_minimize_starts_where_the_problem_says() -> None:
     np.testing.assert_array_equal(first_point(2, bounds=[(1, 2)] * 2), [1.0, 1.0])
 
 
-def test_x0_beside_a_problem_takes_the_place_of_its_start() -> None:
-    bounds = [(0, 1), (0, None)]
-    problem = Problem(
-        Losses(distances, 3), half_lines(), 2, bounds=bounds, x0=[0.5, 0.5]
-    )
-    moved = dszog.minimize(problem, [0.25, 3.0], max_iterations=20, seed=0)
-    same = dszog.minimize(
-        Losses(distances, 3),
-        [0.25, 3.0],
-        half_lines(),
-        bounds=bounds,
-        max_iterations=20,
-        seed=0,
-    )
-    assert moved.x.tobytes() == same.x.tobytes()
-    np.testing.assert_array_equal(problem.x0, [0.5, 0.5])
-
-
 # -------------------------------------------------------------------------- the errors
 
 
@@ -249,11 +212,6 @@ def test_nothing_to_keep_is_refused() -> None:
     for bounds in (None, [(None, None)] * 2, Bounds()):
         with pytest.raises(InputError, match=r"neither constraints nor bounds.*scipy"):
             Problem(Losses(distances, 3), None, 2, bounds=bounds)
-
-
-def test_several_families_of_constraints_are_kept_in_their_order() -> None:
-    problem = Problem(Losses(distances, 3), [half_lines(4), half_lines(2)], 1)
-    assert problem.size.n_constraints == 6
 
 
 @pytest.mark.filterwarnings("ignore::dszog.StartWarning")

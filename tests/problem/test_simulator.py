@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import NonlinearConstraint
 
 import dszog
 from dszog import DSZOG, Constraints, Losses, Problem, Progress, Simulator
 from dszog.contract import Calls, ProblemSize, Query, cost
-from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.random_stream import stream
 from dszog.maths.sampling import (
     constraint_block,
@@ -188,28 +187,6 @@ def test_a_budget_counts_calls_and_is_kept(kind: str, max_queries: int) -> None:
 # --------------------------------------------------------------------- exact values
 
 
-def test_values_are_those_of_a_plain_loop() -> None:
-    plant = Plant(n=7, width=5)
-    simulator = plant.simulator()
-    rng = np.random.Generator(np.random.Philox(key=1))
-    points = rng.normal(size=(3, DIM))
-    points.flags.writeable = False
-    indices = np.array([34, 0, 6, 5, 5, 12, 33, 34])
-
-    limits = simulator.constraints.values(points, indices)
-    losses = simulator.loss_values(points, np.array([6, 0, 3]))
-    blocks = Constraints.blocks(plant.block, 7, 5).values(points, indices)
-
-    expected = np.array(
-        [[plant.exact(x, j // 5)[1][j % 5] for j in indices] for x in points]
-    )
-    np.testing.assert_array_equal(limits, expected)
-    np.testing.assert_array_equal(blocks, expected)
-    np.testing.assert_array_equal(
-        losses, [[plant.exact(x, i)[0] for i in (6, 0, 3)] for x in points]
-    )
-
-
 def test_the_check_of_a_simulator_is_that_of_a_plain_loop() -> None:
     plant = Plant()
     problem = Problem(plant.simulator(), None, DIM)
@@ -227,44 +204,6 @@ def test_the_check_of_a_simulator_is_that_of_a_plain_loop() -> None:
     assert evidence.feasibility.n_violated == (limits > 0).sum()
     assert evidence.feasibility.sum_squares == pytest.approx(
         (np.maximum(limits, 0.0) ** 2).sum()
-    )
-
-
-def test_limits_and_other_constraints_stand_in_one_row() -> None:
-    plant = Plant(n=6, width=3)
-    matrix = np.arange(8.0).reshape(2, DIM)
-    wide = NonlinearConstraint(lambda x: x**2, -np.inf, np.full(DIM, 4.0))
-    others = [
-        Constraints.linear(matrix, [1.0, 2.0]),
-        Constraints.from_function(lambda x, j: x[0] - j, 3),
-        Constraints.blocks(lambda x, b: x[b] + np.arange(5.0), 2, width=5),
-        wide,
-    ]
-    problem = Problem(plant.simulator(), others, DIM)
-    constraints = problem.constraints
-    assert constraints is not None
-    assert len(constraints) == 18 + 2 + 3 + 10 + DIM
-    x = frozen_floats([0.3, -0.2, 1.0, 0.5])
-    expected = np.concatenate(
-        [
-            *(plant.exact(x, i)[1] for i in range(6)),
-            matrix @ x - [1.0, 2.0],
-            [x[0] - j for j in range(3)],
-            *(x[b] + np.arange(5.0) for b in range(2)),
-            x**2 - 4.0,
-        ]
-    )
-    order = np.random.Generator(np.random.Philox(key=2)).permutation(len(expected))
-    np.testing.assert_allclose(
-        constraints.values(x[np.newaxis], order)[0], expected[order], rtol=1e-14
-    )
-    calls = problem.size.calls
-    assert calls is not None
-    assert calls.n_calls == 6 + 2 + 3 + 2 + 1
-    assert calls.n_shared == 6
-    np.testing.assert_array_equal(
-        calls.of(np.arange(len(expected))),
-        np.repeat(np.arange(14), [3] * 6 + [1] * 5 + [5] * 2 + [DIM]),
     )
 
 
@@ -294,24 +233,6 @@ def test_a_scenario_that_fails_is_one_call_all_the_same(policy: Any) -> None:
     assert np.isnan(result.maxcv)
 
 
-@pytest.mark.parametrize(
-    "returned",
-    [
-        (1.0, np.zeros(4)),
-        (np.zeros(2), np.zeros(2)),
-        1.0,
-        None,
-        (1.0, None),
-        (1j, np.zeros(3)),
-    ],
-    ids=["limits", "loss", "one", "none", "no limits", "complex"],
-)
-def test_a_simulator_that_returns_something_else_is_named(returned: Any) -> None:
-    made: Any = Simulator(lambda x, i: returned, 2, 3)
-    with pytest.raises(dszog.EvaluationError, match=r"(Loss|Constraint) 0 "):
-        dszog.minimize(made, np.zeros(1), max_iterations=3, seed=0)
-
-
 # ------------------------------------------------------------------ drawing whole calls
 
 
@@ -338,22 +259,6 @@ def concatenated(parts: list[tuple[int, int]]) -> tuple[Calls, IntArray]:
     )
     widths = np.concatenate([np.full(n, width) for n, width in parts])
     return calls, np.repeat(np.arange(len(widths)), widths)
-
-
-@given(parts=PARTS, data=st.data())
-def test_calls_and_what_they_serve_fit_together(
-    parts: list[tuple[int, int]], data: st.DataObject
-) -> None:
-    calls, call_of = concatenated(parts)
-    everything = np.arange(len(call_of))
-    np.testing.assert_array_equal(calls.of(everything), call_of)
-    assert calls.n_calls == call_of[-1] + 1
-    chosen = np.array(
-        sorted(data.draw(st.sets(st.integers(0, calls.n_calls - 1), min_size=1)))
-    )
-    np.testing.assert_array_equal(
-        calls.served_by(chosen), np.flatnonzero(np.isin(call_of, chosen))
-    )
 
 
 @given(parts=PARTS, n_wanted=st.integers(1, 40))

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import gc
-import os
 import random
 import re
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -787,32 +783,3 @@ def test_the_users_random_numbers_are_left_alone_and_change_nothing() -> None:
         after = repr(np.random.get_state()), random.getstate()  # noqa: NPY002
         assert after == before
     assert found[0] == found[1]
-
-
-SCRIPT = """
-import hashlib
-from tests.run.test_budgets import Interrupted, bits, simulated
-found = repr([bits(simulated()), bits(Interrupted(at=0).minimize())])
-print(hashlib.sha256(found.encode()).hexdigest())
-"""
-
-
-def test_neither_hash_seed_nor_threads_of_blas_change_a_bit() -> None:
-    digests = set()
-    for hash_seed, n_threads in (("0", "1"), ("12345", "2")):
-        environment = os.environ | {
-            "PYTHONHASHSEED": hash_seed,
-            "OMP_NUM_THREADS": n_threads,
-            "OPENBLAS_NUM_THREADS": n_threads,
-        }
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT],
-            env=environment,
-            cwd=Path(__file__).parents[2],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        digests.add(done.stdout.strip())
-    assert len(digests) == 1
-    assert len(digests.pop()) == 64

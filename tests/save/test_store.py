@@ -117,7 +117,11 @@ def written(change: Callable[[bytes], bytes]) -> Callable[[Path], object]:
 
 
 def replaced(make: Callable[[Path], object]) -> Callable[[Path], object]:
-    return lambda path: (path.unlink(), make(path))
+    def change(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return change
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {

@@ -66,12 +66,13 @@ def test_failures_are_counted_as_they_come() -> None:
     )
 
 
-def test_a_method_without_a_penalty_has_none() -> None:
+def test_a_method_without_a_penalty_has_none_and_points_are_the_users_own() -> None:
     seen: list[Progress] = []
     dszog.minimize(
-        lambda x: float(x @ x),
-        [0.5, 1.0],
-        dszog.Constraints.linear(np.eye(2), np.ones(2)),
+        lambda x: float(np.sum((x / 1000.0) ** 2)),
+        [500.0, 1000.0],
+        dszog.Constraints.linear(np.eye(2), 1000.0 * np.ones(2)),
+        x_scale=1000.0,
         method="zopsgd",
         max_iterations=3,
         callback=seen.append,
@@ -80,37 +81,22 @@ def test_a_method_without_a_penalty_has_none() -> None:
 
     assert np.isnan([progress.penalty for progress in seen]).all()
     assert "run/penalty" not in measures(seen[0])
-
-
-def test_the_iterate_is_in_the_users_own_variables() -> None:
-    seen: list[Progress] = []
-    points: list[FloatArray] = []
-
-    def fun(x: FloatArray) -> float:
-        points.append(x.copy())
-        return float(np.sum((x / 1000.0 - 2.0) ** 2))
-
-    dszog.minimize(
-        fun,
-        [3000.0, 1000.0],
-        dszog.Constraints.from_function(lambda x, j: float(x[0] / 1000.0 - 5.0), 9),
-        x_scale=1000.0,
-        max_iterations=5,
-        seed=0,
-        callback=seen.append,
-    )
-
+    assert all(100.0 < np.abs(progress.x).max() <= 1000.0 for progress in seen)
     assert not any(progress.x.flags.writeable for progress in seen)
-    for progress in seen[:-1]:
-        distances = [np.abs(point - progress.x).max() for point in points]
-        assert min(distances) <= 1e-9 * 3000.0
 
 
-def test_each_of_several_callbacks_is_checked_before_anything_is_called() -> None:
-    with pytest.raises(dszog.InputTypeError, match="`callback` must be a function"):
-        short_run(callback=[print, 3])
-    with pytest.raises(dszog.InputTypeError, match="must take 1 positional argument"):
-        short_run(callback=[lambda: None])
+def test_what_cannot_be_called_or_counted_is_refused_before_anything_is_called() -> (
+    None
+):
+    for wrong, said in (
+        ([print, 3], "`callback` must be a function"),
+        ([lambda: None], "must take 1 positional argument"),
+    ):
+        with pytest.raises(dszog.InputTypeError, match=said):
+            short_run(callback=wrong)
+    for kind in (TensorBoard, MLflow):
+        with pytest.raises(dszog.InputError, match="`every`"):
+            kind("folder", every=0)
 
 
 class Finishing:
@@ -264,20 +250,23 @@ def test_pytorchs_writer_is_used_where_tensorboardx_is_missing(
     assert writer.closed
 
 
+@pytest.mark.parametrize(
+    ("kind", "modules"),
+    [
+        (TensorBoard, ("tensorboardX", "torch", "torch.utils.tensorboard")),
+        (MLflow, ("mlflow",)),
+    ],
+)
 def test_without_a_writer_the_extra_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, kind: Any, modules: tuple[str, ...]
 ) -> None:
-    for name in ("tensorboardX", "torch", "torch.utils.tensorboard"):
+    for name in modules:
         monkeypatch.setitem(sys.modules, name, None)
 
-    with pytest.raises(dszog.MissingExtraError, match=r"dszog\[tensorboard\]"):
-        TensorBoard(tmp_path)
-
-
-@pytest.mark.parametrize("kind", [TensorBoard, MLflow])
-def test_a_senseless_number_of_iterations_is_refused(kind: Any) -> None:
-    with pytest.raises(dszog.InputError, match="`every`"):
-        kind("folder", every=0)
+    with pytest.raises(
+        dszog.MissingExtraError, match=rf"dszog\[{kind.__name__.lower()}\]"
+    ):
+        kind("folder")
 
 
 # ----------------------------------------------------------------------------- MLflow
@@ -397,10 +386,3 @@ def test_the_real_mlflow_takes_it_all(
 
     assert [metric.step for metric in kept] == [1, 20, 40]
     assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
-
-
-def test_without_mlflow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "mlflow", None)
-
-    with pytest.raises(dszog.MissingExtraError, match=r"dszog\[mlflow\]"):
-        MLflow()

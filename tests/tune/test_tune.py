@@ -27,7 +27,7 @@ from dszog import (
     Tuning,
 )
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.tuning import FACTORS, Trial
+from dszog.tuning import Trial
 from tests.runs import by_dszog
 
 
@@ -307,11 +307,6 @@ def test_methods_with_a_feasible_set_are_tuned_too() -> None:
     np.testing.assert_allclose(result.x, 1.0, atol=0.05)
 
 
-def test_the_factors_begin_with_the_untuned_setting_and_differ() -> None:
-    assert FACTORS[0] == (1.0, 1.0)
-    assert len(set(FACTORS)) == len(FACTORS) == 12
-
-
 # -------------------------------------------------------------- stopped in the middle
 
 
@@ -452,11 +447,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"max_queries": 50}, "needs about max_queries=[0-9]+, got max_queries=50. Give a"),
     ({"max_iterations": 5}, "needs about max_iterations=[0-9]+, got max_iterations=5"),
     (
-        {"max_queries": ENOUGH, "tune": "yes"},
-        "`tune` must be True, False or a dszog.Tu",
-    ),
-    ({"max_queries": ENOUGH, "tune": 1}, "`tune` must be True, False or a dszog.Tun"),
-    (
         {"max_queries": ENOUGH, "method": dszog.DSZOG()},
         "nothing to tune in DSZOG, got step_size and penalty set",
     ),
@@ -495,14 +485,6 @@ def test_a_checkpoint_beside_it_is_refused_with_the_way_round(tmp_path: Any) -> 
         box.minimize(max_queries=ENOUGH, checkpoint=tmp_path / "run")
     assert box.n_calls == 0
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"share": 0.0}, {"share": 1.5}, {"sampler": "grid"}, {"n_settings": 1}]
-)
-def test_a_tuning_that_cannot_work_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError):
-        Tuning(**wrong)
 
 
 # ------------------------------------------------------------------------- dszog.tune

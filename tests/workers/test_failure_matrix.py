@@ -142,13 +142,3 @@ def test_callbacks_are_called_in_the_callers_thread_one_at_a_time() -> None:
     assert {thread for _, thread in seen} == {threading.get_ident()}
     assert len(others) == 3
     assert threading.get_ident() not in others
-
-
-def test_a_run_within_a_run_is_allowed() -> None:
-    def nested(x: FloatArray) -> float:
-        inner = Problem(lambda y: float((y[0] - x[0]) ** 2), None, 1, bounds=[(-9, 9)])
-        return float(solve(inner, "threads", max_iterations=2).fun) + objective(x)
-
-    problem = Problem(nested, Constraints.from_function(limit, 30), 3)
-    found = solve(problem, "threads", max_iterations=2)
-    assert found.x.tobytes() == solve(problem, max_iterations=2).x.tobytes()

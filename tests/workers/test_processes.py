@@ -73,28 +73,18 @@ def test_lambdas_and_closures_can_be_sent() -> None:
     assert digest(solve(problem, Processes(2))) == digest(solve(problem))
 
 
-def test_without_cloudpickle_a_lambda_is_refused_with_a_cure(
+def test_without_cloudpickle_functions_of_no_module_are_refused_with_a_cure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
-    problem = with_limit(lambda x, j: 1 / 0)
     with pytest.raises(InputError, match=r"cannot be sent.*pip install \"dszog\[proc"):
-        solve(problem, "processes")
-    assert digest(solve(PROBLEMS["plain"](), "processes")) == digest(
-        solve(PROBLEMS["plain"]())
-    )
-
-
-def test_without_cloudpickle_a_function_of_a_script_is_refused_with_a_cure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+        solve(with_limit(lambda x, j: 1 / 0), "processes")
+    plain = PROBLEMS["plain"]()
+    assert digest(solve(plain, "processes")) == digest(solve(plain))
     monkeypatch.setattr(sys.modules["__main__"], "limit", limit, raising=False)
     monkeypatch.setattr(limit, "__module__", "__main__")
     with pytest.raises(InputError, match=r"script or notebook.*pip install"):
         solve(with_limit(limit), "processes")
-    monkeypatch.undo()
-    assert limit.__module__ == "tests.workers.helpers"
 
 
 def test_what_cannot_be_sent_at_all_is_refused_before_any_call() -> None:
