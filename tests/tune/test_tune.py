@@ -490,6 +490,14 @@ def test_a_checkpoint_beside_it_is_refused_with_the_way_round(tmp_path: Any) -> 
 # ------------------------------------------------------------------------- dszog.tune
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"share": 0.0}, {"share": 1.5}, {"sampler": "grid"}, {"n_settings": 1}]
+)
+def test_a_tuning_that_cannot_work_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        Tuning(**wrong)
+
+
 def test_tune_spends_all_on_trials_and_minimize_goes_on_from_there() -> None:
     box = Box(100.0)
     found = dszog.tune(box.problem, max_queries=ENOUGH, seed=0)
