@@ -53,10 +53,9 @@ def exact_merit(problem: Problem, x: FloatArray, result: OptimizeResult) -> floa
 
 def bits(result: OptimizeResult) -> object:
     """Return everything that the seed decides; elapsed seconds it does not."""
-    names = ("x", "fun", "maxcv", "success", "nit", "nfev", "ncev", "seed", "message")
-    names += ("weights", "method", "certificate")
+    names = "x fun maxcv success nit nfev ncev seed message weights method certificate"
     history = [item for item in result.history.items() if item[0] != "elapsed"]
-    return [digest(result[name]) for name in names], digest(history)
+    return [digest(result[name]) for name in names.split()], digest(history)
 
 
 # ------------------------------------------------------------------------- the budget

@@ -980,7 +980,8 @@ def test_a_finished_run_is_reported_elsewhere_without_a_call(tmp_path: Path) -> 
 
 def test_the_budget_holds_over_all_places(tmp_path: Path) -> None:
     budget, workers = 20_000, Clumsy()
-    more = {"max_queries": budget, "max_iterations": None, "evaluator": workers}
+    more: dict[str, Any] = {"max_queries": budget, "max_iterations": None}
+    more["evaluator"] = workers
     with heard() as texts:
         for number in range(4):
             with elsewhere() if number % 2 else contextlib.nullcontext():
@@ -1186,7 +1187,8 @@ def test_what_was_made_again_is_charged_to_the_budget_of_all_processes(
     save_every(every, monkeypatch)
     budget, n_deaths, workers = 20_000, 5, Clumsy()
     rng = np.random.Generator(np.random.Philox(key=3))
-    more = {"evaluator": workers, "max_queries": budget, "max_iterations": None}
+    more: dict[str, Any] = {"max_queries": budget, "max_iterations": None}
+    more["evaluator"] = workers
     for at in rng.integers(1, 9, n_deaths):
         killed(tmp_path / "run", at=int(at), **more)
     result = run(tmp_path / "run", **more)
