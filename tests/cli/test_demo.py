@@ -14,7 +14,7 @@ pytest.importorskip("rich")
 
 from dszog import __version__ as version
 from dszog import minimize
-from dszog.cli.demo import MARGIN, N_REDUNDANT, classification, demo_problem
+from dszog.cli.demo import MARGIN, demo_problem
 from tests.cli.conftest import Dszog
 from tests.runs import by_dszog
 
@@ -140,23 +140,6 @@ def test_too_small_a_budget_exits_with_2_and_says_how_many_are_needed(
 
 
 # ---------------------------------------------------------------------------- the data
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_rows_have_two_classes_that_a_linear_rule_can_tell_apart(seed: int) -> None:
-    X, labels = classification(seed)
-    again, other = classification(seed), classification(seed + 1)
-    assert (X.tobytes(), labels.tobytes()) == tuple(part.tobytes() for part in again)
-    assert not np.array_equal(X, other[0])
-    assert X.shape == (1000, 50)
-    assert np.linalg.matrix_rank(X) == 50 - N_REDUNDANT
-    assert labels.shape == (1000,)
-    assert set(labels.tolist()) == {0, 1}
-    # Half are of each class but for the tenth that is drawn anew: sd below 16.
-    assert abs(labels.sum() - 500) < 64
-    weights, *_ = np.linalg.lstsq(X[:500], 2.0 * labels[:500] - 1.0, rcond=None)
-    hits = ((X[500:] @ weights > 0) == (labels[500:] == 1)).mean()
-    assert 0.7 < hits < 0.99  # some labels are wrong on purpose
 
 
 def test_the_demo_problem_is_what_its_description_says() -> None:

@@ -61,11 +61,6 @@ def test_a_method_of_scipy_is_sent_there(name: str) -> None:
         call(method=name)()
 
 
-def test_a_misspelt_option_still_finds_its_neighbour() -> None:
-    with pytest.raises(dszog.InputError, match="Did you mean 'step_size'"):
-        call(options={"stepsize": 1})()
-
-
 @pytest.mark.parametrize("returned", [1.0, (1.0,), (1.0, [0.0], 2), np.zeros(3), None])
 def test_a_simulator_that_returns_no_pair_is_told_so(returned: Any) -> None:
     plant = dszog.Simulator(lambda x, i: returned, n=3, width=2)

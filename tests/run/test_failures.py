@@ -84,11 +84,13 @@ TOLERANCE = 1e-2
 # The functions below know the stage of a run by the order of their calls, which is that
 # of one thread. All evaluators have a matrix of their own: tests/workers.
 WATCHED = ("serial",)
-# The sampled SQP has other stages: tests/methods/sampled_sqp/test_solving.py.
-OTHER_METHODS = sorted(set(METHODS) - set(FEASIBLE_METHODS) - {"sampled_sqp"})
+SQP = "sampled_sqp"
+SQP_PLACES = ("perturbed point", "verification")  # it looks at no point twice
+OTHER_METHODS = sorted(set(METHODS) - set(FEASIBLE_METHODS) - {SQP})
 CELLS = list(
     itertools.product(BAD, FUNCTIONS, PLACES, POLICIES, OTHER_METHODS, WATCHED)
 )
+CELLS += itertools.product(BAD, FUNCTIONS, SQP_PLACES, POLICIES, [SQP], WATCHED)
 COMPARING = {  # methods that take the difference of values at two points
     name
     for name, kind in FEASIBLE_METHODS.items()
@@ -112,11 +114,11 @@ CELLS += [
 
 def test_the_matrix_has_a_cell_for_every_combination() -> None:
     assert len(CELLS) == len(set(CELLS))
-    n_others = 10 * 2 * 4 * len(OTHER_METHODS) * len(POLICIES)
+    n_others = 10 * 2 * (4 * len(OTHER_METHODS) + 2) * len(POLICIES)
     n_pairs = len(FEASIBLE_METHODS) * len(POLICIES) - len(COMPARING)
     assert len(CELLS) == (n_others + 4 * 4 * n_pairs) * len(WATCHED)
     assert len(COMPARING) == 6
-    assert {cell[4] for cell in CELLS} == set(METHODS) - {"sampled_sqp"}
+    assert {cell[4] for cell in CELLS} == set(METHODS)
     assert set(POLICIES) >= {"raise", "resample", "penalise"}
     assert "dszog" in METHODS
     assert KIND_OF.keys() == BAD.keys()
@@ -138,7 +140,7 @@ def clean_constraint(x: FloatArray, j: int) -> float:
 
 @dataclass
 class Staged:
-    """Functions that fail at one stage of a run, from the fifth iteration on.
+    """Functions that fail at one stage of a run, from its fifth callback on.
 
     They know the stage from the callback: it says where the iterate is, and when the
     last iteration is over. In an iteration the values around the iterate come first;
@@ -161,7 +163,11 @@ class Staged:
     def callback(self, progress: Progress) -> None:
         self.base, self.seen_perturbed = progress.x, set()
         self.n_callbacks += 1
-        self.is_over = progress.iteration >= N_ITERATIONS
+        self.is_over = progress.iteration >= self.n_iterations
+
+    @property
+    def n_iterations(self) -> int:
+        return 4 if self.method == SQP else N_ITERATIONS  # before it has converged
 
     def _stage(self, function: str, x: FloatArray) -> str:
         if self.is_over:
@@ -178,7 +184,8 @@ class Staged:
 
     def _fails(self, function: str, x: FloatArray) -> bool:
         stage = self._stage(function, x)
-        if function != self.function or stage != self.place or self.n_callbacks < 5:
+        first = 2 if self.method == SQP else 5
+        if (function, stage) != (self.function, self.place) or self.n_callbacks < first:
             return False
         self.n_chances += 1
         if not self.always and self.n_chances % 3:
@@ -219,7 +226,7 @@ class Staged:
             self.losses(),
             np.zeros(2),
             Constraints.from_function(self.constraint, len(ANGLES)),
-            max_iterations=N_ITERATIONS,
+            max_iterations=self.n_iterations,
             constraint_tol=TOLERANCE,
             seed=5,
             callback=self.callback,
