@@ -16,10 +16,15 @@ from dszog import __version__ as version
 from dszog import minimize
 from dszog.cli.demo import MARGIN, demo_problem
 from tests.cli.conftest import Dszog
-from tests.runs import by_dszog
 
-MAX_QUERIES = 60_000  # the least that leaves room for some fifty iterations
+MAX_QUERIES = 100_000  # the least that leaves room for some thirty iterations
 SHORT = ("demo", "--max-queries", MAX_QUERIES, "--output")
+
+
+@pytest.fixture(autouse=True)
+def few_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dszog.cli.demo.MOST_LOOKS", 200)
+    monkeypatch.setattr("dszog.cli.demo.TELL_EVERY", 0.0)
 
 
 @pytest.fixture
@@ -43,7 +48,7 @@ def test_the_figures_are_those_of_the_same_run_made_again(
     code, said, _ = dszog(*SHORT, folder, "--seed", "3")
     assert "Data of seed 3." in said
     figures, again = figures_of(folder), demo_problem(3)
-    result = by_dszog(again.problem, max_queries=MAX_QUERIES, seed=3)
+    result = minimize(again.problem, max_queries=MAX_QUERIES, seed=3)
 
     scores, labels = again.X @ result.x, again.y
     gaps = scores[labels < 0] - scores[labels > 0][:, np.newaxis] + MARGIN
@@ -52,6 +57,7 @@ def test_the_figures_are_those_of_the_same_run_made_again(
     assert figures["objective_at_start"] == pytest.approx(1.0 - np.exp(-1.0))
     assert figures["worst_violation"] == pytest.approx(max(gaps.max(), 0.0), abs=1e-12)
     assert figures["share_violated"] == (gaps > 0.0).mean()
+    np.testing.assert_allclose(again.violations(result.x), np.maximum(gaps, 0.0))
     assert 60_000 < figures["constraints"] == gaps.size <= 62_500
     queries = (figures["loss_queries"], figures["constraint_queries"])
     assert queries == (result.nfev, result.ncev)
@@ -65,9 +71,16 @@ def test_the_figures_are_those_of_the_same_run_made_again(
     assert figures["dszog"] == version
     assert 0 < figures["seconds"] < 60
     assert [path.name for path in folder.iterdir()] == ["demo.json"]
-    assert "No picture: plot needs matplotlib: pip install" in said
-    for word in ("objective", "worst violation", "share violated", "queries"):
+    assert "No picture: The picture needs matplotlib: pip install" in said
+    for word in ("objective", "worst violation", "looks at all constraints", "seconds"):
         assert word in said
+    # What it is compared with was measured in the same run, and said along the way.
+    usual = figures["usual"]
+    assert 150 <= usual["looks_at_all_constraints"] <= 600
+    assert usual["objective"] < figures["objective_at_start"]
+    ratio = usual["looks_at_all_constraints"] / figures["looks_at_all_constraints"]
+    assert f"the usual way took {ratio:,.0f} times as many" in said
+    assert said.count(" looks after ") > 100
 
 
 @pytest.mark.slow
@@ -78,6 +91,7 @@ def test_as_it_comes_the_demo_keeps_the_constraints_and_lowers_the_objective(
     assert dszog("demo", "--output", tmp_path)[0] == 0
     figures = figures_of(tmp_path)
     assert figures["success"] is True
+    assert figures["looks_at_all_constraints"] < 10
     assert figures["worst_violation"] <= 1e-2
     assert figures["objective"] < 0.95 * figures["objective_at_start"]
     assert figures["loss_queries"] + figures["constraint_queries"] <= 3_000_000
@@ -121,10 +135,11 @@ def test_the_exit_code_and_the_verdict_say_whether_it_is_a_success(
         return result
 
     monkeypatch.setattr("dszog.minimize", declared)
-    got, said, _ = dszog(*SHORT, tmp_path, "--seed", "4")  # one that gets on
+    got, said, _ = dszog(*SHORT, tmp_path, "--seed", "4", "--no-compare")
     assert got == code
     assert words in said
     assert figures_of(tmp_path)["success"] is success
+    assert "usual" not in said
 
 
 def test_too_small_a_budget_exits_with_2_and_says_how_many_are_needed(
