@@ -473,7 +473,6 @@ CONSTRAINTS = (
         *(Bounds(0, 1), [EYE, 3], [[], ["f"]], np.sin, [np.sin, np.cos]),
         got="got (Bounds|3|'f'|<ufunc)",
     ),
-    wrong("nothing to keep", None, got="got neither constraints nor bounds"),
     wrong("in 3 variables", Constraints.linear(np.eye(3), np.ones(3)), got="dim = 2"),
 )
 OBJECTIVE = (takes(1), wrong_type("must be a function", 3.0, "f", None, [1.0]))
@@ -588,7 +587,10 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
     },
     "Problem": {
         "losses": OBJECTIVE,
-        "constraints": CONSTRAINTS,
+        "constraints": (
+            *CONSTRAINTS,
+            wrong("nothing to keep", None, got="got neither constraints nor bounds"),
+        ),
         "dim": COUNT,
         "bounds": BOUNDS,
         "x0": (

@@ -127,6 +127,12 @@ ITEMS: tuple[Item, ...] = (
         none_of("false successes"),
     ),
     Item(
+        "B2",
+        "Of problems made to mislead the sampled SQP no success is false",
+        ("methods/sampled_sqp/test_adversarial.py",),
+        (*none_of("false successes"), Bar("adversarial runs", ">=", 2000)),
+    ),
+    Item(
         "C",
         "Workers that die, hang or repeat themselves change no bit",
         ("workers/test_chaos.py",),

@@ -247,9 +247,10 @@ def minimize(
         A :class:`scipy.optimize.OptimizeResult` that prints its verdict first, with
         ``plot()`` and ``to_frame()``.
 
-        ``success`` means: the run went as planned and no checked constraint is
-        violated by more than `constraint_tol`. It does not mean that `x` is optimal:
-        ``certificate`` says how stationary it is.
+        ``success`` means: the run went as planned, no checked constraint is violated by
+        more than `constraint_tol`, and ``"sampled_sqp"``, which knows, has converged.
+        Of other methods it does not mean that `x` is optimal: ``certificate`` says how
+        stationary it is.
 
         ``x``, the best of the checked candidates (last iterate, average of the
         iterates, start) by ``fun + penalty * maxcv**2``; ``fun`` and ``maxcv``, its
@@ -288,7 +289,6 @@ def minimize(
         options = _with_tol(tol, method, options)
     choice = _first_choice(method, options, weights, tune)
     chosen, fixed = _as_method(method, options, choice)
-    has_set = getattr(chosen, "domain", None) is not None
     limits = _check_limits(max_iterations, max_queries, max_time)
     tolerance = check_nonnegative("minimize", "constraint_tol", constraint_tol)
     seed = None if seed is None else check_seed("minimize", seed)
@@ -318,9 +318,7 @@ def minimize(
                 store = Store(folder, resume=resume, library=VERSION, warns=warns)
                 opened.callback(store.close)
         sizing = Sizing(store, limits.queries)
-        problem = _as_problem(
-            fun, x0, constraints, bounds, x_scale, tag, has_set, sizing
-        )
+        problem = _as_problem(fun, x0, constraints, bounds, x_scale, tag, sizing)
         if choice is not None:
             choice = _for_problem(choice, problem, limits, store)
             chosen, fixed = _as_method(method, options, choice)
@@ -406,7 +404,6 @@ def _as_problem(
     bounds: Any,
     x_scale: Any,
     tag: str,
-    has_set: bool,
     sizing: Sizing,
 ) -> Problem:
     if isinstance(fun, Problem):
@@ -438,7 +435,7 @@ def _as_problem(
         bounds=bounds,
         x0=start,
         x_scale=x_scale,
-        unconstrained=has_set,
+        unconstrained=True,
         tag=tag,
     )
 
@@ -544,9 +541,8 @@ def _for_problem(
 ) -> Choice:
     """Return the method that a saved run has, or that fits the problem."""
     saved = None if store is None else saved_method(store)
-    if saved in METHODS:
-        return Choice(saved, "the run in the folder was begun with it")
-    return choice.for_problem(problem.size, limits.iterations, limits.queries)
+    fits = choice.for_problem(problem.size, limits.iterations, limits.queries)
+    return fits if saved not in METHODS else fits.but_begun_with(saved)
 
 
 def _with_tol(tol: Any, method: Any, options: Any) -> Any:

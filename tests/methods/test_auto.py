@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import rosen
 
 import dszog
-from dszog import DSZOG, Constraints, InputError, Losses, Problem, SampledSQP
+from dszog import DSZOG, Constraints, InputError, Losses, Problem, SampledSQP, Status
 from dszog.contract import ProblemSize
 from dszog.methods.auto import MOST_VARIABLES, Choice, first_choice
 
@@ -137,3 +138,46 @@ def test_a_saved_run_goes_on_with_its_method_whatever_the_new_budget(
     assert type(first.method) is (DSZOG if queries == 2000 else SampledSQP)
     assert type(second.method) is type(first.method)
     assert second.digest != first.digest
+
+
+def test_nothing_has_to_be_kept() -> None:
+    # SciPy's first example: the Rosenbrock function, without constraints and bounds.
+    result = dszog.minimize(rosen, [1.3, 0.7, 0.8, 1.9, 1.2], seed=0)
+
+    assert (result.status, result.success) == (Status.CONVERGED, True)
+    np.testing.assert_allclose(result.x, np.ones(5), atol=1e-3)
+
+
+def saved(folder: Path, **more: Any) -> Any:
+    planes = Constraints(lambda w, j: w @ [np.cos(j), np.sin(j)] - 0.5, 5000)
+    return dszog.minimize(
+        lambda x: float(((x - 1.0) ** 2).sum()),
+        np.zeros(2),
+        planes,
+        seed=0,
+        checkpoint=folder,
+        resume=True,
+        **more,
+    )
+
+
+def test_a_saved_run_goes_on_with_its_method_and_says_what_would_be_chosen(
+    tmp_path: Path,
+) -> None:
+    first = saved(tmp_path, max_queries=1000)
+    again = saved(tmp_path, max_queries=5000)
+
+    assert isinstance(first.method, DSZOG)
+    assert isinstance(again.method, DSZOG)
+    assert "sampled_sqp would be chosen now, in an empty folder" in again.message
+    assert "would be chosen now" not in first.message
+
+
+def test_fewer_queries_than_a_saved_run_has_used_are_refused(tmp_path: Path) -> None:
+    first = saved(tmp_path, max_queries=50_000)
+
+    with pytest.raises(
+        InputError, match=r"has used [\d,]+ queries, got max_queries=3000"
+    ):
+        saved(tmp_path, max_queries=3000)
+    assert saved(tmp_path, max_queries=50_000).digest == first.digest

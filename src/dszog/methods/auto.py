@@ -57,6 +57,13 @@ class Choice:
         n = "1 variable" if size.dim == 1 else f"{size.dim:,} variables"
         return replace(self, why=f"there is room to learn slopes along {n}")
 
+    def but_begun_with(self, name: str) -> Choice:
+        """Return the method that a saved run has, whatever would be chosen now."""
+        why = "the run in the folder was begun with it"
+        if name != self.name:
+            why += f"; {self.name} would be chosen now, in an empty folder"
+        return Choice(name, why)
+
 
 def first_choice(options: Iterable[str], *, has_weights: bool, tunes: bool) -> Choice:
     """Return what options and arguments ask for.

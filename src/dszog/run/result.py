@@ -36,6 +36,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
             self.status,
             self.success,
             self.certificate,
+            self.get("constraint_tol", 0.0),
             is_start=self.get("is_start", False),
         )
 

@@ -355,8 +355,11 @@ class Solver:
                 pass
             self._journal.stops_after_replay = False
             self._journal.drop()
+        if self._job.saver is not None:
+            self._check_not_used_up(self._job.saver.place)
         end = self._check.set_aside(self._job.limits)
-        run = replace(self._now(run), limits=self._job.limits)
+        notes = (*self._job.notes, *(n for n in run.notes if n not in self._job.notes))
+        run = replace(self._now(run), limits=self._job.limits, notes=notes)
         return self._round_from(run, 0, (end,))
 
     def _now(self, run: Run) -> Run:
@@ -542,7 +545,12 @@ class Solver:
             x=np.array(certificate.x),
             fun=certificate.objective,
             maxcv=certificate.feasibility.maxcv,
-            success=is_success(status, certificate, tolerance),
+            success=is_success(
+                status,
+                certificate,
+                tolerance,
+                converges=hasattr(run.method, "first_order"),
+            ),
             status=status,
             message=self._message(run, status, outcome, certificate, is_start=is_start),
             nit=meter.n_iterations,

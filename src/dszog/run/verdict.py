@@ -32,14 +32,22 @@ class Way:
     fell: bool = False  # whether iterates ran away as the objective fell so far
 
 
-def is_success(status: Status, certificate: Certificate, constraint_tol: float) -> bool:
+def is_success(
+    status: Status,
+    certificate: Certificate,
+    constraint_tol: float,
+    *,
+    converges: bool = False,
+) -> bool:
     """Decide, in this one place, whether a run was a success.
 
     It was if it ended as planned, fresh values at the returned point are known and
     finite throughout, and no checked constraint is violated by more than the tolerance.
+    A method that `converges` has to have done so: it knows, others do not.
     """
     return bool(
         status.is_planned
+        and (status == Status.CONVERGED or not converges)
         and certificate.is_known
         and np.isfinite(certificate.x).all()
         and certificate.feasibility.maxcv <= constraint_tol
@@ -47,7 +55,12 @@ def is_success(status: Status, certificate: Certificate, constraint_tol: float) 
 
 
 def headline(
-    status: Status, success: bool, certificate: Certificate, *, is_start: bool = False
+    status: Status,
+    success: bool,
+    certificate: Certificate,
+    constraint_tol: float,
+    *,
+    is_start: bool = False,
 ) -> str:
     """Return in one sentence what became of a run, whose point may be its start."""
     but = "; the start was not improved on" if is_start else ""
@@ -59,6 +72,8 @@ def headline(
         return f"Success: {checked} is kept to within the tolerance{but}."
     if not certificate.is_known:
         return "No success: values at the result are not known."
+    if status.is_planned and certificate.feasibility.maxcv <= constraint_tol:
+        return f"No success: feasible, but not shown to be optimal{but}."
     if status.is_planned:
         return f"No success: the result does not keep the constraints{but}."
     return "No success: the run was stopped early."

@@ -279,6 +279,22 @@ def test_equalities_that_contradict_each_other_likewise() -> None:
     assert 1.0 - 1e-6 <= result.x.sum() <= 2.0 + 1e-6
 
 
+def test_many_constraints_that_contradict_each_other_end_soon() -> None:
+    rng = np.random.Generator(np.random.Philox(key=4))
+    slopes = rng.normal(size=(100, 2))  # each row is to be below -1 and above 1
+
+    def pairs(points: FloatArray, j: IntArray) -> FloatArray:
+        sides: FloatArray = np.where(j % 2, -1.0, 1.0) * (points @ slopes[j // 2].T)
+        return sides + 1.0
+
+    result = dszog.minimize(
+        distance, np.zeros(2), Constraints(pairs, 200), method="sampled_sqp", seed=0
+    )
+    assert result.status == Status.LEAST_VIOLATION
+    assert result.maxcv == pytest.approx(1.0, abs=1e-6)  # no point has less
+    assert result.nit < 200
+
+
 @pytest.mark.parametrize("power", [1, 3])
 def test_an_objective_without_a_minimum_is_noticed(power: int) -> None:
     result = run(lambda x: float(x[0] ** power), -np.ones(2), above(lambda x: 1 - x[1]))

@@ -25,7 +25,8 @@ KINKED = (
     "maximum or an absolute value, may have lower values near by"
 )
 UNCONFIRMED = "too few queries were left to look around for a better point"
-MOST_IDLE, MOST_SLOW = 4, 20  # times in a row without a gain that end a run
+MOST_IDLE, MOST_SLOW, MOST_NULL = 4, 20, 40  # times in a row without a gain
+TINY_STEPS = 1e6  # times the proximal weight at first
 SHORT = 1e-4  # of a variable's size: a step that is not worth a word
 NOISY = "values are noisy: differences were taken over long steps and tell less"
 JUMPS = (
@@ -117,6 +118,8 @@ def is_at_end(options: Options, state: SampledSQPState) -> bool:
     if state.n_stale:
         return False
     is_stuck = state.n_idle >= MOST_IDLE or state.n_slow >= MOST_SLOW
+    is_tiny = state.sigma >= TINY_STEPS * state.first_sigma
+    is_stuck |= state.n_null >= (MOST_NULL // 2 if is_tiny else MOST_NULL)
     return is_stuck or is_optimal(options, state) or is_settled(options, state)
 
 

@@ -132,6 +132,7 @@ class SampledSQP(Options):
             n_trials=0,
             n_stale=0,
             n_rejected=0,
+            n_null=0,
             n_idle=0,
             n_tiny=0,
             n_slow=0,

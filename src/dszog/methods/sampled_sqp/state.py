@@ -67,6 +67,7 @@ class SampledSQPState(State):
     n_trials: int
     n_stale: int  # steps since the gradient was learned
     n_rejected: int  # trials in a row
+    n_null: int  # times in a row that the point was kept for new constraints
     n_idle: int  # times that all was learned anew without a step since
     n_tiny: int  # steps in a row that promised less than rounding
     n_slow: int  # steps in a row that gained next to nothing

@@ -79,7 +79,8 @@ def after_trial(
     state = replace(state, members=members.corrected(asked[use], values[use], zy))
     if is_null:
         grown = 2.0 if spoiled < -state.promise else 1.0
-        state = replace(state, sigma=_held(state, grown * state.sigma))
+        sigma = _held(state, grown * state.sigma)
+        state = replace(state, sigma=sigma, n_null=state.n_null + 1)
         return learn(options, state, y, joining, joining_values)
     return _rejected(options, state, seen_then - then, kept, worst_new)
 
@@ -173,6 +174,7 @@ def _accepted(
         objective=objective,
         violation=float(raw.max(initial=0.0)),
         n_rejected=0,
+        n_null=0,
         n_idle=0,
         n_tiny=state.n_tiny + 1 if is_tiny else 0,
         n_slow=state.n_slow + 1 if kept <= next_to_nothing(options, state) else 0,
