@@ -50,9 +50,7 @@ OPTIONAL = {  # extras: at the top of a module where True, else inside a functio
     "show.plot": ({"matplotlib"}, True),
     "run.result": ({"matplotlib", "pandas"}, False),
     "kernels": ({"numba", "llvmlite"}, True),
-    "maths.subproblems": ({"daqp", "piqp"}, False),
     "torch": ({"torch", "safetensors", "triton"}, True),
-    "tuning": ({"optuna"}, False),
     "workers": ({"dask", "distributed", "ray", "cloudpickle"}, False),
 }
 PURE = {"contract", "maths", "methods", "evidence"}
@@ -412,7 +410,6 @@ VIOLATIONS = [
     ("contract/query.py", "import dszog.methods", "contract must not import methods"),
     ("problem/problem.py", "import dszog.workers", "problem must not import workers"),
     ("run/loop.py", "import dszog.save", "run must not import save"),
-    ("tuning/tpe.py", "import optuna", "optuna is optional: import it where"),
     ("utils.py", "", "dszog.utils has no place in the layers"),
     ("minimize.py", "import dszog_paper", "only the command line may import"),
     (

@@ -194,11 +194,8 @@ NEEDED: dict[str, Any] = dict.fromkeys(
 CONSTANTS = sorted(set(inspect.signature(TheoremConstants).parameters) - {"dim"})
 THEORY: dict[str, dict[str, Any]] = {  # what is valid
     "zoscgd": {"dim": 3, "horizon": 10},
-    "fzfw": {"horizon": 10},
     "fzcgs": {"horizon": 10, "smoothness": 1.0},
     "fcgs": {"horizon": 10, "smoothness": 1.0},
-    "accszofw": {"horizon": 10},
-    "accszofw_storm": {"horizon": 10},
     "zopsgd": {"dim": 3, "horizon": 10},
     "acczomda": {"dim": 3, "horizon": 10, "smoothness": 1.0},
 }
@@ -213,9 +210,6 @@ OF_FIELDS = {  # doors that take the fields of a method
     ),
     **{name: door(kind) for name, kind in METHODS.items()},
     **{f"options, {name}": option_door(name) for name in FEASIBLE_METHODS},
-    "AccSZOFW.as_released": fields_door(METHODS["AccSZOFW"].as_released),
-    "AccSZOFWStorm.as_released": fields_door(METHODS["AccSZOFWStorm"].as_released),
-    "AccZOM.as_published": fields_door(METHODS["AccZOM"].as_published),
 }
 FAMILY = methodcaller("constraints")
 DOORS: dict[str, Door] = OF_FIELDS | {
@@ -328,10 +322,8 @@ SEED = (
 )
 EVALUATOR = (
     wrong("must be one of 'serial'", "seriel"),
-    wrong_type("must be a name, an executor or workers", 3, None, ["serial"], True),
-    wrong_type(
-        "a name, an executor or workers", dszog.evaluators.Threads, got="Threads"
-    ),
+    wrong_type("must be a name or workers", 3, None, ["serial"], True),
+    wrong_type("a name or workers", dszog.evaluators.Threads, got="Threads"),
 )
 TIMEOUT = (*POSITIVE_OR_INFINITE, wrong("needs workers that can be ended", 1.0, 3))
 NOT_NUMBERS = wrong_type("must hold real numbers", ["a", "b"], [1j, 0.0], got="got ")
@@ -433,7 +425,6 @@ FIELDS: dict[str, tuple[Wrong, ...]] = {  # of all methods
     "estimator": choice("shpere", "sphere"),
     "ball": choice("boxx", "box"),
     "form": choice("lift", "lifted"),
-    "solver": choice("dapq", "daqp"),
     "nonconvex": choice("linearize", "linearise"),
     "step_rule": choice("open-loop", "open_loop"),
     "domain": (
@@ -753,7 +744,6 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "families": (wrong("`families` must ", ()),),
         "ball": choice("boxx", "box"),
         "ball_radius": POSITIVE,
-        "solver": choice("dapq", "daqp"),
         "n_named": (NOT_WHOLE, wrong("must be at least 0", -1)),
     },
     "Polyhedron.linear": {

@@ -13,11 +13,5 @@ LOGGER.addHandler(logging.NullHandler())
 
 
 def is_turn(count: int) -> bool:
-    """Whether a count is worth a line: 1, 2, 4, 8, ..., so that logs stay short.
-
-    Examples
-    --------
-    >>> [count for count in range(20) if is_turn(count)]
-    [1, 2, 4, 8, 16]
-    """
+    """Whether a count is worth a line: 1, 2, 4, 8, ..., so that logs stay short."""
     return count > 0 and not count & (count - 1)

@@ -200,11 +200,11 @@ def minimize(
         ``docs/tuning.md``.
     seed : int, optional
         Same seed, same run, bit for bit. Drawn and reported if not given.
-    evaluator : str, workers or concurrent.futures.Executor
+    evaluator : str or workers
         Who calls the functions: ``"serial"``, ``"threads"``, ``"processes"``,
         ``"dask"`` or ``"ray"``; or an instance such as
-        ``dszog.evaluators.Processes(4)`` or ``dszog.evaluators.Dask(client)``; or any
-        executor. The result is the same to the bit. See ``docs/scaling_out.md``.
+        ``dszog.evaluators.Processes(4)`` or ``dszog.evaluators.Dask(client)``. The
+        result is the same to the bit. See ``docs/scaling_out.md``.
     timeout : float, optional
         Seconds after which a piece of work is given up and its values count as failed.
         For processes, Dask and Ray, whose workers can be ended.
@@ -493,10 +493,8 @@ def _finish(
     on_interrupt: OnInterrupt,
     interrupts: Interrupts,
 ) -> None:
-    """Give the result to those who want it; whatever they do, it is not lost.
-
-    Ctrl-C ends one that hangs, and with ``on_interrupt="raise"`` the call.
-    """
+    """Give the result to those who want it; whatever they do, it is not lost."""
+    # Ctrl-C ends one that hangs, and with ``on_interrupt="raise"`` the call.
     for callback in callbacks:
         finish = getattr(callback, "finish", None)
         if finish is None:

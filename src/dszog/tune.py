@@ -7,7 +7,7 @@ from typing import Any
 from dszog.contract.validation import shown
 from dszog.errors import InputTypeError
 from dszog.minimize import minimize
-from dszog.tuning import Sampler, Tuning, TuningReport
+from dszog.tuning import Tuning, TuningReport
 
 
 def tune(
@@ -15,7 +15,6 @@ def tune(
     x0: Any = None,
     constraints: Any = (),
     *,
-    sampler: Sampler = "halving",
     n_settings: int | None = None,
     **arguments: Any,
 ) -> TuningReport:
@@ -28,7 +27,6 @@ def tune(
     ----------
     fun, x0, constraints
         The problem, as :func:`dszog.minimize` takes it.
-    sampler : {"halving", "optuna"}
     n_settings : int, optional
         See :class:`dszog.Tuning`.
     **arguments
@@ -60,7 +58,7 @@ def tune(
                 f"tune: there is no argument {name!r}, got {shown(arguments[name])}. "
                 "Leave it out."
             )
-    plan = Tuning(share=1.0, sampler=sampler, n_settings=n_settings)
+    plan = Tuning(share=1.0, n_settings=n_settings)
     result = minimize(fun, x0, constraints, tune=plan, **arguments)
     report: TuningReport = result.tuning
     return report

@@ -116,12 +116,10 @@ def headline(
     n_components: int = 12,
     batch: int = 256,
 ) -> dict[str, Any]:
-    """Fit a9a from a cold start and return the figures, all of them exact.
-
-    Logistic losses and all pairs, with a margin, are a black box. The weights over the
-    pairs are kept equal: where no point keeps all constraints, the worst one says
-    little and the mean violation much. What is judged is the last iterate.
-    """
+    """Fit a9a from a cold start and return the figures, all of them exact."""
+    # Logistic losses and all pairs, with a margin, are a black box. The weights over
+    # the pairs are kept equal: where no point keeps all constraints, the worst one says
+    # little and the mean violation much. What is judged is the last iterate.
     started = time.perf_counter()
     train, test = rows.train, rows.test
     features = Features(train.dense, n_components, FLOOR)

@@ -27,13 +27,11 @@ BLACK_BOX = ("dszog", "sampled_sqp")  # by values alone, with their defaults
 
 
 def methods(effort: Effort) -> Iterator[Row]:
-    """Run all methods on the relaxed pairs, at equal time and equal queries.
-
-    DSZOG and the sampled SQP see the pairs as a black box; the others are given them
-    as linear constraints, listed (full) or not (lifted), within a ball of radius 10,
-    and `fcgs` gradients. Settings: the best of the defaults and the grid on another
-    draw.
-    """
+    """Run all methods on the relaxed pairs, at equal time and equal queries."""
+    # DSZOG and the sampled SQP see the pairs as a black box; the others are given them
+    # as linear constraints, listed (full) or not (lifted), within a ball of radius 10,
+    # and `fcgs` gradients. Settings: the best of the defaults and the grid on another
+    # draw.
     tried, judged = RelaxedPairs(TUNING_DATA), RelaxedPairs(DATA)
     time_alone, longest = 8.0 * effort.share, 20.0 * effort.share
     queries = max(effort.of(3_000_000), 100_000)
@@ -98,36 +96,33 @@ def _how(found: Any, elapsed: float) -> dict[str, Any]:
 
 
 def projections(effort: Effort) -> Iterator[Row]:
-    """Time projections on the pairs, lifted and listed, by solver.
-
-    Cold where nothing is known, warm where a nearby point was projected before.
-    """
+    """Time projections on the pairs, lifted and listed."""
+    # Cold where nothing is known, warm where a nearby point was projected before.
     pairs = RelaxedPairs()
     rng = np.random.Generator(np.random.Philox(key=0))
     points = rng.standard_normal((max(effort.of(7), 2), len(pairs.start)))
     nearby = points + 0.01 * rng.standard_normal(points.shape)
     first: Any = None
     for form in ("lifted", "full"):
-        for solver in ("generation", "daqp", "piqp"):
-            domain = Polyhedron.pairwise(
-                pairs.positives, pairs.negatives, -MARGIN, form=form, solver=solver
-            )
-            domain.project(points[0])  # what is made once is made now
-            times: dict[str, list[float]] = {"cold": [], "warm": []}
-            found = []
-            for point, moved in zip(points, nearby, strict=True):
-                started = time.perf_counter()
-                cold = domain.project(point)
-                between = time.perf_counter()
-                domain.project(moved, cold.active)
-                times["cold"].append(between - started)
-                times["warm"].append(time.perf_counter() - between)
-                found.append(cold.point)
-            first = found if first is None else first
-            gap = float(np.abs(np.subtract(found, first)).max())
-            for kind, values in times.items():
-                what = f"projection, {form}, {solver}, {kind}"
-                yield Row.of(what, values, unit="s", details={"difference": gap})
+        domain = Polyhedron.pairwise(
+            pairs.positives, pairs.negatives, -MARGIN, form=form
+        )
+        domain.project(points[0])  # what is made once is made now
+        times: dict[str, list[float]] = {"cold": [], "warm": []}
+        found = []
+        for point, moved in zip(points, nearby, strict=True):
+            started = time.perf_counter()
+            cold = domain.project(point)
+            between = time.perf_counter()
+            domain.project(moved, cold.active)
+            times["cold"].append(between - started)
+            times["warm"].append(time.perf_counter() - between)
+            found.append(cold.point)
+        first = found if first is None else first
+        gap = float(np.abs(np.subtract(found, first)).max())
+        for kind, values in times.items():
+            what = f"projection, {form}, {kind}"
+            yield Row.of(what, values, unit="s", details={"difference": gap})
 
 
 # ----------------------------------------------------------------------- many variables
@@ -137,11 +132,9 @@ DIMS = (50, 100, 200)
 
 
 def variables(effort: Effort) -> Iterator[Row]:
-    """Look how far runs get with 50 to 200 variables, by their number of iterations.
-
-    The nearest point, in the mean of squares, within 50,000 random half-spaces. Every
-    answer is judged by its objective and by the worst of *all* constraints.
-    """
+    """Look how far runs get with 50 to 200 variables, by their number of iterations."""
+    # The nearest point, in the mean of squares, within 50,000 random half-spaces. Every
+    # answer is judged by its objective and by the worst of *all* constraints.
     seeds = range(effort.n_seeds)
     for dim in DIMS:
         for full, tune in (

@@ -37,12 +37,10 @@ def run_bench(
     full: bool = False,
     data: Path | None = None,
 ) -> int:
-    """Measure; return 0 if every bar that was looked at is met, else 3.
-
-    Without a name what takes minutes is measured, and with `full` everything, with more
-    blocks and seeds and longer runs. JSON and Markdown go to `output`, where runs of
-    peers that are there are not made again. ``list`` shows the names.
-    """
+    """Measure; return 0 if every bar that was looked at is met, else 3."""
+    # Without a name what takes minutes is measured, and with `full` everything, with
+    # more blocks and seeds and longer runs. JSON and Markdown go to `output`, where
+    # runs of peers that are there are not made again. ``list`` shows the names.
     names = _wanted(what, full)
     if LIST in names:
         for name, measure in MEASURES.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,11 +40,9 @@ def _compared(
 
 
 def as_timed(batch: int = BATCH, **changes: Any) -> dszog.DSZOG:
-    """Return the method that is timed: as published, q = 10, batches of 128.
-
-    Its first weights come from a draw, as a look at all of 10^12 constraints would
-    never end; that look is no part of an iteration.
-    """
+    """Return the method that is timed: as published, q = 10, batches of 128."""
+    # Its first weights come from a draw, as a look at all of 10^12 constraints would
+    # never end; that look is no part of an iteration.
     sizes = {"loss_batch": batch, "constraint_batch": batch, "dual_batch": batch}
     return dszog.DSZOG.as_published(**(sizes | {"start": "sampled"} | changes))
 
@@ -94,11 +91,9 @@ def a9a_timing(effort: Effort) -> Iterator[Row]:
 
 
 def slow_black_box(effort: Effort) -> Iterator[Row]:
-    """Time an iteration over its black box, which takes a millisecond.
-
-    For a value, as a simulator would; and for a whole vectorised call, of which an
-    iteration makes three.
-    """
+    """Time an iteration over its black box, which takes a millisecond."""
+    # For a value, as a simulator would; and for a whole vectorised call, of which an
+    # iteration makes three.
     rows = a9a_rows(effort.data)
     n, warm_up = max(effort.iterations // 5, 20), 5
 
@@ -162,7 +157,7 @@ def _lasting(values: Any, pause: float, per_value: float) -> Any:
     return slow
 
 
-# ------------------------------------------------ an iteration over m, d, q and batches
+# ------------------------------------------------------------- an iteration over m
 
 
 def _rotated_block(
@@ -201,31 +196,13 @@ def over_constraints(effort: Effort) -> Iterator[Row]:
         )
 
 
-def over_sizes(effort: Effort) -> Iterator[Row]:
-    """Time an iteration at more variables, directions and larger batches."""
-    n, m = effort.iterations, 10**6
-    sizes: dict[str, dict[int, Block]] = {
-        "d": {d: _rotated_block(m, as_timed(), n, dim=d) for d in (25, 100, 400)},
-        "q": {q: _rotated_block(m, as_timed(n_directions=q), n) for q in (5, 20, 80)},
-        "batches": {b: _rotated_block(m, as_timed(b), n) for b in (32, 128, 512)},
-    }
-    for what, blocks in sizes.items():
-        for (small, first), (large, second) in pairwise(blocks.items()):
-            name = f"iteration at {what} = {large} / at {what} = {small}"
-            yield _compared(
-                name, {"iteration": second, "smaller": first}, effort.n_blocks
-            )
-
-
 # --------------------------------------------------------------- against plain NumPy
 
 
 def against_plain(effort: Effort) -> Iterator[Row]:
-    """Time Algorithm 1 as printed, dense, over an iteration of the library.
-
-    On pairs of generated rows: their values cost little, so that what is compared is
-    the algorithm.
-    """
+    """Time Algorithm 1 as printed, dense, over an iteration of the library."""
+    # On pairs of generated rows: their values cost little, so that what is compared is
+    # the algorithm.
     dim = 50
     for m in effort.plain_counts:
         problem, pairs = _pairs_of(m, dim)

@@ -10,7 +10,6 @@ from dszog_bench.costs import (
     comforts,
     memory,
     over_constraints,
-    over_sizes,
     slow_black_box,
 )
 from dszog_bench.fair import fair
@@ -26,7 +25,6 @@ BY_DEFAULT: dict[str, Measure] = {
     "iteration": a9a_timing,
     "slow-black-box": slow_black_box,
     "constraints": over_constraints,
-    "sizes": over_sizes,
     "plain": against_plain,
     "memory": memory,
     "comforts": comforts,

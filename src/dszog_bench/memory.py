@@ -16,11 +16,10 @@ UNIT = 1024 if sys.platform != "darwin" else 1  # bytes in a unit of ru_maxrss
 
 
 def megabytes(field: Literal["VmHWM", "VmRSS"]) -> float:
-    """Return the largest resident set of this process so far, or that of now.
-
-    On Linux from the kernel's status of the process: ``ru_maxrss`` there begins at what
-    the parent held when it started this one. Elsewhere the largest one stands for both.
-    """
+    """Return the largest resident set of this process so far, or that of now."""
+    # On Linux from the kernel's status of the process: ``ru_maxrss`` there begins at
+    # what the parent held when it started this one. Elsewhere the largest one stands
+    # for both.
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:
@@ -29,10 +28,8 @@ def megabytes(field: Literal["VmHWM", "VmRSS"]) -> float:
 
 
 def memory_above_data(m: int, n_iterations: int) -> float:
-    """Return the megabytes that a run on `m` constraints adds to its data.
-
-    What the run loads or compiles for itself is in it.
-    """
+    """Return the megabytes that a run on `m` constraints adds to its data."""
+    # What the run loads or compiles for itself is in it.
     command = [sys.executable, "-m", "dszog_bench.memory", str(m), str(n_iterations)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(json.loads(done.stdout))

@@ -57,11 +57,9 @@ class Request:
 def answer(
     request: Request, late: Callable[[dict[str, Any]], None] | None = None
 ) -> dict[str, Any]:
-    """Run the solver and return what came of it.
-
-    A solver that does not look up for long, between two values, cannot be stopped: then
-    `late` is called, from another thread, with what is known so far.
-    """
+    """Run the solver and return what came of it."""
+    # A solver that does not look up for long, between two values, cannot be stopped:
+    # then `late` is called, from another thread, with what is known so far.
     check_choice("peers", "case", request.case, CASES)
     check_choice("peers", "peer", request.peer, PEERS)
     peer = PEERS[request.peer]
@@ -138,10 +136,8 @@ def peers_customers(effort: Effort) -> Iterator[Row]:
 
 
 def rows_of(cases: Sequence[str], effort: Effort) -> Iterator[Row]:
-    """Return a row per case and solver, of which random ones get all seeds.
-
-    Runs that were kept are not made again, but for those whose package was missing.
-    """
+    """Return a row per case and solver, of which random ones get all seeds."""
+    # Runs that were kept are not made again, but for those whose package was missing.
     seconds = effort.peer_seconds
     for case in cases:
         for name, peer in PEERS.items():
@@ -195,11 +191,9 @@ def made_run(request: Request) -> dict[str, Any]:
 
 
 def row_of(runs: Sequence[dict[str, Any]]) -> Row:
-    """Return the row of a solver: medians over the seeds that reached the target.
-
-    Times are measured with values that cost next to nothing, plus the constraint
-    queries times what one of them is taken to cost.
-    """
+    """Return the row of a solver: medians over the seeds that reached the target."""
+    # Times are measured with values that cost next to nothing, plus the constraint
+    # queries times what one of them is taken to cost.
     first = runs[0]
     reached = [run for run in runs if run["outcome"] == "reached"]
     what = f"{first['case']}: {first['peer']}"

@@ -58,10 +58,8 @@ class Peer:
 
 
 def _dszog(budget: Budget, seed: int, is_told: bool = False, **options: Any) -> None:
-    """Run the library with its defaults; every twentieth iterate is watched.
-
-    It may be told how large a violation may remain, as a user could.
-    """
+    """Run the library with its defaults; every twentieth iterate is watched."""
+    # It may be told how large a violation may remain, as a user could.
 
     def charge(n_losses: int, n_constraints: int) -> None:
         budget.n_losses, budget.n_constraints = n_losses, n_constraints
@@ -131,11 +129,9 @@ def _cobyqa_penalty(budget: Budget, seed: int) -> None:
 
 
 def _exact(budget: Budget) -> Callable[[Any], float]:
-    """Return the objective with a penalty on the worst violation.
-
-    Its weight is more than the sum of the multipliers at the optimum: the minimum is
-    that of the problem.
-    """
+    """Return the objective with a penalty on the worst violation."""
+    # Its weight is more than the sum of the multipliers at the optimum: the minimum is
+    # that of the problem.
     weight = 2.0 * budget.case.known.multiplier_sum
 
     def total(x: Any) -> float:

@@ -17,7 +17,7 @@ from dszog.cli.files import as_json, write_whole
 from dszog_bench.timing import Spread
 
 PACKAGES = (
-    *("numpy", "scipy", "numba", "scikit-learn", "daqp", "piqp", "dask", "ray"),
+    *("numpy", "scipy", "numba", "scikit-learn", "dask", "ray"),
     *("cma", "cobyqa", "nevergrad", "optuna", "PyNomadBBO", "fairlearn"),
     *("optiprofiler", "coco-experiment"),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,16 +38,13 @@ def run_paper(
     seconds: float | None = None,
     repetitions: int | None = None,
     jobs: int = 2,
-    dask: str | None = None,
     data: Path | None = None,
     download: bool = False,
     command: str = "",
 ) -> int:
-    """Make the tables and figures; return 0 when all of them are complete.
-
-    Records that are in `output` are not made again. `command` is what was typed, for
-    the report; the other arguments are those of the command line.
-    """
+    """Make the tables and figures; return 0 when all of them are complete."""
+    # Records that are in `output` are not made again. `command` is what was typed, for
+    # the report; the other arguments are those of the command line.
     protocol = _protocol(FULL if full else QUICK, limit, seconds, repetitions)
     folder = None if data is None else str(data)
     stand_ins = _absent(folder, download=download)
@@ -61,8 +57,7 @@ def run_paper(
     for note in notes:
         console.print(note, markup=False)
     store = RecordFolder(output / "units")
-    with _client(dask) as client:
-        _run(console, wanted, store, jobs=jobs, client=client, data=folder)
+    _run(console, wanted, store, jobs=jobs, data=folder)
     results = assemble(
         wanted,
         store.get,
@@ -168,31 +163,12 @@ def _order(name: str) -> tuple[int, str]:
     return (int(name), "") if name.isdigit() else (100, name)
 
 
-def _client(address: str | None) -> Any:
-    if address is None:
-        return nullcontext()
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise MissingExtraError.of("--dask", "dask.distributed", "dask") from error
-    try:
-        return Client(address)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            "dszog paper: --dask must be the address of a Dask scheduler, and "
-            f"{address!r} does not answer as one ({error}). Start one with `dask "
-            "scheduler`, and pass the address that it prints, such as "
-            "tcp://127.0.0.1:8786."
-        ) from None
-
-
 def _run(
     console: Console,
     tables: Sequence[Table],
     store: RecordFolder,
     *,
     jobs: int,
-    client: Any,
     data: str | None,
 ) -> None:
     """Run stage after stage until nothing is missing."""
@@ -215,4 +191,4 @@ def _run(
         while units := missing(tables, store.get):
             stage, n_known = stage + 1, n_done + len(units)
             bar.update(line, total=n_known)
-            execute(units, store, data=data, jobs=jobs, client=client, report=report)
+            execute(units, store, data=data, jobs=jobs, report=report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -61,13 +61,11 @@ def execute(
     *,
     data: str | None = None,
     jobs: int = 1,
-    client: Any = None,
     report: Report | None = None,
 ) -> None:
     """Run every unit that has no record yet, and call `report` with each that has now.
 
-    The real data sets are in the folder `data`. Runs are made by `jobs` processes, or
-    on the Dask cluster of a `client`, all of whose machines see that folder.
+    The real data sets are in the folder `data`. Runs are made by `jobs` processes.
     """
     todo = [unit for unit in units if store.get(unit) is None]
 
@@ -76,9 +74,7 @@ def execute(
         if report is not None:
             report(unit, record)
 
-    if client is not None:
-        _on_cluster(client, todo, data, keep)
-    elif jobs == 1:
+    if jobs == 1:
         for unit in todo:
             keep(unit, run_unit(unit, data))
     else:
@@ -95,36 +91,15 @@ def _on_processes(
             for future in as_completed(futures):
                 keep(futures[future], future.result())
         except BrokenProcessPool as error:
-            raise _lost("A process", error) from None
+            raise EvaluationError(
+                f"dszog paper: a process was lost in the middle of a run ({error}). "
+                "What was finished is kept: see that there is memory enough, and call "
+                "again with the same --output to go on."
+            ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
         pool.shutdown()
-
-
-def _on_cluster(
-    client: Any, todo: Sequence[Unit], data: str | None, keep: Report
-) -> None:
-    from distributed import KilledWorker
-    from distributed import as_completed as completed
-
-    futures = {
-        client.submit(run_unit, unit, data, key=f"dszog-{unit.key}"): unit
-        for unit in todo
-    }
-    try:
-        for future in completed(list(futures)):
-            keep(futures[future], future.result())
-    except (CancelledError, KilledWorker) as error:
-        raise _lost("The Dask cluster, or a part of it,", error) from None
-
-
-def _lost(what: str, error: BaseException) -> EvaluationError:
-    return EvaluationError(
-        f"dszog paper: {what} was lost in the middle of a run ({error}). What was "
-        "finished is kept: see that there is memory enough, and call again with the "
-        "same --output to go on."
-    )
 
 
 @contextmanager

@@ -39,10 +39,8 @@ TRACED = ("test_accuracy", "unit_share_violated", "unit_worst_violation")
 
 
 def run_unit(unit: Unit, data: str | None = None) -> dict[str, Any]:
-    """Run a unit and return its record, which JSON can hold.
-
-    What depends on the machine's speed is under ``"time"``, nothing else.
-    """
+    """Run a unit and return its record, which JSON can hold."""
+    # What depends on the machine's speed is under ``"time"``, nothing else.
     # Nothing about the method: all methods that ask for a task get the same one.
     about_the_task = ("task", "data", "stand_in", "model", "repetition")
     where = {name: getattr(unit, name) for name in about_the_task}
@@ -101,10 +99,8 @@ def _task(unit: Unit, data: str | None) -> Task:
 
 
 def standardised(split: Split) -> Split:
-    """Return real features with mean 0 and deviation 1 over the training rows.
-
-    And a column of ones beside them, which is the bias.
-    """
+    """Return real features with mean 0 and deviation 1 over the training rows."""
+    # And a column of ones beside them, which is the bias.
     rows = split.train.dense
     mean, deviation = rows.mean(axis=0), rows.std(axis=0)
     deviation = np.where(deviation > 0.0, deviation, 1.0)

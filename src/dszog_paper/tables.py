@@ -67,11 +67,9 @@ class Choice:
     n_selection: int = 1
 
     def follow(self, get: Get) -> tuple[list[Unit], Unit | None]:
-        """Return the runs to choose from, as far as they are known, and the choice.
-
-        The runs of a stage are known once those of the stage before are made; the
-        choice is None until all are.
-        """
+        """Return the runs to choose from, as far as they are known, and the choice."""
+        # The runs of a stage are known once those of the stage before are made; the
+        # choice is None until all are.
         units: list[Unit] = []
         chosen = self.unit
         for stage in self.stages:
@@ -151,10 +149,8 @@ def missing(tables: Iterable[Table], get: Get) -> list[Unit]:
 
 
 def plan(protocol: Protocol, stand_ins: frozenset[str] = frozenset()) -> list[Table]:
-    """Return all tables of accuracies, in their order.
-
-    `stand_ins` are the data whose files are not at hand.
-    """
+    """Return all tables of accuracies, in their order."""
+    # `stand_ins` are the data whose files are not at hand.
     runs = _Runs(protocol, stand_ins)
     return [
         _comparison(runs, 2, "Pairwise constraints: test accuracy", PAIRWISE),

@@ -43,9 +43,6 @@ def test_every_method_is_given_what_it_needs(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_all_projections_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("daqp")
-    pytest.importorskip("piqp")
-
     def fewer() -> Any:
         made = RelaxedPairs()
         made.positives, made.negatives = made.positives[:20], made.negatives[:20]
@@ -55,7 +52,7 @@ def test_all_projections_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 
     rows = list(answers.projections(TINY))
 
-    assert len(rows) == 12
+    assert len(rows) == 4
     assert max(row.details["difference"] for row in rows) < 1e-6
 
 

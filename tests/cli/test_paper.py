@@ -159,32 +159,6 @@ def test_a_table_is_made_once_and_then_only_reported(
         assert (tmp_path / name).exists()
 
 
-def test_a_cluster_needs_its_extra(
-    tiny: None, dszog: Dszog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-
-    words = ("9", "--dask", "tcp://nowhere:1", "--output", tmp_path)
-    assert dszog("paper", *words)[0] == 2
-
-
-@pytest.mark.parametrize("address", ["nowhere", "tcp://127.0.0.1:1"])
-def test_a_cluster_that_does_not_answer_is_named(
-    tiny: None, dszog: Dszog, tmp_path: Path, address: str
-) -> None:
-    dask = pytest.importorskip("dask")
-    pytest.importorskip("distributed")
-
-    with dask.config.set({"distributed.comm.timeouts.connect": "100ms"}):
-        code, _, told = dszog("paper", "9", "--dask", address, "--output", tmp_path)
-    assert code == 2
-    assert told.startswith(
-        "dszog paper: --dask must be the address of a Dask scheduler"
-    )
-    assert f"and '{address}' does not answer as one (" in told
-    assert told.count("\n") == 1
-
-
 @pytest.mark.slow
 def test_a_run_that_is_killed_ten_times_ends_with_the_same_results(
     tmp_path: Path,

@@ -28,8 +28,9 @@ from scipy import stats
 from dszog import kernels
 from dszog.contract import ProblemSize, Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
+from dszog.kernels.plain import combine
 from dszog.maths import gradients
-from dszog.maths.distribution import DISTRIBUTIONS, Distribution, DualStep, combined
+from dszog.maths.distribution import DISTRIBUTIONS, Distribution, DualStep
 from dszog.maths.distribution.dense import DenseDistribution
 from dszog.maths.gradients import Directions
 from dszog.maths.random_stream import distinct_indices, stream
@@ -289,8 +290,9 @@ def test_the_combined_estimate_averages_to_the_gradient_over_all_possible_draws(
         duals = np.array(uniform)
         for pair in product(range(DUAL_M), repeat=2):
             drawn = np.sort(pair)
-            indices, penalties = combined(
-                start, drawn, PENALTIES[drawn], duals, PENALTIES[duals], spread
+            indices, penalties = combine(
+                *(drawn, PENALTIES[drawn], duals, PENALTIES[duals]),
+                *(start.weights_of, spread),
             )
             after = start.learn(indices, penalties, step, False, spread)
             chance = chances[drawn].prod() / 56
@@ -308,8 +310,9 @@ def test_a_constraint_of_weight_has_a_combined_estimate_of_less_variance() -> No
     for i in range(2000):
         rng = stream(15, i)
         duals, drawn = distinct_indices(rng, DUAL_M, DUAL_BATCH), start.sample(rng, 16)
-        indices, penalties = combined(
-            start, drawn, PENALTIES[drawn], duals, PENALTIES[duals], spread
+        indices, penalties = combine(
+            *(drawn, PENALTIES[drawn], duals, PENALTIES[duals]),
+            *(start.weights_of, spread),
         )
         plain.append(spread * PENALTIES[heavy] * (heavy in duals))
         both.append(spread * penalties[indices == heavy].sum())

@@ -251,7 +251,7 @@ def test_zoscgd_learns_the_toy_problem_as_specified_but_for_its_noise() -> None:
 
 
 def test_the_shares_of_acczom_never_exceed_one_with_the_published_constants() -> None:
-    method = AccZOM.as_published()
+    method = AccZOM()
     unclamped = [3.0 / (3.0 + t) ** (2 / 3) for t in range(1, 2000)]
 
     assert unclamped[0] == pytest.approx(1.19, abs=0.005)
@@ -292,7 +292,7 @@ def test_zoscgd_from_theory_is_that_of_its_theorem() -> None:
 
 
 def test_fzfw_from_theory_is_that_of_its_theorem() -> None:
-    method = FZFW.from_theory(horizon=100, domain=L2Ball(dim=4, radius=3.0))
+    method = FZFW(horizon=100, domain=L2Ball(dim=4, radius=3.0))
     size = size_of(dim=4, n_losses=2000)
 
     assert method._step(size) == pytest.approx(1 / (6 * 10))
@@ -353,7 +353,7 @@ def test_fzcgs_with_an_exact_step_is_a_projected_step() -> None:
     ("kind", "power"), [(AccSZOFW, -1 / 2), (AccSZOFWStorm, -2 / 3)]
 )
 def test_accszofw_from_theory_is_that_of_its_theorem(kind: Any, power: float) -> None:
-    method = kind.from_theory(horizon=1000)
+    method = kind(horizon=1000)
 
     assert method._step == pytest.approx(1000**power)
     assert method._radius(size_of(dim=4)) == pytest.approx(1000**power / 2)
@@ -406,17 +406,6 @@ def test_storm_gives_the_newest_estimate_its_share() -> None:
         np.testing.assert_allclose(state.gradient, expected, rtol=1e-12)
 
 
-def test_as_released_are_the_settings_of_the_released_code() -> None:
-    spider, storm = AccSZOFW.as_released(), AccSZOFWStorm.as_released()
-
-    assert (spider.step_size, spider.loss_batch, spider.period) == (1e-3, 100, 100)
-    assert spider._refresh_batch(size_of(n_losses=50_000)) == 10_000
-    assert (storm.step_size, storm.loss_batch, storm.long_factor) == (1e-4, 100, 6.0)
-    assert spider.per_sample
-    assert storm.per_sample
-    assert AccSZOFW.as_released(step_size=0.5).step_size == 0.5
-
-
 def test_zopsgd_from_theory_has_the_orders_of_its_theorem() -> None:
     method = ZOPSGD.from_theory(dim=4, horizon=100)
 
@@ -441,14 +430,6 @@ def test_acczom_from_theory_is_that_of_its_theorem() -> None:
         1 / (6 * (c**3 + 1000) ** (2 / 3))
     )
     assert all(method._share(t) < 1.0 for t in range(1, 100))
-
-
-def test_acczom_as_published_has_the_published_values() -> None:
-    method = AccZOM.as_published()
-
-    assert (method.step_size, method.damping_scale) == (0.1, 1.0)
-    assert (method.damping_offset, method.momentum_scale) == (3.0, 3.0)
-    assert (method.loss_batch, method.per_sample) == (10, True)
 
 
 @every_baseline
@@ -519,9 +500,15 @@ def charged(method: Any, n_steps: int, dim: int = 4) -> list[int]:
         (AccSZOFWStorm(), 9 * 128, 2 * 9 * 128),
         # 4 |I| on the sphere with one direction.
         (AccSZOFWStorm(estimator="sphere", n_directions=1), 2 * 128, 4 * 128),
-        (AccSZOFW.as_released(refresh_batch=200), 2 * 200, 4 * 100),
+        (
+            AccSZOFW(
+                estimator="sphere", per_sample=True, loss_batch=100, refresh_batch=200
+            ),
+            2 * 200,
+            4 * 100,
+        ),
         (AccZOM(), 11 * 128, 22 * 128),
-        (AccZOM.as_published(), 2 * 10, 4 * 10),
+        (AccZOM(loss_batch=10, per_sample=True), 2 * 10, 4 * 10),
         # A value and a gradient of each loss.
         (FCGS(), 2 * 10_000, 4 * 100),
     ],

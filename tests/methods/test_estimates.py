@@ -182,11 +182,13 @@ BALL = L2Ball(dim=DIM, radius=3.0)
 CORRECTED: dict[str, FeasibleMethod] = {
     "spider, coordinates": FZFW(domain=BALL),
     "spider, sphere": AccSZOFW(domain=BALL, estimator="sphere"),
-    "spider, per loss": AccSZOFW.as_released(domain=BALL, loss_batch=5),
+    "spider, per loss": AccSZOFW(
+        domain=BALL, estimator="sphere", per_sample=True, loss_batch=5, period=100
+    ),
     "storm, coordinates": AccSZOFWStorm(domain=BALL),
     "storm, gaussian": AccSZOFWStorm(domain=BALL, estimator="gaussian"),
     "storm, sphere": AccZOM(domain=BALL),
-    "storm, per loss": AccZOM.as_published(domain=BALL),
+    "storm, per loss": AccZOM(domain=BALL, loss_batch=10, per_sample=True),
 }
 every_corrected = pytest.mark.parametrize(
     "method", CORRECTED.values(), ids=list(CORRECTED)

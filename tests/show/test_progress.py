@@ -16,7 +16,6 @@ from dszog.run.history import Progress
 from dszog.run.meter import Limits
 from dszog.show.progress import (
     Lines,
-    NotebookBar,
     is_notebook,
     line,
     share_done,
@@ -289,66 +288,31 @@ def test_a_terminal_that_cannot_draw_gets_lines(
 # ---------------------------------------------------------------------- in a notebook
 
 
-class FakeNotebook:
-    """What IPython does in a kernel, as far as a bar is concerned."""
-
-    def __init__(self) -> None:
-        self.shown: list[str] = []
-
-    def modules(self) -> dict[str, Any]:
-        def display(shown: str, display_id: bool) -> Any:
-            assert display_id
-            self.shown.append(shown)
-            return SimpleNamespace(update=self.shown.append)
-
-        shell = SimpleNamespace(kernel=object())
-        return {
-            "IPython": SimpleNamespace(get_ipython=lambda: shell),
-            "IPython.display": SimpleNamespace(HTML=str, display=display),
-        }
+@pytest.mark.parametrize("has_widgets", [True, False])
+def test_in_a_notebook_rich_draws_where_there_are_widgets(
+    has_widgets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("rich")
+    shell = SimpleNamespace(kernel=object())
+    ipython = SimpleNamespace(get_ipython=lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    there = SimpleNamespace(__spec__=object()) if has_widgets else None
+    monkeypatch.setitem(sys.modules, "ipywidgets", there)
+    if not has_widgets:
+        monkeypatch.setattr("dszog.show.progress.find_spec", lambda _: None)
+    with show_progress(True, Limits(iterations=2)) as (shown,):
+        assert isinstance(shown, Lines) is not has_widgets
 
 
-@pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> FakeNotebook:
-    made = FakeNotebook()
-    for name, module in made.modules().items():
-        monkeypatch.setitem(sys.modules, name, module)
-    return made
-
-
-def shares(shown: list[str]) -> list[float]:
-    return [float(re.findall(r'value="([\d.]+)"', html)[0]) for html in shown]
-
-
-def test_in_a_notebook_one_line_is_written_over(
-    fake: FakeNotebook,
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_run_that_was_stopped_does_not_end_full(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(NotebookBar, "every", 0.0)
-    short_run(progress=True)
-
-    assert len(fake.shown) == 1 + N_LOOKS + 12 + 1  # at first, each time, at the end
-    assert shares(fake.shown)[0] == 0.0
-    assert shares(fake.shown) == sorted(shares(fake.shown))
-    assert shares(fake.shown)[-1] == 1.0
-    assert "iteration 12  queries" in fake.shown[-1]
-    assert "worst violation seen" in fake.shown[-1]
-    assert "left" not in fake.shown[-1]
-    assert capsys.readouterr() == ("", "")
-
-
-def test_a_run_that_was_stopped_in_a_notebook_does_not_end_full(
-    fake: FakeNotebook,
-) -> None:
-    bar = NotebookBar(Limits(iterations=2 * 1234))
-    bar.finish(SimpleNamespace(status=Status.INTERRUPTED))  # before there was anything
-    assert shares(fake.shown) == [0.0]
-    bar(seen_at())
-    bar.finish(SimpleNamespace(status=Status.INTERRUPTED))
-    assert shares(fake.shown)[-1] == 0.5
-    bar.finish(SimpleNamespace(status=Status.MAX_QUERIES))
-    assert shares(fake.shown)[-1] == 1.0
+    lines = Lines(Limits(iterations=2 * 1234))
+    lines.finish(SimpleNamespace(status=Status.INTERRUPTED))  # nothing to show yet
+    for status, share in ((Status.INTERRUPTED, "50%"), (Status.MAX_QUERIES, "100%")):
+        lines(seen_at())
+        lines.finish(SimpleNamespace(status=status))
+        assert capsys.readouterr().err.split()[1] == share
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import signal
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +19,6 @@ from dszog import (
     EvaluationError,
     InputError,
     Losses,
-    MissingExtraError,
     Problem,
     Progress,
     Status,
@@ -129,7 +127,6 @@ def check_counts(box: Box, result: Any) -> None:
     m=st.integers(1, 3000),
     n=st.integers(1, 40),
     fixed=st.sampled_from([{}, {"penalty": 10.0}, {"step_size": 0.1}]),
-    sampler=st.sampled_from(["halving", "halving", "halving", "optuna"]),
     seed=st.integers(0, 2**32),
 )
 @settings(max_examples=30)
@@ -141,18 +138,15 @@ def test_no_budget_is_exceeded_and_refusals_come_before_any_call(
     m: int,
     n: int,
     fixed: dict[str, float],
-    sampler: Any,
     seed: int,
 ) -> None:
-    if sampler == "optuna":
-        pytest.importorskip("optuna")
     box, refused = Box(1.0, m, n), ""
     result = None
     try:
         result = box.minimize(
             max_queries=max_queries,
             max_iterations=max_iterations,
-            tune=Tuning(share=share, sampler=sampler, n_settings=n_settings),
+            tune=Tuning(share=share, n_settings=n_settings),
             options=fixed,
             seed=seed,
         )
@@ -232,30 +226,6 @@ def test_every_evaluator_gives_the_same_bits(evaluator: str) -> None:
     assert bits(Box(10.0).minimize(max_queries=ENOUGH, evaluator=evaluator)) == bits(
         serial
     )
-
-
-def test_optuna_is_deterministic_and_starts_with_the_untuned_setting() -> None:
-    pytest.importorskip("optuna")
-    import optuna
-
-    level = optuna.logging.get_verbosity()
-    tune = Tuning(sampler="optuna", n_settings=6)
-    one, other = (Box(10.0).minimize(max_queries=ENOUGH, tune=tune) for _ in range(2))
-    assert bits(one) == bits(other)
-    assert one.tuning.sampler == "optuna"
-    assert len(one.tuning.trials) == 6
-    assert one.tuning.trials[0].settings == {"step_size": 0.02, "penalty": 30.0}
-    assert optuna.logging.get_verbosity() == level
-
-
-def test_without_optuna_the_extra_is_named_before_any_call(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    box = Box()
-    with pytest.raises(MissingExtraError, match=r'pip install "dszog\[tune\]"'):
-        box.minimize(max_queries=ENOUGH, tune=Tuning(sampler="optuna"))
-    assert box.n_calls == 0
 
 
 # ------------------------------------------------------------------- what is compared
@@ -487,12 +457,7 @@ def test_a_checkpoint_beside_it_is_refused_with_the_way_round(tmp_path: Any) -> 
     assert not (tmp_path / "run").exists()
 
 
-# ------------------------------------------------------------------------- dszog.tune
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"share": 0.0}, {"share": 1.5}, {"sampler": "grid"}, {"n_settings": 1}]
-)
+@pytest.mark.parametrize("wrong", [{"share": 0.0}, {"share": 1.5}, {"n_settings": 1}])
 def test_a_tuning_that_cannot_work_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         Tuning(**wrong)

@@ -14,7 +14,7 @@ import pytest
 
 import dszog
 from dszog import Constraints, InputError, InputTypeError, MissingExtraError, Problem
-from dszog.workers import Dask, OnExecutor, Ray
+from dszog.workers import Dask, Ray
 from dszog.workers import dask as dask_module
 from tests.workers.helpers import (
     PROBLEMS,
@@ -53,11 +53,7 @@ def test_what_is_no_client_is_refused() -> None:
 
 
 def test_workers_show_what_they_are() -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
     assert repr(Ray(n_workers=3)) == "Ray(n_workers=3)"
-    with ThreadPoolExecutor(1) as executor:
-        assert repr(OnExecutor(executor)) == "OnExecutor(ThreadPoolExecutor)"
 
 
 @contextlib.contextmanager

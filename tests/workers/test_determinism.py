@@ -10,9 +10,7 @@ import itertools
 import os
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import cache
-from multiprocessing import get_context
 from typing import Any
 
 import pytest
@@ -58,17 +56,6 @@ def test_the_result_has_one_digest_with_any_number_of_workers(
         found = digest(solve(PROBLEMS[problem](), team(name, n)))
         print(f"{problem:10} {name:9} {n} {found}")
         assert found == expected(problem)
-
-
-def test_executors_of_the_users_give_the_same_digest() -> None:
-    with ThreadPoolExecutor(2) as threads:
-        assert digest(solve(PROBLEMS["mixed"](), threads)) == expected("mixed")
-        assert threads.submit(int).result() == 0  # it is still open
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
-        result = solve(PROBLEMS["mixed"](), processes)
-        assert processes.submit(int).result() == 0
-    assert digest(result) == expected("mixed")
-    assert result.costs.traffic.bytes_problem > 0
 
 
 SCRIPT = """

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -459,41 +458,6 @@ def test_a_keyboard_interrupt_of_a_function_ends_the_run_wherever_it_is(
     assert traffic is None or traffic.n_lost == traffic.n_retried == 0
     with pytest.raises(KeyboardInterrupt):
         solve(leaving("again"), name, max_iterations=50, on_interrupt="raise")
-
-
-class Closing:
-    """A function that shuts the executor down in which it runs."""
-
-    def __init__(self, executor: ThreadPoolExecutor) -> None:
-        self._executor = executor
-        self._n_calls = 0
-
-    def __call__(self, x: FloatArray, j: int) -> float:
-        self._n_calls += 1
-        if self._n_calls == 100:
-            self._executor.shutdown(wait=False)
-        return limit(x, j)
-
-
-def test_an_executor_that_is_shut_down_is_named_and_no_function_is_blamed() -> None:
-    with ThreadPoolExecutor(1) as executor:
-        pass
-    calls: list[int] = []
-
-    def count(x: FloatArray, j: int) -> float:
-        calls.append(j)
-        return limit(x, j)
-
-    problem = Problem(objective, Constraints.from_function(count, 8), 3)
-    with pytest.raises(InputError, match="takes no work: cannot schedule new futures"):
-        solve(problem, executor)
-    assert not calls
-    executor = ThreadPoolExecutor(1)
-    problem = Problem(objective, Constraints.from_function(Closing(executor), 8), 3)
-    with pytest.raises(EvaluationError, match="The executor takes no more work") as got:
-        solve(problem, executor, max_iterations=50)
-    assert got.value.result is not None
-    assert 0 < got.value.result.nit < 50
 
 
 def test_after_an_interrupt_the_workers_answer_again() -> None:

@@ -91,7 +91,6 @@ class Samples:
         return len(self.y)
 
     def take(self, places: NDArray[np.intp]) -> Samples:
-        """Return some of the rows."""
         sensitive = {name: column[places] for name, column in self.sensitive.items()}
         return Samples(X=self.X[places], y=self.y[places], sensitive=sensitive)
 
@@ -236,10 +235,8 @@ def read_csv_rows(
     classes: NDArray[Any] | None = None,
     missing: str = "refuse",
 ) -> tuple[Samples, Columns, dict[str, int]]:
-    """Return the rows of a table; decide about its columns if that is not done yet.
-
-    For the rows of a test, `columns` and `classes` are those of the training rows.
-    """
+    """Return the rows of a table; decide about its columns if that is not done yet."""
+    # For the rows of a test, `columns` and `classes` are those of the training rows.
     if wanted.target is None:
         raise InputError(
             "dszog fit: a CSV file needs --target, got none. Name the column to be "

@@ -83,7 +83,6 @@ def _loss(labels: FloatArray, scores: FloatArray) -> FloatArray:
 
 
 def demo_problem(seed: int) -> DemoProblem:
-    """Return the problem of a seed."""
     X, labels = classification(seed)
     X, y = X[:N_ROWS], np.where(labels[:N_ROWS] > 0, 1.0, -1.0)
     X = (X - X.mean(axis=0)) / X.std(axis=0) * 2.0 / np.sqrt(N_FEATURES)
@@ -91,12 +90,10 @@ def demo_problem(seed: int) -> DemoProblem:
 
 
 def classification(seed: int) -> tuple[FloatArray, IntArray]:
-    """Return rows of two Gaussian classes, with redundant and useless features.
-
-    Each class is one cluster around a corner of a cube in the informative features;
-    the redundant ones are mixtures of these, the others noise; a tenth of the labels is
-    drawn again.
-    """
+    """Return rows of two Gaussian classes, with redundant and useless features."""
+    # Each class is one cluster around a corner of a cube in the informative features;
+    # the redundant ones are mixtures of these, the others noise; a tenth of the labels
+    # is drawn again.
     rng = stream(seed, 0)
     n, k = 2 * N_ROWS, N_INFORMATIVE
     labels = rng.permutation(np.arange(n) % 2)

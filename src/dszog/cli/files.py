@@ -17,6 +17,7 @@ import scipy
 from dszog._version import VERSION
 from dszog.contract.validation import shown
 from dszog.errors import DszogError, InputError
+from dszog.save.files import replace_file
 
 
 def check_output(command: str, output: Path) -> None:
@@ -52,7 +53,6 @@ def check_output_file(
 
 
 def make_output(command: str, output: Path) -> None:
-    """Make the folder of a command."""
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -74,19 +74,9 @@ def write_text(path: Path, content: str, advice: str = "") -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file under another name, and rename it once it is on the disk."""
+    """Write a file for everybody, whole or not at all; its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    beside.unlink(missing_ok=True)  # of a run that was killed
-    try:
-        with beside.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    replace_file(path, [content], mode=0o666, mark=f".{os.getpid()}")
 
 
 def as_json(value: Any, indent: int | None = 2) -> str:
@@ -106,7 +96,6 @@ def known(value: Any) -> Any:
 
 
 def versions() -> dict[str, str]:
-    """Return what figures were made with."""
     return {
         "dszog": VERSION,
         "numpy": np.__version__,

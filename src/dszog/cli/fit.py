@@ -114,7 +114,6 @@ class FitRequest:
 
     @property
     def given(self) -> dict[str, Any]:
-        """What is given to the classifier."""
         named = vars(self.settings) | vars(self.budget)
         return {name: value for name, value in named.items() if value is not None}
 
@@ -263,7 +262,6 @@ def _check_libsvm(wanted: Wanted) -> None:
 def _read(
     console: Console, data: Path, request: FitRequest
 ) -> tuple[Samples, Samples | None, Columns | None]:
-    """Return the rows to train on, those to test with, and what the columns are."""
     reading, wanted = request.reading, request.wanted
     columns: Columns | None = None
     test: Samples | None = None

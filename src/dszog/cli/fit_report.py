@@ -37,14 +37,12 @@ class Fitted:
 
     @property
     def is_success(self) -> bool:
-        """Whether the run did what it was asked to."""
         result = self.model.result_
         planned = bool(result.status.is_planned)
         return planned and (bool(result.success) or not self.wants_kept)
 
     @property
     def verdict(self) -> str:
-        """What to say first."""
         result = self.model.result_
         if self.is_interrupted:
             return "Interrupted. This is the best model so far."
@@ -100,13 +98,7 @@ class Fitted:
 def pairs(
     scores: FloatArray, positive: NDArray[np.bool_], margin: float
 ) -> dict[str, Any]:
-    """Return how many pairs of rows are out of order, all of them looked at.
-
-    Examples
-    --------
-    >>> pairs(np.array([2.0, 1.0, 0.0, 1.5]), np.array([True, True, False, False]), 0.0)
-    {'pairs': 4, 'violated': 1, 'share_violated': 0.25, 'worst_violation': 0.5}
-    """
+    """Return how many pairs of rows are out of order, all of them looked at."""
     high, low = np.sort(scores[positive]), np.sort(scores[~positive])
     n = len(high) * len(low)
     if not n:
@@ -125,7 +117,6 @@ def pairs(
 
 
 def facts(fitted: Fitted) -> dict[str, Any]:
-    """Return all figures, as JSON holds them."""
     model, result = fitted.model, fitted.model.result_
     feasibility = result.certificate.feasibility
     is_last = int(model.pos_label_ == model.classes_[1])

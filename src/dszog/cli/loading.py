@@ -19,12 +19,10 @@ from dszog.problem import Problem
 
 
 def load_problem(target: str) -> Problem:
-    """Return the problem that ``FILE.py:name`` names, or the function there returns.
-
-    The file is run as a module of its own. Neither its folder nor the current one is
-    added to where Python looks for modules: what the file imports has to be installed,
-    or its folder be named in PYTHONPATH.
-    """
+    """Return the problem that ``FILE.py:name`` names, or the function there returns."""
+    # The file is run as a module of its own. Neither its folder nor the current one is
+    # added to where Python looks for modules: what the file imports has to be
+    # installed, or its folder be named in PYTHONPATH.
     path, name = _split(target)
     with _module(path) as module:
         _run(path, module)
@@ -63,12 +61,10 @@ def _split(target: str) -> tuple[Path, str]:
 
 @contextmanager
 def _module(path: Path) -> Iterator[ModuleType]:
-    """Yield a module for the file; its name cannot hide one that is installed.
-
-    Python knows it by name as long as it is being run, which dataclasses need; not
-    longer, so that its functions are sent to workers whole, not by a name that means
-    nothing there.
-    """
+    """Yield a module for the file; its name cannot hide one that is installed."""
+    # Python knows it by name as long as it is being run, which dataclasses need; not
+    # longer, so that its functions are sent to workers whole, not by a name that means
+    # nothing there.
     name = f"dszog_solve_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path.absolute())
     if spec is None:

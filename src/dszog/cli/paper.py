@@ -22,7 +22,6 @@ def paper(
     seconds: float | None = None,
     repetitions: OptionalCount = None,
     jobs: Count = 2,
-    dask: str | None = None,
     data: Path | None = None,
     download: Flag = False,
 ) -> int:
@@ -58,8 +57,6 @@ def paper(
         Reported repetitions, instead of the protocol's.
     jobs
         Number of processes.
-    dask
-        Address of a Dask scheduler to run on, instead of --jobs.
     data
         Folder with the real data sets, or set DSZOG_DATA. Missing ones are replaced
         by generated stand-ins, named as such.

@@ -88,12 +88,10 @@ def predictions(console: Console, file: Path, data: Path, reading: Reading) -> s
 
 
 def as_cell(label: Any) -> Any:
-    """Return a class as a cell that no spreadsheet takes for a formula.
-
-    A word that begins as formulas do gets an apostrophe in front, which spreadsheets
-    take for the mark of text; so does one that would look like such a word then, so
-    that the words stay different. Numbers stay as they are, -1 too.
-    """
+    """Return a class as a cell that no spreadsheet takes for a formula."""
+    # A word that begins as formulas do gets an apostrophe in front, which spreadsheets
+    # take for the mark of text; so does one that would look like such a word then, so
+    # that the words stay different. Numbers stay as they are, -1 too.
     if not isinstance(label, str) or is_number(label):
         return label
     return f"'{label}" if label.lstrip("'").startswith(FORMULA) else label

@@ -17,10 +17,8 @@ _TRUE, _FALSE, _NONE = ("true", "yes"), ("false", "no"), ("none", "auto")
 
 
 def kinds_of(method: str) -> dict[str, Any]:
-    """Return the types of the settings that a method takes, by name.
-
-    With ``"auto"`` all that one of the methods takes which it chooses from.
-    """
+    """Return the types of the settings that a method takes, by name."""
+    # With ``"auto"`` all that one of the methods takes which it chooses from.
     kinds: dict[str, Any] = {}
     for name in OPTIONS if method == AUTO else [method]:
         kind: Any = METHODS[name]

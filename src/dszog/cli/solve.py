@@ -287,7 +287,6 @@ def _report_broken(
 
 
 def facts(result: dszog.Result, target: str, seconds: float) -> dict[str, Any]:
-    """Return what the file for the result holds."""
     feasibility = result.certificate.feasibility
     stationarity = result.certificate.stationarity
     failures, method = result.failures, result.method

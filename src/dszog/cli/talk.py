@@ -68,11 +68,9 @@ def finished(
     nothing: Callable[[], object],
     failed: Callable[[DszogError], int],
 ) -> int:
-    """Do work that a signal ends early, then finish it; return the exit code.
-
-    While it is finished (written and told) a signal waits. `nothing` says that nothing
-    was made when a signal came, `failed` what went wrong.
-    """
+    """Do work that a signal ends early, then finish it; return the exit code."""
+    # While it is finished (written and told) a signal waits. `nothing` says that
+    # nothing was made when a signal came, `failed` what went wrong.
     made = None
     with sigterm_as_interrupt() as received, Interrupts() as interrupts:
         try:
@@ -122,11 +120,7 @@ def answered(
 
 
 def complain(command: str, error: DszogError, flags: Mapping[str, str]) -> int:
-    """Say what is wrong in one line on standard error, and return the exit code.
-
-    `flags` has what is typed for arguments of Python:
-    ``{"max_queries": "--max-queries"}``.
-    """
+    """Say what is wrong in one line on standard error, and return the exit code."""
     text = " ".join(str(error).split())
     if isinstance(error, ABOUT_ARGUMENTS):
         text = as_typed(text, flags)

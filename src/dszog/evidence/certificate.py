@@ -204,10 +204,7 @@ def mean_and_error(values: FloatArray, n_losses: int) -> tuple[float, float]:
 def check_together(
     x: FloatArray, size: ProblemSize, plan: CheckPlan, seed: int, answer: Answer
 ) -> tuple[FloatArray, Feasibility]:
-    """Return losses and the feasibility at `x` where one call serves both.
-
-    Each call that is drawn is made once, and all that it gives is used.
-    """
+    """Return losses and the feasibility at `x` where one call serves both."""
     losses: list[FloatArray] = [np.empty(0)]
     found = check_constraints(x, size, plan, seed, answer, losses)
     return np.concatenate(losses), found
@@ -221,10 +218,8 @@ def check_constraints(
     answer: Answer,
     losses: list[FloatArray] | None = None,
 ) -> Feasibility:
-    """Look at all constraints at `x`, or at a uniform draw and the suspects.
-
-    The losses that the calls of the draw serve are added to `losses`, if given.
-    """
+    """Look at all constraints at `x`, or at a uniform draw and the suspects."""
+    # The losses that the calls of the draw serve are added to `losses`, if given.
     n_calls = size.n_constraint_calls
     look = _Look(x, size, plan.block, answer)
     if plan.n_calls == n_calls:
@@ -244,12 +239,10 @@ def confirm_constraints(
     answer: Answer,
     first: Feasibility,
 ) -> Feasibility:
-    """Draw afresh at a point that was chosen for what `first` found there.
-
-    To be chosen among several is to have had luck with the draw, so that draw bounds
-    nothing at the level it would have for one point. What it found still counts for the
-    worst value.
-    """
+    """Draw afresh at a point that was chosen for what `first` found there."""
+    # To be chosen among several is to have had luck with the draw, so that draw bounds
+    # nothing at the level it would have for one point. What it found still counts for
+    # the worst value.
     if plan.n_fresh >= size.n_constraint_calls:
         everything = replace(plan, n_calls=size.n_constraint_calls)
         return check_constraints(x, size, everything, seed, answer)
@@ -320,18 +313,9 @@ def unchecked(n_constraints: int) -> Feasibility:
 def violated_share_bound(
     n_violated: int, n_drawn: int, confidence: float = CONFIDENCE
 ) -> float:
-    """Return the one-sided upper bound of Clopper and Pearson on a share.
-
-    Drawing without repeats makes it conservative. For none of `k` it is about ``3/k``
-    at 95 %.
-
-    Examples
-    --------
-    >>> round(violated_share_bound(0, 1000), 5)
-    0.00299
-    >>> violated_share_bound(10, 10)
-    1.0
-    """
+    """Return the one-sided upper bound of Clopper and Pearson on a share."""
+    # Drawing without repeats makes it conservative. For none of `k` it is about ``3/k``
+    # at 95 %.
     if n_violated >= n_drawn:
         return 1.0
     return float(betaincinv(n_violated + 1, n_drawn - n_violated, confidence))

@@ -83,11 +83,9 @@ class Checker:
         penalty: float = 1.0,
         better_than: float = math.inf,
     ) -> Certificate | None:
-        """Return the evidence for `x`, or None if its merit is not below a bar.
-
-        Suspects are looked at in any case, the first ones first. A point whose
-        objective alone is not below the bar does not have its constraints looked at.
-        """
+        """Return the evidence for `x`, or None if its merit is not below a bar."""
+        # Suspects are looked at in any case, the first ones first. A point whose
+        # objective alone is not below the bar does not have its constraints looked at.
         plan = self._with_suspects(suspects)
         any_will_do = math.isinf(better_than)
         feasibility: Feasibility | None = None
@@ -118,10 +116,7 @@ class Checker:
     def confirm(
         self, certificate: Certificate, x: FloatArray, suspects: IntArray
     ) -> Certificate:
-        """Return the evidence for the point that was chosen, from a draw of its own.
-
-        `x` and `suspects` are those of its check.
-        """
+        """Return the evidence for the point that was chosen, from a draw of its own."""
         first = certificate.feasibility
         if first.kind != "sampled" or not (certificate.is_known and self.plan.n_fresh):
             return certificate
@@ -227,10 +222,8 @@ def heaviest_first(weights: tuple[IntArray, FloatArray]) -> IntArray:
 def suspects_of(
     weights: tuple[IntArray, FloatArray], seen: tuple[IntArray, FloatArray]
 ) -> IntArray:
-    """Return the constraints to look at in any case, by turns from two lists.
-
-    The ones of largest weight, and those that were worst when last seen in the run.
-    """
+    """Return the constraints to look at in any case, by turns from two lists."""
+    # The ones of largest weight, and those that were worst when last seen in the run.
     heaviest, worst = heaviest_first(weights), heaviest_first(seen)
     n = min(len(heaviest), len(worst))
     turns = np.stack([worst[:n], heaviest[:n]], axis=1).ravel()
@@ -251,12 +244,10 @@ def uses_both(size: ProblemSize, plan: CheckPlan) -> bool:
 
 
 def plan_check(problem: Problem, allowance: int, n_points: int = 1) -> CheckPlan:
-    """Return how to spend an allowance of queries for each of some points.
-
-    All losses and all constraints where that fits; otherwise neither may take more than
-    half, as both halves of the answer matter. Of several points one is chosen: half of
-    the draws are then kept for looking at that one afresh.
-    """
+    """Return how to spend an allowance of queries for each of some points."""
+    # All losses and all constraints where that fits; otherwise neither may take more
+    # than half, as both halves of the answer matter. Of several points one is chosen:
+    # half of the draws are then kept for looking at that one afresh.
     size = problem.size
     n, n_calls = size.n_losses, size.n_constraint_calls
     allowance = max(allowance, 2)
@@ -284,11 +275,9 @@ def plan_check(problem: Problem, allowance: int, n_points: int = 1) -> CheckPlan
 
 
 def _sampled_plan(n_losses: int, n_queries: int, n_points: int) -> CheckPlan:
-    """Return how to spend queries on the constraints, beside those for losses.
-
-    The bound holds for the best of the points without a fresh look, too: each point has
-    a part of the chance to be wrong.
-    """
+    """Return how to spend queries on the constraints, beside those for losses."""
+    # The bound holds for the best of the points without a fresh look, too: each point
+    # has a part of the chance to be wrong.
     n_suspects = min(N_SUSPECTS, n_queries // 4)
     n_drawn = n_queries - n_suspects
     n_calls = n_drawn if n_points == 1 else max(n_drawn // 2, 1)

@@ -12,11 +12,10 @@ R = TypeVar("R")
 
 
 def compiled(function: Callable[P, R], reorders: bool = False) -> Callable[P, R]:
-    """Compile at the first call, keep the result on disk, release the lock in it.
-
-    Where no folder can be written to, every process compiles for itself. A kernel that
-    reorders may add up in another order on another machine, as matrix products do.
-    """
+    """Compile at the first call, keep the result on disk, release the lock in it."""
+    # Where no folder can be written to, every process compiles for itself. A kernel
+    # that reorders may add up in another order on another machine, as matrix products
+    # do.
     kernel: Callable[P, R]
     options = {"nogil": True, "fastmath": {"reassoc", "nsz"} if reorders else False}
     try:

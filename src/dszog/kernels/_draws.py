@@ -31,14 +31,12 @@ def draw(
     rest: float,
     drawn: IntArray,
 ) -> int:  # pragma: no cover  (compiled)
-    """Draw all that an iteration of DSZOG looks at (Alg. 1, lines 9 to 11).
-
-    Of losses and of constraints for the weights to learn from: how many there are, how
-    many are drawn, and of how many numbers. To `drawn` go the two draws, then
-    constraints drawn from the weights; then, of equal length, those of the last that
-    differ, and where in this list each of them is. Returned is how many differ; -1
-    where numbers do not suffice.
-    """
+    """Draw all that an iteration of DSZOG looks at (Alg. 1, lines 9 to 11)."""
+    # Of losses and of constraints for the weights to learn from: how many there are,
+    # how many are drawn, and of how many numbers. To `drawn` go the two draws, then
+    # constraints drawn from the weights; then, of equal length, those of the last that
+    # differ, and where in this list each of them is. Returned is how many differ; -1
+    # where numbers do not suffice.
     first, last = for_losses, for_losses + for_duals
     n_drawn = (len(drawn) - loss_batch - dual_batch) // 3
     losses = drawn[:loss_batch]
@@ -74,11 +72,9 @@ def _weighted(
     rest: float,
     drawn: IntArray,
 ) -> bool:  # pragma: no cover  (compiled)
-    """Draw constraints with repeats from the weights, ascending.
-
-    A number says which touched one, or the background, and then a rank which of that.
-    False where weights are no weights, or a rank stands for none.
-    """
+    """Draw constraints with repeats from the weights, ascending."""
+    # A number says which touched one, or the background, and then a rank which of that.
+    # False where weights are no weights, or a rank stands for none.
     size, exact, n_background = len(drawn), 2**53, n_constraints - len(touched)
     ordered = np.empty(size)
     _sort(numbers, size, float(size), ordered)
@@ -123,10 +119,8 @@ def _weighted(
 def distinct_indices(
     uniforms: FloatArray, n: int, drawn: IntArray
 ) -> bool:  # pragma: no cover  (compiled)
-    """Find the first different indices below `n` that uniform numbers stand for.
-
-    As many as there is room for, ascending; False if the numbers do not suffice.
-    """
+    """Find the first different indices below `n` that uniform numbers stand for."""
+    # As many as there is room for, ascending; False if the numbers do not suffice.
     size, exact = len(drawn), 2**53
     if size == n:
         for i in range(n):
@@ -164,10 +158,8 @@ def distinct_indices(
 def _join(
     indices: IntArray, n_more: int, n: int, drawn: IntArray, n_kept: int
 ) -> int:  # pragma: no cover  (compiled)
-    """Take further indices below `n` into those drawn, which ascend without repeats.
-
-    Returned is how many there are then.
-    """
+    """Take further indices below `n` into those drawn, which ascend without repeats."""
+    # Returned is how many there are then.
     ordered = np.empty(n_more, dtype=np.int64)
     _sort(indices, n_more, n_more / n, ordered)
     n_new, place = 0, 0
@@ -194,10 +186,8 @@ def _join(
 def _sort(
     values: AnyArray, size: int, per_value: float, ordered: AnyArray
 ) -> None:  # pragma: no cover  (compiled)
-    """Sort the first `size` values, spread evenly from 0 to ``size / per_value``.
-
-    Each goes into its bucket, and the insertion sort finds next to nothing to do.
-    """
+    """Sort the first `size` values, spread evenly from 0 to ``size / per_value``."""
+    # Each goes into its bucket, and the insertion sort finds next to nothing to do.
     ends = np.zeros(size + 1, dtype=np.int64)
     for i in range(size):
         ends[np.int64(values[i] * per_value)] += 1
@@ -222,10 +212,8 @@ def _sort(
 def places(
     weights: FloatArray, rest: float, uniforms: FloatArray, drawn: IntArray
 ) -> bool:  # pragma: no cover  (compiled)
-    """Find where each uniform number falls among the weights, then the rest.
-
-    Uniform numbers ascend, and so do the places. False if the weights are no weights.
-    """
+    """Find where each uniform number falls among the weights, then the rest."""
+    # Uniform numbers ascend, and so do the places. False if the weights are no weights.
     k = len(weights)
     heights = np.empty(k + 1)
     height = 0.0
@@ -252,11 +240,9 @@ def places(
 def orthogonal(
     normals: FloatArray, directions: FloatArray
 ) -> None:  # pragma: no cover  (compiled)
-    """Turn normal numbers into orthogonal rows of length root dim, `dim` in a set.
-
-    Gram and Schmidt's way, a column of a set's numbers at a time and each of them
-    twice, which leaves no more than rounding of what is not orthogonal.
-    """
+    """Turn normal numbers into orthogonal rows of length root dim, `dim` in a set."""
+    # Gram and Schmidt's way, a column of a set's numbers at a time and each of them
+    # twice, which leaves no more than rounding of what is not orthogonal.
     n, dim = directions.shape
     for first in range(0, n, dim):
         size = min(dim, n - first)

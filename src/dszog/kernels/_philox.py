@@ -49,11 +49,9 @@ UNIT = 1.0 / 2**53
 def numbers(
     seed: int, iteration: int, words: Words, normals: FloatArray, uniforms: FloatArray
 ) -> bool:  # pragma: no cover  (compiled)
-    """Fill in normal numbers, then uniform ones, of the stream of an iteration.
-
-    `words` is room for the random bits, a multiple of four; False if it is too small,
-    as some normal numbers take more than one.
-    """
+    """Fill in normal numbers, then uniform ones, of the stream of an iteration."""
+    # `words` is room for the random bits, a multiple of four; False if it is too small,
+    # as some normal numbers take more than one.
     _fill(np.uint64(seed), np.uint64(iteration), words)
     n_used = _normals(words, len(words) - len(uniforms), normals.reshape(-1))
     if n_used < 0 or n_used + len(uniforms) > len(words):
@@ -99,11 +97,9 @@ def _fill(
 def _normals(
     words: Words, n_words: int, normals: FloatArray
 ) -> int:  # pragma: no cover  (compiled)
-    """Turn words into normal numbers by the ziggurat; return how many were used.
-
-    Of a word, 8 bits are the layer, one the sign, and 52 the place within the layer.
-    -1 where the first `n_words` may not suffice.
-    """
+    """Turn words into normal numbers by the ziggurat; return how many were used."""
+    # Of a word, 8 bits are the layer, one the sign, and 52 the place within the layer.
+    # -1 where the first `n_words` may not suffice.
     used, filled = 0, 0
     while filled < len(normals):
         if used + 2 > n_words:  # one for the layer, one for the height within it

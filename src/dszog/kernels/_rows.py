@@ -61,11 +61,9 @@ def pairs(
     indices: IntArray,
     table: FloatArray,
 ) -> None:  # pragma: no cover  (compiled)
-    """Put by how much each pair fails, at each point, into a table.
-
-    The positive rows come first, then the negative ones. The loops are written out
-    again and again: a function that takes arrays counts references at every call.
-    """
+    """Put by how much each pair fails, at each point, into a table."""
+    # The positive rows come first, then the negative ones. The loops are written out
+    # again and again: a function that takes arrays counts references at every call.
     n_others = len(other_starts) - 1
     if len(points) == 1:  # as when the weights learn: twice as fast without `sums`
         point = points[0]

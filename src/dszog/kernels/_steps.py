@@ -31,12 +31,10 @@ def descend(
     numbers: FloatArray,
     moved: FloatArray,
 ) -> tuple[bool, float, float, float]:  # pragma: no cover  (compiled)
-    """Take a step down the forward difference of mean loss plus mean penalty.
-
-    The new point and the new averaged gradient become the rows of `moved`. Returned:
-    whether all values are finite, the mean loss at the point, the worst violation
-    there, and the mean of all violations over the constraints seen.
-    """
+    """Take a step down the forward difference of mean loss plus mean penalty."""
+    # The new point and the new averaged gradient become the rows of `moved`. Returned:
+    # whether all values are finite, the mean loss at the point, the worst violation
+    # there, and the mean of all violations over the constraints seen.
     averaging, step_eps, penalty = numbers[3], numbers[6], numbers[7]
     adaptive, radius, step_size = numbers[12] != 0.0, numbers[14], numbers[15]
     n_points, dim = len(losses), len(x)
@@ -107,12 +105,10 @@ def combine(
     both: IntArray,
     scaled: FloatArray,
 ) -> int:  # pragma: no cover  (compiled)
-    """Join two draws; scale each penalty by the chances that it comes to light.
-
-    `others` with the values in the first row are drawn from the weights, `drawn` with
-    `penalties` uniformly, each with the chance `uniform`. Without any of the former the
-    latter stay as they are. Returned is how many differ.
-    """
+    """Join two draws; scale each penalty by the chances that it comes to light."""
+    # `others` with the values in the first row are drawn from the weights, `drawn` with
+    # `penalties` uniformly, each with the chance `uniform`. Without any of the former
+    # the latter stay as they are. Returned is how many differ.
     missed = np.log1p(-uniform)
     n, i, j, place = 0, 0, 0, 0
     while i < len(others) or j < len(drawn):
@@ -149,12 +145,11 @@ def learn(
     all_indices: IntArray,
     table: FloatArray,
 ) -> tuple[int, float, float]:  # pragma: no cover  (compiled)
-    """Estimate, ascend, project, average, merge.
-
-    The touched ones go to `all_indices` and `table`, whose rows are their weights,
-    gradients and memories and which have room for the old ones and all drawn. Returned
-    are how many there are, -1 if a number is not finite, and the background's two.
-    """
+    """Estimate, ascend, project, average, merge."""
+    # The touched ones go to `all_indices` and `table`, whose rows are their weights,
+    # gradients and memories and which have room for the old ones and all drawn.
+    # Returned are how many there are, -1 if a number is not finite, and the
+    # background's two.
     background_weight, background_gradient = numbers[0], numbers[1]
     n_constraints, b, a = int(numbers[2]), numbers[3], numbers[4]
     step_size, step_eps, penalty, ridge = numbers[5], numbers[6], numbers[7], numbers[8]
@@ -243,12 +238,10 @@ def learn(
 def _project(
     values: FloatArray, background: float, n_background: int
 ) -> float:  # pragma: no cover  (compiled)
-    """Project in place onto the simplex; return the projected background.
-
-    Newton's method on the threshold: each pass leaves out the entries that the last
-    threshold sends to 0, and ends when none is left out. One that is left out never
-    comes back, so each pass looks only at those that the last one kept.
-    """
+    """Project in place onto the simplex; return the projected background."""
+    # Newton's method on the threshold: each pass leaves out the entries that the last
+    # threshold sends to 0, and ends when none is left out. One that is left out never
+    # comes back, so each pass looks only at those that the last one kept.
     n = len(values)
     left = np.empty(n)
     above, n_left = 0.0, 0
@@ -327,13 +320,11 @@ def step(
 ) -> tuple[
     bool, float, float, float, int, int, float, float
 ]:  # pragma: no cover  (compiled)
-    """Take both steps of an iteration: what :func:`descend` and :func:`learn` do.
-
-    `found` is room for the new point, the new averaged gradient and the table of
-    `learn`. Returned: whether all values are finite and no number overflows; the mean
-    loss, the worst violation of all, and the mean one of those drawn from the weights;
-    how many of the others are violated; and what `learn` returns.
-    """
+    """Take both steps of an iteration: what :func:`descend` and :func:`learn` do."""
+    # `found` is room for the new point, the new averaged gradient and the table of
+    # `learn`. Returned: whether all values are finite and no number overflows; the mean
+    # loss, the worst violation of all, and the mean one of those drawn from the
+    # weights; how many of the others are violated; and what `learn` returns.
     dim, room = len(x), len(all_indices)
     moved = found[: 2 * dim].reshape(2, dim)
     table = found[2 * dim :].reshape(3, room)

@@ -57,7 +57,6 @@ def numbers(
     shape: tuple[int, int],
     n_uniforms: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return normal numbers, then uniform ones, of the stream of an iteration."""
     if _philox is not None and seed < 2**63:  # an int64, as the compiled ones
         n_normals = shape[0] * shape[1]
         # One normal number in forty takes more words than one.
@@ -70,13 +69,11 @@ def numbers(
 
 
 def distinct_indices(uniforms: FloatArray, n: int, size: int) -> IntArray | None:
-    """Return the first different indices below `n` that uniform numbers stand for."""
     drawn = np.empty(size, dtype=np.int64)
     return drawn if _draws.distinct_indices(uniforms, n, drawn) else None
 
 
 def places(weights: FloatArray, rest: float, uniforms: FloatArray) -> IntArray | None:
-    """Return where each uniform number falls among the weights, then the rest."""
     drawn = np.empty(len(uniforms), dtype=np.int64)
     return drawn if _draws.places(weights, rest, uniforms, drawn) else None
 
@@ -88,7 +85,6 @@ def draw(
     n_drawn: int,
     weights: SparseWeights,
 ) -> Drawn | None:
-    """Draw all that an iteration of DSZOG looks at (Alg. 1, lines 9 to 11)."""
     n_losses, first = losses.size, losses.size + duals.size
     # Losses, duals, and constraints with what is known of repeats among them.
     drawn = np.empty(first + 3 * n_drawn, np.int64)
@@ -110,7 +106,6 @@ def draw(
 
 
 def orthogonal(normals: FloatArray) -> FloatArray:
-    """Turn normal numbers into orthogonal rows of length root dim, `dim` in a set."""
     if min(normals.shape) > FEW:  # LAPACK is the faster one
         return plain.orthogonal(normals)
     directions = np.empty(normals.shape)
@@ -121,7 +116,6 @@ def orthogonal(normals: FloatArray) -> FloatArray:
 def around(
     x: FloatArray, directions: FloatArray, radius: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the steps along directions, and the point with those at their ends."""
     n, dim = directions.shape
     steps, points = np.empty((n, dim)), np.empty((n + 1, dim))
     _draws.around(x, directions, radius, steps, points)
@@ -140,7 +134,6 @@ def step(
     radius: float,
     step_size: float,
 ) -> Stepped | None:
-    """Take both steps of an iteration of DSZOG (Alg. 1, lines 5 to 7 and 12 to 15)."""
     dim, (duals, others) = len(x), drawn
     room = len(weights.indices) + len(duals) + len(others)
     touched, found = np.empty(room, np.int64), np.empty(2 * dim + 3 * room)
@@ -173,7 +166,6 @@ def step(
 
 
 def violations(values: FloatArray) -> Violated:
-    """Square violations; return if all is finite, the worst, how many, and the sum."""
     penalties = np.empty(len(values))
     return Violated(*_steps.violations(frozen_floats(values), penalties), penalties)
 
@@ -185,7 +177,6 @@ def learn(
     step: DualStep,
     spread: float,
 ) -> Learned | None:
-    """Estimate the gradient in the weights, ascend, project, average, merge."""
     room = len(weights.indices) + len(drawn)
     touched, table = np.empty(room, dtype=np.int64), np.empty((3, room))
     n_touched, p, z = _steps.learn(
@@ -239,7 +230,6 @@ def prepared_rows(matrix: Any) -> Any:
 
 
 def scores(rows: Any, points: FloatArray, indices: IntArray) -> FloatArray:
-    """Return the score of each point (row) and each indexed row (column)."""
     table = np.empty((len(points), len(indices)))
     values, columns, starts = rows
     asked = frozen_floats(points), frozen_ints(indices)
@@ -250,7 +240,6 @@ def scores(rows: Any, points: FloatArray, indices: IntArray) -> FloatArray:
 def pairs(
     rows: Any, others: Any, margin: float, points: FloatArray, indices: IntArray
 ) -> FloatArray:
-    """Return by how much each pair of sparse rows fails, at each point."""
     table = np.empty((len(points), len(indices)))
     both: tuple[Any, ...] = (*rows, *others)
     asked = margin, frozen_floats(points), frozen_ints(indices)
@@ -265,7 +254,6 @@ def dense_pairs(
     points: FloatArray,
     indices: IntArray,
 ) -> FloatArray:
-    """Return by how much each pair of dense rows fails, at each point."""
     if len(points) > 1:
         table: FloatArray = points @ differences(rows, others, indices).T
         table += margin
@@ -277,7 +265,6 @@ def dense_pairs(
 
 
 def differences(rows: FloatArray, others: FloatArray, indices: IntArray) -> FloatArray:
-    """Return the other row of each pair, less its own."""
     table = np.empty((len(indices), rows.shape[1]))
     _rows.differences(rows, others, frozen_ints(indices), table)
     return table

@@ -49,12 +49,10 @@ def numbers(
 
 
 def distinct_indices(uniforms: FloatArray, n: int, size: int) -> IntArray | None:
-    """Return the first different indices below `n` that uniform numbers stand for.
-
-    Of `size` numbers at the least; ascending; None if they do not suffice. The 53
-    random bits of a float are an integer; one beyond the last full multiple of n is
-    left out, so that the rest of the division is uniform.
-    """
+    """Return the first different indices below `n` that uniform numbers stand for."""
+    # Of `size` numbers at the least; ascending; None if they do not suffice. The 53
+    # random bits of a float are an integer; one beyond the last full multiple of n is
+    # left out, so that the rest of the division is uniform.
     if size == n:
         return np.arange(n)
     bits = (uniforms * EXACT).astype(np.int64)
@@ -66,10 +64,8 @@ def distinct_indices(uniforms: FloatArray, n: int, size: int) -> IntArray | None
 
 
 def places(weights: FloatArray, rest: float, uniforms: FloatArray) -> IntArray | None:
-    """Return where each uniform number falls among the weights, then the rest.
-
-    Uniform numbers ascend, and so do the places. None if the weights are no weights.
-    """
+    """Return where each uniform number falls among the weights, then the rest."""
+    # Uniform numbers ascend, and so do the places. None if the weights are no weights.
     heights = np.cumsum(np.append(weights, rest))
     if not (np.isfinite(heights[-1]) and heights[-1] > 0.0):
         return None
@@ -87,10 +83,8 @@ def draw(
     n_drawn: int,
     weights: SparseWeights,
 ) -> Drawn | None:
-    """Draw all that an iteration of DSZOG looks at (Alg. 1, lines 9 to 11).
-
-    None where the numbers do not suffice, or the weights are no weights.
-    """
+    """Draw all that an iteration of DSZOG looks at (Alg. 1, lines 9 to 11)."""
+    # None where the numbers do not suffice, or the weights are no weights.
     first = losses.n_numbers
     last = first + duals.n_numbers
     drawn_losses = distinct_indices(uniforms[:first], losses.n, losses.size)
@@ -165,12 +159,10 @@ def step(
     radius: float,
     step_size: float,
 ) -> Stepped | None:
-    """Take both steps of an iteration of DSZOG (Alg. 1, lines 5 to 7 and 12 to 15).
-
-    `drawn` are the constraints drawn for the weights to learn from, each of which
-    stands for `spread`, and those drawn from the weights, where these learn from them
-    as well; else none. None where a value is not finite, or a number overflows.
-    """
+    """Take both steps of an iteration of DSZOG (Alg. 1, lines 5 to 7 and 12 to 15)."""
+    # `drawn` are the constraints drawn for the weights to learn from, each of which
+    # stands for `spread`, and those drawn from the weights, where these learn from them
+    # as well; else none. None where a value is not finite, or a number overflows.
     if not all(map(all_finite, values)):
         return None
     duals, others = drawn
@@ -250,9 +242,21 @@ def combine(
     weights_of: Callable[[IntArray], FloatArray],
     spread: float,
 ) -> tuple[IntArray, FloatArray]:
-    """Join two draws; scale each penalty by the chances that it comes to light.
+    r"""Join two draws; scale each penalty by the chances that it comes to light.
 
-    `others`, ascending with repeats, are drawn from the weights, `drawn` uniformly.
+    `others`, ascending with repeats, are drawn from the weights :math:`p`, `drawn`
+    uniformly, each standing for `spread` constraints. A penalty that either may bring
+    to light is divided by the chance that one of them does [1]_,
+
+    .. math:: \pi_j = 1 - (1 - p_j)^{|M_2|} \, (1 - |M_3| / m),
+
+    which leaves the estimate unbiased. Returned are distinct indices, ascending, and
+    penalties scaled such that each stands for `spread`.
+
+    References
+    ----------
+    .. [1] D. G. Horvitz and D. J. Thompson, "A generalization of sampling without
+       replacement from a finite universe", J. Am. Stat. Assoc. 47(260), 1952.
     """
     distinct, firsts = np.unique(others, return_index=True)
     indices = np.union1d(distinct, drawn)
@@ -282,10 +286,8 @@ def learn(
     step: DualStep,
     spread: float,
 ) -> Learned | None:
-    """Estimate the gradient in the weights, ascend, project, average, merge.
-
-    `drawn` ascend. None if a number is not finite.
-    """
+    """Estimate the gradient in the weights, ascend, project, average, merge."""
+    # `drawn` ascend. None if a number is not finite.
     try:
         with np.errstate(over="raise", invalid="raise"):
             return _learn(weights, drawn, penalties, step, spread)

@@ -68,34 +68,10 @@ def project_with_background(
     r"""Project `values` and `n_background` further entries that all equal `background`.
 
     The same projection as :func:`project_onto_simplex` of the long vector, at a cost
-    that does not depend on `n_background`.
-
-    Parameters
-    ----------
-    values : ndarray of shape (k,)
-    background : float
-        The value that all other entries share.
-    n_background : int
-        How many other entries there are; may be :math:`10^{12}`, or 0.
-
-    Returns
-    -------
-    projected : ndarray of shape (k,)
-    projected_background : float
-
-    Notes
-    -----
-    The background stays positive exactly if the values above it exceed it by less than
-    1 in sum. Then everything is measured from the background, so that a weight of
-    :math:`10^{-12}` shared by :math:`10^{12}` entries keeps its digits; otherwise the
-    background is 0 and the `k` values are projected by themselves.
-
-    Examples
-    --------
-    >>> project_with_background(np.array([0.5]), 0.0, 4)
-    (array([0.6]), 0.1)
-    >>> project_with_background(np.array([7.0]), 0.0, 10**12)
-    (array([1.]), 0.0)
+    that does not depend on `n_background`. The background stays positive exactly if the
+    values above it exceed it by less than 1 in sum. Then everything is measured from
+    the background, so that a weight of :math:`10^{-12}` shared by :math:`10^{12}`
+    entries keeps its digits; otherwise the `k` values are projected by themselves.
     """
     if n_background:
         _finite(np.append(values, background))

@@ -24,10 +24,7 @@ class Draw(NamedTuple):
     @staticmethod
     @lru_cache(maxsize=64)  # the same each time
     def of(n: int, size: int) -> Draw:
-        """Return the draw, with as many numbers as nearly always suffice.
-
-        Some to spare, as about ``size**2 / (2 * n)`` are repeats.
-        """
+        """Return the draw, with as many numbers as nearly always suffice."""
         if size == n:
             return Draw(n, size, 0)
         if 2 * size > n or n > EXACT:
@@ -45,36 +42,16 @@ class Drawn(NamedTuple):
 
 
 class DualStep(NamedTuple):
-    r"""The parameters of one step of the weights, in the paper's letters.
+    """The parameters of one step of the weights, and the paper's letters."""
 
-    Parameters
-    ----------
-    step_size : float
-        :math:`\eta_p`.
-    averaging : float
-        :math:`b`, the share of the new estimate in the averaged gradient.
-    mixing : float
-        :math:`a`, the share of the projected point in the new weights.
-    penalty : float
-        :math:`\beta`.
-    ridge : float
-        :math:`\lambda`.
-    step_eps : float
-        :math:`c`, which keeps the adaptive step finite.
-    adaptive : bool
-        Divide the step by :math:`\sqrt{\|z\|} + c`; False is the plain method.
-    centred : bool
-        Estimate from changes of remembered penalties instead of penalties.
-    """
-
-    step_size: float
-    averaging: float
-    mixing: float
-    penalty: float
-    ridge: float
-    step_eps: float
-    adaptive: bool = True
-    centred: bool = False
+    step_size: float  # eta_p
+    averaging: float  # b, the share of the new estimate in the averaged gradient
+    mixing: float  # a, the share of the projected point in the new weights
+    penalty: float  # beta
+    ridge: float  # lambda
+    step_eps: float  # c, which keeps the adaptive step finite
+    adaptive: bool = True  # divide the step by sqrt(|z|) + c; False: the plain method
+    centred: bool = False  # estimate from changes of remembered penalties
 
     def scale(self, norm: float) -> float:
         """Return the factor of the averaged gradient of the given norm in a step."""

@@ -52,7 +52,6 @@ class Count(Interval):
         super().__init__(Integral, 1, None, closed="left")
 
     def is_satisfied_by(self, val: Any) -> bool:
-        """Whether `val` is such a number."""
         if isinstance(val, (float, np.floating)) and val.is_integer():
             val = int(val)
         return bool(super().is_satisfied_by(val))
@@ -213,12 +212,10 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         return np.column_stack([expit(-scores), expit(scores)])
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file that :func:`dszog.learn.load` reads.
-
-        The file holds numbers and names, never code, and says if it was damaged. A
-        `loss` that is a function, `options` and the ``result_`` of the run are not
-        saved: a loaded model predicts, and needs a loss by name to be fitted again.
-        """
+        """Write the fitted model to a file that :func:`dszog.learn.load` reads."""
+        # The file holds numbers and names, never code, and says if it was damaged. A
+        # `loss` that is a function, `options` and the ``result_`` of the run are not
+        # saved: a loaded model predicts, and needs a loss by name to be fitted again.
         from dszog.learn.model_file import save
 
         check_is_fitted(self, "intercept_")

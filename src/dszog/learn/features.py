@@ -33,7 +33,6 @@ class Scaling:
 
     @classmethod
     def of(cls, train: TrainingSet, wanted: bool) -> Scaling:
-        """Return the scaling that fits the rows, or one that does nothing."""
         n_columns = train.X.shape[1]
         mean, scale = np.zeros(n_columns), np.ones(n_columns)
         if not wanted:
@@ -52,7 +51,6 @@ class Scaling:
         return cls(mean=mean, scale=scale)
 
     def __call__(self, X: Any) -> Any:
-        """Return the rows, scaled."""
         if sparse.issparse(X):
             return sparse.csr_array(X) @ sparse.diags_array(1.0 / self.scale)
         return (X - self.mean) / self.scale
@@ -81,7 +79,6 @@ class Kernel:
         n_components: int,
         seed: int,
     ) -> Kernel:
-        """Return the kernel model for scaled rows."""
         n_rows = scaled.shape[0]
         drawn = distinct_indices(
             stream(seed, 0, CENTRES), n_rows, min(n_centres, n_rows)

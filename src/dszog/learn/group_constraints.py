@@ -71,7 +71,6 @@ class GroupConstraints(Constraints):
 
     @property
     def dim(self) -> int:
-        """Number of variables."""
         return int(self._model.shape[1])
 
     def summary(self, x: FloatArray) -> Summary:

@@ -37,7 +37,6 @@ SPARSE_PARTS = ("data", "indices", "indptr")
 
 
 def save(model: ConstrainedClassifier, path: str | PathLike[str]) -> None:
-    """Write a fitted model; see :meth:`ConstrainedClassifier.save`."""
     if type(model) not in MODELS.values():
         raise InputError(
             f"save: the model must be one of {', '.join(MODELS)}, got "

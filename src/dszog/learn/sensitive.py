@@ -102,11 +102,9 @@ def in_order(names: Iterable[str], first: Sequence[str] = ()) -> list[str]:
 
 
 def sensitive_columns(features: Any, n_rows: Any) -> list[tuple[str, NDArray[Any]]]:
-    """Return the columns of sensitive features by name, one value for each row.
-
-    `features` is an array, a Series, a DataFrame or a dict of columns; `n_rows` is
-    something with as many rows as there should be.
-    """
+    """Return the columns of sensitive features by name, one value for each row."""
+    # `features` is an array, a Series, a DataFrame or a dict of columns; `n_rows` is
+    # something with as many rows as there should be.
     if hasattr(features, "columns"):
         found = [(str(name), features[name]) for name in features.columns]
     elif isinstance(features, dict):

@@ -44,10 +44,8 @@ def draw_directions(
 
 
 def from_normals(normals: FloatArray, kind: Directions) -> FloatArray:
-    """Return the directions of any other kind that normal numbers stand for.
-
-    Nobody else holds the numbers: these may be the directions.
-    """
+    """Return the directions of any other kind that normal numbers stand for."""
+    # Nobody else holds the numbers: these may be the directions.
     if kind == "sphere":
         return _sphere(normals)
     if kind == "orthogonal":
@@ -72,13 +70,7 @@ def _coordinate(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
 
 
 def row_means(table: FloatArray) -> FloatArray:
-    """Return the mean of each row: of the values at each point.
-
-    Examples
-    --------
-    >>> row_means(np.array([[1.0, 3.0], [0.0, 1.0]]))
-    array([2. , 0.5])
-    """
+    """Return the mean of each row: of the values at each point."""
     means: FloatArray = np.add.reduce(table, axis=1) / table.shape[1]
     return means
 

@@ -14,24 +14,12 @@ LARGEST_PENALTY = 1e120  # what is made of it has to stay a number, squared as w
 
 
 def cut(penalties: FloatArray) -> FloatArray:
-    """Return penalties that weights can be made of: none above the largest.
-
-    Examples
-    --------
-    >>> cut(np.array([9.0, np.inf]))
-    array([9.e+000, 1.e+120])
-    """
+    """Return penalties that weights can be made of: none above the largest."""
     return np.minimum(penalties, LARGEST_PENALTY)
 
 
 def squared_violation(values: FloatArray) -> FloatArray:
-    r"""Return the paper's penalty :math:`\phi_j = \max(f_j, 0)^2` of each value.
-
-    Examples
-    --------
-    >>> squared_violation(np.array([-1.0, 0.0, 3.0]))
-    array([0., 0., 9.])
-    """
+    r"""Return the paper's penalty :math:`\phi_j = \max(f_j, 0)^2` of each value."""
     violation = np.maximum(values, 0.0)
     return violation * violation
 
@@ -47,13 +35,7 @@ class Violations(NamedTuple):
 
 
 def violations(values: FloatArray) -> Violations:
-    """Return the penalties of a batch, and how bad they are in all.
-
-    Examples
-    --------
-    >>> violations(np.array([-1.0, 2.0, 0.5, -3.0]))[:3]
-    (2.0, 0.5, 0.625)
-    """
+    """Return the penalties of a batch, and how bad they are in all."""
     n = len(values)
     finite, worst, n_violated, total, penalties = chosen().violations(values)
     if not n:
@@ -66,11 +48,6 @@ def merit(objective: float, worst: float, penalty: float) -> float:
 
     This is the paper's outer function :math:`g(w) = \max_p L(w, p)` in the limit of a
     vanishing ridge: all weight on the worst constraint.
-
-    Examples
-    --------
-    >>> merit(1.0, worst=0.5, penalty=10.0)
-    3.5
     """
     violation = max(worst, 0.0)
     return objective + penalty * (violation * violation)  # ** 2 would raise, not be inf

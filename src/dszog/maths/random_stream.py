@@ -43,11 +43,7 @@ def stream(seed: int, iteration: int, purpose: int = STEP) -> np.random.Generato
 
 
 def lent_stream(seed: int, iteration: int) -> np.random.Generator:
-    """Return what :func:`stream` returns, to be used up before the next call.
-
-    One generator a thread is set anew each time, which takes a third of the time of
-    making one: an iteration of a cheap problem notices.
-    """
+    """Return what :func:`stream` returns, to be used up before the next call."""
     _kept.key[:] = seed, iteration
     _kept.bits.state = _kept.state
     return _kept.generator
@@ -93,15 +89,8 @@ def fresh_seed() -> int:
 
 
 def distinct_indices(rng: np.random.Generator, n: int, size: int) -> IntArray:
-    """Draw `size` different indices uniformly from ``range(n)``, in sorted order.
-
-    Memory and time are those of `size`, also for ``n = 10**12``.
-
-    Examples
-    --------
-    >>> distinct_indices(stream(0, 0), 3, 3)
-    array([0, 1, 2])
-    """
+    """Draw `size` different indices uniformly from ``range(n)``, in sorted order."""
+    # Memory and time are those of `size`, also for ``n = 10**12``.
     n_numbers = Draw.of(n, size).n_numbers
     if n_numbers < 0:
         drawn: IntArray = rng.choice(n, size=size, replace=False, shuffle=False)
@@ -115,11 +104,9 @@ def distinct_indices(rng: np.random.Generator, n: int, size: int) -> IntArray:
 
 
 def random_indices(rng: np.random.Generator, n: int, size: int) -> IntArray:
-    """Draw `size` indices uniformly from ``range(n)``, with repeats.
-
-    What ``rng.integers`` does, but from `size` uniform numbers, as long as none of them
-    stands for no index: who knows them knows the draw.
-    """
+    """Draw `size` indices uniformly from ``range(n)``, with repeats."""
+    # What ``rng.integers`` does, but from `size` uniform numbers, as long as none of
+    # them stands for no index: who knows them knows the draw.
     if n > EXACT:
         return rng.integers(n, size=size)
     bits = (rng.random(size) * EXACT).astype(np.int64)

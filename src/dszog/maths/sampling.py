@@ -12,11 +12,10 @@ from dszog.maths.random_stream import distinct_indices
 def uniform_constraints(
     rng: np.random.Generator, size: ProblemSize, n_wanted: int
 ) -> IntArray:
-    """Draw constraints such that each has the same chance, in sorted order.
-
-    Where a call of the user's function serves several constraints, calls are drawn and
-    all that they serve is taken: about as many as wanted, and from one call at least.
-    """
+    """Draw constraints such that each has the same chance, in sorted order."""
+    # Where a call of the user's function serves several constraints, calls are drawn
+    # and all that they serve is taken: about as many as wanted, and from one call at
+    # least.
     if size.calls is None:
         return distinct_indices(rng, size.n_constraints, n_wanted)
     n_calls = size.calls.n_calls

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 from dszog.contract import ProblemSize, Query, Reply
 from dszog.contract.arrays import FloatArray, frozen_floats
@@ -70,13 +70,7 @@ class AcceleratedMethod(FeasibleMethod):
 
     horizon_power: ClassVar[float]  # of the number of steps, in the step and the radius
 
-    @classmethod
-    def from_theory(cls, horizon: int, **changes: Any) -> Self:
-        """Return the parameters of the convergence theorem, which are the defaults."""
-        return cls(**({"horizon": horizon} | changes))
-
     def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> AcceleratedState:
-        """Return the state before the first iteration: all sequences at the start."""
         start = self._first_state(FeasibleState, x0, size, seed).x
         return self._first_state(AcceleratedState, start, size, seed, long_point=start)
 
@@ -136,22 +130,6 @@ class AccSZOFW(AcceleratedMethod, SpiderMethod):
         SpiderMethod.__post_init__(self)
         if self.step_size is not None:
             check_shares(self, step_size=self.step_size)
-
-    @classmethod
-    def as_released(cls, **changes: Any) -> Self:
-        """Return the settings that the experiments of the authors came down to.
-
-        A step of 1e-3 whatever the horizon, one direction for each of 100 losses, and a
-        refresh on up to 10,000 of them every 100 steps.
-        """
-        settings: dict[str, Any] = {
-            "step_size": 1e-3,
-            "loss_batch": 100,
-            "period": 100,
-            "estimator": "sphere",
-            "per_sample": True,
-        }
-        return cls(**(settings | changes))
 
     def tell(
         self,

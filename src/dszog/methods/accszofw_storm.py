@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 from dszog.contract import Query, Reply
 from dszog.contract.validation import check_positive
@@ -52,22 +52,6 @@ class AccSZOFWStorm(AcceleratedMethod, StormMethod):
         check_positive(self, long_factor="The theory has 1.")
         if self.step_size is not None:
             check_shares(self, step_size=self.step_size)
-
-    @classmethod
-    def as_released(cls, **changes: Any) -> Self:
-        """Return the settings that the experiments of the authors came down to.
-
-        A step of 1e-4 whatever the horizon, a long one of six times that, and one
-        direction for each of 100 losses.
-        """
-        settings: dict[str, Any] = {
-            "step_size": 1e-4,
-            "long_factor": 6.0,
-            "loss_batch": 100,
-            "estimator": "sphere",
-            "per_sample": True,
-        }
-        return cls(**(settings | changes))
 
     def tell(
         self,

@@ -91,12 +91,6 @@ class AccZOM(StormMethod):
         }
         return cls(**(settings | changes))
 
-    @classmethod
-    def as_published(cls, **changes: Any) -> Self:
-        """Return the settings of the paper's experiments: batches of 10."""
-        settings: dict[str, Any] = {"loss_batch": 10, "per_sample": True}
-        return cls(**(settings | changes))
-
     def tell(
         self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
     ) -> tuple[FeasibleState, Info]:

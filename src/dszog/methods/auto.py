@@ -66,11 +66,9 @@ class Choice:
 
 
 def first_choice(options: Iterable[str], *, has_weights: bool, tunes: bool) -> Choice:
-    """Return what options and arguments ask for.
-
-    Options that neither method has, or that no single one has, leave it open: the
-    method refuses them.
-    """
+    """Return what options and arguments ask for."""
+    # Options that neither method has, or that no single one has, leave it open: the
+    # method refuses them.
     if has_weights:
         return Choice(BY_SAMPLES, "it can start from weights")
     if tunes:

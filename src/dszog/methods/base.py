@@ -78,10 +78,7 @@ class FirstOrder(NamedTuple):
 
 
 def check_first(owner: object, x0: Any, size: Any, seed: Any) -> FloatArray:
-    """Return a copy of the start; refuse what no first state can be made of.
-
-    The three are easily swapped, so each is asked what it is before it is used.
-    """
+    """Return a copy of the start; refuse what no first state can be made of."""
     name = type(owner).__name__
     if not isinstance(size, ProblemSize):
         raise InputTypeError(

@@ -63,12 +63,12 @@ from dszog.contract.validation import (
     shown,
 )
 from dszog.errors import DszogError, InputError, InputTypeError
+from dszog.kernels.plain import combine
 from dszog.kernels.tables import EXACT, Draw, Drawn, DualStep, Stepped, Values
 from dszog.maths.distribution import (
     DISTRIBUTIONS,
     Distribution,
     SparseDistribution,
-    combined,
 )
 from dszog.maths.gradients import (
     DIRECTIONS,
@@ -635,10 +635,8 @@ class DSZOG:
     def _step_at_once(
         self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
     ) -> Step | None:
-        """Do what `_step` does by one kernel: of values alone, with sparse weights.
-
-        None where it cannot, also where a value is not finite or a number overflows.
-        """
+        """Do what `_step` does by one kernel: of values alone, with sparse weights."""
+        # None where it cannot, also where a value is not finite or a number overflows.
         size, distribution = state.size, state.distribution
         duals = queries[-1].constraints
         if (
@@ -698,8 +696,9 @@ class DSZOG:
             indices, penalties = duals, seen.penalties
             others = queries[where].constraints
             if self.dual_estimate == "combined" and len(others):
-                indices, penalties = combined(
-                    distribution, others, drawn.penalties, duals, penalties, spread
+                indices, penalties = combine(
+                    *(others, drawn.penalties, duals, penalties),
+                    *(distribution.weights_of, spread),
                 )
             learn = partial(  # lines 13, 15, 6 and 7
                 distribution.learn,
@@ -860,11 +859,8 @@ class DSZOG:
 class PenaltyRounds(SlowsDown):
     """Three rounds, between which the penalty is raised if violations remain.
 
-    Parameters
-    ----------
-    fixed : frozenset of str
-        The fields that the caller set. A penalty that was set makes it one round, a
-        step size that was set stays after iterates ran away.
+    What the caller set is `fixed`: a penalty makes it one round, a step size stays
+    after iterates ran away.
     """
 
     def __init__(self, fixed: frozenset[str]) -> None:
@@ -905,12 +901,10 @@ class PenaltyRounds(SlowsDown):
 
 
 def highest_penalty(objectives: FloatArray, aim: float) -> float:
-    """Return the largest penalty that may be of use, given sampled objectives.
-
-    What violation remains is the sum of the multipliers over twice the penalty, and in
-    problems of order one these are of the size of the objective. Where a violation
-    stays in spite of such a penalty, it has another cause.
-    """
+    """Return the largest penalty that may be of use, given sampled objectives."""
+    # What violation remains is the sum of the multipliers over twice the penalty, and
+    # in problems of order one these are of the size of the objective. Where a violation
+    # stays in spite of such a penalty, it has another cause.
     n = len(objectives)
     if not (n and aim > 0):
         return HIGHEST_PENALTY
@@ -920,10 +914,8 @@ def highest_penalty(objectives: FloatArray, aim: float) -> float:
 
 
 def _learned(learn: Callable[..., Distribution], penalties: FloatArray) -> Distribution:
-    """Let weights learn from penalties, which are cut only if the update overflows.
-
-    These are exactly the cases that the compiled form leaves to this one.
-    """
+    """Let weights learn from penalties, which are cut only if the update overflows."""
+    # These are exactly the cases that the compiled form leaves to this one.
     try:
         with np.errstate(over="raise", invalid="raise"):
             return learn(penalties=penalties)

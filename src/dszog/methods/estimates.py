@@ -54,11 +54,9 @@ def ask_around(
     estimator: Estimator,
     per_sample: bool = False,
 ) -> tuple[Query, ...]:
-    """Ask for losses at a point and around it.
-
-    All losses at all points in one query; or, with `per_sample`, loss ``i`` at the
-    point and at the end of its own step ``i``, in a query of its own.
-    """
+    """Ask for losses at a point and around it."""
+    # All losses at all points in one query; or, with `per_sample`, loss ``i`` at the
+    # point and at the end of its own step ``i``, in a query of its own.
     # Seen from a little inside the bounds, no step has to be cut short.
     x = size.inside(x, np.abs(steps).max(axis=0, initial=0.0))
     if not per_sample:
@@ -84,10 +82,8 @@ def estimate(
     estimator: Estimator,
     radius: float,
 ) -> FloatArray:
-    """Turn the answers to :func:`ask_around` into a gradient.
-
-    The directions are read off the queries, from which a failed one may be missing.
-    """
+    """Turn the answers to :func:`ask_around` into a gradient."""
+    # The directions are read off the queries, from which a failed one may be missing.
     gradients = [
         _difference(query, reply, estimator, radius)
         for query, reply in zip(queries, replies, strict=True)
@@ -120,12 +116,10 @@ class TwoPoints(NamedTuple):
 
 
 def in_common(queries: Sequence[Query], replies: Sequence[Reply]) -> TwoPoints | None:
-    """Return what is known at both of two points; None if nothing is.
-
-    The first half of the queries is about the one point, the second about the other.
-    Where nothing failed that is all of it. A difference of estimates from different
-    directions would be dominated by their noise.
-    """
+    """Return what is known at both of two points; None if nothing is."""
+    # The first half of the queries is about the one point, the second about the other.
+    # Where nothing failed that is all of it. A difference of estimates from different
+    # directions would be dominated by their noise.
     half = len(queries) // 2
     both = TwoPoints([], [], [], [])
     for i in range(half):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
+from dszog.contract import NO_INDICES, ProblemSize, Query, Reply, check_replies
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog.contract.validation import (
     check_choice,
@@ -19,9 +19,9 @@ from dszog.contract.validation import (
     shown,
 )
 from dszog.errors import InputError, InputTypeError
-from dszog.maths.random_stream import distinct_indices
+from dszog.maths.random_stream import distinct_indices, stream
 from dszog.maths.subproblems import Domain, Solution
-from dszog.maths.subproblems.polyhedron import SOLVERS, Form
+from dszog.maths.subproblems.polyhedron import Form
 from dszog.methods.base import Info, State, check_first
 from dszog.methods.estimates import (
     ESTIMATORS,
@@ -87,8 +87,6 @@ class FeasibleMethod:
     ball_radius : float
     form : {"lifted", "full"}
         Whether pairs are solved with a row per sample, or listed.
-    solver : {"generation", "daqp", "piqp"}
-        What projects on linear constraints.
     nonconvex : {"refuse", "linearise", "retract"}
         What to do about constraints that are not known to be convex: refuse; replace
         them by tangents at each iterate; or that, and draw infeasible iterates towards
@@ -112,7 +110,6 @@ class FeasibleMethod:
     ball: BallChoice = "auto"
     ball_radius: float = 10.0
     form: Form = "lifted"
-    solver: str = "generation"
     nonconvex: Nonconvex = "refuse"
     trust_radius: float = 1.0
 
@@ -127,7 +124,6 @@ class FeasibleMethod:
         check_choice(self, "estimator", self.estimator, ("auto", *ESTIMATORS))
         check_choice(self, "ball", self.ball, get_args(BallChoice))
         check_choice(self, "form", self.form, get_args(Form))
-        check_choice(self, "solver", self.solver, SOLVERS)
         check_choice(self, "nonconvex", self.nonconvex, get_args(Nonconvex))
         check_flag(self, "per_sample", self.per_sample)
         if self.per_sample and self.estimator == "coordinate":
@@ -144,10 +140,8 @@ class FeasibleMethod:
 
     @classmethod
     def for_comparison(cls, step_size: float = 1e-2, **changes: Any) -> Self:
-        """Return the settings of the DSZOG paper's comparison.
-
-        Batches of 128 and a constant step from its grid 1e-2, 1e-3, 1e-4.
-        """
+        """Return the settings of the DSZOG paper's comparison."""
+        # Batches of 128 and a constant step from its grid 1e-2, 1e-3, 1e-4.
         settings = {"step_size": step_size, "loss_batch": COMPARED_BATCH}
         return cls(**(settings | changes))
 
@@ -185,10 +179,7 @@ class FeasibleMethod:
         )
 
     def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> FeasibleState:
-        """Return the state before the first iteration.
-
-        A start outside the feasible set is moved to the nearest point inside.
-        """
+        """Return the state before the first iteration."""
         return self._first_state(FeasibleState, x0, size, seed)
 
     def planned(
@@ -366,6 +357,24 @@ class FeasibleMethod:
         return (
             f"radius raised from {wanted:.2g} to {LEAST_RADIUS:g}, against rounding",
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnePointMethod(FeasibleMethod):
+    """The estimate from one batch of losses around the iterate, without memory."""
+
+    def ask(self, state: FeasibleState) -> tuple[Query, ...]:
+        rng, size = stream(state.seed, state.iteration), state.size
+        losses = self._draw(rng, size, self._batch(size))
+        steps = self._steps(rng, size, len(losses))
+        return self._ask_at(state, state.x, steps, losses)
+
+    def _estimate(
+        self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> FloatArray:
+        n_expected = self._batch(state.size) if self.per_sample else 1
+        check_replies(state.iteration, queries, replies, n_expected)
+        return self._gradient(queries, replies, state.size)
 
 
 def check_shares(owner: FeasibleMethod, **values: float) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal
 
 from dszog.contract import ProblemSize, Query, Reply
 from dszog.methods.base import Info
@@ -41,14 +41,6 @@ class FZFW(SpiderMethod):
         SpiderMethod.__post_init__(self)
         if self.step_size is not None:
             check_shares(self, step_size=self.step_size)
-
-    @classmethod
-    def from_theory(cls, horizon: int, **changes: Any) -> Self:
-        r"""Return the parameters of the convergence theorem, which are the defaults.
-
-        A refresh looks at all losses, other steps at :math:`\sqrt n`.
-        """
-        return cls(**({"horizon": horizon} | changes))
 
     def tell(
         self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]

@@ -65,13 +65,8 @@ class LinearisedState(State):
 class LinearisedMethod:
     """Runs a method on tangents of the constraints.
 
-    Parameters
-    ----------
-    method : FeasibleMethod
-    constraints : LinearisedSet
-    retract : bool
-        Draw infeasible iterates towards the origin, which makes them feasible where the
-        constraints are positively homogeneous but for a constant.
+    With `retract` infeasible iterates are drawn towards the origin, which makes them
+    feasible where constraints are positively homogeneous but for a constant.
     """
 
     method: FeasibleMethod
@@ -197,17 +192,14 @@ class LinearisedMethod:
         return replace(self, method=self.method.planned(size, iterations, queries))
 
     def least_queries(self, size: ProblemSize) -> int:
-        """Return what the looks and the first step cost."""
         n_looks = 2 * (1 + CORRECTIONS) + self.retract
         looks = n_looks * len(self.constraints.indices)
         return looks + self.method.least_queries(size)
 
     def new_round(self, state: LinearisedState) -> LinearisedState:
-        """Return the state as it is: these methods run in one round."""
         return state
 
     def weights(self, state: LinearisedState) -> tuple[IntArray, FloatArray]:
-        """Return nothing: these methods do not weigh constraints."""
         return NO_INDICES, np.empty(0)
 
     @property

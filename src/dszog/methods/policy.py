@@ -45,11 +45,9 @@ class Policy:
         return freeze(decayed(average, state.x, n, AVERAGE_POWER))
 
     def runaway(self, first: dict[str, float], info: Info) -> Runaway:
-        """Return how values left the scale of the first ones; empty if they did not.
-
-        Values, not the size of ``x``: how large ``x`` may become is the problem's
-        affair. The first ones are put into `first`.
-        """
+        """Return how values left the scale of the first ones; empty if they did not."""
+        # Values, not the size of ``x``: how large ``x`` may become is the problem's
+        # affair. The first ones are put into `first`.
         for name, value in (
             ("objective", info.sampled_objective),
             ("violation", info.sampled_violation),
@@ -90,11 +88,9 @@ class SlowsDown(Policy):
     """Start again with a smaller step after iterates ran away."""
 
     def after_runaway(self, method: Any, report: RoundReport) -> tuple[Any, str] | None:
-        """Return the method with a quarter of its step.
-
-        As often as need be: the budget ends it. Only an objective that fell is given up
-        after a few times.
-        """
+        """Return the method with a quarter of its step."""
+        # As often as need be: the budget ends it. Only an objective that fell is given
+        # up after a few times.
         step_size, n = method.step_size, report.n_restarts
         if n >= MAX_RESTARTS and (report.fell or step_size < LEAST_STEP):
             return None
@@ -124,8 +120,6 @@ def penalty_of(method: Any, default: float = math.nan) -> float:
 
 
 def decayed(mean: Mean, value: Mean, n: int, power: int) -> Mean:
-    """Return the mean of `n` values, of which the t-th weighs about ``t**power``.
-
-    No horizon is needed, and early values are forgotten.
-    """
+    """Return the mean of `n` values, of which the t-th weighs about ``t**power``."""
+    # No horizon is needed, and early values are forgotten.
     return mean + (power + 1) / (n + power) * (value - mean)

@@ -51,11 +51,7 @@ class SpiderMethod(FeasibleMethod):
     def for_comparison(
         cls, step_size: float = 1e-2, n_losses: int | None = None, **changes: Any
     ) -> Self:
-        """Return the settings of the DSZOG paper's comparison.
-
-        Batches of 128, a constant step from its grid 1e-2, 1e-3, 1e-4, and a refresh
-        after as many steps as batches make up all of the `n_losses`.
-        """
+        """Return the settings of the DSZOG paper's comparison."""
         settings: dict[str, Any] = {
             "step_size": step_size,
             "loss_batch": COMPARED_BATCH,

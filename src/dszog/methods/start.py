@@ -38,10 +38,9 @@ class StartPass:
     def next_indices(
         self, state: State, exact: bool, n_queries: int | None
     ) -> IntArray:
-        """Return the constraints to look at next.
-
-        A draw takes at most a tenth of the queries of the run, where these are limited.
-        """
+        """Return the constraints to look at next."""
+        # A draw takes at most a tenth of the queries of the run, where these are
+        # limited.
         size = state.size
         if exact:
             # Doubling: after a few, one knows how long they take.

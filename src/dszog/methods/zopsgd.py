@@ -17,8 +17,7 @@ from dszog.contract import Query, Reply
 from dszog.contract.validation import check_choice, check_count, check_positive_number
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
-from dszog.methods.feasible import FeasibleState
-from dszog.methods.one_point import OnePointMethod
+from dszog.methods.feasible import FeasibleState, OnePointMethod
 
 Decay: TypeAlias = Literal["constant", "sqrt"]
 

@@ -23,8 +23,7 @@ from dszog.contract.validation import (
 )
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
-from dszog.methods.feasible import FeasibleState, check_shares
-from dszog.methods.one_point import OnePointMethod
+from dszog.methods.feasible import FeasibleState, OnePointMethod, check_shares
 
 StepRule: TypeAlias = Literal["constant", "open_loop"]
 

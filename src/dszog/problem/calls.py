@@ -55,10 +55,8 @@ def call_number(function: Callable[..., Any], x: FloatArray, *index: int) -> flo
 def call_vector(
     owner: object, function: Callable[..., Any], x: FloatArray, *index: int, width: int
 ) -> FloatArray:
-    """Return ``function(x, *index)`` as a vector of `width`, `nan` if it fails.
-
-    Called at most once in a session for each owner, point and index.
-    """
+    """Return ``function(x, *index)`` as a vector of `width`, `nan` if it fails."""
+    # Called at most once in a session for each owner, point and index.
     current = SESSION.get()
     if current is None:
         return _vector(function, x, index, width)

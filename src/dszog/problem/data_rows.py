@@ -76,10 +76,8 @@ class DataRows:
             )
 
     def all_scores(self, x: FloatArray) -> FloatArray:
-        """Return the score of every row at one point.
-
-        Each row is summed alike: equal rows have equal scores, bit for bit.
-        """
+        """Return the score of every row at one point."""
+        # Each row is summed alike: equal rows have equal scores, bit for bit.
         if self._dense is not None:
             scores: FloatArray = np.einsum("nd,d->n", self._dense, x)
         else:

@@ -23,11 +23,9 @@ class Family:
     _slopes_word: ClassVar[str]  # what their gradients are called, "gradient"
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Refuse a class whose values nobody would ask for.
-
-        Evaluators call the function that was given to ``__init__``: a method of that
-        name would be passed over in silence, also one of a class that is mixed in.
-        """
+        """Refuse a class whose values nobody would ask for."""
+        # Evaluators call the function that was given to ``__init__``: a method of that
+        # name would be passed over in silence, also one of a class that is mixed in.
         super().__init_subclass__(**more)
         before = cls.__mro__[: cls.__mro__.index(Family)]
         for name in ("values", "values_at"):

@@ -266,10 +266,8 @@ def _forms(constraints: Any) -> list[Any]:
 def _as_parts(
     forms: list[Any], x0: FloatArray, learn: Learn
 ) -> tuple[list[Constraints], int]:
-    """Return the families as ours, and how many calls it takes to learn their sizes.
-
-    All are looked at before the first function is called.
-    """
+    """Return the families as ours, and how many calls it takes to learn their sizes."""
+    # All are looked at before the first function is called.
     unknown = [function_to_learn(form) for form in forms]
     parts = {
         place: form if isinstance(form, Constraints) else from_scipy(form)

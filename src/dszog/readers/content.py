@@ -39,10 +39,8 @@ _REFUSED = {
 
 
 def read_content(path: FilePath, *, max_bytes: int = MAX_BYTES) -> bytes:
-    """Return the content of a file, unpacked if it is a gzip, bzip2 or xz file.
-
-    What a file is shows in its first bytes; its name does not matter.
-    """
+    """Return the content of a file, unpacked if it is a gzip, bzip2 or xz file."""
+    # What a file is shows in its first bytes; its name does not matter.
     limit = check_count(
         "read", "max_bytes", max_bytes, advice="Pass a number of bytes such as 2**28."
     )

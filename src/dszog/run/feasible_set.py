@@ -107,7 +107,6 @@ class _Builder:
             families=tuple(self._families),
             ball=ball,
             ball_radius=radius,
-            solver=self._method.solver,
             n_named=self._problem.size.n_constraints,
         )
 
@@ -129,7 +128,6 @@ class _Builder:
             trust_radius=method.trust_radius,
             ball=ball,
             ball_radius=method.ball_radius,
-            solver=method.solver,
         )
         note = (
             f"{len(constraints.indices)} constraints were replaced by tangents at each "

@@ -32,21 +32,17 @@ class Checkpoints:
 
     @property
     def place(self) -> str:
-        """The folder."""
         return str(self.store.folder)
 
     @property
     def n_failed(self) -> int:
-        """Writes that failed."""
         return self.store.n_failed
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time for the next checkpoint."""
         return self.store.is_due
 
     def sync(self) -> None:
-        """Have the journal survive a loss of power."""
         self.store.sync()
 
     def log(self, *, is_timed: bool) -> Recorder:
@@ -54,7 +50,6 @@ class Checkpoints:
         return Recorder(self.store, is_timed=is_timed, is_elsewhere=self._is_elsewhere)
 
     def save(self, run: Run, seed: int) -> None:
-        """Write a checkpoint."""
         about: dict[str, Any] = {
             "seed": str(seed),  # may have more digits than others' numbers
             "fingerprint": self.fingerprint,
@@ -66,10 +61,7 @@ class Checkpoints:
         self.store.save(about, replace(run, method=method, planned=planned))
 
     def load(self, size: ProblemSize) -> Run | None:
-        """Return the run that the folder holds; None if it holds none.
-
-        CheckpointError if it is another run than the one that is asked for.
-        """
+        """Return the run that the folder holds; None if it holds none."""
         n_there = 0
 
         def compare(about: dict[str, Any]) -> None:

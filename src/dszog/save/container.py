@@ -48,10 +48,8 @@ _CODES = {np.dtype(kind): code for code, kind in _KINDS.items()}
 def pack(
     facts: dict[str, Any], arrays: Sequence[np.ndarray[Any, Any]], library: str
 ) -> list[bytes]:
-    """Return the pieces of a file that holds facts (of JSON) and arrays.
-
-    Arrays are float64, int64 or uint8.
-    """
+    """Return the pieces of a file that holds facts (of JSON) and arrays."""
+    # Arrays are float64, int64 or uint8.
     table = [[_CODES[array.dtype], list(array.shape)] for array in arrays]
     header = dump_json({"facts": facts, "arrays": table})
     if len(header) > MAX_HEADER:
@@ -73,11 +71,9 @@ def pack(
 def read(
     path: Path, *, most: int | None = None, own: bool = True
 ) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
-    """Return the facts and arrays of a file of at most so many bytes.
-
-    What is too large for what it says it holds, or for the memory, is not read at all;
-    `own` refuses links and the files of other users.
-    """
+    """Return the facts and arrays of a file of at most so many bytes."""
+    # What is too large for what it says it holds, or for the memory, is not read at
+    # all; `own` refuses links and the files of other users.
 
     def check(first: bytes, size: int) -> None:
         if most is not None and size > most:
@@ -168,7 +164,6 @@ def _arrays(
 
 
 def _size(row: Any) -> int:
-    """Return how many bytes an array takes, by its row in the header."""
     if not (isinstance(row, list) and len(row) == 2 and row[0] in list(_KINDS)):
         raise CheckpointError("it holds an array of an unknown type")
     code, shape = row

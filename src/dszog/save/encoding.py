@@ -144,7 +144,6 @@ class _Decoder:
         }
 
     def value(self, tree: Any) -> Any:
-        """Return the value of a tree."""
         if tree is None or isinstance(tree, (bool, int, str)):
             return tree
         items = list(tree.items()) if isinstance(tree, dict) else []

@@ -18,11 +18,9 @@ N_LOOKED_AT = 2**17  # bytes of a file, before all of it is read
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder for checkpoints; refuse one that anybody may write to.
-
-    Folders on the way to it are made such that only this user may write to them,
-    whatever the umask: who may write to one could swap the next.
-    """
+    """Make a folder for checkpoints; refuse one that anybody may write to."""
+    # Folders on the way to it are made such that only this user may write to them,
+    # whatever the umask: who may write to one could swap the next.
     try:
         for above in reversed(folder.parents):
             if not above.exists():
@@ -50,17 +48,29 @@ def make_folder(folder: Path) -> None:
 
 
 def write_whole(path: Path, pieces: Sequence[bytes]) -> None:
-    """Write a file that is either whole under its name or not there at all.
+    """Write a checkpoint; CheckpointWriteError where that fails."""
+    try:
+        replace_file(path, pieces)
+    except OSError as error:
+        raise CheckpointWriteError(
+            f"The checkpoint {path.name!r} could not be written "
+            f"({error.strerror or type(error).__name__}). The one before is whole. "
+            "Make room or fix the disk, then go on with resume=True."
+        ) from error
 
-    Into a temporary file in the same folder first, which is synced and then renamed;
-    the folder is synced last. After a failed sync nothing is tried again: what the disk
-    then holds is unknown.
-    """
-    beside = path.with_name(path.name + TEMPORARY)
+
+def replace_file(
+    path: Path, pieces: Sequence[bytes], *, mode: int = PRIVATE, mark: str = ""
+) -> None:
+    """Write a file that is either whole under its name or not there at all."""
+    # Into a temporary file in the same folder first, which is synced and then renamed;
+    # the folder is synced last. After a failed sync nothing is tried again: what the
+    # disk then holds is unknown. Writers that may meet give a `mark` of their own.
+    beside = path.with_name(path.name + mark + TEMPORARY)
     try:
         with suppress(FileNotFoundError):
             os.unlink(beside)  # of a run that was killed
-        handle = create(beside)
+        handle = create(beside, mode)
         try:
             for piece in pieces:
                 write_all(handle, piece)
@@ -69,20 +79,16 @@ def write_whole(path: Path, pieces: Sequence[bytes]) -> None:
             os.close(handle)
         os.rename(beside, path)
         sync_folder(path.parent)
-    except OSError as error:
+    except BaseException:
         with suppress(OSError):
             os.unlink(beside)
-        raise CheckpointWriteError(
-            f"The checkpoint {path.name!r} could not be written ({_reason(error)}). "
-            "The one before is whole. Make room or fix the disk, then go on with "
-            "resume=True."
-        ) from error
+        raise
 
 
-def create(path: Path) -> int:
-    """Make a new file for this user alone; never follow a link, never replace."""
+def create(path: Path, mode: int = PRIVATE) -> int:
+    """Make a new file; never follow a link, never replace."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    return os.open(path, flags, PRIVATE)
+    return os.open(path, flags, mode)
 
 
 def write_all(handle: int, piece: bytes) -> None:
@@ -125,11 +131,9 @@ def open_existing(path: Path, *, write: bool = False, own: bool = True) -> int:
 def read_whole(
     path: Path, check: Callable[[bytes, int], None], *, own: bool = True
 ) -> bytes:
-    """Return the content of a plain file, if a look at its beginning allows it.
-
-    `check` is given the first bytes and the size, and raises if that cannot be: a file
-    may be larger than the memory, or than the disk.
-    """
+    """Return the content of a plain file, if a look at its beginning allows it."""
+    # `check` is given the first bytes and the size, and raises if that cannot be: a
+    # file may be larger than the memory, or than the disk.
     handle = open_existing(path, own=own)
     try:
         size = os.fstat(handle).st_size
@@ -140,7 +144,3 @@ def read_whole(
         raise CheckpointError(f"it cannot be read ({error.strerror})") from error
     finally:
         os.close(handle)
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or type(error).__name__

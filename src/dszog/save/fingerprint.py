@@ -64,12 +64,10 @@ def surroundings(library: str) -> dict[str, str]:
 
 
 def rounding() -> str:
-    """Return a short text that two machines share only if they round alike.
-
-    Of what they may round differently, by processor, BLAS and number of threads: sums,
-    products of matrices small and large, and elementary functions. Exact numbers go
-    in, so that only the operations themselves tell.
-    """
+    """Return a short text that two machines share only if they round alike."""
+    # Of what they may round differently, by processor, BLAS and number of threads:
+    # sums, products of matrices small and large, and elementary functions. Exact
+    # numbers go in, so that only the operations themselves tell.
     numbers = np.arange(1, 40_001) * 0.6180339887498949 % 1.0 + 0.5
     wide, square = numbers.reshape(10, 4000), numbers[:16_384].reshape(128, 128)
     digest = hashlib.sha256()

@@ -59,7 +59,6 @@ class Journal:
 
     @classmethod
     def new(cls, path: Path, run: bytes, generation: int) -> Journal:
-        """Start a journal."""
         head = _head(run, generation)
         try:
             handle = create(path)
@@ -71,10 +70,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, run: bytes, generation: int) -> tuple[Journal, int]:
-        """Open a journal; cut off what is not whole, and say how many bytes that was.
-
-        A journal that breaks off in its first bytes is begun again.
-        """
+        """Open a journal; cut off what is not whole, and return how many bytes."""
         handle = open_existing(path, write=True)
         if os.fstat(handle).st_nlink > 1:  # under its other names it is not ours
             os.close(handle)
@@ -103,7 +99,6 @@ class Journal:
         return cls(handle, found.places, found.end), found.n_cut
 
     def content(self, number: int) -> bytes:
-        """Return the content of a record."""
         offset, length = self.places[number]
         try:
             return os.pread(self._handle, length, offset)
@@ -143,7 +138,6 @@ class Journal:
         self._due = before + max(SYNC_EVERY, took / SYNC_SHARE)
 
     def close(self) -> None:
-        """Write no more."""
         os.close(self._handle)
 
 

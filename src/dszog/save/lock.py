@@ -106,7 +106,6 @@ class FolderLock:
             )
 
     def release(self) -> None:
-        """Let others write."""
         _held.discard(self)
         handle, self._handle = self._handle, None
         if handle is not None:

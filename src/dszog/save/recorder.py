@@ -65,10 +65,8 @@ class Recorder:
         return self._next is not None
 
     def _read(self) -> Iterator[_Pair]:
-        """Yield questions with their answers; count those that have none as lost.
-
-        What was lost between a question and its answer was asked again.
-        """
+        """Yield questions with their answers; count those that have none as lost."""
+        # What was lost between a question and its answer was asked again.
         open_question: Asked | None = None
         n_retried = 0
         for journal in self._store.chain:

@@ -37,7 +37,6 @@ class Asked:
 
     @property
     def n_queries(self) -> int:
-        """What was charged."""
         return self.losses + self.constraints
 
     @property
@@ -48,8 +47,6 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """They were answered."""
-
     elapsed: float
     spent: float
     replies: tuple[Reply, ...]
@@ -79,12 +76,10 @@ def question(queries: Sequence[Query]) -> int:
 
 
 def pack_asked(charged: Cost, asked: int, elapsed: float) -> bytes:
-    """Return the record of a question."""
     return _ASKED.pack(ASKED, charged.losses, charged.constraints, asked, elapsed)
 
 
 def pack_answered(replies: Sequence[Reply], spent: float, elapsed: float) -> bytes:
-    """Return the record of an answer."""
     pieces = [_ANSWERED.pack(ANSWERED, elapsed, spent, len(replies))]
     for reply in replies:
         failures = b""
@@ -104,7 +99,6 @@ def _raw(array: FloatArray) -> bytes:
 
 
 def pack_lost(n_queries: int) -> bytes:
-    """Return the record of queries that belong to no question."""
     return _LOST.pack(LOST, n_queries)
 
 
@@ -187,7 +181,6 @@ def failure_to_json(failure: Failure) -> dict[str, Any]:
 
 
 def failure_from_json(found: Any) -> Failure:
-    """Return what :func:`failure_to_json` wrote."""
     try:
         texts = {name: found[name] for name in ("kind", "what", "message")}
         numbers = {name: found[name] for name in ("index", "iteration")}

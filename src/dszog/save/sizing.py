@@ -92,10 +92,8 @@ class Sizing:
             self._note = note
 
     def _check_affordable(self, n_calls: int, n_before: int) -> None:
-        """Refuse a budget that is gone before it is known how many constraints are.
-
-        Before any call: each process that is told to try again would make them again.
-        """
+        """Refuse a budget that is gone before it is known how many constraints are."""
+        # Before any call: each process that is told to try again would make them again.
         if self._max_queries is None or n_before + n_calls < self._max_queries:
             return
         used = f", after {n_before} in processes that were killed" if n_before else ""
@@ -116,7 +114,6 @@ class SizeNote:
 
 
 def packed_note(note: SizeNote, library: str) -> list[bytes]:
-    """Return the pieces of the file of a note."""
     facts = {"kind": "sizes", "n_calls": note.n_calls, "about": note.about}
     return pack(facts, [np.array(note.widths, dtype=np.int64)], library)
 

@@ -127,7 +127,6 @@ class Store:
 
     @property
     def has_run(self) -> bool:
-        """Whether a run was begun here."""
         return bool(self._numbers("checkpoint", "journal"))
 
     def _none_usable(self, bad: list[str]) -> CheckpointError:
@@ -159,10 +158,8 @@ class Store:
         return _File(facts["about"], run, arrays)
 
     def _open_chain(self, generation: int) -> bool:
-        """Open the journals from a checkpoint on, which follow on each other.
-
-        Returns whether all of them are usable. What follows a damaged one is renamed.
-        """
+        """Open the journals from a checkpoint on, which follow on each other."""
+        # Returns whether all of them are usable. What follows a damaged one is renamed.
         whole = True
         for number in self._numbers("journal"):
             path = self._path("journal", number)
@@ -214,13 +211,11 @@ class Store:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time for the next checkpoint."""
         return time.perf_counter() >= self._due or (
             bool(self.chain) and self.chain[-1].n_bytes > MAX_JOURNAL
         )
 
     def append(self, record: bytes) -> None:
-        """Write a record to the journal."""
         if self._has_hole:
             return
         try:
@@ -305,7 +300,6 @@ class Store:
             os.unlink(path)
 
     def sync(self) -> None:
-        """Have the journal survive a loss of power."""
         if not self.chain or self._has_hole:
             return
         try:

@@ -10,8 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from os import PathLike, fspath
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from dszog._log import LOGGER
 from dszog.contract.validation import check_count, printable
@@ -107,17 +106,6 @@ class TensorBoard(_Writer):
     def close(self) -> None:
         """Close the file; a run that ends does it by itself."""
         self._writer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _summary_writer() -> Callable[[str], Any]:

@@ -5,14 +5,12 @@ trial, and at last the run itself, goes on from where the better ones got to. So
 of what the trials cost is lost.
 """
 
-from dszog.tuning.plan import FACTORS
+from dszog.tuning.plan import FACTORS, Tuning, check_tuning
 from dszog.tuning.report import Trial, TuningReport
-from dszog.tuning.settings import Sampler, Tuning, check_tuning
 from dszog.tuning.tuner import Tuner
 
 __all__ = [
     "FACTORS",
-    "Sampler",
     "Trial",
     "Tuner",
     "Tuning",

@@ -27,7 +27,6 @@ class Spent:
 
     @classmethod
     def of(cls, meter: Meter) -> Spent:
-        """Return what one run spent."""
         return cls(
             iteration=meter.n_iterations,
             n_queries=meter.n_charged,
@@ -40,7 +39,6 @@ class Spent:
 
     @classmethod
     def total(cls, parts: Iterable[Spent]) -> Spent:
-        """Return what several runs spent together."""
         every = list(parts)
         names = cls.__dataclass_fields__
         return cls(**{name: sum(getattr(one, name) for one in every) for name in names})

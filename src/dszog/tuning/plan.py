@@ -1,15 +1,17 @@
-"""Which settings are tried, in how many rungs, and whether there is room for them."""
+"""How to tune: what the caller says, which settings are tried, what is refused."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from dszog.contract.validation import check_count_fields, check_share, shown
 from dszog.errors import InputError
 from dszog.run.meter import Limits
-from dszog.tuning.settings import Tuning
 
 # Factors of the step size and the penalty, the likeliest to help first: any number of
 # them, counted from the first, is a sensible choice.
@@ -32,7 +34,75 @@ GROWTH = 3  # of a trial's budget from one rung to the next, where a third is ke
 SIZES = (12, 9, 6, 4, 3, 2)  # settings in the first rung, as many as there is room for
 USEFUL_STEPS = 3  # a trial has room for that many first steps, with their check
 USEFUL_ITERATIONS = 10
-MOST_OPTUNA = 16
+TUNED = ("step_size", "penalty")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """How to choose step size and penalty before a run; ``minimize(tune=Tuning())``.
+
+    Parameters
+    ----------
+    share : float
+        Of the budget, in (0, 1], that trials may use. With 1 there is no run after
+        them, and the best trial is the result.
+    n_settings : int, optional
+        Settings to try at most, of which the untuned one is the first; as many as the
+        share has room for, up to 12, if not given.
+    """
+
+    share: float = 0.3
+    n_settings: int | None = None
+
+    def __post_init__(self) -> None:
+        check_share(self, share="Try 0.3.")
+        check_count_fields(self, "n_settings", least=2, optional=True)
+
+
+def tunable(method: Any, fixed: frozenset[str]) -> list[str]:
+    """Return the fields that can be tuned: numbers which the caller left open."""
+    return [
+        name
+        for name in TUNED
+        if name not in fixed
+        and name in {item.name for item in fields(method)}
+        and isinstance(getattr(method, name), (int, float))
+    ]
+
+
+def check_tuning(
+    tune: Any, method: Any, fixed: frozenset[str], has_budget: bool, is_saved: bool
+) -> Tuning | None:
+    """Return how to tune, None for not at all; refuse what cannot work."""
+    if isinstance(tune, (bool, np.bool_)):
+        if not tune:
+            return None
+        tune = Tuning()
+    if not isinstance(tune, Tuning):
+        raise InputError(
+            f"minimize: `tune` must be True, False or a dszog.Tuning, got "
+            f"{shown(tune)}. For example tune=dszog.Tuning(share=0.2)."
+        )
+    if is_saved:
+        raise InputError(
+            "minimize: `tune` cannot be saved and resumed, got a checkpoint folder "
+            "beside it. Tune first: found = dszog.tune(...); then give "
+            "options=found.options with the checkpoint."
+        )
+    if not has_budget:
+        raise InputError(
+            "minimize: `tune` uses a share of the budget, got none. Give max_queries, "
+            "max_iterations or max_time."
+        )
+    name = type(method).__name__
+    if not tunable(method, fixed):
+        given = [one for one in TUNED if one in fixed and hasattr(method, one)]
+        got = f"{' and '.join(given)} set" if given else "no step size with a number"
+        raise InputError(
+            f"minimize: there is nothing to tune in {name}, got {got}. Give the method "
+            "by name and leave step_size or penalty open, or leave `tune` out."
+        )
+    return tune
 
 
 class Rung(NamedTuple):
@@ -52,7 +122,6 @@ class Planner:
     needed: Callable[[int], int]  # queries of a step and its check, if n are allowed
 
     def factors(self, n: int) -> list[tuple[float, float]]:
-        """Return the first so many factors that differ in what is tuned."""
         found: dict[tuple[float, float], None] = {}
         for step, penalty in FACTORS:
             found[
@@ -64,18 +133,12 @@ class Planner:
         return list(found)[:n]
 
     def rungs(self) -> list[Rung]:
-        """Return how many settings are tried, and with which share of the budget.
-
-        Refused if there is no room for two trials and the run.
-        """
-        wanted = self.tuning.n_settings
-        if self.tuning.sampler == "optuna":
-            most = MOST_OPTUNA if wanted is None else wanted
-            plans = [[Rung(size, 1.0 / size)] for size in range(most, 1, -1)]
-        else:
-            most = min(len(self.factors(len(FACTORS))), wanted or len(FACTORS))
-            sizes = dict.fromkeys([most, *(size for size in SIZES if size <= most)])
-            plans = [_halving(size) for size in sizes]
+        """Return how many settings are tried, and with which share of the budget."""
+        # Refused if there is no room for two trials and the run.
+        wanted = self.tuning.n_settings or len(FACTORS)
+        most = min(len(self.factors(len(FACTORS))), wanted)
+        sizes = dict.fromkeys([most, *(size for size in SIZES if size <= most)])
+        plans = [_halving(size) for size in sizes]
         for plan in plans:
             scaled = [Rung(size, share * self.tuning.share) for size, share in plan]
             if self._has_room(scaled):

@@ -50,7 +50,6 @@ class TuningReport:
     trials : tuple of Trial
         In the order they were made.
     penalty : float
-    sampler : str
     x, weights
         Where the chosen trial got to: ``minimize(x0=x, weights=weights)`` goes on.
     """
@@ -59,7 +58,6 @@ class TuningReport:
     chosen: int
     trials: tuple[Trial, ...]
     penalty: float
-    sampler: str
     x: FloatArray = field(repr=False)
     weights: tuple[IntArray, FloatArray] | None = field(repr=False)
 

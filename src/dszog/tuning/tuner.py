@@ -22,11 +22,9 @@ from dszog.run.meter import Limits, Meter
 from dszog.run.result import Result
 from dszog.run.solver import Solver
 from dszog.status import Status
-from dszog.tuning import tpe
 from dszog.tuning.budget import Spent
-from dszog.tuning.plan import Planner, Rung
+from dszog.tuning.plan import TUNED, Planner, Rung, Tuning, tunable
 from dszog.tuning.report import Trial, TuningReport
-from dszog.tuning.settings import TUNED, Tuning, tunable
 
 TUNE = 2  # purpose of the seeds of trials, beside those of steps and checks
 UNTUNED = (1.0, 1.0)  # factors
@@ -111,9 +109,8 @@ class Tuner:
 
     def _all_trials(self, rungs: list[Rung]) -> list[_Candidate]:
         """Make all trials; return the settings that took part to the end."""
-        if self._tuning.sampler == "optuna":
-            return self._optuna_trials(*rungs)
-        candidates = self._first_candidates(rungs[0].size)
+        _, *others = self._planner.factors(rungs[0].size)
+        candidates = [self._untuned, *(self._candidate(factors) for factors in others)]
         for place, rung in enumerate(rungs):
             if place:
                 candidates = self._kept(candidates, rung.size)
@@ -121,39 +118,16 @@ class Tuner:
                 self._make_trial(one, place, rung.share)
         return candidates
 
-    def _optuna_trials(self, rung: Rung) -> list[_Candidate]:
-        chooser = tpe.Chooser(self._names, self._job.method, self._job.seed)
-        candidates = self._first_candidates(min(tpe.FIRST, rung.size))
-        for one in candidates:
-            self._make_trial(one, 0, rung.share)
-        for one in candidates:
-            chooser.add(one.settings, one.merit)
-        while len(candidates) < rung.size:
-            one = self._with_settings(chooser.ask())
-            self._make_trial(one, 0, rung.share)
-            chooser.tell(one.merit)
-            candidates.append(one)
-        return candidates
-
     # ------------------------------------------------------------------- the settings
 
-    def _first_candidates(self, n: int) -> list[_Candidate]:
-        _, *others = self._planner.factors(n)
-        return [self._untuned, *(self._candidate(factors) for factors in others)]
-
     def _candidate(self, factors: tuple[float, float]) -> _Candidate:
-        return self._with_settings(
-            {
-                name: float(getattr(self._job.method, name)) * factor
-                for name, factor in zip(TUNED, factors, strict=True)
-                if name in self._names
-            }
-        )
-
-    def _with_settings(self, settings: dict[str, float]) -> _Candidate:
-        return _Candidate(
-            method=replace(self._job.method, **settings), settings=settings
-        )
+        settings = {
+            name: float(getattr(self._job.method, name)) * factor
+            for name, factor in zip(TUNED, factors, strict=True)
+            if name in self._names
+        }
+        method = replace(self._job.method, **settings)
+        return _Candidate(method=method, settings=settings)
 
     def _kept(self, candidates: list[_Candidate], size: int) -> list[_Candidate]:
         """Return the best of them; the untuned setting stays whatever it reached."""
@@ -172,7 +146,6 @@ class Tuner:
 
     @property
     def _spent(self) -> Spent:
-        """What all trials so far used."""
         return Spent.total(one.spent for one in self._made)
 
     def _needed(self, n_queries: int) -> int:
@@ -259,7 +232,6 @@ class Tuner:
             chosen=self._made.index(chosen),
             trials=tuple(one.trial for one in self._made),
             penalty=self._penalty,
-            sampler=self._tuning.sampler,
             x=np.array(result.x),
             weights=result.weights if self._takes_weights else None,
         )
@@ -310,11 +282,9 @@ class _StoppedError(Exception):
 
 
 def _rank(candidate: _Candidate) -> tuple[float, float]:
-    """Return what settings are sorted by: merit, then the size of the step.
-
-    A step that is too large ends where it began, with the merit of the start; one that
-    is too small gets a little below it. So of equals the smaller is better.
-    """
+    """Return what settings are sorted by: merit, then the size of the step."""
+    # A step that is too large ends where it began, with the merit of the start; one
+    # that is too small gets a little below it. So of equals the smaller is better.
     return candidate.merit, candidate.settings.get("step_size", 0.0)
 
 

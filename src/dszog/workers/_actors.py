@@ -74,10 +74,7 @@ class ActorPool(FuturePool):
         return max(sum(self._places.values()), 1)
 
     def room(self, n_waiting: int) -> int:
-        """Return how many pieces to hand out: one to each thread.
-
-        None waits at an actor: who is to blame for its end is known then.
-        """
+        """Return how many pieces to hand out: one to each thread."""
         self._look()
         return sum(map(self._free, self._places))
 
@@ -167,10 +164,8 @@ class ActorPool(FuturePool):
             self._lose(running, running.attempts.pop(), ConnectionError(why))
 
     def _retire(self, running: _Running) -> None:
-        """Give an actor no more work; other calls of it may still be answered.
-
-        Its place is left alone until the next look: its worker may be about to end.
-        """
+        """Give an actor no more work; other calls of it may still be answered."""
+        # Its place is left alone until the next look: its worker may be about to end.
         if self._actors.get(running.place) is running:
             del self._actors[running.place]
             self._places.pop(running.place, None)

@@ -46,7 +46,6 @@ class GarbledError(Exception):
 
 
 def frame(kind: bytes, attempt: int, body: bytes) -> bytes:
-    """Return one message as bytes."""
     head = HEAD.pack(kind, attempt, zlib.crc32(body), len(body))
     return b"".join([MARK, CRC.pack(zlib.crc32(head)), head, body])
 
@@ -62,11 +61,9 @@ def read_head(received: bytes | bytearray) -> tuple[bytes, int, int, int]:
 
 
 def taken(received: bytearray) -> tuple[bytes, int, bytes] | None:
-    """Take one whole message off what was received: its kind, attempt and body.
-
-    Returns None while there is none, and raises GarbledError as soon as it is plain
-    that there will be none.
-    """
+    """Take one whole message off what was received: its kind, attempt and body."""
+    # Returns None while there is none, and raises GarbledError as soon as it is plain
+    # that there will be none.
     if not MARK.startswith(received[: len(MARK)]):
         raise GarbledError
     if len(received) < BEFORE_BODY:
@@ -177,11 +174,9 @@ def _end_with(server: int) -> None:
 
 
 def _serve(channel: socket.socket, pickled: bytes) -> None:
-    """Get ready, then evaluate one piece after the other.
-
-    Processes that the user's functions start do not get the socket: they may live
-    longer than the worker, and have nothing to say to the run.
-    """
+    """Get ready, then evaluate one piece after the other."""
+    # Processes that the user's functions start do not get the socket: they may live
+    # longer than the worker, and have nothing to say to the run.
     channel.set_inheritable(False)
     os.register_at_fork(after_in_child=channel.close)
     failed = FAILED

@@ -28,7 +28,6 @@ MAX_TEXT = 20_000  # characters of a message or a traceback that travel
 
 
 def pack_parts(parts: Sequence[Query]) -> bytes:
-    """Return the parts of a piece as bytes."""
     return _pack(
         [
             [p.known_points, p.iteration, p.purpose, p.want, p.losses, p.constraints]
@@ -38,7 +37,6 @@ def pack_parts(parts: Sequence[Query]) -> bytes:
 
 
 def unpack_parts(message: bytes) -> list[Query]:
-    """Return the parts that were packed."""
     return [
         Query.at_points(
             points,
@@ -53,12 +51,10 @@ def unpack_parts(message: bytes) -> list[Query]:
 
 
 def pack_answer(replies: Sequence[Reply], seconds: float) -> bytes:
-    """Return the answer to a piece, and how long it took, as bytes."""
     return _pack([seconds, *replies])
 
 
 def unpack_answer(message: bytes) -> tuple[list[Reply], float]:
-    """Return the answer that was packed, and how long it took."""
     seconds, *replies = _unpack(message)
     return [
         Reply._make((*tables, tuple(_failure(*fields) for fields in failures)))

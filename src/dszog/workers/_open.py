@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -14,17 +13,16 @@ from dszog.errors import InputError, InputTypeError
 from dszog.problem import Problem
 from dszog.workers.base import Evaluator, Workers
 from dszog.workers.dask import Dask
-from dszog.workers.executor import OnExecutor, Threads
 from dszog.workers.processes import Processes
 from dszog.workers.ray import Ray
 from dszog.workers.serial import Serial
+from dszog.workers.threads import Threads
 
 
 class Alone(Workers):
     """No workers: the caller's thread does it."""
 
     def open(self, problem: Problem, timeout: float | None = None) -> Evaluator:
-        """Return an evaluator of this problem."""
         return Serial(problem)
 
 
@@ -92,15 +90,13 @@ def _workers(owner: str, evaluator: Any) -> Workers:
     if isinstance(evaluator, str):
         check_choice(owner, "evaluator", evaluator, EVALUATORS)
         return WORKERS[evaluator]()
-    if isinstance(evaluator, Executor):
-        return OnExecutor(evaluator)
     if not isinstance(evaluator, type) and all(
         hasattr(evaluator, name) for name in ("open", "close", "can_stop")
     ):
         workers: Workers = evaluator
         return workers
     raise InputTypeError(
-        f"{owner}: `evaluator` must be a name, an executor or workers, got "
+        f"{owner}: `evaluator` must be a name or workers, got "
         f"{shown(evaluator)}. Names: {', '.join(EVALUATORS)}; or an instance such as "
         "dszog.evaluators.Processes(4)."
     )

@@ -79,7 +79,6 @@ class Pool(ABC):
         self._n_bad_starts = 0  # in a row
 
     def count(self, **more: int) -> None:
-        """Add to the traffic, by name."""
         known = {name: getattr(self.traffic, name) + n for name, n in more.items()}
         self.traffic = replace(self.traffic, **known)
 
@@ -148,14 +147,8 @@ class FuturePool(Pool):
 class Supervised:
     """An evaluator whose pieces of work are done by a pool.
 
-    Parameters
-    ----------
-    problem : Problem
-    pool : Pool
-    timeout : float, optional
-        Seconds after which a piece is given up.
-    start : float
-        Seconds more that a worker may take to begin, before it says that it has.
+    A piece is given up after `timeout` seconds; before it says that it has begun, a
+    worker may take `start` seconds more.
     """
 
     def __init__(
@@ -176,7 +169,6 @@ class Supervised:
 
     @property
     def traffic(self) -> Traffic:
-        """What went between the run and its workers so far."""
         return self.pool.traffic
 
     def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
@@ -188,7 +180,6 @@ class Supervised:
             raise
 
     def close(self) -> None:
-        """Let the workers go."""
         self.pool.close()
 
     def note_seconds(self, seconds: float) -> None:
@@ -244,10 +235,7 @@ class _Batch:
         return self._assembly.replies()
 
     def _hand_out(self) -> None:
-        """Send the first pieces that wait; what was lost once goes alone.
-
-        It may be to blame.
-        """
+        """Send the first pieces that wait; what was lost once goes alone."""
         numbers = [self._waiting.popleft()]
         while (
             len(numbers) < self._size
@@ -374,12 +362,10 @@ def _bundle_size(
     bundle: float,
     least_rounds: int = 1,
 ) -> int:
-    """Return how many pieces share a message, so that workers have as many each.
-
-    While pieces are quick, messages would cost more than the work; while they are not,
-    each goes alone, so that little is lost with a worker. Where some pieces take much
-    longer than others, a worker gets its share in some rounds.
-    """
+    """Return how many pieces share a message, so that workers have as many each."""
+    # While pieces are quick, messages would cost more than the work; while they are
+    # not, each goes alone, so that little is lost with a worker. Where some pieces take
+    # much longer than others, a worker gets its share in some rounds.
     if seconds is None or seconds >= bundle:
         return 1
     each = -(-n_pieces // n_slots)

@@ -20,8 +20,6 @@ from dszog.workers.base import answer
 Initializer: TypeAlias = Callable[[], Any]
 
 INTERRUPTED = b"interrupted"  # in the place of an answer
-KEPT = 4  # problems that a worker of several runs remembers
-_problems: dict[str, Problem] = {}  # of this process, by run
 
 _CURE = (
     'pip install "dszog[processes]", which can send any function; or define the '
@@ -30,16 +28,8 @@ _CURE = (
 
 
 def pickle_problem(problem: Problem, initializer: Initializer | None = None) -> bytes:
-    """Return the problem as bytes, with what a worker is to do before it begins.
-
-    Both at once, so that functions of one notebook see the same variables there.
-
-    Raises
-    ------
-    InputError
-        If it holds something that cannot be sent, such as an open file; or a lambda or
-        a function of a script or notebook while cloudpickle is not installed.
-    """
+    """Return the problem as bytes, with what a worker is to do before it begins."""
+    # Both at once, so that functions of one notebook see the same variables there.
     pickler = import_pickler()
     try:
         pickled: bytes = pickler.dumps(
@@ -70,7 +60,6 @@ def import_pickler() -> Any:
 
 
 def unpickle_problem(pickled: bytes) -> tuple[Problem, Initializer | None]:
-    """Return the problem and what to do before it is used."""
     problem: Problem
     initializer: Initializer | None
     problem, initializer = pickle.loads(pickled)
@@ -78,31 +67,16 @@ def unpickle_problem(pickled: bytes) -> tuple[Problem, Initializer | None]:
 
 
 def work(problem: Problem, message: bytes) -> bytes:
-    """Return the answer to a piece.
-
-    A ``KeyboardInterrupt`` of the user's function ends the run as it does without
-    workers; what runs workers would take it for its own, or for the end of the worker.
-    """
+    """Return the answer to a piece."""
+    # A ``KeyboardInterrupt`` of the user's function ends the run as it does without
+    # workers; what runs workers would take it for its own, or for the end of the
+    # worker.
     before = time.perf_counter()
     try:
         replies = answer(problem, unpack_parts(message))
         return pack_answer(replies, time.perf_counter() - before)
     except KeyboardInterrupt:
         return INTERRUPTED
-
-
-def work_on(name: str, pickled: bytes | None, message: bytes) -> bytes | None:
-    """Return the answer to a piece; None if this process lacks the problem.
-
-    It keeps the problems of the last runs, each of which is sent to it once.
-    """
-    if pickled is not None and name not in _problems:
-        problem, _ = unpickle_problem(pickled)
-        while len(_problems) >= KEPT:
-            _problems.pop(next(iter(_problems)), None)
-        _problems[name] = problem
-    known = _problems.get(name)
-    return None if known is None else work(known, message)
 
 
 class Actor:
@@ -117,11 +91,9 @@ class Actor:
         """Do nothing: that it returns says that the actor is there."""
 
     def work(self, message: bytes) -> bytes:
-        """Return the answer to a piece; have the system end what takes too long.
-
-        The signal's default action needs neither the main thread nor Python's lock, so
-        it also ends code that never comes back to Python.
-        """
+        """Return the answer to a piece; have the system end what takes too long."""
+        # The signal's default action needs neither the main thread nor Python's lock,
+        # so it also ends code that never comes back to Python.
         if self._timeout is not None:
             signal.setitimer(signal.ITIMER_REAL, self._timeout)
         try:

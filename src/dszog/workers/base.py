@@ -60,10 +60,7 @@ class Workers(Protocol):
 
 
 def answer(problem: Problem, queries: Sequence[Query]) -> tuple[Reply, ...]:
-    """Evaluate the queries of one iteration in the caller's thread.
-
-    Each distinct index is evaluated once, all points of a query in one call.
-    """
+    """Evaluate the queries of one iteration in the caller's thread."""
     calls, before = Session(), SESSION.get()
     replies = []
     try:  # not a context manager: Ctrl-C may come while it is entered

@@ -107,8 +107,7 @@ class Processes(Workers):
         if not hasattr(os, "fork"):
             raise InputError(
                 f"evaluator='processes' needs a system that can fork, got "
-                f"{sys.platform}. Pass a concurrent.futures.ProcessPoolExecutor, or "
-                "use 'threads', 'dask' or 'ray'."
+                f"{sys.platform}. Use 'threads', 'dask' or 'ray'."
             )
         pickled = pickle_problem(problem, self.initializer)
         pool = _ProcessPool(pickled, self.n_workers, self.threads, timeout is None)
@@ -259,10 +258,8 @@ class _ProcessPool(Pool):
                 self._control.sendall(wire.COMMAND.pack(b"K", worker.pid))
 
     def room(self, n_waiting: int) -> int:
-        """Return how many messages to send: one to each worker, and one ahead.
-
-        None ahead for the last pieces, which had better go to who is done first.
-        """
+        """Return how many messages to send: one to each worker, and one ahead."""
+        # None ahead for the last pieces, which had better go to who is done first.
         ahead = 2 if self._ahead and n_waiting > self._n_workers else 1
         busy = sum(min(len(worker.attempts), ahead) for worker in self._workers)
         return ahead * self._n_workers - busy
@@ -280,10 +277,8 @@ class _ProcessPool(Pool):
         self._flush(worker)
 
     def _flush(self, worker: _Process) -> None:
-        """Send what the worker takes now; the rest waits until it takes more.
-
-        Never blocks: a worker that is sending an answer does not read.
-        """
+        """Send what the worker takes now; the rest waits until it takes more."""
+        # Never blocks: a worker that is sending an answer does not read.
         try:
             while worker.outgoing:
                 n_sent = worker.channel.send(worker.outgoing, socket.MSG_DONTWAIT)

@@ -89,11 +89,9 @@ def _ray() -> Any:
 
 @contextmanager
 def _loopback_only() -> Iterator[None]:
-    """Have a cluster that starts in the block listen on the loopback address only.
-
-    Ray does so where it holds clusters of several machines for impossible. It is told
-    so by its environment, which it reads when it is imported, perhaps long ago.
-    """
+    """Have a cluster that starts in the block listen on the loopback address only."""
+    # Ray does so where it holds clusters of several machines for impossible. It is told
+    # so by its environment, which it reads when it is imported, perhaps long ago.
     from ray._private import ray_constants
 
     name = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"

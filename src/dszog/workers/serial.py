@@ -18,7 +18,6 @@ class Serial:
         self._limits = whole_limits(problem)
 
     def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
-        """Return one reply per query."""
         if not needs_cut(self._limits, queries):
             return answer(self._problem, queries)
         assembly = Assembly(queries)

@@ -30,12 +30,10 @@ _ENDINGS = ("", ".xz", ".gz", ".bz2")
 def fetch(
     file: DataFile, *, data: Folder | None = None, allow_download: bool = True
 ) -> Path:
-    """Return the path of a data file whose content is what it should be.
-
-    Looked for in `data`, or else in the folder that ``DSZOG_DATA`` names; then in the
-    user's cache; then, if `allow_download`, at its source, from where it is put into
-    the cache.
-    """
+    """Return the path of a data file whose content is what it should be."""
+    # Looked for in `data`, or else in the folder that ``DSZOG_DATA`` names; then in the
+    # user's cache; then, if `allow_download`, at its source, from where it is put into
+    # the cache.
     path = find(file, data=data)
     if path:
         return path
@@ -52,10 +50,8 @@ def fetch(
 
 
 def find(file: DataFile, *, data: Folder | None = None) -> Path | None:
-    """Return the path of a data file that is at hand, and None where it is not.
-
-    One whose content is not what it should be is refused, as `fetch` does.
-    """
+    """Return the path of a data file that is at hand, and None where it is not."""
+    # One whose content is not what it should be is refused, as `fetch` does.
     for folder in filter(None, (named_folder(data), cache_folder())):
         for ending in _ENDINGS:
             path = folder / f"{file.name}{ending}"
@@ -80,10 +76,8 @@ def named_folder(data: Folder | None) -> Path | None:
 
 
 def cache_folder() -> Path:
-    """Return the folder for downloads: ``dszog`` in the user's folder of caches.
-
-    Known without pooch, which is only needed to put something there.
-    """
+    """Return the folder for downloads: ``dszog`` in the user's folder of caches."""
+    # Known without pooch, which is only needed to put something there.
     home = Path.home()
     base = {
         "win32": Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local"),

@@ -27,10 +27,8 @@ GENERATED = ("gen", *N_CLUSTERED)
 
 
 def generate(name: str, *, seed: int, repetition: int = 0) -> Samples:
-    """Make ``"gen"``, or ``"D1"`` to ``"D4"``, which need scikit-learn.
-
-    The same `seed` and `repetition` always give the same data.
-    """
+    """Make ``"gen"``, or ``"D1"`` to ``"D4"``, which need scikit-learn."""
+    # The same `seed` and `repetition` always give the same data.
     check_choice("generate", "name", name, GENERATED)
     seed = check_seed("generate", seed)
     turn = check_count("generate", "repetition", repetition, least=0)
@@ -48,12 +46,10 @@ def _linear(name: str, rng: np.random.Generator) -> Samples:
 
 
 def _clusters(name: str, rng: np.random.Generator) -> Samples:
-    """Draw clusters on the corners of a cube, and pick sensitive features at random.
-
-    Half of the features carry information; 5 % of the labels are drawn anew. A
-    sensitive feature becomes whether it is above its median, and the classifier does
-    not see it.
-    """
+    """Draw clusters on the corners of a cube, and pick sensitive features at random."""
+    # Half of the features carry information; 5 % of the labels are drawn anew. A
+    # sensitive feature becomes whether it is above its median, and the classifier does
+    # not see it.
     n_features, n_sensitive = N_CLUSTERED[name]
     X, labels = _make_classification()(
         n_samples=2000,

@@ -38,15 +38,13 @@ def parse_libsvm(name: str, path: FilePath, *, one_class: bool = False) -> Sampl
 
 
 def parse_adult(path: FilePath, *, is_test: bool = False) -> Samples:
-    """Read Adult: whether an income is above 50,000 dollars.
-
-    Features are the four numbers and, for each category of a person's work and family,
-    whether it applies; an unknown one applies nowhere. ``fnlwgt`` is a weight of the
-    census and ``education`` says what ``education-num`` does: both are left out.
-    Sensitive are sex, race, age group (those of a9a) and whether the native country is
-    the United States (an unknown one is not); ``relationship`` still tells husbands
-    from wives.
-    """
+    """Read Adult: whether an income is above 50,000 dollars."""
+    # Features are the four numbers and, for each category of a person's work and
+    # family, whether it applies; an unknown one applies nowhere. ``fnlwgt`` is a weight
+    # of the census and ``education`` says what ``education-num`` does: both are left
+    # out. Sensitive are sex, race, age group (those of a9a) and whether the native
+    # country is the United States (an unknown one is not); ``relationship`` still tells
+    # husbands from wives.
     columns = COLUMNS["adult"]
     table = read_csv(
         path, names=columns["all"], skip_lines=1 if is_test else 0, skip_blanks=True
@@ -73,13 +71,11 @@ def parse_adult(path: FilePath, *, is_test: bool = False) -> Samples:
 
 
 def parse_compas(path: FilePath) -> Samples:
-    """Read COMPAS: whether a person was charged again within two years.
-
-    Rows are those that ProPublica kept: screened within 30 days of the arrest. Features
-    are earlier offences and the degree of the charge; no score and nothing of what came
-    after. Sensitive are sex, race (those of fewer than 40 people count as other) and
-    age group.
-    """
+    """Read COMPAS: whether a person was charged again within two years."""
+    # Rows are those that ProPublica kept: screened within 30 days of the arrest.
+    # Features are earlier offences and the degree of the charge; no score and nothing
+    # of what came after. Sensitive are sex, race (those of fewer than 40 people count
+    # as other) and age group.
     columns = COLUMNS["compas"]
     table = read_csv(path)
     days = table.numbers("days_b_screening_arrest", missing="")
@@ -101,12 +97,10 @@ def parse_compas(path: FilePath) -> Samples:
 
 
 def parse_communities(path: FilePath) -> Samples:
-    """Read Communities: whether a community has more violent crime than the median.
-
-    Features are the predictors that are neither sensitive nor mostly missing. Sensitive
-    are 13 columns on origin and language: whether each is above its median. The one
-    community without ``OtherPerCap`` is left out.
-    """
+    """Read Communities: whether a community has more violent crime than the median."""
+    # Features are the predictors that are neither sensitive nor mostly missing.
+    # Sensitive are 13 columns on origin and language: whether each is above its median.
+    # The one community without ``OtherPerCap`` is left out.
     columns = COLUMNS["communities"]
     table = read_csv(path)
     label, sensitive = "ViolentCrimesPerPop", columns["sensitive"]

@@ -76,10 +76,8 @@ def name_communities_columns(original: bytes) -> bytes:
 
 
 def keep_compas_columns(original: bytes) -> bytes:
-    """Keep 21 of the 53 columns of ``compas-scores-two-years.csv``.
-
-    The others name people, tell dates and cases, or repeat a column.
-    """
+    """Keep 21 of the 53 columns of ``compas-scores-two-years.csv``."""
+    # The others name people, tell dates and cases, or repeat a column.
     columns = COLUMNS["compas"]["all"]
     rows = csv.reader(io.StringIO(original.decode("utf-8"), newline=""), strict=True)
     header = next(rows, [])

@@ -27,10 +27,8 @@ N_ROWS = 600
 
 
 def stand_in(name: str, part: str = "train", *, seed: int = 0) -> Samples:
-    """Return a generated look-alike of a part of a real data set.
-
-    It is written as a file like the real one and read by the same code.
-    """
+    """Return a generated look-alike of a part of a real data set."""
+    # It is written as a file like the real one and read by the same code.
     with tempfile.TemporaryDirectory() as folder:
         path = write_stand_in(name, part, Path(folder), seed=seed)
         samples = PARSERS[name, part](path)

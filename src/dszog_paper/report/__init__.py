@@ -23,12 +23,10 @@ _MARKDOWN = re.compile(r"([\\`*_\[\]|#~])")
 
 
 def write_report(results: Data, folder: Path) -> list[Path]:
-    """Write ``report.html``, ``report.md``, ``results.json`` and ``figures/*.png``.
-
-    The results are what :func:`dszog_paper.results.assemble` returns, or the same read
-    from JSON. Everything is made before anything is written, and each file takes the
-    place of an older one in one step. Returns the files, the page first.
-    """
+    """Write ``report.html``, ``report.md``, ``results.json`` and ``figures/*.png``."""
+    # The results are what :func:`dszog_paper.results.assemble` returns, or the same
+    # read from JSON. Everything is made before anything is written, and each file takes
+    # the place of an older one in one step. Returns the files, the page first.
     plain = known(results)
     files: dict[str, bytes] = {
         "report.html": page(plain).encode(),

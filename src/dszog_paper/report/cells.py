@@ -69,10 +69,8 @@ def row_names(table: Data) -> list[str]:
 
 
 def reference(row: Data, field: str) -> str:
-    """Return a share that belongs to the data, over the cells of a row.
-
-    Tables whose cells have different numbers of runs have a range.
-    """
+    """Return a share that belongs to the data, over the cells of a row."""
+    # Tables whose cells have different numbers of runs have a range.
     values = [cell[field] for cell in row["cells"].values() if cell is not None]
     if len({percent(value, 2) for value in values}) < 2:
         return percent(values[0], 2) if values else NOTHING

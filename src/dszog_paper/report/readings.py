@@ -258,10 +258,8 @@ def _panel_reading(panel: Data) -> str:
 
 
 def group_reading(known: Sequence[Data]) -> list[str]:
-    """Return the largest differences of error rates between a group and the rest.
-
-    A sentence for each of the methods, unless there is nothing to compare.
-    """
+    """Return the largest differences of error rates between a group and the rest."""
+    # A sentence for each of the methods, unless there is nothing to compare.
     return [sentence for entry in known for sentence in _gaps(entry)]
 
 

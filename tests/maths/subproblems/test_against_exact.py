@@ -8,7 +8,6 @@ are made of short fractions, so that they are the same to both.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -48,9 +47,8 @@ KINDS = (
 POINTS = ("random", "far", "tiny", "in the set but for rounding", "a normal", "zero")
 BALLS = ("l2", "l2", "l1", "box", "none")
 # How far outside an answer may lie, and by how much a point of the set may be better,
-# relative to the sizes of both. Answers of solvers of quadratic programs may be off by
-# the root of `GAP` in nearest.py, which is 3e-6.
-TOLERANCE = {"generation": 1e-8, "daqp": 1e-5, "piqp": 1e-5}
+# relative to the sizes of both.
+TOLERANCE = 1e-8
 GRID = 2.0**20
 
 
@@ -65,7 +63,7 @@ class Case:
     task: str  # "project" or "lmo"
 
     def __str__(self) -> str:
-        return f"{self.task}, {self.kind}, {self.domain!r}, {self.domain.solver}"
+        return f"{self.task}, {self.kind}, {self.domain!r}"
 
     def reference(self) -> Vector | None:
         """Return the exact answer; None if the set is empty."""
@@ -123,7 +121,6 @@ def random_case(seed: int) -> Case:
     more = {
         "ball": ball,
         "ball_radius": float(rng.choice([0.5, 2.0, 10.0])),
-        "solver": "generation" if is_hard else random_solver(rng),
     }
     is_cone = is_hard or rng.random() < 0.6
     if kind.endswith("pairs"):
@@ -148,13 +145,6 @@ def random_case(seed: int) -> Case:
     task = "lmo" if is_hard or (ball != "none" and rng.random() < 0.5) else "project"
     point = on_grid(rng.normal(size=dim)) if is_hard else random_point(rows, exact, rng)
     return Case(kind, domain, exact, point, task)
-
-
-def random_solver(rng: np.random.Generator) -> str:
-    """Return mostly the solver that needs no extra."""
-    solver = str(rng.choice(["generation", "daqp", "piqp"], p=[0.8, 0.1, 0.1]))
-    is_there = importlib.util.find_spec(solver) is not None
-    return solver if is_there else "generation"
 
 
 def random_sides(dim: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -237,15 +227,14 @@ def fault(case: Case, given: dict[str, Any], reference: Vector | None) -> str:
         return "" if reference is None else "a set that is not empty was called empty"
     w = np.array(given["point"])
     size = 1.0 + float(np.abs(w).max())
-    tolerance = TOLERANCE[case.domain.solver]
     outside = off_by(case.exact, w)
-    if not outside <= tolerance * (size + float(np.abs(case.point).max())):
+    if not outside <= TOLERANCE * (size + float(np.abs(case.point).max())):
         return f"lies outside by {outside:.2g}"
     if reference is None:
         return ""  # empty by less than rounding
     best = case.value(np.array([float(x) for x in reference]))
     size *= 1.0 + float(np.abs(case.point).max())
-    if not case.value(w) <= best + tolerance * size:
+    if not case.value(w) <= best + TOLERANCE * size:
         return f"is {case.value(w):.9g}, where {best:.9g} can be had"
     return ""
 

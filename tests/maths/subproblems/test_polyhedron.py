@@ -1,12 +1,11 @@
 """Polyhedra: what is known of answers, and what can go wrong.
 
-That answers are right, of every kind of set, ball, form and solver, is tested against
+That answers are right, of every kind of set, ball and form, is tested against
 exact arithmetic in ``test_against_exact.py``.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -19,21 +18,18 @@ from scipy import optimize
 
 import dszog.maths.subproblems.nearest as nearest
 import dszog.maths.subproblems.polyhedron as polyhedron
-from dszog import EmptySetError, InputError, MissingExtraError, SubproblemError
+from dszog import EmptySetError, InputError, SubproblemError
 from dszog.contract.arrays import FloatArray
 from dszog.maths.subproblems import Polyhedron
 from dszog.maths.subproblems.nearest import (
-    QP_SOLVERS,
-    QPResult,
     Weights,
     by_active_set,
     is_empty,
     is_least,
-    is_nearest,
     least_distance,
     least_squares,
 )
-from dszog.maths.subproblems.rows import MatrixRows, System
+from dszog.maths.subproblems.rows import MatrixRows
 from tests.maths.subproblems.exact import as_set, as_vector, dot, lowest
 from tests.maths.subproblems.exact import nearest as exactly_nearest
 from tests.maths.subproblems.misjudged import A_ROUNDED, A_WHOLE, B_ROUNDED, B_WHOLE
@@ -173,14 +169,9 @@ def test_rows_and_sets_of_any_size_are_projected_on_alike(scale: float) -> None:
 # --------------------------------------------------------------------------- empty sets
 
 
-@pytest.mark.parametrize("solver", ["generation", "daqp", "piqp"])
 @pytest.mark.parametrize("ball", BALLS)
-def test_a_set_without_a_point_is_said_to_be_empty(ball: Any, solver: str) -> None:
-    if solver != "generation":
-        pytest.importorskip(solver)
-    nowhere = Polyhedron.linear(
-        [[1.0, 0.0], [-1.0, 0.0]], [0.0, -1.0], ball=ball, solver=solver
-    )
+def test_a_set_without_a_point_is_said_to_be_empty(ball: Any) -> None:
+    nowhere = Polyhedron.linear([[1.0, 0.0], [-1.0, 0.0]], [0.0, -1.0], ball=ball)
     gradient = np.array([1.0, 2.0])
 
     with pytest.raises(EmptySetError, match="no point satisfies all constraints"):
@@ -293,77 +284,6 @@ def test_no_two_points_are_farther_apart_than_the_diameter() -> None:
 
 
 # --------------------------------------------------------------------------- what fails
-
-
-def broken(kind: str) -> nearest.QPSolver:
-    """A solver that does not do what it should."""
-
-    def solve(point: FloatArray, system: System) -> QPResult:
-        n_rows, n_all = system.matrix.shape
-        answers: dict[str, tuple[FloatArray, FloatArray, bool]] = {
-            "gives up": (np.zeros(n_all), np.zeros(n_rows), False),
-            "lies": (np.ones(n_all), np.zeros(n_rows), True),
-            "stays put": (
-                np.append(point, np.zeros(n_all - len(point))),
-                np.zeros(n_rows),
-                True,
-            ),
-            "is feasible only": (np.zeros(n_all), np.zeros(n_rows), True),
-            "returns nan": (np.full(n_all, np.nan), np.zeros(n_rows), True),
-        }
-        return QPResult(*answers[kind], says="exit flag -1")
-
-    return solve
-
-
-@pytest.mark.parametrize(
-    "kind", ["gives up", "lies", "stays put", "is feasible only", "returns nan"]
-)
-@pytest.mark.parametrize("ball", BALLS)
-def test_a_wrong_answer_of_a_solver_is_replaced_and_counted(
-    kind: str, ball: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("daqp")  # looked for although it is replaced
-    monkeypatch.setitem(QP_SOLVERS, "daqp", broken(kind))
-    right = Polyhedron.pairwise(*samples("separable"), ball=ball)
-    wrong = replace(right, solver="daqp")
-    point = np.array([-1.0, 2.0, -3.0, 1.0, -2.0])
-    found = wrong.project(point)
-
-    np.testing.assert_allclose(found.point, right.project(point).point, atol=1e-12)
-    says = "exit flag -1" if kind == "gives up" else "a wrong answer"
-    assert found.events == (
-        f"daqp failed ({says}); constraint generation was used instead",
-    )
-
-
-@pytest.mark.parametrize("ball_radius", [10.0, 0.02], ids=["a corner", "on the ball"])
-def test_a_wrong_answer_is_noticed_in_linear_minimisers_too(
-    ball_radius: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("piqp")  # looked for although it is replaced
-    monkeypatch.setitem(QP_SOLVERS, "piqp", broken("lies"))
-    right = Polyhedron.pairwise(
-        *samples("separable"), -0.1, ball="l2", ball_radius=ball_radius
-    )
-    found = replace(right, solver="piqp").lmo(np.ones(DIM))
-
-    np.testing.assert_allclose(found.point, right.lmo(np.ones(DIM)).point, atol=1e-9)
-    assert found.events
-    assert all("piqp failed" in event for event in found.events)
-
-
-@pytest.mark.parametrize("solver", ["daqp", "piqp"])
-def test_a_right_answer_is_accepted(solver: str) -> None:
-    pytest.importorskip(solver)
-    domain = Polyhedron.pairwise(*samples("separable"), -0.1)
-    point = np.ones(DIM)
-    system = domain._system
-    found = QP_SOLVERS[solver](point, system)
-
-    assert is_nearest(point, found, system)
-    far = replace(found, variables=found.variables + 1e-3)
-    assert not is_nearest(point, far, system)
 
 
 def test_least_squares_are_right_where_nnls_is_not() -> None:
@@ -545,14 +465,6 @@ def test_a_projection_that_makes_no_progress_is_an_error_that_says_so(
     monkeypatch.setattr(nearest, "least_distance", nonsense)
     with pytest.raises(SubproblemError, match="stopped with a violation of 2 after"):
         Polyhedron.linear([[1.0, 0.0]], [1.0]).project(np.array([3.0, 0.0]))
-
-
-@pytest.mark.parametrize("solver", ["daqp", "piqp"])
-def test_a_missing_extra_is_named(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, solver, None)
-
-    with pytest.raises(MissingExtraError, match=r'pip install "dszog\[qp\]"'):
-        Polyhedron.pairwise(*samples("separable"), solver=solver)
 
 
 # -------------------------------------------------------------------------- wrong input

@@ -8,7 +8,6 @@ from dszog.kernels.tables import DualStep
 from dszog.maths.distribution.base import Distribution
 from dszog.maths.distribution.dense import DenseDistribution
 from dszog.maths.distribution.sparse import SparseDistribution
-from dszog.maths.distribution.two_draws import combined
 from dszog.maths.distribution.uniform import UniformDistribution
 
 DISTRIBUTIONS: dict[str, type[Distribution]] = {
@@ -25,7 +24,6 @@ __all__ = [
     "DualStep",
     "SparseDistribution",
     "UniformDistribution",
-    "combined",
     "project_onto_simplex",
     "project_with_background",
 ]

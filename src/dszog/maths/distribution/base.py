@@ -19,9 +19,7 @@ class Distribution(Protocol):
     """
 
     @property
-    def n_constraints(self) -> int:
-        """The number of constraints, :math:`m`."""
-        ...
+    def n_constraints(self) -> int: ...
 
     @classmethod
     def from_penalties(
@@ -29,16 +27,8 @@ class Distribution(Protocol):
     ) -> Self:
         r"""Start at the maximiser :math:`p^* = \Pi_\Delta(\beta \phi / \lambda)`.
 
-        Parameters
-        ----------
-        n_constraints : int
-        indices : ndarray of int64
-            The constraints with a positive penalty that matter for the maximum, in
-            ascending order; the penalty of every other one counts as 0.
-        penalties : ndarray
-            Their :math:`\phi_j`.
-        scale : float
-            :math:`\beta / \lambda`.
+        `indices` ascend; the penalty of every other constraint counts as 0. `scale` is
+        :math:`\beta / \lambda`.
         """
         ...
 
@@ -59,18 +49,9 @@ class Distribution(Protocol):
     ) -> Self:
         r"""Take one step towards the constraints that were found violated.
 
-        Parameters
-        ----------
-        indices : ndarray of int64
-            A uniform draw without repeats, the paper's :math:`M_3`, ascending.
-        penalties : ndarray
-            :math:`\phi_j(w)` of each.
-        step : DualStep
-        first : bool
-            Whether this is the first estimate, which then is the average.
-        spread : float, optional
-            How many constraints each drawn one stands for; :math:`m / |M_3|` if not
-            given, as in the paper.
+        `indices` are a uniform draw without repeats, the paper's :math:`M_3`,
+        ascending, each of which stands for `spread` constraints, :math:`m / |M_3|` if
+        not given. The `first` estimate is the average.
         """
         ...
 
@@ -94,11 +75,9 @@ class Distribution(Protocol):
 def inverse_draws(
     rng: np.random.Generator, weights: FloatArray, rest: float, size: int
 ) -> IntArray:
-    """Draw positions with probabilities proportional to `weights`, with repeats.
-
-    Ascending. A position of weight 0 is never drawn; one past the last stands for the
-    `rest`, which none of the positions holds.
-    """
+    """Draw positions with probabilities proportional to `weights`, with repeats."""
+    # Ascending. A position of weight 0 is never drawn; one past the last stands for the
+    # `rest`, which none of the positions holds.
     uniforms = rng.random(size)
     uniforms.sort()
     found: IntArray | None = chosen().places(weights, rest, uniforms)

@@ -25,30 +25,15 @@ class LinearisedSet:
     Around a point the other constraints are replaced by their tangents there, within a
     box in which these can be trusted. There is no theory for this: it is a fallback for
     methods that are made for convex sets.
-
-    Parameters
-    ----------
-    dim : int
-    indices : ndarray of int64
-        The constraints that are to be replaced.
-    families : tuple of RowFamily
-        The linear ones.
-    trust_radius : float
-        Half the side of the box around the point.
-    ball, ball_radius, solver
-        As for :class:`~dszog.subproblems.Polyhedron`.
-    watch : callable, optional
-        Applied to each polyhedron that is made, to count what is asked of it.
     """
 
     dim: int
-    indices: IntArray
-    families: tuple[RowFamily, ...] = ()
-    trust_radius: float = 1.0
+    indices: IntArray  # the constraints that are to be replaced
+    families: tuple[RowFamily, ...] = ()  # the linear ones
+    trust_radius: float = 1.0  # half the side of the box around the point
     ball: Ball = "none"
     ball_radius: float = 10.0
-    solver: str = "generation"
-    watch: Callable[[Domain], Domain] | None = None
+    watch: Callable[[Domain], Domain] | None = None  # counts what is asked of a set
 
     def start(self, x: FloatArray) -> FloatArray:
         """Return the point nearest to `x` that satisfies the linear constraints."""
@@ -61,12 +46,10 @@ class LinearisedSet:
     def at(
         self, x: FloatArray, values: FloatArray, jacobian: FloatArray
     ) -> tuple[Domain, tuple[str, ...]]:
-        """Return the tangents at `x` with the linear constraints, and what happened.
-
-        Where no point satisfies them all, the tangents ask away a part of the present
-        violation only (elastic mode); nothing is worse than at `x` then, which
-        satisfies the linear constraints.
-        """
+        """Return the tangents at `x` with the linear constraints, and what happened."""
+        # Where no point satisfies them all, the tangents ask away a part of the present
+        # violation only (elastic mode); nothing is worse than at `x` then, which
+        # satisfies the linear constraints.
         limits = np.einsum("jd,d->j", jacobian, x) - values
         violation = np.maximum(values, 0.0)
         if not violation.any():
@@ -98,7 +81,6 @@ class LinearisedSet:
             families=families,
             ball=self.ball,
             ball_radius=self.ball_radius,
-            solver=self.solver,
         )
 
     def _watched(self, domain: Domain) -> Domain:
@@ -111,11 +93,6 @@ def retraction(values: FloatArray, at_origin: FloatArray) -> float:
     For constraints :math:`f_j(x) = h_j(x) - c_j` with :math:`h_j(t x) = t h_j(x)` for
     :math:`t \ge 0`, such as covariances with a linear score: then
     :math:`c_j = -f_j(0)`, and the feasible set is star-shaped about the origin.
-
-    Examples
-    --------
-    >>> retraction(np.array([3.0, -0.5]), at_origin=np.array([-1.0, -1.0]))
-    0.25
     """
     beyond = values > 0.0
     if not beyond.any():

@@ -1,8 +1,8 @@
-r"""The nearest point of a polyhedron, by constraint generation or a quadratic program.
+r"""The nearest point of a polyhedron, by constraint generation.
 
-Constraint generation needs NumPy and SciPy alone: a few rows at a time are handed to
-the least-distance problem of Lawson and Hanson [1]_, which is one problem of least
-squares with weights of at least 0, until no row of the whole family is violated.
+A few rows at a time are handed to the least-distance problem of Lawson and Hanson [1]_,
+which is one problem of least squares with weights of at least 0, until no row of the
+whole family is violated.
 
 References
 ----------
@@ -12,8 +12,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,16 +20,15 @@ from scipy.optimize import linprog, nnls
 
 from dszog.contract import NO_INDICES
 from dszog.contract.arrays import BoolArray, FloatArray, IntArray
-from dszog.errors import EmptySetError, MissingExtraError, SubproblemError
+from dszog.errors import EmptySetError, SubproblemError
 from dszog.maths.subproblems.base import Solution
-from dszog.maths.subproblems.rows import RowFamily, SignRows, System, joined, normalised
+from dszog.maths.subproblems.rows import RowFamily, SignRows, joined, normalised
 
 ROWS_PER_ROUND = 20  # of each family
 MAX_ROUNDS = 500
 PRECISION = 1e-10  # of a projection, relative to its size
 ROUNDING = 1e-14  # likewise, relative to the point that is projected
 ACCEPTED = 1e-7  # likewise, of what a solver returns
-GAP = 1e-11  # likewise, between its value and that of the dual
 EMPTY = 1e-13  # a least-distance residual below this is 0
 TOLERANCES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")  # HiGHS
 REACH = 1e6  # a set without points nearer to the origin than this is empty
@@ -51,10 +49,8 @@ def by_generation(
     signs: SignRows | None = None,
     hint: IntArray = NO_INDICES,
 ) -> Solution:
-    """Project on all rows, and an l1 ball beside them, by solving for few of them.
-
-    `hint` are rows to begin with, numbered through the families.
-    """
+    """Project on all rows, and an l1 ball beside them, by solving for few of them."""
+    # `hint` are rows to begin with, numbered through the families.
     working = _Working(families, signs, hint)
     rounding = ROUNDING * float(np.abs(point).max())
     w, off, tolerance = point, 0.0, 0.0
@@ -79,7 +75,7 @@ def by_generation(
         raise EmptySetError(EMPTY_MESSAGE)
     raise SubproblemError(
         f"A projection stopped with a violation of {off:.2g} after {n_rounds} rounds. "
-        "Scale the variables and constraints to order one, or choose another solver."
+        "Scale the variables and constraints to order one."
     )
 
 
@@ -116,7 +112,6 @@ class _Working:
         return self.indices[inside] - first
 
     def keep(self, kept: BoolArray) -> None:
-        """Leave out the others."""
         n_numbered = len(self.indices)
         self.indices = self.indices[kept[:n_numbered]]
         self._cuts = self._cuts[kept[n_numbered:]]
@@ -162,14 +157,6 @@ def least_distance(
 
     And the multipliers :math:`\lambda \ge 0` with
     :math:`w = \text{point} - \sum_j \lambda_j a_j / \|a_j\|`.
-
-    Examples
-    --------
-    >>> nearest = least_distance(
-    ...     np.array([3.0, 1.0]), np.array([[2.0, 0.0]]), np.array([2.0])
-    ... )
-    >>> nearest.point, nearest.multipliers
-    (array([1., 1.]), array([2.]))
     """
     lengths = np.sqrt(np.square(normals).sum(axis=1))
     is_row = lengths > 0.0
@@ -207,12 +194,10 @@ def least_distance(
 
 
 def _put_back(w: FloatArray, units: FloatArray, sides: FloatArray) -> FloatArray:
-    """Return the point on the rows that hold it, if rounding took it off them.
-
-    It does where rows are nearly opposite: the point is far away then, and small
-    differences of large numbers tell where. Where no point is on all of these rows, as
-    in a set that is empty, it stays.
-    """
+    """Return the point on the rows that hold it, if rounding took it off them."""
+    # It does where rows are nearly opposite: the point is far away then, and small
+    # differences of large numbers tell where. Where no point is on all of these rows,
+    # as in a set that is empty, it stays.
 
     def off(w: FloatArray) -> FloatArray:
         return np.asarray(np.einsum("nd,d->n", units, w) - sides)
@@ -243,11 +228,6 @@ def least_squares(matrix: FloatArray, target: FloatArray) -> Weights:
 
     By :func:`scipy.optimize.nnls`, whose answers are checked: those of SciPy 1.12 to
     1.17 can be wrong, without a word. Where one is, :func:`by_active_set` gives it.
-
-    Examples
-    --------
-    >>> least_squares(np.eye(2), np.array([3.0, -4.0]))
-    Weights(weights=array([3., 0.]), residual=4.0, events=())
     """
     try:
         weights, residual = nnls(matrix, target, maxiter=_most_steps(matrix))
@@ -263,7 +243,7 @@ def least_squares(matrix: FloatArray, target: FloatArray) -> Weights:
         raise SubproblemError(
             f"Least squares with {matrix.shape[1]} weights of at least 0 were not "
             f"solved: nnls failed ({says}), and so did an active-set method. Scale the "
-            "variables and constraints to order one, or choose another solver."
+            "variables and constraints to order one."
         )
     return instead
 
@@ -289,21 +269,11 @@ def is_least(matrix: FloatArray, target: FloatArray, found: Weights) -> bool:
 def by_active_set(matrix: FloatArray, target: FloatArray) -> Weights:
     r"""Solve least squares with weights of at least 0 slowly and surely.
 
-    The method of Lawson and Hanson [1]_: weights are let go from 0 one by one, that
+    The method of Lawson and Hanson: weights are let go from 0 one by one, that
     with the steepest slope first, and the free ones are fitted anew by the singular
     value decomposition. Two things make it safe against rounding: a step is kept only
     if it lowers the residual, so nothing repeats; and a weight whose step did not is
     left alone until another one's did.
-
-    References
-    ----------
-    .. [1] C. L. Lawson and R. J. Hanson, *Solving Least Squares Problems*, SIAM 1995,
-       chapter 23.
-
-    Examples
-    --------
-    >>> by_active_set(np.eye(2), np.array([3.0, -4.0])).weights
-    array([3., 0.])
     """
     columns, tops, goal, top = _scaled(matrix, target)
     weights, left = np.zeros(len(tops)), goal
@@ -389,114 +359,3 @@ def is_empty(families: Sequence[RowFamily], signs: SignRows | None = None) -> bo
     pull = float(np.abs(matrix.T @ multipliers).sum())
     size = 1.0 + float(np.abs(limits).max(initial=0.0))
     return contradiction > ROUNDING * size and pull * REACH <= contradiction
-
-
-# -------------------------------------------------------------- quadratic programs
-
-
-def check_installed(solver: str) -> None:
-    """Refuse a solver that is not installed, before anything is evaluated."""
-    try:
-        if solver == "daqp":
-            import daqp  # noqa: F401
-        if solver == "piqp":
-            import piqp  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError.of(
-            f'solver="{solver}" (unlike solver="generation")', solver, "qp"
-        ) from error
-
-
-@dataclass(frozen=True, slots=True)
-class QPResult:
-    """What a solver of quadratic programs returned."""
-
-    variables: FloatArray
-    multipliers: FloatArray
-    is_solved: bool
-    says: str
-
-
-QPSolver = Callable[[FloatArray, System], QPResult]
-
-
-def by_daqp(point: FloatArray, system: System) -> QPResult:
-    """Project with DAQP, a dual active-set solver."""
-    check_installed("daqp")
-    import daqp
-
-    dim, n_all = len(point), system.matrix.shape[1]
-    hessian = np.eye(n_all)
-    hessian[range(dim, n_all), range(dim, n_all)] = 1e-8  # it has to be definite
-    linear = np.concatenate([-point, np.zeros(n_all - dim)])
-    variables, _, flag, more = daqp.solve(
-        hessian, linear, np.ascontiguousarray(system.matrix), np.array(system.limits)
-    )
-    return QPResult(
-        np.asarray(variables), np.asarray(more["lam"]), flag == 1, f"exit flag {flag}"
-    )
-
-
-def by_piqp(point: FloatArray, system: System) -> QPResult:
-    """Project with PIQP, an interior-point solver."""
-    check_installed("piqp")
-    import piqp
-
-    dim, n_all = len(point), system.matrix.shape[1]
-    hessian = np.zeros((n_all, n_all), order="F")
-    hessian[range(dim), range(dim)] = 1.0
-    linear = np.concatenate([-point, np.zeros(n_all - dim)])
-    solver = piqp.DenseSolver()
-    solver.settings.eps_abs = solver.settings.eps_rel = 1e-10
-    solver.settings.check_duality_gap = True
-    solver.settings.eps_duality_gap_abs = 1e-13
-    solver.settings.eps_duality_gap_rel = 1e-13
-    solver.setup(
-        hessian,
-        linear,
-        G=np.asfortranarray(system.matrix),
-        h_u=np.array(system.limits),
-    )
-    status = solver.solve()
-    found = solver.result
-    is_solved = status.name == "PIQP_SOLVED"
-    return QPResult(np.array(found.x), np.array(found.z_u), is_solved, str(status))
-
-
-QP_SOLVERS: dict[str, QPSolver] = {"daqp": by_daqp, "piqp": by_piqp}
-"""Solvers of quadratic programs by name; each is an extra."""
-
-
-def by_program(
-    name: str,
-    point: FloatArray,
-    system: System,
-    otherwise: Callable[[], Solution],
-) -> Solution:
-    """Project with a named solver; check its answer, and do without it if wrong."""
-    found = QP_SOLVERS[name](point, system)
-    if found.is_solved and is_nearest(point, found, system):
-        return Solution(point=found.variables[: len(point)])
-    says = found.says if not found.is_solved else "a wrong answer"
-    instead = otherwise()
-    event = f"{name} failed ({says}); constraint generation was used instead"
-    return replace(instead, events=(*instead.events, event))
-
-
-def is_nearest(point: FloatArray, found: QPResult, system: System) -> bool:
-    """Whether the conditions of optimality hold, whatever the solver says."""
-    if not np.isfinite([*found.variables, *found.multipliers]).all():
-        return False
-    size = 1.0 + float(np.sqrt(np.square(point).sum()))
-    dim = len(point)
-    lengths = np.maximum(np.sqrt(np.square(system.matrix).sum(axis=1)), 1e-300)
-    off = (system.matrix @ found.variables - system.limits) / lengths
-    pull = system.matrix.T @ found.multipliers
-    pull[:dim] += found.variables[:dim] - point
-    gap = float(np.abs(found.multipliers * lengths * off).sum())
-    return bool(
-        off.max(initial=0.0) <= ACCEPTED * size
-        and np.abs(pull).max(initial=0.0) <= 10 * ACCEPTED * size
-        and found.multipliers.min(initial=0.0) >= -ACCEPTED * size
-        and gap <= GAP * size**2
-    )

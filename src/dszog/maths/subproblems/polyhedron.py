@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import Bounds, brentq, linprog
+from scipy.optimize import Bounds, linprog
 
 from dszog.contract import NO_INDICES
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
@@ -26,10 +26,7 @@ from dszog.maths.subproblems.base import FEASIBLE, Solution
 from dszog.maths.subproblems.nearest import (
     ACCEPTED,
     EMPTY_MESSAGE,
-    QP_SOLVERS,
     by_generation,
-    by_program,
-    check_installed,
     is_empty,
     least_squares,
 )
@@ -47,7 +44,6 @@ from dszog.maths.subproblems.simple import check_bounded, length, shortened
 
 Ball: TypeAlias = Literal["none", "l2", "l1", "box"]
 Form: TypeAlias = Literal["lifted", "full"]
-SOLVERS = ("generation", *QP_SOLVERS)
 
 FULL_LIMIT = 4e9  # bytes that listing all pairs may take
 FAR = 1e6  # times the ball: so far down the slope nothing is gained any more
@@ -68,8 +64,6 @@ class Polyhedron:
         A ball around the origin beside them, by its norm; ``"box"`` is the largest
         absolute value.
     ball_radius : float
-    solver : {"generation", "daqp", "piqp"}
-        What projects. ``"generation"`` needs no extra.
     n_named : int
         So many rows, from the first, are the constraints of a problem in their order.
     """
@@ -77,14 +71,11 @@ class Polyhedron:
     families: tuple[RowFamily, ...]
     ball: Ball = "none"
     ball_radius: float = 10.0
-    solver: str = "generation"
     n_named: int = 0
 
     def __post_init__(self) -> None:
         check_choice(self, "ball", self.ball, get_args(Ball))
         check_positive(self, ball_radius="Try 10 for variables of order one.")
-        check_choice(self, "solver", self.solver, SOLVERS)
-        check_installed(self.solver)
         check_count_fields(self, "n_named", least=0)
         if not self.families:
             raise InputError(
@@ -321,13 +312,7 @@ class Polyhedron:
 
     def _nearest(self, point: FloatArray, hint: IntArray) -> Solution:
         """Return the nearest point of the rows, a ball of the norm l2 left out."""
-
-        def generated() -> Solution:
-            return by_generation(point, self._all_families, self._signs, hint)
-
-        if self.solver == "generation":
-            return generated()
-        return by_program(self.solver, point, self._system, generated)
+        return by_generation(point, self._all_families, self._signs, hint)
 
     def _next(self, point: FloatArray, before: Solution) -> Solution:
         """Return the nearest point, with what it took in all so far."""
@@ -353,11 +338,9 @@ class Polyhedron:
         return replace(found, point=self.ball_radius * found.point)
 
     def _is_held(self, down: FloatArray, found: Solution) -> bool:
-        """Whether the active rows leave no way down, which makes a point the lowest.
-
-        That the nearest points to two multiples of `down` are the same proves nothing:
-        farther out it may move on.
-        """
+        """Whether the active rows leave no way down, which makes a point the lowest."""
+        # That the nearest points to two multiples of `down` are the same proves
+        # nothing: farther out it may move on.
         if not len(found.active):
             return False
         left = least_squares(self._normals(found.active).T, down).residual
@@ -366,20 +349,15 @@ class Polyhedron:
     def _where_ball_is_met(
         self, ray: FloatArray, near: float, far: float, at_far: Solution
     ) -> Solution:
-        """Return the projection of a multiple of `ray` that lies on the ball.
-
-        While the same rows are active the projection moves on a line, and where that
-        line meets the ball is a quadratic equation: a few steps find the rows. A solver
-        that does not tell which rows are active leaves a search for a root.
-        """
+        """Return the projection of a multiple of `ray` that lies on the ball."""
+        # While the same rows are active the projection moves on a line, and where that
+        # line meets the ball is a quadratic equation: a few steps find the rows.
         found = self._next(near * ray, at_far)
         beyond = length(found.point) - self.ball_radius
         if near == 0.0 and beyond > FEASIBLE * self.ball_radius:
             raise EmptySetError(EMPTY_MESSAGE)
         if beyond >= 0.0:
             return found
-        if self.solver != "generation":
-            return self._by_root(ray, near, far, found)
         multiple = far
         found = replace(found, point=at_far.point, active=at_far.active)
         while far - near > ROOT * far:
@@ -392,17 +370,6 @@ class Polyhedron:
                 break
             near, far = (near, multiple) if beyond > 0.0 else (multiple, far)
         return found
-
-    def _by_root(
-        self, ray: FloatArray, near: float, far: float, found: Solution
-    ) -> Solution:
-        def beyond(multiple: float) -> float:
-            nonlocal found
-            found = self._next(multiple * ray, found)
-            return length(found.point) - self.ball_radius
-
-        multiple = brentq(beyond, near, far, xtol=ROOT * far)
-        return self._next(multiple * ray, found)
 
     def _on_the_line(self, found: Solution, ray: FloatArray, multiple: float) -> float:
         """Return for which multiple the ball is met if the active rows stay active."""
@@ -471,10 +438,8 @@ class Polyhedron:
 
 
 def is_lowest(cost: FloatArray, system: System, sides: FloatArray, answer: Any) -> bool:
-    """Whether an answer to a linear program is feasible, and its dual is no higher.
-
-    The rows of the system have length 1; `sides` (n, 2) are bounds on the variables.
-    """
+    """Whether an answer to a linear program is feasible, and its dual is no higher."""
+    # The rows of the system have length 1; `sides` (n, 2) are bounds on the variables.
     x, multipliers = answer.x, -answer.ineqlin.marginals
     if not np.isfinite([*x, *multipliers]).all():
         return False

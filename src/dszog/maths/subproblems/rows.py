@@ -27,14 +27,10 @@ class RowFamily(Protocol):
     """A family of linear constraints, each named by its index."""
 
     @property
-    def dim(self) -> int:
-        """Number of variables."""
-        ...
+    def dim(self) -> int: ...
 
     @property
-    def n_rows(self) -> int:
-        """Number of constraints."""
-        ...
+    def n_rows(self) -> int: ...
 
     @property
     def is_homogeneous(self) -> bool:
@@ -48,13 +44,9 @@ class RowFamily(Protocol):
         """
         ...
 
-    def normals(self, indices: IntArray) -> FloatArray:
-        """Return the vectors of these rows."""
-        ...
+    def normals(self, indices: IntArray) -> FloatArray: ...
 
-    def limits(self, indices: IntArray) -> FloatArray:
-        """Return the right-hand sides of these rows."""
-        ...
+    def limits(self, indices: IntArray) -> FloatArray: ...
 
     def system(self) -> System:
         """Return the same set with all its rows written out."""
@@ -70,33 +62,26 @@ class MatrixRows:
 
     @property
     def dim(self) -> int:
-        """Number of variables."""
         return int(self.matrix.shape[1])
 
     @property
     def n_rows(self) -> int:
-        """Number of constraints."""
         return len(self.bounds)
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether `b` is 0."""
         return not self.bounds.any()
 
     def worst(self, w: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
-        """Return the most violated rows, by one product with the matrix."""
         return _largest(times(self.matrix, w) - self.bounds, count)
 
     def normals(self, indices: IntArray) -> FloatArray:
-        """Return the chosen rows of the matrix."""
         return _dense(self.matrix[indices])
 
     def limits(self, indices: IntArray) -> FloatArray:
-        """Return the chosen entries of `b`."""
         return self.bounds[indices]
 
     def system(self) -> System:
-        """Return the matrix and `b`."""
         return System(_dense(self.matrix), self.bounds)
 
 
@@ -113,25 +98,20 @@ class PairRows:
 
     @property
     def dim(self) -> int:
-        """Number of variables."""
         return int(self.positives.shape[1])
 
     @property
     def n_rows(self) -> int:
-        """Number of pairs."""
         return len(self.positives) * len(self.negatives)
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether the pairs are not relaxed."""
         return self.slack == 0.0
 
     def worst(self, w: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
-        """Pair the lowest positive with the highest negative, and so on.
-
-        The first is the worst of all pairs; the others name different samples each,
-        which is what makes them useful together.
-        """
+        """Pair the lowest positive with the highest negative, and so on."""
+        # The first is the worst of all pairs; the others name different samples each,
+        # which is what makes them useful together.
         positive, negative = times(self.positives, w), times(self.negatives, w)
         a = _lowest(positive, count)
         b = _lowest(-negative, count)
@@ -140,12 +120,10 @@ class PairRows:
         return a[:n] * len(self.negatives) + b[:n], off
 
     def normals(self, indices: IntArray) -> FloatArray:
-        """Return the differences of these pairs."""
         a, b = np.divmod(indices, len(self.negatives))
         return self.negatives[b] - self.positives[a]
 
     def limits(self, indices: IntArray) -> FloatArray:
-        """Return the slack of each pair."""
         return np.full(len(indices), self.slack)
 
     def system(self) -> System:
@@ -176,12 +154,10 @@ class BoxRows:
 
     @property
     def dim(self) -> int:
-        """Number of variables."""
         return len(self.lower)
 
     @property
     def n_rows(self) -> int:
-        """Number of sides, infinite ones included."""
         return 2 * len(self.lower)
 
     @property
@@ -191,27 +167,22 @@ class BoxRows:
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether every finite side is 0."""
         sides = np.concatenate([self.lower, self.upper])
         return not sides[np.isfinite(sides)].any()
 
     def worst(self, w: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
-        """Return the sides that are exceeded most."""
         return _largest(np.concatenate([w - self.upper, self.lower - w]), count)
 
     def normals(self, indices: IntArray) -> FloatArray:
-        """Return unit vectors."""
         variable, is_lower = indices % self.dim, indices >= self.dim
         normals = np.zeros((len(indices), self.dim))
         normals[np.arange(len(indices)), variable] = np.where(is_lower, -1.0, 1.0)
         return normals
 
     def limits(self, indices: IntArray) -> FloatArray:
-        """Return the sides."""
         return np.concatenate([self.upper, -self.lower])[indices]
 
     def system(self) -> System:
-        """Return a row for each finite side."""
         limits = np.concatenate([self.upper, -self.lower])
         finite = np.flatnonzero(np.isfinite(limits))
         return System(self.normals(finite), limits[finite])

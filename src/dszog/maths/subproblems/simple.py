@@ -34,28 +34,22 @@ class _Ball(ABC):
 
     @property
     def n_rows(self) -> int:
-        """One constraint: the norm."""
         return 1
 
     @property
     def is_bounded(self) -> bool:
-        """Always."""
         return True
 
     def diameter(self) -> float:
-        """Return twice the radius."""
         return 2.0 * self.radius
 
     def feasible_start(self) -> FloatArray:
-        """Return the origin."""
         return np.zeros(self.dim)
 
     def contains(self, x: FloatArray, tol: float = FEASIBLE) -> bool:
-        """Whether `x` lies in the ball."""
         return self.violation(x) <= tol * self.radius
 
     def violation(self, x: FloatArray) -> float:
-        """Return by how much the norm of `x` exceeds the radius."""
         return max(self._norm(x) - self.radius, 0.0)
 
     @abstractmethod

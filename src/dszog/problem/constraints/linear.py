@@ -34,7 +34,6 @@ class LinearConstraints(Constraints):
 
     @property
     def dim(self) -> int:
-        """Number of variables: the columns of `A`."""
         return int(self._matrix.shape[1])
 
     @property

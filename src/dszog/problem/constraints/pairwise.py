@@ -46,7 +46,6 @@ class PairwiseConstraints(Constraints):
 
     @property
     def dim(self) -> int:
-        """Number of variables: the columns of the rows."""
         return int(self._positives.shape[1])
 
     @property

@@ -34,10 +34,8 @@ def is_scipy_form(constraint: Any) -> bool:
 
 
 def function_to_learn(constraint: Any) -> _Function | None:
-    """Return the function that has to be called to know how many values it returns.
-
-    None if there are as many limits as values, or no function.
-    """
+    """Return the function that has to be called to know how many values it returns."""
+    # None if there are as many limits as values, or no function.
     if isinstance(constraint, NonlinearConstraint):
         _check_nonlinear(constraint)
         is_open = not np.ndim(constraint.lb) and not np.ndim(constraint.ub)

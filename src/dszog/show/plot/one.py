@@ -40,7 +40,6 @@ MOST_LINES = 22  # of it, in letters of full size
 
 
 def draw_run(figure: Figure, result: Any, against: str) -> None:
-    """Draw a run into an empty figure."""
     figure.set_layout_engine("constrained")
     halves: Any = figure.subfigures(1, 2, width_ratios=(1.75, 1.0))
     left, right = halves

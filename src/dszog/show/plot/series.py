@@ -34,10 +34,8 @@ def horizontal(results: list[Any], against: str) -> tuple[list[FloatArray], str]
 
 
 def running_mean(values: FloatArray) -> FloatArray:
-    """Return the mean of the known values around each; `nan` where there are none.
-
-    Over a fortieth of the rows, so that a curve of any length is as smooth.
-    """
+    """Return the mean of the known values around each; `nan` where there are none."""
+    # Over a fortieth of the rows, so that a curve of any length is as smooth.
     half = len(values) // (2 * N_WINDOWS)
     if not half:
         return values

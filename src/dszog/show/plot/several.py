@@ -37,7 +37,6 @@ HEADS = (
 def draw_runs(
     figure: Figure, results: list[Any], labels: list[str], against: str
 ) -> None:
-    """Draw runs into an empty figure."""
     figure.set_layout_engine("constrained")
     table_height = 0.2 + 0.13 * len(results)
     *all_axes, table = figure.subplots(

@@ -6,8 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from html import escape
-from typing import Any
+from importlib.util import find_spec
 
 from dszog.run.history import Callback, Progress
 from dszog.run.meter import Limits
@@ -18,27 +17,25 @@ __all__ = ["line", "share_done", "show_progress"]
 
 @contextmanager
 def show_progress(wanted: bool, limits: Limits) -> Iterator[tuple[Callback, ...]]:
-    """Yield the callbacks that show progress, none if it is not wanted.
-
-    Of the limits, at which the run will stop, the nearest sets the bar.
-    """
+    """Yield the callbacks that show progress, none if it is not wanted."""
+    # Of the limits, at which the run will stop, the nearest sets the bar.
     if not wanted:
         yield ()
         return
-    if is_notebook():
-        yield (NotebookBar(limits),)
-        return
-    is_dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
-    if is_dumb or not sys.stderr.isatty():
+    if not _can_be_drawn_on() or find_spec("rich") is None:  # an extra
         yield (Lines(limits),)
         return
-    try:
-        from dszog.show.progress.terminal import terminal_display
-    except ImportError:  # rich is an extra
-        yield (Lines(limits),)
-        return
+    from dszog.show.progress.terminal import terminal_display
+
     with terminal_display(limits) as show:
         yield (show,)
+
+
+def _can_be_drawn_on() -> bool:
+    if is_notebook():
+        return find_spec("ipywidgets") is not None  # rich draws with them
+    is_dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
+    return sys.stderr.isatty() and not is_dumb
 
 
 class Lines(Display):
@@ -47,7 +44,6 @@ class Lines(Display):
     every = 5.0
 
     def show(self, progress: Progress, share: float, left: float) -> None:
-        """Print a line; at the end none if the last state was printed."""
         text = line(progress, self.window.take(), left)
         sys.stderr.write(f"dszog {share:4.0%}  {text}\n")
         self.last = None
@@ -60,35 +56,3 @@ def is_notebook() -> bool:
         return False
     shell = getattr(module, "get_ipython", lambda: None)()
     return shell is not None and getattr(shell, "kernel", None) is not None
-
-
-class NotebookBar(Display):
-    """A bar with a line of text, in the output of the cell that is run.
-
-    By hand, as rich needs widgets there.
-    """
-
-    every = 0.5  # each update is a message to the browser
-
-    def __init__(self, limits: Limits) -> None:
-        super().__init__(limits)
-        self._place: Any = None
-        self._draw(0.0, "starting")
-
-    def show(self, progress: Progress, share: float, left: float) -> None:
-        """Write over what was shown."""
-        self._draw(share, line(progress, self.window.take(), left))
-
-    def _draw(self, share: float, text: str) -> None:
-        from IPython.display import HTML, display
-
-        shown = HTML(
-            f'<div style="font-variant-numeric:tabular-nums">'
-            f'<progress value="{share:.4f}" max="1" style="width:14em;'
-            f'vertical-align:middle"></progress> {share:.0%} &nbsp; '
-            f"{escape(text)}</div>"
-        )
-        if self._place is None:
-            self._place = display(shown, display_id=True)
-        else:
-            self._place.update(shown)

@@ -30,7 +30,6 @@ class Window:
         self._violation = math.nan
 
     def add(self, progress: Progress) -> None:
-        """Take in one iteration."""
         self._n += 1
         self._objective.add(progress.sampled_objective)
         self._share.add(progress.sampled_share)
@@ -39,7 +38,6 @@ class Window:
             self._violation = found
 
     def take(self) -> BatchSummary:
-        """Return what was seen, and start again."""
         if not self._n and self._before is not None:
             return self._before
         seen = BatchSummary(self._objective.value, self._violation, self._share.value)
@@ -127,13 +125,7 @@ class Display:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in words.
-
-    Examples
-    --------
-    >>> duration(7.2), duration(74), duration(7322), duration(float("nan"))
-    ('7 s', '1 min 14 s', '2 h 02 min', '?')
-    """
+    """Return a time in words."""
     if not math.isfinite(seconds):
         return "?"
     minutes, rest = divmod(round(seconds), 60)

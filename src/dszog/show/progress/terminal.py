@@ -35,7 +35,6 @@ class TerminalDisplay(Display):
         self._facts: list[tuple[str, str]] = []
 
     def show(self, progress: Progress, share: float, left: float) -> None:
-        """Keep what is to be drawn."""
         self._share, self._left = share, f"{duration(left)} left"
         limits = {"iteration": self.limits.iterations, "queries": self.limits.queries}
         self._facts = []
