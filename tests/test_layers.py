@@ -29,9 +29,9 @@ LAYERS: tuple[set[str], ...] = (
     {"methods", "problem"},  # neither sees the other
     {"evidence"},
     {"run"},
-    {"save", "workers", "show", "readers", "tuning"},
+    {"save", "workers", "show", "readers"},
     {"minimize", "certify"},
-    {"tune", "learn", "torch"},
+    {"learn", "torch"},
     {"__init__"},
     {"cli"},
 )

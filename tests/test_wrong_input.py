@@ -538,10 +538,6 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "tol": POSITIVE,
         "x_scale": X_SCALE,
         "weights": WEIGHTS,
-        "tune": (
-            wrong("True, False or a dszog.Tuning", 1, 0, "yes", None, {"share": 0.3}),
-            wrong("the smallest tuning", True, got="got max_iterations=3"),
-        ),
         "seed": SEED,
         "evaluator": EVALUATOR,
         "timeout": TIMEOUT,

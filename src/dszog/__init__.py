@@ -45,8 +45,6 @@ from dszog.run.result import Result
 from dszog.save.state_file import load_state, save_state
 from dszog.show import callbacks, plot
 from dszog.status import Status
-from dszog.tune import tune
-from dszog.tuning import Trial, Tuning, TuningReport
 from dszog.workers import EVALUATORS
 
 __version__ = VERSION
@@ -91,9 +89,6 @@ __all__ = [
     "Status",
     "SubproblemError",
     "TheoremConstants",
-    "Trial",
-    "Tuning",
-    "TuningReport",
     "callbacks",
     "certify",
     "evaluators",
@@ -102,5 +97,4 @@ __all__ = [
     "plot",
     "save_state",
     "subproblems",
-    "tune",
 ]

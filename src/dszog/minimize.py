@@ -69,7 +69,6 @@ from dszog.save.sizing import Sizing
 from dszog.save.store import Store
 from dszog.show.progress import line, show_progress
 from dszog.status import Status
-from dszog.tuning import Tuner, Tuning, check_tuning
 from dszog.workers import check_evaluator, open_evaluator
 
 INTERRUPTS: tuple[str, ...] = get_args(OnInterrupt)
@@ -133,7 +132,6 @@ def minimize(
     tol: float | None = None,
     x_scale: Any = 1.0,
     weights: tuple[IntArray, FloatArray] | None = None,
-    tune: bool | Tuning = False,
     seed: int | None = None,
     evaluator: Any = "serial",
     timeout: float | None = None,
@@ -193,11 +191,6 @@ def minimize(
     weights : (indices, weights), optional
         Weights over the constraints to start from: ``result.weights`` of an earlier
         run, with ``x0=result.x``.
-    tune : bool or Tuning
-        Choose `step_size` and `penalty`, where `options` leave them open, by short runs
-        in 0.3 of the budget, or as :class:`dszog.Tuning` says. All that they evaluate
-        is inside the budget and counted, and ``result.tuning`` is their table. See
-        ``docs/tuning.md``.
     seed : int, optional
         Same seed, same run, bit for bit. Drawn and reported if not given.
     evaluator : str or workers
@@ -287,7 +280,7 @@ def minimize(
     """
     if tol is not None:
         options = _with_tol(tol, method, options)
-    choice = _first_choice(method, options, weights, tune)
+    choice = _first_choice(method, options, weights)
     chosen, fixed = _as_method(method, options, choice)
     limits = _check_limits(max_iterations, max_queries, max_time)
     tolerance = check_nonnegative("minimize", "constraint_tol", constraint_tol)
@@ -303,8 +296,6 @@ def minimize(
     check_choice("minimize", "on_save_failure", on_save_failure, SAVE_FAILURES)
     check_tag("minimize", tag)
     folder = _check_folder(checkpoint, resume, on_save_failure, tag)
-    has_budget = not (max_iterations is max_queries is max_time is None)
-    tuning = check_tuning(tune, chosen, fixed, has_budget, folder is not None)
     callbacks = _as_callbacks(callback)
     called = [as_called(one, method) for one in callbacks]
     fun = objective(fun, args, jac)
@@ -332,7 +323,6 @@ def minimize(
         notes = [*_about_start(problem), *notes, *([said] if said else [])]
         if choice is not None:
             notes.append(choice.sentence)
-        check_tuning(tune, chosen, fixed, has_budget, folder is not None)  # of tangents
         if weights is not None:
             weights = check_weights("minimize", weights, problem.size.n_constraints)
         saver = None
@@ -372,7 +362,7 @@ def minimize(
             on_interrupt=on_interrupt,
             interrupts=interrupts,
         )
-        solver = Solver(job) if tuning is None else Tuner(job, tuning)
+        solver = Solver(job)
         watching = [*shown_to, *callbacks]
         try:
             result = solver.solve()
@@ -521,17 +511,14 @@ def _is_empty(constraints: Any) -> bool:
     )
 
 
-def _first_choice(
-    method: Any, options: Any, weights: Any, tune: bool | Tuning
-) -> Choice | None:
+def _first_choice(method: Any, options: Any, weights: Any) -> Choice | None:
     """Return what is chosen before the problem is known; None if the caller chose."""
     if is_scipys(method):
         return Choice("sampled_sqp", f"it stands in for SciPy's {method}")
     if not isinstance(method, str) or method.lower() != AUTO:
         return None
     named = options if isinstance(options, dict) else {}
-    has_weights, tunes = weights is not None, tune is not False
-    return first_choice(named, has_weights=has_weights, tunes=tunes)
+    return first_choice(named, has_weights=weights is not None)
 
 
 def _for_problem(

@@ -1,4 +1,4 @@
-"""What runs reach: by method, with many variables, in other units."""
+"""What runs reach: by method, and with many variables."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 import dszog
-from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.subproblems import Polyhedron
-from dszog_bench.cases import Case
 from dszog_bench.records import Effort, Row
-from dszog_bench.relaxed import MARGIN, Pairs, RelaxedPairs
+from dszog_bench.relaxed import MARGIN, RelaxedPairs
 
 # ------------------------------------------------------------ all methods, one problem
 
@@ -137,17 +135,11 @@ def variables(effort: Effort) -> Iterator[Row]:
     # answer is judged by its objective and by the worst of *all* constraints.
     seeds = range(effort.n_seeds)
     for dim in DIMS:
-        for full, tune in (
-            (2000, False),
-            (2000, True),
-            (50 * dim, False),
-            (100 * dim, False),
-        ):
+        for full in (2000, 50 * dim, 100 * dim):
             n = max(effort.of(full), 100)
-            found = [_nearest(dim, seed, max_iterations=n, tune=tune) for seed in seeds]
-            tuned = ", tune=True" if tune else ""
+            found = [_nearest(dim, seed, max_iterations=n) for seed in seeds]
             yield Row.of(
-                f"{dim} variables, {n:,} iterations{tuned}: objective",
+                f"{dim} variables, {n:,} iterations: objective",
                 [result.fun for result, _ in found],
                 details={
                     "objectives": _listed(result.fun for result, _ in found),
@@ -174,96 +166,3 @@ def _nearest(dim: int, seed: int, m: int = 50_000, **budget: Any) -> tuple[Any, 
 
 def _listed(values: Any) -> str:
     return "; ".join(f"{value:.3f}" for value in values)
-
-
-# ------------------------------------------------------------------------------- tuning
-
-
-class HalfPlanes(Case):
-    """The point nearest to one outside of 2000 half-planes around the unit ball."""
-
-    n_losses, n_constraints = 1, 2000
-    start = np.zeros(10)
-
-    def __init__(self, seed: int) -> None:
-        rng = np.random.Generator(np.random.Philox(key=seed))
-        normals = rng.normal(size=(self.n_constraints, len(self.start)))
-        self.normals = normals / np.linalg.norm(normals, axis=1, keepdims=True)
-
-    def losses(self, points: FloatArray, indices: IntArray) -> Any:
-        values = np.square(points - 1.0).mean(axis=1, keepdims=True)
-        return values[:, indices]
-
-    def constraints(self, points: FloatArray, indices: IntArray) -> Any:
-        return points @ self.normals[indices].T - 1.0
-
-
-class SmallPairs(Pairs):
-    """A linear classifier that lets no positive row score 0.3 below a negative one."""
-
-    def __init__(self, seed: int) -> None:
-        rng = np.random.Generator(np.random.Philox(key=100 + seed))
-        X = rng.normal(size=(200, 20)) / np.sqrt(20)
-        truth = 3.0 * rng.normal(size=20)
-        noise = 0.5 * rng.normal(size=200)
-        super().__init__(X, np.where(X @ truth + noise > 0.0, 1.0, -1.0))
-
-
-UNITS: dict[str, tuple[type[HalfPlanes | SmallPairs], Any, float, float]] = {
-    # The problem, and the units of its variables, objective and constraints.
-    "half-planes, order one": (HalfPlanes, 1.0, 1.0, 1.0),
-    "variables x 100": (HalfPlanes, 100.0, 1.0, 1.0),
-    "variables x 0.01": (HalfPlanes, 0.01, 1.0, 1.0),
-    "objective x 1000": (HalfPlanes, 1.0, 1000.0, 1.0),
-    "constraints x 100": (HalfPlanes, 1.0, 1.0, 100.0),
-    "variables x 0.1 to 10": (HalfPlanes, np.geomspace(0.1, 10.0, 10), 1.0, 1.0),
-    "classifier, order one": (SmallPairs, 1.0, 1.0, 1.0),
-    "classifier, features x 30": (SmallPairs, 1 / 30, 1.0, 1.0),
-}
-FIRST_SEED = 10  # tuning itself was made with seeds 0 to 2
-
-
-def tuning(effort: Effort) -> Iterator[Row]:
-    """Hold tune=True against the defaults on badly scaled problems, at equal budgets.
-
-    All answers are judged in the old units by ``f + 30 max_j max(g_j, 0)^2``.
-    """
-    for budget in (max(effort.of(n), 40_000) for n in (100_000, 300_000)):
-        for name, (kind, *units) in UNITS.items():
-            seeds = range(FIRST_SEED, FIRST_SEED + effort.n_seeds)
-            untuned, tuned = (
-                [_merit(kind(seed), units, budget, seed, tune) for seed in seeds]
-                for tune in (False, True)
-            )
-            ratios = [b / a for a, b in zip(untuned, tuned, strict=True)]
-            yield Row.of(
-                f"{name}, {budget:,} queries: merit tuned / untuned",
-                ratios,
-                unit="x",
-                details={
-                    "untuned": _listed(untuned),
-                    "tuned": _listed(tuned),
-                    "better": sum(ratio < 1 for ratio in ratios),
-                },
-            )
-
-
-def _merit(case: Case, units: Any, budget: int, seed: int, tune: bool) -> float:
-    """Solve a problem in other units, and judge the answer in the old ones."""
-    s, f, g = units
-    problem = dszog.Problem(
-        dszog.Losses(lambda x, i: f * case.losses(x / s, i), case.n_losses),
-        dszog.Constraints(
-            lambda x, j: g * case.constraints(x / s, j), case.n_constraints
-        ),
-        len(case.start),
-    )
-    result = dszog.minimize(
-        problem,
-        method="dszog",
-        max_queries=budget,
-        seed=seed,
-        constraint_tol=1e-2 * g,
-        tune=tune,
-    )
-    return case.objective(result.x / s) + 30.0 * max(case.worst(result.x / s), 0.0) ** 2

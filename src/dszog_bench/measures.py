@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dszog_bench.a9a import whole_a9a
-from dszog_bench.answers import FIRST_SEED, methods, projections, tuning, variables
+from dszog_bench.answers import methods, projections, variables
 from dszog_bench.costs import (
     a9a_timing,
     against_plain,
@@ -38,7 +38,6 @@ MEASURES: dict[str, Measure] = {
     "methods": methods,
     "projections": projections,
     "variables": variables,
-    "tuning": tuning,
     "fair": fair,
     "workers": workers,
     "suites": suites,
@@ -50,7 +49,6 @@ FIRST_SEEDS = {
     "peers": 0,
     "peers-customers": 0,
     "variables": 0,
-    "tuning": FIRST_SEED,
     "fair": 0,
     "families": FIRST_OF_FAMILIES,
 }

@@ -63,22 +63,8 @@ def test_a_run_with_many_variables_is_judged_by_all_constraints(
 
     rows = list(answers.variables(TINY))
 
-    assert [row.what for row in rows][1] == (
-        "5 variables, 100 iterations, tune=True: objective"
-    )
+    assert rows[1].what == "5 variables, 100 iterations: objective"
     assert all(float(row.details["worst_violations"]) >= 0 for row in rows)
-
-
-def test_tuning_is_judged_in_the_old_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("half-planes, order one", "objective x 1000", "classifier, order one")
-    units = {name: answers.UNITS[name] for name in names}
-    monkeypatch.setattr(answers, "UNITS", units)
-
-    rows = list(answers.tuning(TINY))
-
-    assert len(rows) == 2 * len(names)
-    for row in rows:  # the merit of the start, 0, is 1 and 0.63; of the optimum 0.2
-        assert 0.1 < float(row.details["untuned"]) < 1.1
 
 
 def test_workers_send_what_they_need_and_change_no_bit() -> None:

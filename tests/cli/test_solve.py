@@ -301,11 +301,6 @@ WRONG = [
     (["model.py:problem", "--max-time", "-1"], "solve: --max-time must be positive"),
     (["model.py:problem", "--seed", "-1"], "solve: --seed must be at least 0, got -1"),
     (["model.py:problem", "--on-failure", "x"], "solve: --on-failure must be one of"),
-    (
-        ["model.py:problem", "--tune"],
-        "solve: --tune uses a share of the budget, got none. Give --max-queries, "
-        "--max-iterations or --max-time",
-    ),
     (["model.py:problem", "--output", "."], "must be a file, got the folder '.'. Name"),
     (
         ["model.py:problem", "--output", "no/r.json"],
@@ -583,16 +578,3 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(
     assert code == 2
     assert 'pip install "dszog[dask]"' in said
     assert said.count("\n") == 1
-
-
-def test_tune_is_passed_on_and_refused_with_a_checkpoint(
-    solve: Solve,
-) -> None:
-    words = ("model.py:problem", "--seed", "3", "--max-iterations", "100", "--tune")
-    code, said = solve(*words, "-o", "result.json")
-    assert code in (0, 3)
-    assert "settings, tried with" in said
-
-    code, said = solve(*words, "--checkpoint", "run")
-    assert code == 2
-    assert "cannot be saved" in said

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dszog
-from dszog import FZFW, Constraints, InputError, InputTypeError, Losses, Tuning
+from dszog import FZFW, Constraints, InputError, InputTypeError, Losses
 from dszog.contract.validation import check_count, did_you_mean
 from dszog.maths.subproblems.simple import L2Ball
 
@@ -52,7 +52,6 @@ def test_a_field_becomes_the_whole_number() -> None:
         (FZFW, "n_directions", {}),
         (FZFW, "loss_batch", {}),
         (FZFW, "period", {}),
-        (Tuning, "n_settings", {}),
         (L2Ball, "dim", {"radius": 1.0}),
     ]
     for kind, name, more in kinds:

@@ -81,7 +81,6 @@ def test_many_variables_are_for_dszog() -> None:
         ({"options": {"tol": 1e-3}}, SampledSQP, "'tol' is an option of it"),
         ({"tol": 1e-3}, SampledSQP, "'tol' is an option of it"),
         ({"options": {"step_size": 0.1}}, DSZOG, "'step_size' is an option of it"),
-        ({"tune": True}, DSZOG, "it has settings to tune"),
         ({"weights": (np.array([3]), np.array([1.0]))}, DSZOG, "start from weights"),
         ({"max_queries": 1700, "options": {"loss_batch": 1}}, SampledSQP, "there is"),
     ],
@@ -112,8 +111,8 @@ def test_options_of_neither_or_of_both_are_refused() -> None:
 
 
 def test_a_choice_is_made_from_names_alone() -> None:
-    assert first_choice([], has_weights=False, tunes=False) == Choice("sampled_sqp")
-    assert first_choice(["radius"], has_weights=False, tunes=False).name == "dszog"
+    assert first_choice([], has_weights=False) == Choice("sampled_sqp")
+    assert first_choice(["radius"], has_weights=False).name == "dszog"
 
 
 @pytest.mark.parametrize("queries", [2000, 20_000])

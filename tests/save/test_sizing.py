@@ -261,7 +261,6 @@ def test_wrong_calls_are_refused_before_sizes_are_learned(tmp_path: Path) -> Non
         {"constraint_tol": -1.0},
         {"seed": -1},
         {"on_failure": "never"},
-        {"tune": True},
         {"weights": ([0], [1.0]), "method": "zopsgd", "options": {}},
     ):
         with pytest.raises(InputError):

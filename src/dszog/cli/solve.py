@@ -48,7 +48,6 @@ def solve(
     method: str = AUTO,
     settings: Annotated[Many, Parameter(name="--set")] = (),
     budget: Budget = UNLIMITED,
-    tune: Flag = False,
     seed: int | None = None,
     x_scale: str | None = None,
     evaluator: str | None = None,
@@ -75,8 +74,6 @@ def solve(
 
     dszog solve model.py:problem --set penalty=10 --set directions=sphere
 
-    dszog solve model.py:problem --max-queries 100000 --tune
-
     dszog solve model.py:problem --checkpoint run-1 --resume -o result.json
 
     Exit codes: 0 success; 3 the run ended without one (stopped early, or the
@@ -91,8 +88,6 @@ def solve(
         zoscgd, fzfw, fzcgs, fcgs, accszofw, accszofw_storm, zopsgd, acczomda.
     settings
         A setting of the method, name=value; may be given several times.
-    tune
-        Choose step size and penalty by short runs, in 0.3 of the budget.
     seed
         Random seed: same seed, same run. Drawn and reported if not given.
     x_scale
@@ -123,7 +118,6 @@ def solve(
     console = Console()
     arguments = {
         **vars(budget),
-        "tune": tune or None,
         "seed": seed,
         "evaluator": evaluator,
         "timeout": timeout,

@@ -139,9 +139,9 @@ def as_typed(text: str, flags: Mapping[str, str]) -> str:
 
     Examples
     --------
-    >>> flags = flags_of(["max_queries", "tune"])
-    >>> as_typed("Raise max_queries, or leave `tune` out.", flags)
-    'Raise --max-queries, or leave --tune out.'
+    >>> flags = flags_of(["max_queries", "resume"])
+    >>> as_typed("Raise max_queries, or leave `resume` out.", flags)
+    'Raise --max-queries, or leave --resume out.'
     >>> as_typed("got max_queries=10 and 'max_queries'", flags)
     "got --max-queries 10 and 'max_queries'"
     """

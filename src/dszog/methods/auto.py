@@ -65,14 +65,12 @@ class Choice:
         return Choice(name, why)
 
 
-def first_choice(options: Iterable[str], *, has_weights: bool, tunes: bool) -> Choice:
+def first_choice(options: Iterable[str], *, has_weights: bool) -> Choice:
     """Return what options and arguments ask for."""
     # Options that neither method has, or that no single one has, leave it open: the
     # method refuses them.
     if has_weights:
         return Choice(BY_SAMPLES, "it can start from weights")
-    if tunes:
-        return Choice(BY_SAMPLES, "it has settings to tune")
     for name, other in ((SQP, BY_SAMPLES), (BY_SAMPLES, SQP)):
         own = [o for o in options if o in OPTIONS[name] and o not in OPTIONS[other]]
         if own:

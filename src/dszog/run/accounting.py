@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dszog.contract import NO_INDICES
@@ -80,19 +79,6 @@ class Costs:
     n_retried: int = 0
     n_failed_saves: int = 0
     traffic: Traffic | None = None
-
-    @classmethod
-    def total(cls, costs: Sequence[Costs]) -> Costs:
-        """Return what several runs cost together; the traffic is that of the last."""
-        summed: dict[str, Any] = {}
-        for item in fields(cls):
-            values = [getattr(one, item.name) for one in costs]
-            if isinstance(values[0], (int, float)):
-                summed[item.name] = sum(values)
-        events: Counter[str] = Counter()
-        for one in costs:
-            events.update(one.events)
-        return replace(costs[-1], **summed, events=dict(events))
 
     @property
     def time(self) -> float:

@@ -19,7 +19,6 @@ taken back by half.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -59,22 +58,6 @@ class FailureReport:
     n_rejected: int  # steps taken back because their end could not be evaluated
     kinds: dict[str, int]
     first: tuple[Failure, ...]
-
-    @classmethod
-    def total(cls, reports: Sequence[FailureReport]) -> FailureReport:
-        """Return what happened in several runs of one policy together."""
-        kinds: Counter[str] = Counter()
-        for report in reports:
-            kinds.update(report.kinds)
-        first = [one for report in reports for one in report.first]
-        return cls(
-            policy=reports[0].policy,
-            n_failed=sum(report.n_failed for report in reports),
-            n_points=sum(report.n_points for report in reports),
-            n_rejected=sum(report.n_rejected for report in reports),
-            kinds=dict(kinds),
-            first=tuple(first[:N_SHOWN]),
-        )
 
     @property
     def rate(self) -> float:

@@ -36,7 +36,6 @@ class Job:
     saver: Saver | None = None
     on_interrupt: OnInterrupt = "return"
     interrupts: Interrupts = field(default_factory=Interrupts)
-    start: FloatArray | None = None  # where another run ended, to go on there
 
 
 def takes_weights(method: Any) -> bool:

@@ -31,26 +31,11 @@ def on_events(events: Counter[str]) -> list[str]:
     ]
 
 
-def on_start(status: Status, *, is_warm: bool) -> list[str]:
-    """Return what to know where the result is the point at which the run began.
-
-    With `is_warm` it began at the best trial, and not at the start that was given.
-
-    Examples
-    --------
-    >>> on_start(Status.DIVERGED, is_warm=True)[0].partition("than ")[2]
-    'the best trial: this is the point of that trial.'
-    >>> on_start(Status.MAX_TIME, is_warm=False)[1]
-    'If it is not the answer, give a larger budget.'
-    """
-    began, this = (
-        ("the best trial", "the point of that trial")
-        if is_warm
-        else ("where the run began", "the start")
-    )
+def on_start(status: Status) -> list[str]:
+    """Return what to know where the result is the point at which the run began."""
     remarks = [
-        f"Neither the last iterate nor the average was better than {began}: this is "
-        f"{this}."
+        "Neither the last iterate nor the average was better than where the run began: "
+        "this is the start."
     ]
     if status.is_planned:
         remarks.append("If it is not the answer, give a larger budget.")

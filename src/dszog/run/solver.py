@@ -175,9 +175,7 @@ class Solver:
             *(size.dim, size.n_losses, size.n_constraints, job.seed),
             *(limits.iterations, limits.queries, limits.time),
         )
-        wanted = job.start
-        if wanted is None:
-            wanted = job.problem.scaled(job.problem.x0)
+        wanted = job.problem.scaled(job.problem.x0)
         more = {} if job.weights is None else {"weights": job.weights}
         state = planned.init(wanted, size, job.seed, **more)
         self._check_affordable()
@@ -504,7 +502,7 @@ class Solver:
         *,
         is_start: bool,
     ) -> str:
-        problem, is_warm = self._job.problem, self._job.start is not None
+        problem = self._job.problem
         way = self._facts(run, outcome, certificate)
         # Whether all that the iterates keep to are the problem's own constraints.
         domain = getattr(run.method, "domain", None)
@@ -517,7 +515,7 @@ class Solver:
             *run.notes,
             *on_events(self._ledger.events + self.meter.events),
             *on_set(problem, run.method, self.meter, certificate),
-            *(on_start(status, is_warm=is_warm) if is_start else []),
+            *(on_start(status) if is_start else []),
             f"Of the result, {certificate.feasibility}.",
             *on_first_order(status, certificate),
             *on_signs(problem, certificate, way),
@@ -567,7 +565,7 @@ class Solver:
             costs=self._costs(),
             digest=position.digest_now(run.method).hex(),
             constraint_tol=tolerance,
-            is_start=is_start and self._job.start is None,
+            is_start=is_start,
         )
 
 
