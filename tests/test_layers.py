@@ -45,7 +45,7 @@ HARD_DEPENDENCIES = {"numpy", "scipy"}
 OPTIONAL = {  # extras: at the top of a module where True, else inside a function
     "cli": ({"cyclopts", "rich", "matplotlib", "sklearn", *PACKAGES}, True),
     "learn": ({"sklearn", "pandas"}, True),
-    "show.progress": ({"rich", "IPython"}, True),
+    "show.progress": ({"rich", "ipywidgets"}, True),
     "show.callbacks": ({"tensorboardX", "torch", "mlflow"}, False),
     "show.plot": ({"matplotlib"}, True),
     "run.result": ({"matplotlib", "pandas"}, False),

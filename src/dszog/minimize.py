@@ -553,7 +553,6 @@ def _with_tol(tol: Any, method: Any, options: Any) -> Any:
 def _as_method(
     method: Any, options: Any, choice: Choice | None
 ) -> tuple[Method, frozenset[str]]:
-    """Return the method, and the names of the fields the caller set."""
     options = {} if options is None else options
     if not isinstance(options, dict):
         raise InputTypeError(

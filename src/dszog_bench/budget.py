@@ -53,7 +53,6 @@ class Budget:
         return self.is_reached or self.own_seconds > self.seconds
 
     def objective(self, x: FloatArray) -> float:
-        """Return the mean of all losses."""
         return float(self._looked("losses", self.case.objective, x))
 
     def constraints(self, x: FloatArray) -> FloatArray:
@@ -82,7 +81,6 @@ class Budget:
         return known
 
     def stop(self) -> NoReturn:
-        """Stop the clock and the solver."""
         self.ended = self.own_seconds
         raise OverError
 

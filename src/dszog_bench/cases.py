@@ -35,7 +35,6 @@ class Optimum:
 
 
 def load_optimum(name: str) -> Optimum:
-    """Return an optimum that is kept in this package."""
     return Optimum(**json.loads(OPTIMA.read_text(encoding="utf-8"))[name])
 
 
@@ -69,14 +68,11 @@ class Case(ABC):
         )
 
     def objective(self, w: FloatArray) -> float:
-        """Return the mean of all losses."""
         return float(self.losses(w[np.newaxis], np.arange(self.n_losses)).mean())
 
     def all_constraints(self, w: FloatArray) -> Any:
-        """Return the values of all constraints."""
         indices = np.arange(self.n_constraints)
         return self.constraints(w[np.newaxis], indices)[0]
 
     def worst(self, w: FloatArray) -> float:
-        """Return the largest of them."""
         return float(self.all_constraints(w).max())

@@ -104,5 +104,4 @@ CUSTOMERS: dict[str, tuple[str, int]] = {
 
 
 def customers_case(name: str) -> Customers:
-    """Return a problem whose optimum is kept."""
     return Customers(*CUSTOMERS[name], load_optimum(name))

@@ -154,13 +154,11 @@ def rows_of(cases: Sequence[str], effort: Effort) -> Iterator[Row]:
 
 
 def run_path(output: Path, request: Request) -> Path:
-    """Return where a run is kept."""
     name = f"{request.case}-{request.peer}-{request.seed}-{request.seconds:g}s"
     return output / "peers" / f"{re.sub('[^A-Za-z0-9.]+', '-', name)}.json"
 
 
 def kept_run(path: Path, request: Request) -> dict[str, Any] | None:
-    """Return a run that was made before."""
     try:
         run: Any = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -49,7 +49,6 @@ class Peer:
 
     @property
     def install(self) -> str:
-        """How to get the package."""
         own = self.package == "PyNomad"  # its licence is the LGPL
         return "pip install PyNomadBBO" if own else 'pip install "dszog[bench]"'
 

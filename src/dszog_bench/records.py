@@ -39,7 +39,6 @@ class Effort:
     output: Path = Path("dszog-bench")  # keeps what is finished of a long measure
 
     def of(self, n: int) -> int:
-        """Return the share of a number."""
         return max(round(self.share * n), 1)
 
 
@@ -66,7 +65,6 @@ class Row:
 
     @classmethod
     def of(cls, what: str, values: Spread | Sequence[float], **more: Any) -> Row:
-        """Return the row of a median with quartiles."""
         found = values if isinstance(values, Spread) else Spread.of(values)
         return cls(
             what=what, figure=found.median, low=found.low, high=found.high, **more
@@ -135,13 +133,11 @@ def versions() -> dict[str, str]:
 
 
 def write_record(path: Path, rows: Sequence[Row], **facts: Any) -> None:
-    """Keep the rows of a measure with the facts about it."""
     stored = [asdict(row) | {"is_met": row.is_met} for row in rows]
     write_whole(path, as_json(facts | {"rows": stored}, indent=1).encode())
 
 
 def read_record(path: Path) -> tuple[dict[str, Any], list[Row]]:
-    """Return the facts and the rows."""
     facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     rows = [
         Row(**{key: value for key, value in stored.items() if key != "is_met"})

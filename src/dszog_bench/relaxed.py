@@ -72,13 +72,11 @@ class Pairs(Case):
         return 1.0 - np.exp(-np.square(gaps))
 
     def gradients(self, w: FloatArray, indices: IntArray) -> Any:
-        """Return the gradients of losses, a row each."""
         gaps = self.y[indices] - self.X[indices] @ w
         slopes: FloatArray = -2.0 * gaps * np.exp(-np.square(gaps))
         return slopes[:, np.newaxis] * self.X[indices]
 
     def known_as(self, *, black_box: bool, gradient: bool) -> dszog.Problem:
-        """Return the problem with as much known as a method is given."""
         losses = dszog.Losses(
             self.losses, self.n_losses, gradient=self.gradients if gradient else None
         )
@@ -101,7 +99,6 @@ class Pairs(Case):
         return scores.ravel() - MARGIN
 
     def worst(self, w: FloatArray) -> float:
-        """Return the largest of them, from the scores of the rows."""
         lowest = (self.positives @ w).min()
         return float((self.negatives @ w).max() - lowest - MARGIN)
 

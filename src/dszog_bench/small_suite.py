@@ -33,12 +33,10 @@ class SmallProblem:
 
     @property
     def dim(self) -> int:
-        """Number of variables."""
         return len(self.x0)
 
     @property
     def bounds(self) -> list[tuple[float, float]] | None:
-        """Bounds as SciPy takes them."""
         if not self.lower and not self.upper:
             return None
         lower = self.lower or (-INF,) * self.dim
@@ -60,7 +58,6 @@ class SmallProblem:
         return made
 
     def violation(self, x: Any) -> float:
-        """Return the worst violation."""
         worst = 0.0
         if self.above is not None:
             worst = max(worst, -min(self.above(x)))

@@ -31,7 +31,6 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Return the spread of some numbers."""
         low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
         return cls(
             median=float(median), low=float(low), high=float(high), n=len(values)

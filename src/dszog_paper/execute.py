@@ -34,7 +34,6 @@ class RecordFolder:
         folder.mkdir(parents=True, exist_ok=True)
 
     def path(self, unit: Unit) -> Path:
-        """Return where the record of a unit is kept."""
         return self.folder / f"{unit.key}.json"
 
     def get(self, unit: Unit) -> dict[str, Any] | None:
@@ -51,7 +50,6 @@ class RecordFolder:
         return record
 
     def put(self, unit: Unit, record: dict[str, Any]) -> None:
-        """Keep a record."""
         write_whole(self.path(unit), json.dumps(record).encode())
 
 

@@ -72,11 +72,9 @@ class Unit:
         return replace(self, setting=tuple(sorted(merged.items())))
 
     def again(self, repetition: int) -> Unit:
-        """Return the same run on another repetition."""
         return replace(self, repetition=repetition)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields as JSON has them."""
         fixed = {"width_factor": 1.0, "variant": "zafar"}  # in all records ever made
         return dict(json.loads(json.dumps(asdict(self) | fixed)))
 

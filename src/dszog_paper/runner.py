@@ -198,7 +198,6 @@ class _Trace:
             self.look(progress.x)
 
     def look(self, x: FloatArray) -> None:
-        """Judge a point."""
         meter = self._meter
         before = meter.elapsed
         found = self._task.violations(x)

@@ -34,7 +34,6 @@ class Features:
 
     @property
     def dim(self) -> int:
-        """Number of weights."""
         return int(self.train.shape[1])
 
 
@@ -95,7 +94,6 @@ class Task:
         return float(right.mean())
 
     def objective(self, w: FloatArray) -> float:
-        """Return the mean loss over the training rows."""
         everything = np.arange(len(self.losses))
         return float(self.losses.values(w[np.newaxis], everything).mean())
 
@@ -202,7 +200,6 @@ class CovarianceConstraints(dszog.Constraints):
 
     @property
     def dim(self) -> int:
-        """Number of variables."""
         return int(self._X.shape[1])
 
     def covariances(self, points: FloatArray) -> FloatArray:

@@ -599,9 +599,9 @@ def test_a_solver_that_fails_is_replaced_counted_and_told(
     def gives_up(*_: object, **__: object) -> None:
         raise RuntimeError("too many steps")
 
-    right = run(ZOPSGD(), 9)
+    right = run(ZOPSGD(step_size=1.0), 9)
     monkeypatch.setattr("dszog.maths.subproblems.nearest.nnls", gives_up)
-    result = run(ZOPSGD(), 9)
+    result = run(ZOPSGD(step_size=1.0), 9)
 
     np.testing.assert_allclose(result.x, right.x, atol=1e-12)
     ((event, n_times),) = result.costs.events.items()

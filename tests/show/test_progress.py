@@ -296,10 +296,8 @@ def test_in_a_notebook_rich_draws_where_there_are_widgets(
     shell = SimpleNamespace(kernel=object())
     ipython = SimpleNamespace(get_ipython=lambda: shell)
     monkeypatch.setitem(sys.modules, "IPython", ipython)
-    there = SimpleNamespace(__spec__=object()) if has_widgets else None
+    there = SimpleNamespace() if has_widgets else None
     monkeypatch.setitem(sys.modules, "ipywidgets", there)
-    if not has_widgets:
-        monkeypatch.setattr("dszog.show.progress.find_spec", lambda _: None)
     with show_progress(True, Limits(iterations=2)) as (shown,):
         assert isinstance(shown, Lines) is not has_widgets
 

@@ -202,18 +202,17 @@ def test_a_part_travels_to_the_bit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_pieces", "n_slots", "seconds", "rounds", "size"),
+    ("n_pieces", "n_slots", "seconds", "size"),
     [
-        (20, 2, None, 1, 1),  # not known yet
-        (20, 2, 0.2, 1, 1),  # slow: alone
-        (20, 2, 0.01, 1, 10),  # quick: one message for each worker
-        (20, 2, 0.01, 3, 4),  # uneven: several
-        (1000, 2, 0.01, 1, 20),  # quick but many: messages of a fifth of a second
-        (3, 8, 0.01, 1, 1),
-        (20, 2, 0.0, 1, 10),
+        (20, 2, None, 1),  # not known yet
+        (20, 2, 0.2, 1),  # slow: alone
+        (20, 2, 0.01, 10),  # quick: one message for each worker
+        (1000, 2, 0.01, 20),  # quick but many: messages of a fifth of a second
+        (3, 8, 0.01, 1),
+        (20, 2, 0.0, 10),
     ],
 )
 def test_messages_are_few_and_workers_have_as_many_each(
-    n_pieces: int, n_slots: int, seconds: float | None, rounds: int, size: int
+    n_pieces: int, n_slots: int, seconds: float | None, size: int
 ) -> None:
-    assert _bundle_size(n_pieces, n_slots, seconds, 0.05, rounds) == size
+    assert _bundle_size(n_pieces, n_slots, seconds, 0.05) == size

@@ -395,7 +395,6 @@ def _penalty(text: str) -> float | None:
 
 @contextmanager
 def _kept_warnings() -> Iterator[list[str]]:
-    """Yield a list that will hold what was warned of."""
     texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -404,7 +403,6 @@ def _kept_warnings() -> Iterator[list[str]]:
 
 
 def _write(output: Path, fitted: Fitted) -> list[Path]:
-    """Write the model and the report; return their paths."""
     make_output("fit", output)
     report = facts(fitted)
     if fitted.features is not None:

@@ -83,7 +83,6 @@ class Fitted:
 
     @property
     def summary(self) -> str:
-        """The figures in a few lines, for a terminal."""
         lines = []
         for name, part in self.parts.items():
             text = f"{name:5}  {part['rows']:,} rows  accuracy {part['accuracy']:.4f}"

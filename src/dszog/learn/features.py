@@ -157,6 +157,5 @@ def likeliest_slope(scores: FloatArray, labels: FloatArray, w: FloatArray) -> fl
 
 
 def dot(X: Any, vector: FloatArray) -> FloatArray:
-    """Return the product of dense or sparse rows with a vector."""
     product: FloatArray = np.asarray(safe_sparse_dot(X, vector)).ravel()
     return product

@@ -67,7 +67,6 @@ class SensitiveColumn:
         return np.searchsorted(self.edges, numbers, side="right").astype(float)
 
     def groups(self, values: NDArray[Any]) -> NDArray[np.str_]:
-        """Return the name of each row's group, for a report."""
         if self.categories:
             return _names(values)
         places = np.searchsorted(self.edges, self._numbers(values), side="right")

@@ -46,7 +46,6 @@ class LinearisedState(State):
 
     @property
     def target(self) -> FloatArray:
-        """The point that is asked about next."""
         return self.inner.x
 
     def back_to(self, good: Any) -> Self:
@@ -74,7 +73,6 @@ class LinearisedMethod:
     retract: bool = False
 
     def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> LinearisedState:
-        """Return the state before the first look at the constraints."""
         x = check_first(self.method, x0, size, seed)
         x = self.constraints.start(size.clip(x))
         inner = replace(self.method, domain=self.constraints.around(x))
@@ -112,7 +110,6 @@ class LinearisedMethod:
         queries: Sequence[Query],
         replies: Sequence[Reply],
     ) -> tuple[LinearisedState, Info]:
-        """Return the state after a look, a correction or a step."""
         if state.phase == "estimate":
             return self._step(state, queries, replies)
         check_replies(state.iteration, queries, replies, 1)

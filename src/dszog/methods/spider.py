@@ -76,7 +76,6 @@ class SpiderMethod(FeasibleMethod):
     def _spider(
         self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
     ) -> FloatArray:
-        """Return the new estimate."""
         check_replies(state.iteration, queries, replies, self._n_queries(state))
         if self._is_refresh(state):
             return self._gradient(queries, replies, state.size)
@@ -108,7 +107,6 @@ class SpiderMethod(FeasibleMethod):
         return self.refresh_batch or size.n_losses
 
     def least_queries(self, size: ProblemSize) -> int:
-        """Return what the first refresh costs."""
         return self._queries_at_point(size, self._refresh_batch(size))
 
     def _queries_per_step(self, size: ProblemSize) -> int:

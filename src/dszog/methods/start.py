@@ -38,7 +38,6 @@ class StartPass:
     def next_indices(
         self, state: State, exact: bool, n_queries: int | None
     ) -> IntArray:
-        """Return the constraints to look at next."""
         # A draw takes at most a tenth of the queries of the run, where these are
         # limited.
         size = state.size
@@ -51,7 +50,6 @@ class StartPass:
 
     @staticmethod
     def sample_size(size: ProblemSize, n_queries: int | None) -> int:
-        """Return how many constraints a draw takes."""
         n_wanted = min(SAMPLE, size.n_constraints)
         if n_queries is None:
             return n_wanted
@@ -78,5 +76,4 @@ class StartPass:
         )
 
     def is_over(self, size: ProblemSize, exact: bool) -> bool:
-        """Whether nothing is left to look at."""
         return not exact or self.n_seen >= size.n_constraints

@@ -55,11 +55,9 @@ class DataRows:
 
     @property
     def is_dense(self) -> bool:
-        """Whether the rows are kept as a dense matrix alone."""
         return self.sparse is None
 
     def scores(self, points: FloatArray, indices: IntArray) -> FloatArray:
-        """Return the score of each point (row) and indexed row (column)."""
         self.check_points(points)
         if self.sparse is not None:
             found: FloatArray = kernels.chosen().scores(self.prepared, points, indices)
@@ -85,7 +83,6 @@ class DataRows:
         return scores
 
     def dense(self, indices: IntArray) -> FloatArray:
-        """Return these rows as a dense matrix."""
         if self._dense is not None:
             return self._dense.take(indices, axis=0)
         rows: FloatArray = self.sparse[indices].toarray()
@@ -93,7 +90,6 @@ class DataRows:
 
     @property
     def matrix(self) -> FloatArray:
-        """All rows as a dense matrix."""
         if self._dense is None:
             self._dense = frozen_floats(self.sparse.toarray())
         return self._dense

@@ -104,11 +104,9 @@ class Ledger(SubproblemCounts):
         return method
 
     def watch(self, domain: Domain) -> Domain:
-        """Return the set, counted."""
         return CountedDomain(domain, self)
 
     def run(self, solve: Callable[[], Solution], n_rows: int) -> Solution:
-        """Solve one subproblem and take note of it."""
         before = self._clock()
         if before >= self.until:
             raise OutOfTimeError("the time for subproblems is over")
@@ -134,45 +132,36 @@ class CountedDomain:
 
     @property
     def dim(self) -> int:
-        """Number of variables."""
         return self._domain.dim
 
     @property
     def n_rows(self) -> int:
-        """Constraints that an exact answer has to respect."""
         return self._domain.n_rows
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the set has a finite diameter."""
         return self._domain.is_bounded
 
     def project(self, point: FloatArray, hint: IntArray = NO_INDICES) -> Solution:
-        """Project, and count."""
         self._ledger.n_projections += 1
         return self._ledger.run(
             lambda: self._domain.project(handed_out(point), hint), self._domain.n_rows
         )
 
     def lmo(self, gradient: FloatArray, hint: IntArray = NO_INDICES) -> Solution:
-        """Minimise a linear function, and count."""
         self._ledger.n_oracle_calls += 1
         return self._ledger.run(
             lambda: self._domain.lmo(handed_out(gradient), hint), self._domain.n_rows
         )
 
     def violation(self, x: FloatArray) -> float:
-        """Return by how much `x` violates the worst constraint."""
         return self._domain.violation(handed_out(x))
 
     def contains(self, x: FloatArray, tol: float = FEASIBLE) -> bool:
-        """Whether `x` lies in the set."""
         return self._domain.contains(handed_out(x), tol)
 
     def diameter(self) -> float:
-        """Return an upper bound on the distance of two points."""
         return self._domain.diameter()
 
     def feasible_start(self) -> FloatArray:
-        """Return the point nearest to the origin."""
         return self._domain.feasible_start()

@@ -74,13 +74,11 @@ class FailureHandler(FailureCounts):
         self._n_good = 0  # points since the last failure; not in `recent` yet
 
     def counts(self) -> FailureCounts:
-        """Return the counts as they are now, as a value."""
         self._settle()
         return counts_of(FailureCounts, self)
 
     @property
     def report(self) -> FailureReport:
-        """What happened so far."""
         return FailureReport(
             policy=self.policy,
             n_failed=self.n_failed,

@@ -85,7 +85,6 @@ class _Builder:
         self._nonlinear: list[IntArray] = []
 
     def build(self) -> tuple[Any, list[str]]:
-        """Return the method and what to say."""
         size = self._problem.size
         if self._problem.constraints is not None:
             self._take(self._problem.constraints, 0)

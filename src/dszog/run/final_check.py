@@ -52,7 +52,6 @@ class FinalCheck:
         return reserve
 
     def set_aside(self, limits: Limits) -> Limits:
-        """Return the limits less what the check may take."""
         if limits.queries is not None:
             n_left = max(limits.queries - self._meter.kept, 0)
             limits = replace(limits, queries=n_left)
@@ -61,7 +60,6 @@ class FinalCheck:
         return limits
 
     def blank(self, x: FloatArray) -> Certificate:
-        """Return what is known of a point that nobody looked at."""
         return self._checker(N_CANDIDATES).blank(x)
 
     def best(

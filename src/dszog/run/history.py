@@ -135,6 +135,5 @@ class History:
         return Rows(stride=self._stride, table=self._table())
 
     def go_on_from(self, rows: Rows) -> None:
-        """Go on from the rows of an earlier process."""
         self._stride = rows.stride
         self._rows = [tuple(row) for row in rows.table.tolist()]

@@ -33,7 +33,6 @@ class Run:
 
     @property
     def end(self) -> Limits:
-        """Where this round ends."""
         return self.ends[self.round]
 
     def noted(self, *sentences: str) -> Run:

@@ -361,7 +361,6 @@ class Solver:
         return self._round_from(run, 0, (end,))
 
     def _now(self, run: Run) -> Run:
-        """Return a run as it is at this moment."""
         position = self._position or run.position
         return replace(run, position=position, **self._counts())
 
@@ -374,7 +373,6 @@ class Solver:
         }
 
     def _save(self) -> None:
-        """Write a checkpoint, unless a journal is being replayed."""
         saver, run = self._job.saver, self._run
         if saver is None or run is None:
             return

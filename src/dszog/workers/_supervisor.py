@@ -30,8 +30,6 @@ from dszog.workers.base import failure_of, loss_name
 
 START = 30.0  # seconds for a worker to begin, where it does not say when it does
 HEARTBEAT = 0.5  # seconds after which a wait looks around, whatever happens
-UNEVEN = 0.3  # differences in the pace of messages that are worth
-UNEVEN_ROUNDS = 3  # several messages for each worker, the last for who is done first
 MAX_BAD_STARTS = 5  # workers in a row that end before they are ready
 MAX_ATTEMPTS = 6  # at one piece; if workers live for 20 calls on average, 3 are too few
 
@@ -163,7 +161,6 @@ class Supervised:
         self.timeout = timeout
         self.start = START if start is None else start
         self.seconds: float | None = None  # that a piece takes, about
-        self.unevenness = 0.0  # by how much messages differ in that, about
         self.attempts = itertools.count(1)  # numbers, one for each of all iterations
         self.charge: Callable[[Cost], bool] = lambda _: True
 
@@ -185,8 +182,6 @@ class Supervised:
     def note_seconds(self, seconds: float) -> None:
         """Keep a running mean of what a piece takes; it decides no bit."""
         known = seconds if self.seconds is None else self.seconds
-        apart = abs(seconds / known - 1.0) if known > 0.0 else 0.0
-        self.unevenness = 0.8 * self.unevenness + 0.2 * min(apart, 1.0)
         self.seconds = 0.8 * known + 0.2 * seconds
 
 
@@ -213,7 +208,6 @@ class _Batch:
             owner.pool.n_slots,
             owner.seconds if owner.timeout is None else None,
             owner.pool.bundle,
-            UNEVEN_ROUNDS if owner.unevenness > UNEVEN else 1,
         )
 
     def run(self) -> tuple[Reply, ...]:
@@ -356,19 +350,14 @@ class _Batch:
 
 
 def _bundle_size(
-    n_pieces: int,
-    n_slots: int,
-    seconds: float | None,
-    bundle: float,
-    least_rounds: int = 1,
+    n_pieces: int, n_slots: int, seconds: float | None, bundle: float
 ) -> int:
     """Return how many pieces share a message, so that workers have as many each."""
     # While pieces are quick, messages would cost more than the work; while they are
-    # not, each goes alone, so that little is lost with a worker. Where some pieces take
-    # much longer than others, a worker gets its share in some rounds.
+    # not, each goes alone, so that little is lost with a worker.
     if seconds is None or seconds >= bundle:
         return 1
     each = -(-n_pieces // n_slots)
     most = max(int(4 * bundle / max(seconds, 1e-9)), 1)
     n_rounds = -(-each // most)
-    return -(-each // max(n_rounds, least_rounds)) or 1
+    return -(-each // max(n_rounds, 1)) or 1

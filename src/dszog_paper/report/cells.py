@@ -61,7 +61,6 @@ GROUP_RATES = {
 
 
 def row_names(table: Data) -> list[str]:
-    """Return the names of a table's data sets, stand-ins marked."""
     return [
         f"{row['data']} (stand-in)" if row["stand_in"] else str(row["data"])
         for row in table["rows"]
@@ -96,7 +95,6 @@ def best_places(table: Data) -> set[tuple[str, str]]:
 
 
 def group_tables(groups: Sequence[Data]) -> dict[str, list[Data]]:
-    """Return the entries about groups, by data set."""
     tables: dict[str, list[Data]] = {}
     for entry in groups:
         tables.setdefault(str(entry["data"]), []).append(entry)
@@ -104,7 +102,6 @@ def group_tables(groups: Sequence[Data]) -> dict[str, list[Data]]:
 
 
 def group_columns(known: Sequence[Data]) -> list[str]:
-    """Return the headings above what `group_rows` returns."""
     rates = [f"{entry['method']}: {rate}" for entry in known for rate in GROUP_RATES]
     return ["group", "rows", *rates]
 

@@ -75,12 +75,10 @@ class Line:
 
     @property
     def width(self) -> float:
-        """The width, in points; DSZOG stands out."""
         return {"dszog": 2.8, "ours": 2.0}.get(self.method, 1.3)
 
     @property
     def options(self) -> dict[str, Any]:
-        """What matplotlib draws the line with."""
         return {
             "color": self.colour,
             "linewidth": self.width,
@@ -91,7 +89,6 @@ class Line:
 
 
 def line_of(curve: Data) -> Line:
-    """Return how a curve is drawn."""
     method = str(curve["method"])
     return Line(
         label=str(curve["label"]),
@@ -107,7 +104,6 @@ def lines_of(figure: Data) -> list[Line]:
 
 
 def file_name(figure: Data, axis: Axis) -> str:
-    """Return the name of a figure's file."""
     number = re.sub(r"[^A-Za-z0-9]+", "-", str(figure["number"]))
     return f"figure-{number}-{axis.name}.png"
 
@@ -248,13 +244,7 @@ def _limits(figure: Data, axis: Axis) -> tuple[float, float]:
 
 
 def tick(value: float) -> str:
-    """Return a power of ten as few signs.
-
-    Examples
-    --------
-    >>> tick(0.01), tick(100.0), tick(1e4), tick(1e6)
-    ('0.01', '100', '10 k', '1 M')
-    """
+    """Return a power of ten as few signs."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:g} {letter}"

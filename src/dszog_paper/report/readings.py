@@ -60,7 +60,6 @@ Rows = dict[str, list[Entry]]  # the cells that were run, by data set
 
 
 def entries(table: Data) -> list[Entry]:
-    """Return the cells of a table that were run."""
     return [
         Entry(data=row["data"], column=column, cell=row["cells"][column])
         for row in table["rows"]

@@ -13,7 +13,6 @@ SETTING_NAMES = {"step_size": "step", "dual_step_size": "dual step"}
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return math.isfinite(value)

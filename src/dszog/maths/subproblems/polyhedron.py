@@ -294,7 +294,6 @@ class Polyhedron:
 
     @cached_property
     def _system(self) -> System:
-        """All rows written out."""
         systems = [family.system() for family in self._all_families]
         if self._signs is not None:
             systems.append(self._signs.system())
@@ -302,7 +301,6 @@ class Polyhedron:
 
     @cached_property
     def _box(self) -> BoxRows:
-        """The bounds on single variables."""
         lower, upper = np.full(self.dim, -np.inf), np.full(self.dim, np.inf)
         for family in self._all_families:
             if isinstance(family, BoxRows):

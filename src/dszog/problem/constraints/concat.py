@@ -55,7 +55,6 @@ class ConcatConstraints(Constraints):
 
     @property
     def parts(self) -> tuple[Constraints, ...]:
-        """The families, in their order."""
         return self._parts
 
     @property

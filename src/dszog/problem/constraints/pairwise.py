@@ -50,7 +50,6 @@ class PairwiseConstraints(Constraints):
 
     @property
     def samples(self) -> tuple[FloatArray, FloatArray]:
-        """The positive and the negative rows, dense."""
         return self._positives.matrix, self._negatives.matrix
 
     @property

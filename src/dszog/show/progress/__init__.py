@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
+from typing import Any
 
 from dszog.run.history import Callback, Progress
 from dszog.run.meter import Limits
@@ -22,20 +22,26 @@ def show_progress(wanted: bool, limits: Limits) -> Iterator[tuple[Callback, ...]
     if not wanted:
         yield ()
         return
-    if not _can_be_drawn_on() or find_spec("rich") is None:  # an extra
+    display = _drawn_display()
+    if display is None:
         yield (Lines(limits),)
         return
-    from dszog.show.progress.terminal import terminal_display
-
-    with terminal_display(limits) as show:
+    with display(limits) as show:
         yield (show,)
 
 
-def _can_be_drawn_on() -> bool:
-    if is_notebook():
-        return find_spec("ipywidgets") is not None  # rich draws with them
+def _drawn_display() -> Any:
+    """Return what draws with rich, an extra; None where nothing can be drawn."""
     is_dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
-    return sys.stderr.isatty() and not is_dumb
+    if not is_notebook() and (is_dumb or not sys.stderr.isatty()):
+        return None
+    try:
+        if is_notebook():
+            import ipywidgets  # noqa: F401  (which rich draws with there)
+        from dszog.show.progress.terminal import terminal_display
+    except ImportError:
+        return None
+    return terminal_display
 
 
 class Lines(Display):
