@@ -61,7 +61,7 @@ def certify(
         Without it all losses and up to ten million constraints are evaluated.
     seed : int
         Of the draw, if not all constraints are looked at.
-    evaluator : str, workers or concurrent.futures.Executor
+    evaluator : str or workers
     timeout : float, optional
         As for :func:`dszog.minimize`.
 
