@@ -3,9 +3,10 @@
 ``plain`` says in plain NumPy what each function does; ``compiled`` does the same in
 compiled loops, one pass where NumPy makes many small calls. Both have the same
 functions with the same signatures, and :func:`chosen` returns the one that is used:
-nothing outside this folder asks which. Numbers and draws are the same to the bit,
-results agree to rounding. Loops are compiled at their first call and kept on disk.
-``DSZOG_KERNELS=numpy`` in the environment does without them.
+nothing outside this folder asks which. ``compiled`` alone makes all draws of an
+iteration, and both of its steps, in one call each (``AT_ONCE``). Numbers and draws are
+the same to the bit, results agree to rounding. Loops are compiled at their first call
+and kept on disk. ``DSZOG_KERNELS=numpy`` in the environment does without them.
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ except ImportError:  # a Numba that keeps its tables elsewhere
     _philox = None  # type: ignore[assignment]
 
 NAME = "compiled"
+AT_ONCE = True  # draws and steps of an iteration, each in one call
 SPARSE_SHARE = 0.25  # a dense matrix with at most this share of entries is kept sparse
 FEW = 16  # directions of a set that are made orthogonal one by one
 SPARE_WORDS = 64  # words of random bits at the least beyond one for each number
@@ -85,6 +86,8 @@ def draw(
     n_drawn: int,
     weights: SparseWeights,
 ) -> Drawn | None:
+    """Draw all that an iteration of DSZOG looks at (Alg. 1, lines 9 to 11)."""
+    # None where the numbers do not suffice, or the weights are no weights.
     n_losses, first = losses.size, losses.size + duals.size
     # Losses, duals, and constraints with what is known of repeats among them.
     drawn = np.empty(first + 3 * n_drawn, np.int64)
@@ -134,6 +137,10 @@ def step(
     radius: float,
     step_size: float,
 ) -> Stepped | None:
+    """Take both steps of an iteration of DSZOG (Alg. 1, lines 5 to 7 and 12 to 15)."""
+    # `drawn` are the constraints drawn for the weights to learn from, each of which
+    # stands for `spread`, and those drawn from the weights, where these learn from them
+    # as well; else none. None where a value is not finite, or a number overflows.
     dim, (duals, others) = len(x), drawn
     room = len(weights.indices) + len(duals) + len(others)
     touched, found = np.empty(room, np.int64), np.empty(2 * dim + 3 * room)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,19 +10,10 @@ import numpy as np
 from dszog.contract.arrays import FloatArray, IntArray, all_finite, freeze
 from dszog.errors import InputError
 from dszog.kernels.projection import project_with_background
-from dszog.kernels.tables import (
-    EXACT,
-    Draw,
-    Drawn,
-    DualStep,
-    Learned,
-    SparseWeights,
-    Stepped,
-    Values,
-    Violated,
-)
+from dszog.kernels.tables import EXACT, DualStep, Learned, SparseWeights, Violated
 
 NAME = "plain"
+AT_ONCE = False  # a method draws and steps by itself, not in one call
 SPARSE_SHARE = -1.0  # no dense matrix is better scored as a sparse one
 
 # A touched constraint rejoins the background when its difference from it is below the
@@ -76,42 +65,6 @@ def places(weights: FloatArray, rest: float, uniforms: FloatArray) -> IntArray |
     return positions
 
 
-def draw(
-    uniforms: FloatArray,
-    losses: Draw,
-    duals: Draw,
-    n_drawn: int,
-    weights: SparseWeights,
-) -> Drawn | None:
-    """Draw all that an iteration of DSZOG looks at (Alg. 1, lines 9 to 11)."""
-    # None where the numbers do not suffice, or the weights are no weights.
-    first = losses.n_numbers
-    last = first + duals.n_numbers
-    drawn_losses = distinct_indices(uniforms[:first], losses.n, losses.size)
-    drawn_duals = distinct_indices(uniforms[first:last], duals.n, duals.size)
-    found, ranks = uniforms[last : last + n_drawn], uniforms[last + n_drawn :]
-    constraints = _weighted(np.sort(found), ranks, weights)
-    if drawn_losses is None or drawn_duals is None or constraints is None:
-        return None
-    return Drawn(freeze(drawn_losses), freeze(drawn_duals), freeze(constraints))
-
-
-def _weighted(
-    found: FloatArray, ranks: FloatArray, weights: SparseWeights
-) -> IntArray | None:
-    n_background = weights.n_constraints - len(weights.indices)
-    rest = n_background * weights.background_weight
-    drawn = places(weights.weights, rest, found)
-    if drawn is None or not len(ranks):
-        return None if drawn is None else weights.indices.take(drawn)
-    n_touched = int(np.searchsorted(drawn, len(weights.indices)))
-    bits = (ranks[n_touched:] * EXACT).astype(np.int64)
-    if (bits >= EXACT - EXACT % n_background).any():
-        return None
-    others = background(weights.indices, bits % n_background)
-    return np.sort(np.concatenate([weights.indices[drawn[:n_touched]], others]))
-
-
 def background(touched: IntArray, ranks: IntArray) -> IntArray:
     """Return the constraints of these ranks among those that are not touched."""
     # touched[i] - i of them lie below the i-th touched one.
@@ -144,82 +97,7 @@ def around(
     return freeze(steps), freeze(points)
 
 
-# --------------------------------------------------------------------------- both steps
-
-
-def step(
-    values: Values,
-    steps: FloatArray,
-    x: FloatArray,
-    velocity: FloatArray,
-    drawn: tuple[IntArray, IntArray],
-    weights: SparseWeights,
-    dual_step: DualStep,
-    spread: float,
-    radius: float,
-    step_size: float,
-) -> Stepped | None:
-    """Take both steps of an iteration of DSZOG (Alg. 1, lines 5 to 7 and 12 to 15)."""
-    # `drawn` are the constraints drawn for the weights to learn from, each of which
-    # stands for `spread`, and those drawn from the weights, where these learn from them
-    # as well; else none. None where a value is not finite, or a number overflows.
-    if not all(map(all_finite, values)):
-        return None
-    duals, others = drawn
-    with np.errstate(over="ignore", invalid="ignore"):
-        moved, velocity = descend(
-            *(values.losses, values.constraints, steps, x, velocity),
-            *(dual_step, radius, step_size),
-        )
-        seen, met = violations(values.duals), violations(values.constraints[0])
-        indices, penalties = duals, seen.penalties
-        if len(others):
-            indices, penalties = combine(
-                *(others, met.penalties, duals, penalties),
-                *(partial(weights_of, weights), spread),
-            )
-    learned = learn(weights, indices, penalties, dual_step, spread)
-    if learned is None:
-        return None
-    return Stepped(
-        x=freeze(moved),
-        velocity=freeze(velocity),
-        learned=learned,
-        objective=float(np.add.reduce(values.losses[0])) / values.losses.shape[1],
-        worst=max(met.worst, seen.worst),
-        mean_violation=met.total / max(values.constraints.shape[1], 1),
-        n_violated=seen.n_violated,
-    )
-
-
-def descend(
-    losses: FloatArray,
-    constraints: FloatArray,
-    steps: FloatArray,
-    x: FloatArray,
-    velocity: FloatArray,
-    dual_step: DualStep,
-    radius: float,
-    step_size: float,
-) -> tuple[FloatArray, FloatArray]:
-    """Return the next iterate and averaged gradient: down the forward difference."""
-    over = np.maximum(constraints, 0.0)
-    values = _row_means(losses)
-    if constraints.shape[1]:
-        values = values + dual_step.penalty * _row_means(over * over)
-    slopes = (values[1:] - values[0]) / radius
-    gradient = np.einsum("k,kd->d", slopes, steps / radius) / len(steps)  # line 12
-    b = dual_step.averaging
-    velocity = (1 - b) * velocity + b * gradient  # line 14
-    if dual_step.adaptive:
-        norm = math.sqrt(np.add.reduce(np.square(velocity)))
-        step_size = step_size / (math.sqrt(norm) + dual_step.step_eps)
-    return x - step_size * velocity, velocity  # line 5
-
-
-def _row_means(table: FloatArray) -> FloatArray:
-    means: FloatArray = np.add.reduce(table, axis=1) / table.shape[1]
-    return means
+# ----------------------------------------------------------------------- the weights
 
 
 def violations(values: FloatArray) -> Violated:

@@ -522,9 +522,10 @@ class DSZOG:
 
     def _draw_at_once(self, state: DSZOGState) -> tuple[FloatArray, Drawn] | None:
         """Draw the same by one kernel, of sparse weights; None where it cannot."""
-        size, weights = state.size, state.distribution
+        size, weights, kernel = state.size, state.distribution, kernels.chosen()
         if (
-            type(weights) is not SparseDistribution
+            not kernel.AT_ONCE
+            or type(weights) is not SparseDistribution
             or size.calls is not None
             or size.n_constraints > EXACT
         ):
@@ -548,7 +549,7 @@ class DSZOG:
                 state.seed, state.iteration, shape, n_uniforms
             )
             directions = from_normals(normals, self.directions)
-        drawn = kernels.chosen().draw(uniforms, losses, duals, n_drawn, weights)
+        drawn = kernel.draw(uniforms, losses, duals, n_drawn, weights)
         return None if drawn is None else (directions, drawn)
 
     # ---------------------------------------------------------- the step in variables
@@ -637,17 +638,18 @@ class DSZOG:
     ) -> Step | None:
         """Do what `_step` does by one kernel: of values alone, with sparse weights."""
         # None where it cannot, also where a value is not finite or a number overflows.
-        size, distribution = state.size, state.distribution
+        size, distribution, kernel = state.size, state.distribution, kernels.chosen()
         duals = queries[-1].constraints
         if (
-            not size.is_black_box
+            not kernel.AT_ONCE
+            or not size.is_black_box
             or self.antithetic
             or not len(duals)
             or type(distribution) is not SparseDistribution
         ):
             return None
         around, is_combined = queries[0], self.dual_estimate == "combined"
-        found: Stepped | None = kernels.chosen().step(
+        found: Stepped | None = kernel.step(
             Values(
                 frozen_floats(replies[0].losses),
                 frozen_floats(replies[0].constraints),
