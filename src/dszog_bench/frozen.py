@@ -86,6 +86,7 @@ class Record:
         return elapsed / (self.inside_before[last] - self.inside_before[first])
 
     def seconds_each(self, first: int, last: int) -> float:
+        """Return the mean time of these iterations."""
         return (self.began[last] - self.began[first]) / (last - first)
 
     def of_iterations(self, first: int, last: int) -> list[Call]:
@@ -111,7 +112,15 @@ class PairwiseData:
 
 
 def frozen_values(data: Any, call: Call) -> FloatArray:
-    """Return what one recorded call asks for."""
+    """Return what one recorded call asks for.
+
+    Examples
+    --------
+    >>> data = PairwiseData(np.eye(2), np.array([1.0, -1.0]))
+    >>> call = Call("pair", np.array([[3.0, 1.0]]), np.array([0]))
+    >>> frozen_values(data, call)
+    array([[-2.]])
+    """
     if call.kind == "loss":
         scores = call.points @ data.X[call.indices].T
         loss: FloatArray = 1.0 - np.exp(-np.square(data.y[call.indices] - scores))
@@ -123,5 +132,6 @@ def frozen_values(data: Any, call: Call) -> FloatArray:
 
 
 def frozen_evaluation(data: Any, calls: Sequence[Call]) -> None:
+    """Compute all that was recorded, and forget it."""
     for call in calls:
         frozen_values(data, call)
