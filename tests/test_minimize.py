@@ -474,6 +474,30 @@ def test_the_nearest_point_of_a_disc_of_half_planes_is_found(method: str) -> Non
     np.testing.assert_allclose(result.x, math.sqrt(0.5), rtol=0, atol=0.05)
 
 
+@pytest.mark.parametrize("m", [10**5, 10**12])
+def test_few_iterations_are_few_looks_however_many_constraints_there_are(
+    m: int,
+) -> None:
+    looks: list[Progress] = []
+
+    def values(points: FloatArray, j: IntArray) -> FloatArray:
+        angles = 2 * np.pi * j / m
+        return np.asarray(points @ np.array([np.cos(angles), np.sin(angles)]) - 1.0)
+
+    result = minimize(
+        lambda x: float(np.sum((x - 2.0) ** 2)),
+        np.zeros(2),
+        Constraints(values, m),
+        max_iterations=40,
+        seed=0,
+        callback=looks.append,
+    )
+
+    assert len(looks) < 200
+    assert result.success
+    np.testing.assert_allclose(result.x, math.sqrt(0.5), rtol=0, atol=1e-3)
+
+
 @pytest.mark.parametrize("white", [False, True])
 def test_the_projection_of_a_mean_onto_a_box_of_rows_is_found(white: bool) -> None:
     rng = np.random.Generator(np.random.Philox(key=7))

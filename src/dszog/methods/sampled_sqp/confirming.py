@@ -73,11 +73,26 @@ def _curved(state: SampledSQPState) -> BoolArray:
     return found
 
 
-def _n_points(options: Options, state: SampledSQPState) -> int:
-    n_functions = max(len(state.table) + int(_curved(state).sum()), 1)
+def reserved(state: SampledSQPState) -> int:
+    """Return the queries to be left for a look around that is still to come."""
+    if state.confirmed or state.n_confirms >= MOST_CONFIRMS:
+        return 0
     used = state.n_loss_queries + state.n_constraint_queries
-    least = 12 * (state.size.dim + 1) if state.size.n_losses == 1 else 24
-    most = max(int(SHARE * used) // n_functions, least)
+    return min(2 * _n_functions(state) * _least_points(state), used // 4)
+
+
+def _n_functions(state: SampledSQPState) -> int:
+    return max(len(state.table) + int(_curved(state).sum()), 1)
+
+
+def _least_points(state: SampledSQPState) -> int:
+    return 12 * (state.size.dim + 1) if state.size.n_losses == 1 else 24
+
+
+def _n_points(options: Options, state: SampledSQPState) -> int:
+    n_functions = _n_functions(state)
+    used = state.n_loss_queries + state.n_constraint_queries
+    most = max(int(SHARE * used) // n_functions, _least_points(state))
     return min(most, int(queries_left(options, state)) // (2 * n_functions))
 
 

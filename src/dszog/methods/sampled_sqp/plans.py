@@ -17,6 +17,7 @@ from dszog.methods.sampled_sqp.confirming import (
     can_confirm,
     looking_around,
     own_sizes,
+    reserved,
 )
 from dszog.methods.sampled_sqp.ending import (
     is_at_end,
@@ -171,14 +172,15 @@ def loss_order(start: int, end: int, size: ProblemSize, seed: int) -> IntArray:
 
 
 def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
-    """Look at constraints that were not seen here; end if there are none."""
+    """Look at constraints that were not seen here; end if none is left, or no query."""
     size, seen, members = state.size, state.seen, state.members
     risks = seen.risks(state.z)
     unsure = seen.distances(state.z) > 1e-3 * state.length
     unsure &= ~np.isin(seen.indices, members.indices)
     who = np.flatnonzero(unsure)
     most = max(state.batch, MOST_VERIFIED)
-    most = max(min(most, int(queries_left(options, state)) // 2), 1)
+    room = max(int(queries_left(options, state)) - reserved(state), 0)
+    most = min(most, (room + 1) // 2)
     if len(who) > most:
         who = who[np.argpartition(-risks[who], most)[:most]]
     wanted, n_left = seen.indices[np.sort(who)], most - len(who)
