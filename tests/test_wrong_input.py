@@ -416,7 +416,9 @@ FIELDS: dict[str, tuple[Wrong, ...]] = {  # of all methods
         ),
         COUNT,
     ),
-    **dict.fromkeys(("antithetic", "adaptive", "per_sample", "exact_prox"), FLAG),
+    **dict.fromkeys(
+        ("antithetic", "adaptive", "normalised", "per_sample", "exact_prox"), FLAG
+    ),
     "step_decay": choice("constnt", "constant"),
     "directions": choice("gausian", "gaussian"),
     "dual_estimate": choice("centered", "centred"),
@@ -587,6 +589,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "x_scale": X_SCALE,
         "unconstrained": FLAG,
         "tag": TAG,
+        "by_name": FLAG,
     },
     "Losses": {
         "values": function_of(2),

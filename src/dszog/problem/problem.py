@@ -117,6 +117,7 @@ class Problem:
                     "variable."
                 )
         check_flag("Problem", "unconstrained", unconstrained)
+        check_flag("Problem", "by_name", by_name)
         nothing = self.constraints is None and not self.size.has_bounds
         if nothing and not unconstrained:
             raise InputError(
