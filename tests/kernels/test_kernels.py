@@ -39,6 +39,7 @@ from dszog.problem.data_rows import DataRows
 pytest.importorskip("numba")
 
 from dszog.kernels import _draws, _philox, _steps, compiled
+from dszog.methods.at_once import draw_at_once, step_at_once
 from tests.runs import by_dszog
 
 AGREEMENT = 1e-12  # of weights, which sum to 1
@@ -255,11 +256,11 @@ def test_all_that_is_drawn_is_the_same_to_the_bit(
     )
     weights = some_weights(rng, n_constraints, rest)
     state = method.init(rng.standard_normal(4), size, seed, weights)
-    assert method._draw_at_once(state) is not None
+    assert draw_at_once(method, state) is not None
     apart = replace(method)
     found = method.ask(state)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dszog.DSZOG, "_draw_at_once", lambda *_: None)
+        patch.setattr("dszog.methods.dszog.draw_at_once", lambda *_: None)
         expected = apart.ask(state)
         switch_off(patch)
         plainly = apart.ask(state)
@@ -300,7 +301,7 @@ def test_what_cannot_be_drawn_at_once_is_drawn_apart(
     method = dszog.DSZOG(**(settings | changes))
     weights = np.array([3]), np.array([1.0])
     state = method.init(np.zeros(3), size, 1, weights)
-    assert method._draw_at_once(state) is None
+    assert draw_at_once(method, state) is None
     assert len(method.ask(state)[0].losses) == changes.get("loss_batch", 10)
 
 
@@ -358,11 +359,11 @@ def test_both_compiled_steps_are_the_plain_ones(
         )
         for query in queries
     ]
-    at_once = method._step_at_once(state, queries, replies)
+    at_once = step_at_once(method, state, queries, replies)
     assert at_once is not None
     with pytest.MonkeyPatch.context() as patch:
         switch_off(patch)
-        assert method._step_at_once(state, queries, replies) is None
+        assert step_at_once(method, state, queries, replies) is None
         other = method._step(state, queries, replies)
     kernels.chosen.cache_clear()
     for one, another in zip(at_once[:2], other[:2], strict=True):

@@ -64,11 +64,10 @@ from dszog.contract.validation import (
 )
 from dszog.errors import DszogError, InputError, InputTypeError
 from dszog.kernels.plain import combine
-from dszog.kernels.tables import EXACT, Draw, Drawn, DualStep, Stepped, Values
+from dszog.kernels.tables import Drawn, DualStep
 from dszog.maths.distribution import (
     DISTRIBUTIONS,
     Distribution,
-    SparseDistribution,
 )
 from dszog.maths.gradients import (
     DIRECTIONS,
@@ -76,16 +75,15 @@ from dszog.maths.gradients import (
     central_difference,
     draw_directions,
     forward_difference,
-    from_normals,
     row_means,
 )
 from dszog.maths.penalties import cut, squared_violation, violations
 from dszog.maths.random_stream import (
     distinct_indices,
     lent_stream,
-    normals_and_uniforms,
 )
 from dszog.maths.sampling import constraints_per_draw, uniform_constraints
+from dszog.methods.at_once import Step, draw_at_once, step_at_once
 from dszog.methods.base import Info, State, check_first
 from dszog.methods.policy import RoundReport, SlowsDown
 from dszog.methods.start import StartPass
@@ -103,7 +101,6 @@ NUMBERS = (
     *("step_size", "dual_step_size", "penalty", "radius"),
     *("dual_ridge", "averaging", "dual_averaging", "step_eps"),
 )
-Step: TypeAlias = tuple[FloatArray, FloatArray, Distribution | None, Info]
 SQRT_DECAY = 100  # steps until the decay by the square root sets in
 
 ROUNDS = (0.2, 0.4, 1.0)  # parts of the budget after which the penalty may be raised
@@ -344,7 +341,7 @@ class DSZOG:
             seed=seed,
             size=size,
             x=size.clip(x),
-            velocity=np.zeros(0 if self._names_directions(size) else len(x)),
+            velocity=np.zeros(0 if self.names_directions(size) else len(x)),
             distribution=distribution,
             start=start,
             first_iteration=0,
@@ -366,7 +363,7 @@ class DSZOG:
         if self.antithetic:
             directions = np.concatenate([directions, -directions])
         base = state.x
-        if self._names_directions(size):
+        if self.names_directions(size):
             steps, points = self._named(state, size.dim), None
             base = frozen_floats(size.inside(base, np.array(self.radius)))
         else:
@@ -418,7 +415,7 @@ class DSZOG:
                 "tell: the last query must be the draw that the weights learn from, "
                 "got another. Tell queries and replies in the order of ask(state)."
             )
-        if self._names_directions(state.size):
+        if self.names_directions(state.size):
             amounts, distribution, info = self._along_names(
                 state, queries, replies, state.size.dim
             )
@@ -501,14 +498,14 @@ class DSZOG:
 
     def _draw(self, state: DSZOGState) -> tuple[FloatArray, Drawn]:
         """Draw directions, losses and constraints (Alg. 1, lines 8 to 11)."""
-        at_once = self._draw_at_once(state)
+        at_once = draw_at_once(self, state)
         if at_once is not None:
             return at_once
         size, distribution = state.size, state.distribution
         n_losses, n_constraints, n_duals = self.batches(size)
         rng = lent_stream(state.seed, state.iteration)
         directions = np.empty((0, size.dim))
-        if not self._names_directions(size):
+        if not self.names_directions(size):
             directions = draw_directions(  # line 8
                 rng, self.directions, self.directions_of(size), size.dim
             )
@@ -520,38 +517,6 @@ class DSZOG:
             constraints = distribution.sample(rng, n_constraints)  # line 10
         return directions, Drawn(losses, duals, constraints)
 
-    def _draw_at_once(self, state: DSZOGState) -> tuple[FloatArray, Drawn] | None:
-        """Draw the same by one kernel, of sparse weights; None where it cannot."""
-        size, weights, kernel = state.size, state.distribution, kernels.chosen()
-        if (
-            not kernel.AT_ONCE
-            or type(weights) is not SparseDistribution
-            or size.calls is not None
-            or size.n_constraints > EXACT
-        ):
-            return None
-        n_losses, n_drawn, n_duals = self.batches(size)
-        losses = Draw.of(size.n_losses, n_losses)
-        duals = Draw.of(size.n_constraints, n_duals)
-        if losses.n_numbers < 0 or duals.n_numbers < 0:
-            return None
-        n_ranks = n_drawn if weights.n_background * weights.background_weight else 0
-        n_uniforms = losses.n_numbers + duals.n_numbers + n_drawn + n_ranks
-        shape = self.directions_of(size), size.dim
-        if self.directions in ("coordinate", "rademacher"):
-            rng = lent_stream(state.seed, state.iteration)
-            directions = np.empty((0, size.dim))
-            if not self._names_directions(size):
-                directions = draw_directions(rng, self.directions, *shape)
-            uniforms = rng.random(n_uniforms)
-        else:
-            normals, uniforms = normals_and_uniforms(
-                state.seed, state.iteration, shape, n_uniforms
-            )
-            directions = from_normals(normals, self.directions)
-        drawn = kernel.draw(uniforms, losses, duals, n_drawn, weights)
-        return None if drawn is None else (directions, drawn)
-
     # ---------------------------------------------------------- the step in variables
 
     def directions_of(self, size: ProblemSize) -> int:
@@ -562,7 +527,8 @@ class DSZOG:
             return min(self.n_directions, size.dim)  # a basis: nothing is left out
         return self.n_directions
 
-    def _names_directions(self, size: ProblemSize) -> bool:
+    def names_directions(self, size: ProblemSize) -> bool:
+        """Whether directions are named by their numbers, and never held."""
         return self.directions == "rademacher" and size.is_black_box
 
     def _named(self, state: DSZOGState, dim: int) -> Signs:
@@ -626,56 +592,12 @@ class DSZOG:
         """Take both steps, by one kernel where that can be."""
         step = None
         if along_names or not self.normalised:
-            step = self._step_at_once(state, queries, replies)
+            step = step_at_once(self, state, queries, replies)
         if step is None:
             check_replies(state.iteration, queries, replies, len(queries))
             with np.errstate(over="ignore", invalid="ignore"):
                 step = self._step(state, queries, replies)
         return step
-
-    def _step_at_once(
-        self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
-    ) -> Step | None:
-        """Do what `_step` does by one kernel: of values alone, with sparse weights."""
-        # None where it cannot, also where a value is not finite or a number overflows.
-        size, distribution, kernel = state.size, state.distribution, kernels.chosen()
-        duals = queries[-1].constraints
-        if (
-            not kernel.AT_ONCE
-            or not size.is_black_box
-            or self.antithetic
-            or not len(duals)
-            or type(distribution) is not SparseDistribution
-        ):
-            return None
-        around, is_combined = queries[0], self.dual_estimate == "combined"
-        found: Stepped | None = kernel.step(
-            Values(
-                frozen_floats(replies[0].losses),
-                frozen_floats(replies[0].constraints),
-                frozen_floats(replies[1].constraints)[0],
-            ),
-            around.steps,
-            state.x,
-            state.velocity,
-            (duals, around.constraints if is_combined else NO_INDICES),
-            distribution,
-            self._dual_step(state),
-            constraints_per_draw(duals, size),
-            self.radius,
-            self.step_size_at(state),
-        )
-        if found is None:
-            return None
-        info = Info(
-            sampled_objective=found.objective,
-            sampled_violation=found.worst,
-            sampled_share=found.n_violated / len(duals),
-            weighted_violation=found.mean_violation,
-            n_touched=len(found.learned.indices),
-        )
-        x = frozen_floats(size.clip(found.x)) if size.has_bounds else found.x
-        return x, found.velocity, distribution.after(found.learned), info
 
     def _step(
         self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
@@ -705,7 +627,7 @@ class DSZOG:
             learn = partial(  # lines 13, 15, 6 and 7
                 distribution.learn,
                 indices,
-                step=self._dual_step(state),
+                step=self.dual_step_at(state),
                 first=False,
                 spread=spread,
             )
@@ -769,7 +691,8 @@ class DSZOG:
 
     # ------------------------------------------------------------ the step in weights
 
-    def _dual_step(self, state: DSZOGState) -> DualStep:
+    def dual_step_at(self, state: DSZOGState) -> DualStep:
+        """Return the parameters of the step in the weights of this iteration."""
         return DualStep(
             self.dual_step_size,
             self.averaging_at(state),
