@@ -148,6 +148,13 @@ class ProblemSize:
         """How many calls of user functions a look at all constraints takes."""
         return self.n_constraints if self.calls is None else self.calls.n_calls
 
+    @property
+    def block_width(self) -> int:
+        """How many constraints each call serves; 1 if calls differ in that."""
+        if self.calls is None or len(self.calls.widths) != 1:
+            return 1
+        return int(self.calls.widths[0]) if self.calls.remembered[0] else 1
+
     def clip(self, points: FloatArray) -> FloatArray:
         """Return the points, each moved to the nearest point within the bounds."""
         if not self.has_bounds:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -188,6 +189,19 @@ class Look:
             part[:, self.reach != 0] = np.nan
             part[:, along] = rise * scale[along]
             slopes[which] = part
+
+
+def read_all(
+    state: Any, queries: Sequence[Query], replies: Sequence[Reply]
+) -> list[Found]:
+    """Return what the replies say about each look of a state."""
+    found, first = [], 0
+    for look in state.looks:
+        n = len(look.queries(state.iteration, state.size))
+        part = slice(first, first + n)
+        found.append(look.read(queries[part], replies[part], state.size, state.scale))
+        first += n
+    return found
 
 
 def slope_looks(for_losses: Look, for_rows: Look) -> tuple[Look, ...]:

@@ -25,6 +25,9 @@ confirm (:mod:`confirming`)
     Values around the iterate, farther than differences go, before it is said to be
     optimal.
 
+Where a call of the user's function returns many constraints, :mod:`blocks` does the
+same with such cases as the unit.
+
 After each but those of the pilot, :mod:`subproblem` works out a step from all that is
 known, :mod:`plans` decides what to look at next, and :mod:`ending` whether to stop.
 """
@@ -34,7 +37,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -50,8 +53,11 @@ from dszog.methods.sampled_sqp import (
     plans,
     trial,
 )
+from dszog.methods.sampled_sqp.blocks import method as blocks
+from dszog.methods.sampled_sqp.blocks import steps as block_steps
+from dszog.methods.sampled_sqp.blocks.state import BlockState
 from dszog.methods.sampled_sqp.curvature import Pairs
-from dszog.methods.sampled_sqp.looks import Found, Look
+from dszog.methods.sampled_sqp.looks import Found, Look, read_all
 from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import WorkingSet
 from dszog.methods.sampled_sqp.options import Options
@@ -59,6 +65,7 @@ from dszog.methods.sampled_sqp.screening import Seen
 from dszog.methods.sampled_sqp.state import SampledSQPState
 
 USUAL_QUERIES = 1000  # in an iteration
+AnyState: TypeAlias = SampledSQPState | BlockState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +93,12 @@ class SampledSQP(Options):
 
     # ------------------------------------------------------------------ what a run asks
 
-    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> SampledSQPState:
+    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> AnyState:
         """Return the state before the pilot."""
         x = check_first(self, x0, size, seed)
         x = size.clip(x)
+        if blocks.suits(self, size):
+            return block_steps.first_state(self, x, size, seed)
         dim = size.dim
         losses = plans.loss_order(0, self.loss_batch, size, seed)
         n_first = max(self.constraint_batch, pilot.ALL_MEMBERS)
@@ -153,8 +162,10 @@ class SampledSQP(Options):
             n_constraint_queries=0,
         )
 
-    def ask(self, state: SampledSQPState) -> tuple[Query, ...]:
+    def ask(self, state: AnyState) -> tuple[Query, ...]:
         """Ask what the state wants to look at."""
+        if isinstance(state, BlockState):
+            return blocks.ask(state)
         if state.phase == "noise":
             return pilot.noise_queries(state)
         if state.phase == "confirm":
@@ -167,13 +178,14 @@ class SampledSQP(Options):
 
     def tell(
         self,
-        state: SampledSQPState,
+        state: AnyState,
         queries: Sequence[Query],
         replies: Sequence[Reply],
-    ) -> tuple[SampledSQPState, Info]:
+    ) -> tuple[AnyState, Info]:
         """Return the state after what was learned, with the next step worked out."""
-        asked = self.ask(state)
-        check_replies(state.iteration, queries, replies, len(asked))
+        check_replies(state.iteration, queries, replies, len(self.ask(state)))
+        if isinstance(state, BlockState):
+            return blocks.tell(self, state, queries, replies)
         charged = cost(queries, state.size)
         phase = state.phase
         state = replace(
@@ -187,7 +199,7 @@ class SampledSQP(Options):
             known = confirming.after_looking(state, queries[0], replies[0])
             state = plans.reconsidered(self, state, known)
         else:
-            found = _read(state, asked, queries, replies)
+            found = read_all(state, queries, replies)
             if phase == "pilot":
                 state = pilot.after_values(state, found[0])
             elif phase == "slopes":
@@ -234,6 +246,8 @@ class SampledSQP(Options):
 
     def least_queries(self, size: ProblemSize) -> int:
         """Return what the pilot and the first trial cost."""
+        if blocks.suits(self, size):
+            return blocks.least_queries(size)
         losses = min(self.loss_batch, size.n_losses)
         constraints = min(self.constraint_batch, size.n_constraints)
         members = (
@@ -242,12 +256,14 @@ class SampledSQP(Options):
         learned = (size.dim + pilot.NOISE_POINTS) * (losses + 2 * members)
         return 2 * (losses + constraints) + learned
 
-    def new_round(self, state: SampledSQPState) -> SampledSQPState:
+    def new_round(self, state: AnyState) -> AnyState:
         """Return the state as it is: this method runs in one round."""
         return state
 
-    def weights(self, state: SampledSQPState) -> tuple[IntArray, FloatArray]:
+    def weights(self, state: AnyState) -> tuple[IntArray, FloatArray]:
         r"""Return the members with their weights :math:`p = \lambda / \sum \lambda`."""
+        if isinstance(state, BlockState):
+            return blocks.weights(state)
         raw = state.members.multipliers / np.maximum(state.members.sizes, 1e-300)
         order = np.argsort(state.members.indices, kind="stable")
         total = float(raw.sum())
@@ -266,8 +282,10 @@ class SampledSQP(Options):
             return replace(state, looks=looks)
         return plans.proposed(self, pilot.scaled(state))
 
-    def first_order(self, state: SampledSQPState) -> FirstOrder | None:
+    def first_order(self, state: AnyState) -> FirstOrder | None:
         """Return how well the optimality conditions hold; None if it is not known."""
+        if isinstance(state, BlockState):
+            return blocks.first_order(state)
         if not math.isfinite(state.residual):
             return None
         members = state.members
@@ -276,27 +294,10 @@ class SampledSQP(Options):
         raw = members.multipliers[pulls] / members.sizes[pulls]
         return FirstOrder(state.residual, members.indices[pulls], raw)
 
-    def noise(self, state: SampledSQPState) -> Noise | None:
+    def noise(self, state: AnyState) -> Noise | None:
         """Return the noise of values; None if the run did not get so far."""
+        if isinstance(state, BlockState):
+            return blocks.noise(state)
         if not state.n_pilot:
             return None
         return Noise(state.loss_noise, state.constraint_noise)
-
-
-# -------------------------------------------------------------------------- small parts
-
-
-def _read(
-    state: SampledSQPState,
-    asked: Sequence[Query],
-    queries: Sequence[Query],
-    replies: Sequence[Reply],
-) -> list[Found]:
-    """Return what the replies say about each look."""
-    found, first = [], 0
-    for look in state.looks:
-        n = len(look.queries(state.iteration, state.size))
-        part = slice(first, first + n)
-        found.append(look.read(queries[part], replies[part], state.size, state.scale))
-        first += n
-    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dszog.methods.sampled_sqp.blocks.cases import Cases
+from dszog.methods.sampled_sqp.blocks.state import BlockState
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Look
 from dszog.methods.sampled_sqp.losses_table import LossTable
@@ -9,6 +11,16 @@ from dszog.methods.sampled_sqp.models import WorkingSet
 from dszog.methods.sampled_sqp.screening import Seen
 from dszog.methods.sampled_sqp.state import PHASES
 
-PARTS = (Look, WorkingSet, LossTable, Seen, Pairs)
+PARTS = (Look, Cases, WorkingSet, LossTable, Seen, Pairs)
 
-__all__ = ["PARTS", "PHASES", "Look", "LossTable", "Pairs", "Seen", "WorkingSet"]
+__all__ = [
+    "PARTS",
+    "PHASES",
+    "BlockState",
+    "Cases",
+    "Look",
+    "LossTable",
+    "Pairs",
+    "Seen",
+    "WorkingSet",
+]

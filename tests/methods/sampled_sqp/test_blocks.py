@@ -1,0 +1,150 @@
+"""Cases: one call returns all limits, and everything is learned from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize as scipy_minimize
+
+import dszog
+from dszog import Constraints, Problem, SampledSQP
+from dszog.contract.arrays import FloatArray
+from dszog.methods.sampled_sqp.blocks.state import BlockState
+from dszog.save.state_file import load_state, save_state
+from dszog.status import Status
+from dszog.workers.serial import Serial
+
+DIM, WIDTH = 6, 8
+
+
+class Towers:
+    """Limits that are curved and differ a little from case to case."""
+
+    def __init__(self, n: int = 60, *, tight: float = 1.0) -> None:
+        rng = np.random.Generator(np.random.Philox(key=5))
+        self.n, self.tight = n, tight
+        self.rows = rng.normal(size=(WIDTH, DIM))
+        self.shifts = rng.uniform(-0.2, 0.2, (min(n, 1000), WIDTH))
+        self.goal = rng.normal(1.0, 0.3, DIM)
+        self.calls: Counter[str] = Counter()
+        self.fails: Any = lambda x, case: False
+
+    def cost(self, x: FloatArray) -> float:
+        self.calls["cost"] += 1
+        return float(((x - self.goal) ** 2).sum())
+
+    def limits(self, x: FloatArray, case: int) -> FloatArray:
+        self.calls["limits"] += 1
+        if self.fails(x, case):
+            raise ArithmeticError("did not converge")
+        return self.exact(x, case)
+
+    def exact(self, x: FloatArray, case: int) -> FloatArray:
+        shift = self.shifts[case % len(self.shifts)]
+        values: FloatArray = self.rows @ x + 0.2 * np.sin(x).sum() - self.tight + shift
+        return values
+
+    def worst(self, x: FloatArray) -> float:
+        return max(float(self.exact(x, i).max()) for i in range(len(self.shifts)))
+
+    def problem(self) -> Problem:
+        return Problem(
+            self.cost,
+            Constraints.blocks(self.limits, self.n, WIDTH),
+            DIM,
+            bounds=[(-3.0, 3.0)] * DIM,
+            x0=np.zeros(DIM),
+        )
+
+    def optimum(self) -> float:
+        bound = {
+            "type": "ineq",
+            "fun": lambda x: -np.max([self.exact(x, i) for i in range(self.n)], axis=0),
+        }
+        found = scipy_minimize(
+            lambda x: ((x - self.goal) ** 2).sum(),
+            np.zeros(DIM),
+            method="SLSQP",
+            constraints=[bound],
+            bounds=[(-3.0, 3.0)] * DIM,
+        )
+        return float(found.fun)
+
+
+def solved(towers: Towers, seed: int = 0, **options: Any) -> dszog.Result:
+    return dszog.minimize(towers.problem(), method="sampled_sqp", seed=seed, **options)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_optimum_is_found_and_every_call_is_counted(seed: int) -> None:
+    towers = Towers()
+
+    result = solved(towers, seed=seed, constraint_tol=1e-3)
+
+    assert result.success
+    assert result.fun == pytest.approx(towers.optimum(), rel=1e-3)
+    assert towers.worst(result.x) <= 1e-3
+    assert result.nfev + result.ncev == towers.calls.total() < 500
+    assert result.certificate.feasibility.is_exact
+
+
+def advanced(
+    method: SampledSQP, problem: Problem, state: Any, n: int
+) -> tuple[Any, Any]:
+    answer, info = Serial(problem), None
+    for _ in range(n):
+        queries = method.ask(state)
+        state, info = method.tell(state, queries, answer(queries))
+    return state, info
+
+
+def test_saving_and_loading_midway_changes_no_iterate(tmp_path: Any) -> None:
+    problem, method = Towers().problem(), SampledSQP()
+    start = method.init(problem.x0, problem.size, 3)
+    assert isinstance(start, BlockState)
+    straight, _ = advanced(method, problem, start, 14)
+
+    for n in range(1, 14, 4):
+        half, _ = advanced(method, problem, start, n)
+        save_state(tmp_path / f"{n}.state", method, half)
+        loaded = load_state(tmp_path / f"{n}.state", method, problem.size)
+        resumed, _ = advanced(method, problem, loaded, 14 - n)
+        np.testing.assert_array_equal(resumed.x, straight.x)
+        np.testing.assert_array_equal(resumed.cases.slopes, straight.cases.slopes)
+
+
+def test_nothing_grows_with_the_number_of_cases() -> None:
+    small, large = Towers(1000), Towers(10**12)
+
+    for towers in (small, large):
+        result = solved(towers, max_queries=4000)
+        assert towers.worst(result.x) <= 1e-2
+        assert towers.calls.total() <= 4000
+
+
+def test_limits_that_contradict_each_other_are_said_to() -> None:
+    towers = Towers()
+    towers.rows[1] = -towers.rows[0]
+    towers.tight = -1.0
+
+    result = solved(towers, max_queries=5000)
+
+    assert result.status == Status.LEAST_VIOLATION
+    assert not result.success
+
+
+def test_slopes_are_borrowed_from_the_case_that_is_most_alike() -> None:
+    problem, method = Towers().problem(), SampledSQP()
+    state, _ = advanced(method, problem, method.init(problem.x0, problem.size, 0), 3)
+    cases, slopes = state.cases, np.random.default_rng(0).normal(size=(2, WIDTH, DIM))
+    values = np.array([np.zeros(WIDTH), np.ones(WIDTH)])
+    for number in range(2):
+        cases = cases.joined(50 + number, values[number], state.z, slopes[number])
+
+    joined = cases.joined(59, np.full(WIDTH, 0.9), state.z)
+
+    np.testing.assert_array_equal(joined.slopes[-1], slopes[1])
+    assert joined.own[-1] == 0
