@@ -15,7 +15,7 @@ from dszog.methods.sampled_sqp.blocks import program
 from dszog.methods.sampled_sqp.blocks.cases import Cases
 from dszog.methods.sampled_sqp.blocks.state import BlockState, served, worst_of
 from dszog.methods.sampled_sqp.looks import Found, Look, inward
-from dszog.methods.sampled_sqp.options import Options
+from dszog.methods.sampled_sqp.options import KEPT, Options
 from dszog.methods.sampled_sqp.scales import noise_level
 from dszog.methods.sampled_sqp.screening import Seen, permuted
 from dszog.status import Status
@@ -36,7 +36,7 @@ FEASIBLE = 500.0  # times `tol`, of the usual size of limits: as good as kept
 CHUNK = 24  # cases in one look before the end
 QUIET = 1000  # unseen cases without a violation that end a run
 MOST_VERIFIED = 20  # rounds of verification that may find something
-MOST_LEARNED = 2  # times that all that binds is learned anew before the end
+MOST_LEARNED = 6  # times that all that binds is learned anew before the end
 MOST_REFRESHED = 6  # cases
 FINAL_DELTA = 0.05  # of the region in which nothing must be left to gain at the end
 BENDS = (0.3, 0.03)  # weight of the square in the step, in units of the gradient
@@ -270,7 +270,10 @@ def noted(state: BlockState, asked: CaseValues, at: FloatArray) -> BlockState:
 
 def kept_to(options: Options, state: BlockState) -> float:
     """Return the violation that is as good as none."""
-    return max(FEASIBLE * options.tol * state.usual, LOST * state.constraint_noise)
+    least = FEASIBLE * options.tol * state.usual
+    if options.constraint_tol is not None:
+        least = min(least, KEPT * options.constraint_tol)
+    return max(least, LOST * state.constraint_noise)
 
 
 def worth(options: Options, state: BlockState) -> float:
