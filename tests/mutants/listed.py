@@ -46,8 +46,8 @@ MUTANTS: list[Mutant] = [
     ),
     Mutant(
         "workers/base.py",
-        'freeze(np.array(table, order="C"))',
-        "table",
+        "table.copy() if places is None",
+        "table if places is None",
         "contracts/test_evaluators.py",
         "test_functions_that_return_one_buffer_again_and_again_do_not_mix_replies",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -59,4 +60,6 @@ def _frozen(values: Any, kind: np.dtype[Any]) -> NDArray[Any]:
 
 def all_finite(array: FloatArray) -> bool:
     """Whether every entry is a finite number."""
-    return bool(np.logical_and.reduce(np.isfinite(array), axis=None))
+    flat = array if array.ndim == 1 else array.reshape(-1)
+    # The sum of squares says so in a third of the time, unless it overflows.
+    return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())

@@ -115,9 +115,9 @@ class Query(_Fields):
         which are distinct, and of the points where they lie, if nothing is bounded. A
         query an iteration is worth leaving out what is known.
         """
-        distinct = distinct_constraints or _distinct(constraints)
         asked = iteration, x, steps, losses, constraints, "values", paired, "step"
-        return cls._make((*asked, (losses, None), distinct, points))
+        distinct = distinct_constraints or _distinct(constraints)
+        return tuple.__new__(cls, (*asked, (losses, None), distinct, points))
 
     @classmethod
     def at(

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dszog.contract import NO_INDICES, Cost, ProblemSize, Query, Reply
+from dszog.contract import NO_INDICES, ProblemSize, Query, Reply, cost
 from dszog.contract.arrays import FloatArray, IntArray, handed_out
 from dszog.errors import OutOfTimeError
 from dszog.evidence.certificate import (
@@ -44,7 +44,6 @@ class Answers(Protocol):
     @property
     def n_lost(self) -> int: ...
     def __call__(self, queries: Sequence[Query]) -> Sequence[Reply]: ...
-    def cost(self, queries: Sequence[Query]) -> Cost: ...
     def affords(self, n_queries: int) -> bool: ...
     def time_for(self, n_queries: int) -> float: ...
 
@@ -200,7 +199,7 @@ class Checker:
         if self._until is not None and self._meter.elapsed > self._until:
             raise OutOfTimeError("the time for looking at the result is over")
         meter = self._meter
-        if meter.n_lost and not meter.affords(meter.cost(queries).total):
+        if meter.n_lost and not meter.affords(cost(queries, self._size).total):
             raise OutOfTimeError("queries set aside for this were lost with a process")
         return meter(queries)
 

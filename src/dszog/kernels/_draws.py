@@ -272,13 +272,12 @@ def around(
     x: FloatArray,
     directions: FloatArray,
     radius: float,
-    steps: FloatArray,
     points: FloatArray,
 ) -> None:  # pragma: no cover  (compiled)
-    """Fill in steps along the directions, and a point with those at their ends."""
+    """Scale directions to steps; fill in a point with those at their ends."""
     for d in range(len(x)):
         points[0, d] = x[d]
-    for k in range(len(steps)):
+    for k in range(len(directions)):
         for d in range(len(x)):
-            steps[k, d] = radius * directions[k, d]
-            points[k + 1, d] = x[d] + steps[k, d]
+            directions[k, d] *= radius
+            points[k + 1, d] = x[d] + directions[k, d]

@@ -41,35 +41,38 @@ def descend(
     n_losses, n_constraints = max(losses.shape[1], 1), max(constraints.shape[1], 1)
     there, gradient = moved[0], moved[1]
     gradient[:] = 0.0
-    checked, base, objective = 0.0, 0.0, 0.0
+    # The sums of all points side by side: none waits for the one before it.
+    sums = np.zeros((3, n_points))
+    loss, total, square = sums[0], sums[1], sums[2]
+    for i in range(losses.shape[1]):
+        for k in range(n_points):
+            loss[k] += losses[k, i]
     worst, mean_violation = 0.0, 0.0
-    for k in range(n_points):
-        loss, total, square = 0.0, 0.0, 0.0
-        for i in range(losses.shape[1]):
-            loss += losses[k, i]
-        for j in range(constraints.shape[1]):
+    for j in range(constraints.shape[1]):
+        for k in range(n_points):
             over = max(constraints[k, j], 0.0)
-            total += constraints[k, j]
-            square += over * over
-        checked += loss + total  # finite only if every value is
-        value = loss / n_losses + penalty * (square / n_constraints)
+            total[k] += constraints[k, j]
+            square[k] += over * over
+        worst = max(worst, constraints[0, j])
+        mean_violation += max(constraints[0, j], 0.0) / n_constraints
+    checked, base, objective = 0.0, 0.0, loss[0] / n_losses
+    for k in range(n_points):
+        checked += loss[k] + total[k]  # finite only if every value is
+        value = loss[k] / n_losses + penalty * (square[k] / n_constraints)
         if k == 0:
-            base, objective = value, loss / n_losses
-            for j in range(constraints.shape[1]):
-                worst = max(worst, constraints[0, j])
-                mean_violation += max(constraints[0, j], 0.0) / n_constraints
+            base = value
             continue
         slope = (value - base) / radius / (n_points - 1)  # Alg. 1, line 12
         along = slope / radius  # a direction is a step over the radius
         for d in range(dim):
             gradient[d] += along * steps[k - 1, d]
-    square = 0.0
+    norm = 0.0
     for d in range(dim):
         gradient[d] = (1 - averaging) * velocity[d] + averaging * gradient[d]  # line 14
-        square += gradient[d] * gradient[d]
+        norm += gradient[d] * gradient[d]
     scale = step_size
     if adaptive:
-        scale = scale / (np.sqrt(np.sqrt(square)) + step_eps)
+        scale = scale / (np.sqrt(np.sqrt(norm)) + step_eps)
     for d in range(dim):
         there[d] = x[d] - scale * gradient[d]  # line 5
     return bool(np.isfinite(checked)), objective, worst, mean_violation
@@ -199,11 +202,11 @@ def learn(
     norm = np.sqrt(square)
     scale = step_size / (np.sqrt(norm) + step_eps) if adaptive else step_size
     background_target = background_weight + scale * background_z
-    target, nothing = np.empty(n), 0.0 * square + 0.0 * background_target
+    target, finite = np.empty(n), np.isfinite(square) & np.isfinite(background_target)
     for i in range(n):
         target[i] = p[i] + scale * z[i]
-        nothing += 0.0 * target[i]
-    if nothing != 0.0:  # a number is not finite
+        finite &= np.isfinite(target[i])
+    if not finite:
         return -1, 0.0, 0.0
     background_target = _project(target, background_target, n_background)  # line 6
 

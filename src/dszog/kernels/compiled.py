@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from dszog.kernels.tables import (
     Learned,
     SparseWeights,
     Stepped,
-    Values,
     Violated,
 )
 
@@ -119,14 +119,16 @@ def orthogonal(normals: FloatArray) -> FloatArray:
 def around(
     x: FloatArray, directions: FloatArray, radius: float
 ) -> tuple[FloatArray, FloatArray]:
-    n, dim = directions.shape
-    steps, points = np.empty((n, dim)), np.empty((n + 1, dim))
-    _draws.around(x, directions, radius, steps, points)
+    steps = np.ascontiguousarray(directions)
+    points = np.empty((len(steps) + 1, len(x)))
+    _draws.around(x, steps, radius, points)
     return freeze(steps), freeze(points)
 
 
 def step(
-    values: Values,
+    losses: FloatArray,
+    constraints: FloatArray,
+    values: FloatArray,
     steps: FloatArray,
     x: FloatArray,
     velocity: FloatArray,
@@ -145,11 +147,14 @@ def step(
     room = len(weights.indices) + len(duals) + len(others)
     touched, found = np.empty(room, np.int64), np.empty(2 * dim + 3 * room)
     is_good, objective, worst, mean, n_violated, n_touched, p, z = _steps.step(
-        *values,
+        losses,
+        constraints,
+        values,
         steps,
         x,
         velocity,
-        *drawn,
+        duals,
+        others,
         weights.indices,
         weights.weights,
         weights.gradient,
@@ -203,14 +208,26 @@ def learn(
 
 
 def _numbers(
-    weights: SparseWeights, step: DualStep, spread: float, *others: float
+    weights: SparseWeights,
+    step: DualStep,
+    spread: float,
+    radius: float = 0.0,
+    step_size: float = 0.0,
 ) -> FloatArray:
     """Return the `NUMBERS` that compiled steps read."""
+    numbers = _constants(weights.n_constraints, step, spread, radius).copy()
+    numbers[0], numbers[1] = weights.background_weight, weights.background_gradient
+    numbers[-1] = step_size
+    return numbers
+
+
+@lru_cache(maxsize=8)  # the same each time
+def _constants(n: int, step: DualStep, spread: float, radius: float) -> FloatArray:
+    """Return the `NUMBERS`, with zeros for those that change in each iteration."""
     size, b, a, penalty, ridge, step_eps, adaptive, centred = step
-    rest, rest_z = weights.background_weight, weights.background_gradient
-    numbers = rest, rest_z, weights.n_constraints, b, a, size, step_eps, penalty, ridge
+    numbers = 0.0, 0.0, n, b, a, size, step_eps, penalty, ridge
     limits = spread, MERGE_WEIGHT, MERGE_GRADIENT, adaptive, centred
-    return np.array(numbers + limits + others)
+    return np.array((*numbers, *limits, radius, 0.0))
 
 
 def _learned(
@@ -239,8 +256,8 @@ def prepared_rows(matrix: Any) -> Any:
 def scores(rows: Any, points: FloatArray, indices: IntArray) -> FloatArray:
     table = np.empty((len(points), len(indices)))
     values, columns, starts = rows
-    asked = frozen_floats(points), frozen_ints(indices)
-    _rows.scores(values, columns, starts, *asked, table)
+    points, indices = frozen_floats(points), frozen_ints(indices)
+    _rows.scores(values, columns, starts, points, indices, table)
     return table
 
 
@@ -249,8 +266,8 @@ def pairs(
 ) -> FloatArray:
     table = np.empty((len(points), len(indices)))
     both: tuple[Any, ...] = (*rows, *others)
-    asked = margin, frozen_floats(points), frozen_ints(indices)
-    _rows.pairs(*both, *asked, table)  # type: ignore[call-arg]
+    points, indices = frozen_floats(points), frozen_ints(indices)
+    _rows.pairs(*both, margin, points, indices, table)  # type: ignore[call-arg]
     return table
 
 

@@ -89,12 +89,12 @@ def orthogonal(normals: FloatArray) -> FloatArray:
 def around(
     x: FloatArray, directions: FloatArray, radius: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the steps along directions, and the point with those at their ends."""
-    steps = radius * directions
-    points = np.empty((len(steps) + 1, len(x)))
+    """Make steps of directions; return them, and the point with those at their ends."""
+    directions *= radius
+    points = np.empty((len(directions) + 1, len(x)))
     points[0] = x
-    np.add(x, steps, out=points[1:])
-    return freeze(steps), freeze(points)
+    np.add(x, directions, out=points[1:])
+    return freeze(directions), freeze(points)
 
 
 # ----------------------------------------------------------------------- the weights

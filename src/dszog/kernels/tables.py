@@ -84,14 +84,6 @@ class Learned(NamedTuple):
     background_gradient: float
 
 
-class Values(NamedTuple):
-    """The values that both steps of an iteration are made of."""
-
-    losses: FloatArray  # at the points
-    constraints: FloatArray  # at the points, of those drawn from the weights
-    duals: FloatArray  # at the iterate, of those that the weights learn from
-
-
 class Violated(NamedTuple):
     """What a batch of constraints says about a point."""
 

@@ -14,7 +14,7 @@ import numpy as np
 from dszog import kernels
 from dszog.contract import NO_INDICES, Query, Reply
 from dszog.contract.arrays import FloatArray, frozen_floats
-from dszog.kernels.tables import EXACT, Draw, Drawn, Stepped, Values
+from dszog.kernels.tables import EXACT, Draw, Drawn, Stepped
 from dszog.maths.distribution import Distribution, SparseDistribution
 from dszog.maths.gradients import draw_directions, from_normals
 from dszog.maths.random_stream import lent_stream, normals_and_uniforms
@@ -81,11 +81,9 @@ def step_at_once(
         return None
     around, is_combined = queries[0], method.dual_estimate == "combined"
     found: Stepped | None = kernel.step(
-        Values(
-            frozen_floats(replies[0].losses),
-            frozen_floats(replies[0].constraints),
-            frozen_floats(replies[1].constraints)[0],
-        ),
+        frozen_floats(replies[0].losses),
+        frozen_floats(replies[0].constraints),
+        frozen_floats(replies[1].constraints)[0],
         around.steps,
         state.x,
         state.velocity,

@@ -37,7 +37,7 @@ class State:
 
     def back_to(self, good: Any) -> Self:
         """Return the state with half of the step from an earlier one taken back."""
-        return replace(self, x=(good.x + self.target) / 2)
+        return replace(self, x=frozen_floats((good.x + self.target) / 2))
 
 
 class Info(NamedTuple):

@@ -120,9 +120,7 @@ class DSZOGState(State):
     n_queries: int  # spent in this round; the linear decay reads it
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "x", frozen_floats(self.x))
-        put(self, "velocity", frozen_floats(self.velocity))
+        """Take the arrays as they are: read-only, from whoever makes a state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,8 +338,10 @@ class DSZOG:
             iteration=0,
             seed=seed,
             size=size,
-            x=size.clip(x),
-            velocity=np.zeros(0 if self.names_directions(size) else len(x)),
+            x=frozen_floats(size.clip(x)),
+            velocity=frozen_floats(
+                np.zeros(0 if self.names_directions(size) else len(x))
+            ),
             distribution=distribution,
             start=start,
             first_iteration=0,
@@ -389,6 +389,7 @@ class DSZOG:
             losses=NO_INDICES,
             constraints=drawn.duals,
             distinct_constraints=(drawn.duals, None),
+            points=state.x[np.newaxis],
         )
         if size.is_black_box:
             return around, dual
@@ -541,10 +542,6 @@ class DSZOG:
         """Return the share of the newest estimate: all of it in the first step."""
         return 1.0 if state.iteration == state.first_iteration else self.averaging
 
-    def step_size_at(self, state: DSZOGState) -> float:
-        """Return the step size of this iteration, before it adapts."""
-        return self._decay(state) * self.step_size
-
     def _along_names(
         self,
         state: DSZOGState,
@@ -558,7 +555,8 @@ class DSZOG:
         variables these are all but orthogonal, each of length root dim.
         """
         n = len(queries[0].steps) // (2 if self.antithetic else 1)
-        steps, unbounded, origin = np.eye(n), np.full(n, np.inf), np.zeros(n)
+        steps, unbounded = np.eye(n), np.full(n, np.inf)
+        origin = frozen_floats(np.zeros(n))
         if self.antithetic:
             steps = np.concatenate([steps, -steps])
         small = replace(state.size, dim=n, lower=-unbounded, upper=unbounded)
@@ -673,13 +671,13 @@ class DSZOG:
             gradient += difference(values, directions, self.radius)
         return gradient
 
-    def _decay(self, state: DSZOGState) -> float:
-        """Return the factor of the step size at this iteration."""
-        n_steps = state.iteration - state.first_iteration
+    def step_size_at(self, state: DSZOGState) -> float:
+        """Return the step size of this iteration, before it adapts."""
         if self.step_decay == "constant":
-            return 1.0
+            return self.step_size
+        n_steps = state.iteration - state.first_iteration
         if self.step_decay == "sqrt":
-            return float(1.0 / np.sqrt(1.0 + n_steps / SQRT_DECAY))
+            return float(1.0 / np.sqrt(1.0 + n_steps / SQRT_DECAY)) * self.step_size
         horizon, gone = self.horizon, 0.0
         if horizon is None and self.horizon_queries is None:
             horizon = DEFAULT_HORIZON
@@ -687,7 +685,8 @@ class DSZOG:
             gone = n_steps / horizon
         if self.horizon_queries is not None:
             gone = max(gone, state.n_queries / self.horizon_queries)
-        return max(1.0 - gone, 1e-3)  # past the horizon the run creeps on
+        # Past the horizon the run creeps on.
+        return max(1.0 - gone, 1e-3) * self.step_size
 
     # ------------------------------------------------------------ the step in weights
 

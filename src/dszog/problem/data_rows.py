@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,15 +41,14 @@ class DataRows:
             if n_entries <= kernels.chosen().SPARSE_SHARE * kept.size:
                 self.sparse = sparse.csr_array(kept)
         self._owner, self._name = owner, name
-        self._prepared: tuple[str, Any] | None = None
 
-    @property
+    @cached_property
     def prepared(self) -> Any:
         """The sparse rows as the kernels of this process read them."""
-        kernel = kernels.chosen()
-        if self._prepared is None or self._prepared[0] != kernel.NAME:
-            self._prepared = kernel.NAME, kernel.prepared_rows(self.sparse)
-        return self._prepared[1]
+        return kernels.chosen().prepared_rows(self.sparse)
+
+    def __getstate__(self) -> dict[str, Any]:  # another process may have other kernels
+        return {name: kept for name, kept in vars(self).items() if name != "prepared"}
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -156,11 +156,6 @@ class FailureHandler(FailureCounts):
 
         RejectedPointError if what is left says nothing about the base point.
         """
-        for reply in replies:
-            if reply.failures:
-                break
-        else:
-            return tuple(queries), tuple(replies)
         repaired = [
             self._repair(query, reply)
             for query, reply in zip(queries, replies, strict=True)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dszog.contract import Cost, Query, Reply
+from dszog.contract import Cost, Query, Reply, cost
 from dszog.contract.arrays import FloatArray, IntArray, all_finite, handed_out
 from dszog.errors import (
     EmptySetError,
@@ -139,16 +139,17 @@ def advance(
         while True:
             state = position.state
             queries = method.ask(state)
-            charged = meter.cost(queries)
+            charged = cost(queries, meter.size)
             reached = _reached(end, meter, charged)
             if reached is not None:
                 return Outcome(position, reached)
             replies = meter(queries, charged)
-            for query, reply in zip(queries, replies, strict=True):
-                if reply.failures:
-                    _remember_unknown(position.seen, query, reply)
             try:
-                known = meter.failures.repair(queries, replies)
+                for reply in replies:
+                    if reply.failures:
+                        _remember_unknown(position.seen, queries, replies)
+                        queries, replies = meter.failures.repair(queries, replies)
+                        break
             except RejectedPointError as error:
                 good = position.last_good
                 if meter.failures.is_enough or position.n_rejected == MAX_REJECTED:
@@ -162,7 +163,7 @@ def advance(
                 if between is not None:
                     between(position)
                 continue
-            moved, info = method.tell(state, *known)
+            moved, info = method.tell(state, queries, replies)
             how = policy.runaway(position.first, info)
             if how or not all_finite(moved.x):
                 return Outcome(position, Status.DIVERGED, fell=how == "fell")
@@ -171,7 +172,7 @@ def advance(
             if not position.n_done % DIGEST_EVERY:
                 position = _with_digest(position, method, meter)
             if info.sampled_violation > 0.0:
-                _remember_worst(position.seen, *known)
+                _remember_worst(position.seen, queries, replies)
             elapsed = meter.elapsed
             if history and info.is_step and history.wants(meter.n_iterations):
                 history.record(_row(penalty, info, meter, elapsed))
@@ -195,19 +196,12 @@ def advance(
 
 def step(policy: Policy, position: Position, moved: State, info: Info) -> Position:
     """Return the position after a step to another state."""
-    n_done = position.n_done + 1
+    last_good, average, _, violation, n_done, _, digest, first, seen = position
+    n_done += 1
+    average = policy.averaged(average, moved, n_done)
+    violation = decayed(violation, info.weighted_violation, n_done, RECENT_POWER)
     return Position(
-        moved,
-        policy.averaged(position.average, moved, n_done),
-        position.state,
-        decayed(
-            position.weighted_violation, info.weighted_violation, n_done, RECENT_POWER
-        ),
-        n_done,
-        0,
-        position.digest,
-        position.first,
-        position.seen,
+        moved, average, last_good, violation, n_done, 0, digest, first, seen
     )
 
 
@@ -232,19 +226,22 @@ def _remember_worst(
     What the run saw violated last is looked at again before it says success.
     """
     for query, reply in zip(queries, replies, strict=True):
-        if not reply.constraints.size:
-            continue
-        values = reply.constraints[0]
-        place = values.argmax()
-        value = float(values[place])
-        if value > 0.0:
-            _remember(seen, int(query.constraints[place]), value)
+        if len(query.constraints):
+            values = reply.constraints[0]
+            place = values.argmax()
+            value = values.item(place)
+            if value > 0.0:
+                index = query.constraints.item(place)
+                _remember(seen, index, value)
 
 
-def _remember_unknown(seen: dict[int, float], query: Query, reply: Reply) -> None:
+def _remember_unknown(
+    seen: dict[int, float], queries: Sequence[Query], replies: Sequence[Reply]
+) -> None:
     """Remember constraints without a value at the base point: they may not be kept."""
-    for index in query.constraints[np.isnan(reply.constraints[0])].tolist():
-        _remember(seen, index, UNKNOWN)
+    for query, reply in zip(queries, replies, strict=True):
+        for index in query.constraints[np.isnan(reply.constraints[0])].tolist():
+            _remember(seen, index, UNKNOWN)
 
 
 def _remember(seen: dict[int, float], index: int, value: float) -> None:

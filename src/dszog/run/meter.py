@@ -100,7 +100,7 @@ class Meter(Counts):
     ) -> None:
         super().__init__()
         self._answer = answer
-        self._size = size
+        self.size = size
         self._max_queries = max_queries
         self.failures = FailureHandler("raise") if failures is None else failures
         self._compare = compare
@@ -115,13 +115,15 @@ class Meter(Counts):
         self, queries: Sequence[Query], charged: Cost | None = None
     ) -> Sequence[Reply]:
         """Charge for the queries, then have them answered."""
-        charged = self.cost(queries) if charged is None else charged
-        if queries and queries[0].purpose == "final check":
+        charged = cost(queries, self.size) if charged is None else charged
+        is_check = bool(queries) and queries[0].purpose == "final check"
+        if is_check:
             self.kept = max(self.kept - charged.total, 0)
         if self._log is not None:
             found = self._log.replayed(queries, charged)
             if found is not None:
-                self._look_for_repeats(queries, found.replies)
+                if is_check or not self.n_iterations:
+                    self._look_for_repeats(queries, found.replies)
                 return self._replay(charged, found)
             self._start_clock()
         if not self.affords(charged.total):
@@ -144,21 +146,15 @@ class Meter(Counts):
         if self._log is not None and not self.failures.would_raise(replies):
             self._log.answered(replies, spent, self.elapsed)
         self.failures.count(replies)
-        self._look_for_repeats(queries, replies)
+        if is_check or not self.n_iterations:  # then points are asked about again
+            self._look_for_repeats(queries, replies)
         return replies
 
     def _look_for_repeats(
         self, queries: Sequence[Query], replies: Sequence[Reply]
     ) -> None:
-        """Compare replies where points are asked about again: at the start and the end.
-
-        Not in between: no two iterates are alike, and it would take time.
-        """
-        if self._compare is None or not queries:
-            return
-        if self.n_iterations and queries[0].purpose == "step":
-            return
-        n_different = self._compare(queries, replies)
+        """Compare replies at the start and the end; in between no points are alike."""
+        n_different = 0 if self._compare is None else self._compare(queries, replies)
         if n_different:
             self.events[OTHER_VALUE] += n_different
 
@@ -220,10 +216,6 @@ class Meter(Counts):
         self.n_inner += info.n_inner
         if info.events:
             self.events.update(info.events)
-
-    def cost(self, queries: Sequence[Query]) -> Cost:
-        """Return what these queries would be charged."""
-        return cost(queries, self._size)
 
     @property
     def n_queries(self) -> int:

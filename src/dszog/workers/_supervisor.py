@@ -26,7 +26,7 @@ from dszog.run.accounting import Traffic
 from dszog.workers._chunks import Assembly, Piece, cut
 from dszog.workers._messages import unpack_answer
 from dszog.workers._worker import INTERRUPTED
-from dszog.workers.base import failure_of, loss_name
+from dszog.workers.base import failure_of
 
 START = 30.0  # seconds for a worker to begin, where it does not say when it does
 HEARTBEAT = 0.5  # seconds after which a wait looks around, whatever happens
@@ -342,7 +342,8 @@ class _Batch:
         problem, piece = self._owner.problem, self._pieces[number]
         for part, place in zip(piece.parts, piece.places, strict=True):
             x = problem.unscaled(part.points(problem.size)[:1])[0]
-            asked = (loss_name(problem), part.losses), ("constraint", part.constraints)
+            loss = "loss" if problem.size.n_losses > 1 else "objective"
+            asked = (loss, part.losses), ("constraint", part.constraints)
             for what, indices in asked:
                 if len(indices):
                     failure = failure_of(part, kind, what, indices, x, happened, cure)

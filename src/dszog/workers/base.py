@@ -84,7 +84,7 @@ def _answer(problem: Problem, query: Query, calls: Session) -> Reply:
     one = _Asker(query, points, problem.x_scale, calls)
     loss_gradients = jacobian = NO_GRADIENTS
     if len(losses):
-        loss = loss_name(problem)
+        loss = "loss" if problem.size.n_losses > 1 else "objective"
         loss_values = one.values(loss, problem.losses.values_at, losses, loss_places)
         if query.want == "gradients":
             loss_gradients = one.gradients(loss, problem.losses.gradient, losses)
@@ -127,10 +127,15 @@ class _Asker:
         self, what: str, function: Any, indices: IntArray, places: IntArray | None
     ) -> FloatArray:
         """Return a row per point and a column per place; `nan` where not known."""
-        shape = (len(self._points), len(indices))
-        table = self._table(what, function, self._points, indices, shape)
+        points = self._points
+        table = self._table(
+            what, function, points, indices, (len(points), len(indices))
+        )
         if all_finite(table):
-            return spread(freeze(np.array(table, order="C")), places, axis=1)
+            # A copy: the function may keep what it returns, and write into it.
+            table = table.copy() if places is None else table.take(places, axis=1)
+            table.setflags(False)  # type: ignore[call-arg]
+            return table
         row, column = np.argwhere(~np.isfinite(table))[0]
         self._note_value(what, indices[column], row, table[row, column])
         return spread(_known(table), places, axis=1)
@@ -270,11 +275,6 @@ def failure_of(
         message=message.rstrip(),
         error=error,
     )
-
-
-def loss_name(problem: Problem) -> str:
-    """Return what messages call a loss of this problem."""
-    return "loss" if problem.size.n_losses > 1 else "objective"
 
 
 def _named(what: str, indices: IntArray) -> str:
