@@ -252,6 +252,88 @@ MUTANTS = Item(
     (Bar("mutants", ">=", 40), *none_of("mutants that survived")),
 )
 
+HELD: dict[str, str] = {  # the other promises of the contract, and a test of each
+    "A5 Saved floats, settings and versions come back": "save/test_container.py::"
+    "test_every_pattern_of_64_bits_comes_back",
+    "A6 Failing to save is loud": "save/test_resume.py::"
+    "test_a_full_disk_is_loud_and_gives_the_result_so_far",
+    "A9 Other versions and kernels go on": "save/test_resume.py::"
+    "test_a_run_goes_on_where_numbers_are_rounded_otherwise",
+    "A10 Locks end with their owner": "save/test_store.py::"
+    "test_a_child_that_outlives_a_killed_run_does_not_keep_its_lock",
+    "B2 Policies for failures": "contracts/test_evaluators.py::"
+    "test_an_exception_comes_out_wrapped_with_the_query_and_its_cause",
+    "B3 Failures are counted and shown": "run/test_failures.py::"
+    "test_failures_are_counted_as_the_black_box_counts_them",
+    "B4 Too many failures stop a run": "run/test_failures.py::"
+    "test_a_rising_rate_of_failures_stops_the_run_soon_after_one_in_ten",
+    "B6 Some failures are normal": "run/test_failures.py::"
+    "test_nothing_stops_a_run_whose_failures_stay_below_twenty_and_one_in_ten",
+    "B7 Impure functions are noticed": "test_repeats.py::"
+    "test_answers_that_differ_are_told_once",
+    "C1 No worker makes a run hang": "workers/test_processes.py::"
+    "test_a_stopped_worker_is_replaced",
+    "C2 Only what ran in a lost worker is made again": "workers/test_processes.py::"
+    "test_killed_workers_change_no_bit_and_no_reply_is_lost_or_used_twice",
+    "C3, C4 No reply is used twice, a late one is no error": "workers/"
+    "test_supervisor.py::"
+    "test_nothing_is_lost_or_used_twice_whatever_becomes_of_the_workers",
+    "C5 No orphans": "workers/test_processes.py::"
+    "test_workers_end_when_the_run_is_killed",
+    "C8 Forks and garbage of workers": "workers/test_processes.py::"
+    "test_a_worker_that_writes_to_all_file_descriptors_is_replaced",
+    "D2 Draws depend on seed and iteration alone": "contracts/test_methods.py::"
+    "test_asking_twice_gives_the_same_queries",
+    "D3 Another machine is told of": "save/test_resume.py::"
+    "test_other_versions_and_machines_are_told_of",
+    "D4 Runs do not influence each other": "run/test_budgets.py::"
+    "test_two_runs_stepped_in_turn_are_the_runs_alone",
+    "E2 What a scheduler adds is visible": "workers/test_clusters.py::"
+    "test_dask_makes_no_call_again_by_itself",
+    "E3 A budget too small says what is enough": "run/test_budgets.py::"
+    "test_a_budget_too_small_is_refused_before_any_call_with_a_number_that_does",
+    "E4 Counters add up": "run/test_budgets.py::"
+    "test_no_budget_is_exceeded_and_every_call_is_counted",
+    "F2 A callback may stop, other errors are wrapped": "test_minimize.py::"
+    "test_any_other_exception_of_user_code_comes_out_wrapped",
+    "G1 Wrong input is refused with a cure": "test_wrong_input.py",
+    "G1 What is accepted works": "test_accepted_input.py",
+    "G1 Writing into arguments harms nobody": "test_written_arguments.py",
+    "G2 scikit-learn has no objection": "learn/test_estimators.py::"
+    "test_scikit_learn_has_no_objection",
+    "H2b The bound is true for the returned point": "evidence/test_certificate.py::"
+    "test_the_bound_holds_for_the_best_of_three_points_on_one_draw",
+    "H3 Never worse than the start": "test_minimize.py::"
+    "test_the_returned_point_has_no_worse_merit_than_the_start",
+    "H4 The result says what it rests on": "test_minimize.py::"
+    "test_the_result_is_scipys_with_what_the_documentation_lists",
+    "I3 Weights sum to one, none without weight is drawn": "contracts/"
+    "test_distributions.py::"
+    "test_a_constraint_without_weight_is_not_drawn_even_at_the_edges",
+    "I6 Answers of solvers are checked": "maths/subproblems/test_against_exact.py::"
+    "test_answers_agree_with_exact_arithmetic_under_every_kernel",
+    "J1 Memory does not grow with m": "bench/test_yardsticks.py::"
+    "test_memory_is_that_of_the_run_and_not_of_who_started_it",
+    "J2 The history is bounded": "run/test_loop.py::"
+    "test_the_history_is_bounded_evenly_spaced_and_up_to_date",
+    "J3 Readers take no more than a file has": "save/test_store.py::"
+    "test_reading_takes_no_more_than_the_file_has",
+    "K1 Callbacks in order, in the caller's thread": "run/test_budgets.py::"
+    "test_callbacks_come_in_order_in_the_callers_thread_with_read_only_points",
+    "K2 States are immutable, threads do not meet": "contracts/test_methods.py::"
+    "test_every_array_of_a_state_is_read_only",
+    "K3 A failing callback loses no reply": "save/test_resume.py::"
+    "test_an_error_in_a_callback_can_be_resumed_from",
+    "L3 libsvm files are read as they stand": "readers/test_libsvm.py::"
+    "test_every_valid_file_is_read_as_scikit_learn_reads_it",
+    "L7 Nothing is imported from the current folder": "cli/test_solve.py::"
+    "test_the_current_folder_is_not_searched_for_modules",
+    "S1 No holes in the matrices": "run/test_failures.py::"
+    "test_the_matrix_has_a_cell_for_every_combination",
+    "S5 One command writes this page": "tools/test_reliability.py::"
+    "test_the_page_has_a_row_for_every_item",
+}
+
 
 # ------------------------------------------------------------------------- measuring
 
@@ -483,7 +565,21 @@ def markdown(record: dict[str, Any]) -> str:
         "means that a file which the item depends on was changed since; a + that the "
         "commit had changes when it was measured.",
         "",
+        "## Which tests hold which promise",
+        "",
+        "Those above, and of the other promises a test of each:",
+        "",
+        "| Promise | Tests |",
+        "| --- | --- |",
     ]
+    for item in ITEMS:
+        chosen = f" (`-k {item.select!r}`)" if item.select else ""
+        nodes = ", ".join(f"`{node}`" for node in item.nodes)
+        lines.append(f"| {item.id} {item.promise} | {nodes}{chosen} |")
+    lines.append(f"| {MUTANTS.id} {MUTANTS.promise} | `mutants/listed.py` |")
+    for promise, node in HELD.items():
+        lines.append(f"| {promise} | `{node.replace('::test_', '` `')}` |")
+    lines.append("")
     return "\n".join(lines)
 
 

@@ -42,7 +42,7 @@ from dszog.errors import (
     InputTypeError,
 )
 from dszog.maths.random_stream import fresh_seed
-from dszog.methods import METHODS, Method
+from dszog.methods import METHODS, FeasibleMethod, Method
 from dszog.methods.auto import AUTO, Choice, first_choice
 from dszog.methods.many import suited
 from dszog.problem import Asking, Losses, Problem
@@ -286,7 +286,8 @@ def minimize(
     tolerance = check_nonnegative("minimize", "constraint_tol", constraint_tol)
     seed = None if seed is None else check_seed("minimize", seed)
     check_choice("minimize", "on_failure", on_failure, POLICIES)
-    check_policy(chosen, on_failure)
+    if on_failure != "raise":
+        check_policy(chosen, on_failure)
     if weights is not None:
         _check_takes_weights(chosen)
     check_evaluator("minimize", evaluator, timeout)
@@ -319,8 +320,12 @@ def minimize(
             chosen, said = suited(
                 chosen, fixed, problem.size, length, limits.iterations, limits.queries
             )
-        chosen, notes = with_feasible_set(problem, chosen)
-        notes = [*_about_start(problem), *notes, *([said] if said else [])]
+        notes = _about_start(problem)
+        if isinstance(chosen, FeasibleMethod):
+            chosen, more = with_feasible_set(problem, chosen)
+            notes += more
+        if said:
+            notes.append(said)
         if choice is not None:
             notes.append(choice.sentence)
         if weights is not None:
@@ -345,7 +350,9 @@ def minimize(
         answer = opened.enter_context(
             open_evaluator("minimize", evaluator, problem, timeout)
         )
-        shown_to = opened.enter_context(show_progress(progress, limits))
+        shown_to: Sequence[Callback] = ()
+        if progress:
+            shown_to = opened.enter_context(show_progress(limits))
         job = Job(
             problem=problem,
             method=chosen,
@@ -580,7 +587,7 @@ def _as_method(
             )
         return method, frozenset(_field_names(method))
     method = method.lower() if choice is None else choice.name
-    if hint := about_method(method):
+    if method not in METHODS and (hint := about_method(method)):
         raise InputError(f"minimize: there is no method {method!r}.{hint}")
     check_choice("minimize", "method", method, (AUTO, *METHODS))
     kind: Any = METHODS[method]

@@ -135,7 +135,9 @@ class Configuration:
             self.options["step_size"] = float(rng.choice([0.5, 50.0]))  # may run away
         least = 0.0 if rng.random() < 0.2 else np.log(50.0)
         self.max_queries = int(np.exp(rng.uniform(least, np.log(2500.0))))
-        self.more: dict[str, Any] = {}
+        self.more: dict[str, Any] = {"method": "dszog"}
+        if self.seed // 2 % 3 == 2:
+            self.more["method"], self.options = "sampled_sqp", {}
         if rng.random() < 0.3:
             self.more["max_iterations"] = int(rng.integers(1, 30))
         if rng.random() < 0.3:

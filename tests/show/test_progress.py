@@ -111,7 +111,7 @@ def test_without_a_terminal_there_is_a_line_every_few_seconds(
     now = 100.0
     clock = SimpleNamespace(monotonic=lambda: now)
     monkeypatch.setattr("dszog.show.progress.summary.time", clock)
-    with show_progress(True, Limits(iterations=100)) as (show,):
+    with show_progress(Limits(iterations=100)) as (show,):
         for iteration in range(1, 31):
             now += 1.0
             show(seen_at(iteration=iteration))
@@ -172,8 +172,6 @@ def test_nothing_is_shown_if_it_is_not_wanted(
     short_run()
     assert stderr.getvalue() == ""
     assert capsys.readouterr().out == ""
-    with show_progress(False, Limits(iterations=100)) as callbacks:
-        assert callbacks == ()
 
 
 def test_showing_progress_changes_no_bit_and_leaves_the_callback_of_the_user(

@@ -13,7 +13,7 @@ import pytest
 import dszog.readers
 from tests.fuzz.test_fuzz import NAMES
 from tools import reliability
-from tools.reliability import ITEMS, MUTANTS, Bar, Item, markdown, read_report
+from tools.reliability import HELD, ITEMS, MUTANTS, Bar, Item, markdown, read_report
 
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = {  # of workers, whose extras may be missing
@@ -181,6 +181,12 @@ def test_every_item_names_tests_that_are_there() -> None:
     assert missing <= ELSEWHERE
     ids = [item.id for item in (*ITEMS, MUTANTS)]
     assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("promise", HELD)
+def test_every_other_promise_names_a_test_that_is_there(promise: str) -> None:
+    file, _, name = HELD[promise].partition("::")
+    assert f"def {name}" in (ROOT / "tests" / file).read_text(encoding="utf-8")
 
 
 def test_every_reader_is_fuzzed() -> None:

@@ -116,6 +116,12 @@ def workers(name: str, n: int) -> Any:
     return kinds[name]()
 
 
+SOLVED_BY: dict[str, dict[str, Any]] = {
+    "dszog": {"n_directions": 3, "constraint_batch": 5},
+    "sampled_sqp": {},
+}
+
+
 def digest(result: Any) -> str:
     """Return what must not depend on who evaluates, as one word."""
     parts = (
@@ -131,10 +137,12 @@ def digest(result: Any) -> str:
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 
-def solve(problem: Problem, evaluator: Any = "serial", **more: Any) -> Any:
+def solve(
+    problem: Problem, evaluator: Any = "serial", method: str = "dszog", **more: Any
+) -> Any:
     """Run some iterations that are the same for everyone."""
-    options = {"n_directions": 3, "constraint_batch": 5}
-    settings: dict[str, Any] = {"seed": 5, "max_iterations": 6, "options": options}
+    settings: dict[str, Any] = {"seed": 5, "max_iterations": 6, "method": method}
+    settings["options"] = SOLVED_BY[method]
     return dszog.minimize(problem, evaluator=evaluator, **(settings | more))
 
 

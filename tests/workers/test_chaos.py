@@ -13,7 +13,15 @@ import pytest
 
 from dszog.workers import Processes
 from tests.kept import kept
-from tests.workers.helpers import HAS, Deadly, digest, need, solve, workers
+from tests.workers.helpers import (
+    HAS,
+    SOLVED_BY,
+    Deadly,
+    digest,
+    need,
+    solve,
+    workers,
+)
 
 INF = float("inf")
 N_RUNS = {"processes": 400, "dask": 50, "ray": 50}  # of the release; together 500
@@ -29,7 +37,8 @@ def chaotic(folder: Path, seed: int, name: str, team: Any) -> dict[str, int]:
     """Run once in quiet and once in chaos; return what happened."""
     before = time.monotonic()
     m, n_iterations = SIZES[name]
-    more = {"seed": seed, "max_iterations": n_iterations}
+    more: dict[str, Any] = {"seed": seed, "max_iterations": n_iterations}
+    more["method"] = list(SOLVED_BY)[seed % len(SOLVED_BY)]
     calm = Deadly(str(folder / f"calm-{seed}"), mean_life=INF, m=m)
     wanted = solve(calm.problem(), **more)
     deadly = Deadly(str(folder / f"deadly-{seed}"), m=m)

@@ -17,15 +17,15 @@ import pytest
 
 import dszog
 from dszog import EVALUATORS
-from tests.workers.helpers import PROBLEMS, digest, need, solve, workers
+from tests.workers.helpers import PROBLEMS, SOLVED_BY, digest, need, solve, workers
 
 COUNTS = (1, 2, 3, 8)
 QUICK = {"serial": (1,), "threads": (1, 3), "processes": (2,)}
 
 
 @cache
-def expected(problem: str) -> str:
-    return digest(solve(PROBLEMS[problem]()))
+def expected(problem: str, method: str = "dszog") -> str:
+    return digest(solve(PROBLEMS[problem](), method=method))
 
 
 def test_every_evaluator_is_in_the_matrix() -> None:
@@ -41,7 +41,9 @@ def test_every_evaluator_is_in_the_matrix() -> None:
     ("name", "n"), [(name, n) for name, counts in QUICK.items() for n in counts]
 )
 def test_the_result_has_one_digest(team: Any, name: str, n: int, problem: str) -> None:
-    assert digest(solve(PROBLEMS[problem](), team(name, n))) == expected(problem)
+    for method in SOLVED_BY:
+        found = digest(solve(PROBLEMS[problem](), team(name, n), method))
+        assert found == expected(problem, method)
 
 
 @pytest.mark.slow
@@ -52,10 +54,10 @@ def test_the_result_has_one_digest_with_any_number_of_workers(
     team: Any, name: str, n: int
 ) -> None:
     need(name)
-    for problem in PROBLEMS:
-        found = digest(solve(PROBLEMS[problem](), team(name, n)))
-        print(f"{problem:10} {name:9} {n} {found}")
-        assert found == expected(problem)
+    for problem, method in itertools.product(PROBLEMS, SOLVED_BY):
+        found = digest(solve(PROBLEMS[problem](), team(name, n), method))
+        print(f"{problem:10} {method:11} {name:9} {n} {found}")
+        assert found == expected(problem, method)
 
 
 SCRIPT = """

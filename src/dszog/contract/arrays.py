@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -60,6 +59,4 @@ def _frozen(values: Any, kind: np.dtype[Any]) -> NDArray[Any]:
 
 def all_finite(array: FloatArray) -> bool:
     """Whether every entry is a finite number."""
-    flat = array if array.ndim == 1 else array.reshape(-1)
-    # The sum of squares says so in a third of the time, unless it overflows.
-    return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
+    return bool(np.count_nonzero(np.isfinite(array)) == array.size)  # as `all`, faster

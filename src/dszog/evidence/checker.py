@@ -26,7 +26,7 @@ from dszog.evidence.certificate import (
     mean_and_error,
     unchecked,
 )
-from dszog.evidence.stationarity import stationarity, stationarity_cost
+from dszog.evidence.stationarity import stationarity
 from dszog.maths.penalties import merit
 from dszog.problem import Problem
 
@@ -185,7 +185,11 @@ class Checker:
         """Return what :meth:`with_stationarity` costs at most; too much of names."""
         if self._problem.by_name:
             return 2**62
-        return stationarity_cost(self._size, self._size.n_losses, N_EXAMINED)
+        size = self._size
+        at_loss = 2 if size.has_gradient else 2 * size.dim + 1
+        at_constraint = 2 if size.has_jacobian else 2 * size.dim + 1
+        n_calls = min(N_EXAMINED, size.n_constraints, size.n_constraint_calls)
+        return size.n_losses * at_loss + n_calls * at_constraint
 
     def _feasibility(self, x: FloatArray, plan: CheckPlan) -> Feasibility:
         constraints = self._problem.constraints

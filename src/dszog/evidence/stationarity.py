@@ -97,14 +97,6 @@ class Stationarity:
         )
 
 
-def stationarity_cost(size: ProblemSize, n_losses: int, n_examined: int) -> int:
-    """Return what :func:`stationarity` costs at most, in queries."""
-    at_loss = 2 if size.has_gradient else 2 * size.dim + 1
-    at_constraint = 2 if size.has_jacobian else 2 * size.dim + 1
-    n_calls = min(n_examined, size.n_constraints, size.n_constraint_calls)
-    return n_losses * at_loss + n_calls * at_constraint
-
-
 def stationarity(
     x: FloatArray,
     size: ProblemSize,

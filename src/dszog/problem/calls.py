@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,12 +35,14 @@ class Grain:
     size: int | None = None  # the most calls in one piece, if somebody said so
 
 
+@dataclass
 class Session:
     """What is remembered while the queries of one iteration are answered."""
 
-    def __init__(self) -> None:
-        self.results: dict[Hashable, tuple[FloatArray, list[BaseException]]] = {}
-        self.errors: list[BaseException] = []  # of the latest function
+    results: dict[Hashable, tuple[FloatArray, list[BaseException]]] = field(
+        default_factory=dict
+    )
+    errors: list[BaseException] = field(default_factory=list)  # of the latest function
 
 
 SESSION: ContextVar[Session | None] = ContextVar("dszog_session", default=None)

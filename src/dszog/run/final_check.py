@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,22 +26,15 @@ GRACE = 1.0  # seconds for looking at the result after an interrupt
 MERIT_PENALTY = 30.0  # compares points for methods that have no penalty
 
 
+@dataclass(frozen=True)
 class FinalCheck:
     """Looks at the last iterate, the average and the start, within its allowance."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        meter: Meter,
-        limits: Limits,
-        seed: int,
-        constraint_tol: float,
-    ) -> None:
-        self._problem = problem
-        self._meter = meter
-        self._limits = limits
-        self._seed = seed
-        self._constraint_tol = constraint_tol
+    problem: Problem
+    meter: Meter
+    limits: Limits
+    seed: int
+    constraint_tol: float
 
     def reserved(self, max_queries: int) -> int:
         """Return how many of so many queries are set aside for the check."""
@@ -53,7 +46,7 @@ class FinalCheck:
 
     def set_aside(self, limits: Limits) -> Limits:
         if limits.queries is not None:
-            n_left = max(limits.queries - self._meter.kept, 0)
+            n_left = max(limits.queries - self.meter.kept, 0)
             limits = replace(limits, queries=n_left)
         if limits.time is not None:
             limits = replace(limits, time=(1.0 - CHECK_SHARE) * limits.time)
@@ -70,12 +63,12 @@ class FinalCheck:
         With the status, as Ctrl-C may come now. A run that spent seconds in
         subproblems, which are not cut short, may be late: the check gets its time.
         """
-        status, until = outcome.status, self._limits.time
+        status, until = outcome.status, self.limits.time
         position, last = outcome.position, outcome.position.state.x
         if status == Status.INTERRUPTED:
-            until = self._meter.elapsed + GRACE
+            until = self.meter.elapsed + GRACE
         elif until is not None and in_subproblems:
-            until = max(until, self._meter.elapsed + CHECK_SHARE * until)
+            until = max(until, self.meter.elapsed + CHECK_SHARE * until)
         checker = self._checker(self._allowance(), until)
         penalty = self._penalty(method, position.state)
         weights = method.weights(position.state)
@@ -120,13 +113,13 @@ class FinalCheck:
         pull = 0.0 if known is None else float(known.multipliers.sum())
         if not pull > 0:
             return penalty_of(method, MERIT_PENALTY)
-        return 10.0 * pull / max(self._constraint_tol, 1e-300)
+        return 10.0 * pull / max(self.constraint_tol, 1e-300)
 
     def _holds(self, found: Certificate | None) -> bool:
         """Whether a point is known to keep the constraints to the tolerance."""
         if found is None or not found.is_known:
             return False
-        return found.feasibility.maxcv <= self._constraint_tol
+        return found.feasibility.maxcv <= self.constraint_tol
 
     def _with_stationarity(
         self,
@@ -135,10 +128,10 @@ class FinalCheck:
         weights: tuple[IntArray, FloatArray],
         method: Any,
     ) -> Certificate:
-        total, n = self._limits.queries, checker.stationarity_cost()
-        if self._problem.by_name:
+        total, n = self.limits.queries, checker.stationarity_cost()
+        if self.problem.by_name:
             return best
-        if n > STATIONARITY_SHARE * (total or self._meter.n_queries):
+        if n > STATIONARITY_SHARE * (total or self.meter.n_queries):
             note = f"not computed; dszog.certify(problem, x) does it for {n:,} queries"
             return replace(best, note=note)
         return checker.with_stationarity(
@@ -146,21 +139,19 @@ class FinalCheck:
             weights,
             penalty=penalty_of(method, MERIT_PENALTY),
             ridge=float(getattr(method, "dual_ridge", 1e-6)),
-            active_tol=self._constraint_tol,
+            active_tol=self.constraint_tol,
         )
 
     def _allowance(self) -> int:
         """Return the queries that may go into the check of the result."""
-        if self._limits.queries is not None:
-            return int(CHECK_SHARE * self._limits.queries)
-        allowance = max(CHECK_LEAST, int(CHECK_SHARE * self._meter.n_queries))
-        if self._limits.time is None:
+        if self.limits.queries is not None:
+            return int(CHECK_SHARE * self.limits.queries)
+        allowance = max(CHECK_LEAST, int(CHECK_SHARE * self.meter.n_queries))
+        if self.limits.time is None:
             return allowance
-        left = max(self._limits.time - self._meter.elapsed, 0.0)
-        return min(allowance, int(left / max(self._meter.time_for(1), 1e-9)))
+        left = max(self.limits.time - self.meter.elapsed, 0.0)
+        return min(allowance, int(left / max(self.meter.time_for(1), 1e-9)))
 
     def _checker(self, allowance: int, until: float | None = None) -> Checker:
         each = max(allowance // N_CANDIDATES, 3)
-        return Checker(
-            self._problem, self._meter, self._seed, each, until, N_CANDIDATES
-        )
+        return Checker(self.problem, self.meter, self.seed, each, until, N_CANDIDATES)

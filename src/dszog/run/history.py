@@ -91,8 +91,7 @@ class History:
 
     def columns(self) -> dict[str, FloatArray]:
         """Return the recorded rows as one array per column."""
-        table = self._table()
-        return {name: table[:, i] for i, name in enumerate(self.COLUMNS)}
+        return dict(zip(self.COLUMNS, self._table().T, strict=True))
 
     def known(self, name: str) -> FloatArray:
         """Return the values of a column that are known, the oldest first."""
@@ -136,4 +135,4 @@ class History:
 
     def go_on_from(self, rows: Rows) -> None:
         self._stride = rows.stride
-        self._rows = [tuple(row) for row in rows.table.tolist()]
+        self._rows = list(map(tuple, rows.table.tolist()))

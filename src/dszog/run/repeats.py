@@ -77,8 +77,8 @@ class Repeats:
                 which = "The objective"
             self._warn(which, float(apart[worst]))
         if len(known[0]) < KEPT:
-            both = zip(known, new, strict=True)
-            indices, values = (np.concatenate(two)[:KEPT] for two in both)
+            indices = np.concatenate([known[0], new[0]])[:KEPT]
+            values = np.concatenate([known[1], new[1]])[:KEPT]
             self._known[point, kind] = indices, values
         return int(np.count_nonzero(apart))
 

@@ -31,10 +31,6 @@ class Run:
     history: Rows
     subproblems: SubproblemCounts
 
-    @property
-    def end(self) -> Limits:
-        return self.ends[self.round]
-
     def noted(self, *sentences: str) -> Run:
         """Return the run with more to say of it; nothing is said twice."""
         new = [one for one in sentences if one not in self.notes]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from dataclasses import replace
@@ -80,7 +81,8 @@ class Solver:
         if status == Status.INTERRUPTED and self._job.on_interrupt == "raise":
             raise KeyboardInterrupt
         result = self._result(run, status, outcome, certificate)
-        LOGGER.info("Stop after %.1f s: %s", self.meter.elapsed, result.in_short)
+        if LOGGER.isEnabledFor(logging.INFO):
+            LOGGER.info("Stop after %.1f s: %s", self.meter.elapsed, result.in_short)
         return result
 
     def _checked(self, run: Run, outcome: Outcome) -> tuple[Status, Certificate]:
@@ -256,7 +258,8 @@ class Solver:
     def _round(self, run: Run) -> Outcome:
         """Run a round; Ctrl-C that came since the last one, in a save, ends it."""
         interrupts, saver = self._job.interrupts, self._job.saver
-        self._ledger.until = math.inf if run.end.time is None else run.end.time
+        end = run.ends[run.round]
+        self._ledger.until = math.inf if end.time is None else end.time
 
         def between(position: Position) -> None:
             self._position = position
@@ -270,7 +273,7 @@ class Solver:
                 self._policy,
                 self._position or run.position,
                 self.meter,
-                end=run.end,
+                end=end,
                 history=self._history,
                 callbacks=self._job.callbacks,
                 between=between,
@@ -525,14 +528,18 @@ class Solver:
         self, run: Run, state: Any, certificate: Certificate
     ) -> Certificate:
         """Return the evidence with what the method knows of its last iterate."""
-        known = getattr(run.method, "first_order", lambda _: None)(state)
         is_last = np.array_equal(certificate.x, self._job.problem.unscaled(state.x))
-        return replace(certificate, first_order=known) if is_last else certificate
+        if not (is_last and hasattr(run.method, "first_order")):
+            return certificate
+        return replace(certificate, first_order=run.method.first_order(state))
 
     def _result(
         self, run: Run, status: Status, outcome: Outcome, certificate: Certificate
     ) -> Result:
         position, tolerance = outcome.position, self._job.constraint_tol
+        method, noise = run.method, None
+        if hasattr(method, "noise"):
+            noise = method.noise(position.state)
         certificate = self._with_first_order(run, position.state, certificate)
         start = self._job.problem.unscaled(run.start)
         is_start = bool(np.array_equal(certificate.x, start))
@@ -557,11 +564,11 @@ class Solver:
             failures=meter.failures.report,
             certificate=certificate,
             multipliers=certificate.multipliers,
-            weights=run.method.weights(position.state),
-            noise=getattr(run.method, "noise", lambda _: None)(position.state),
-            method=run.method,
+            weights=method.weights(position.state),
+            noise=noise,
+            method=method,
             costs=self._costs(),
-            digest=position.digest_now(run.method).hex(),
+            digest=position.digest_now(method).hex(),
             constraint_tol=tolerance,
             is_start=is_start,
         )

@@ -77,10 +77,8 @@ class Checkpoints:
     def _built(self, run: Any) -> Run:
         if not isinstance(run, Run):
             raise CheckpointError("it has no content")
-        method, planned = (
-            with_settings(self.method, settings)
-            for settings in (run.method, run.planned)
-        )
+        method = with_settings(self.method, run.method)
+        planned = with_settings(self.method, run.planned)
         return replace(run, method=method, planned=planned)
 
     def _compare(self, about: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
 
@@ -111,26 +112,22 @@ def _no_values(n_points: int) -> FloatArray:
     return frozen_floats(np.empty((n_points, 0)))
 
 
+@dataclass
 class _Asker:
     """Calls the user's functions for one query and notes what goes wrong."""
 
-    def __init__(
-        self, query: Query, points: FloatArray, x_scale: FloatArray, calls: Session
-    ) -> None:
-        self._query = query
-        self._points = points
-        self._x_scale = x_scale
-        self._calls = calls
-        self.failures: list[Failure] = []
+    query: Query
+    points: FloatArray
+    x_scale: FloatArray
+    calls: Session
+    failures: list[Failure] = field(default_factory=list)
 
     def values(
         self, what: str, function: Any, indices: IntArray, places: IntArray | None
     ) -> FloatArray:
         """Return a row per point and a column per place; `nan` where not known."""
-        points = self._points
-        table = self._table(
-            what, function, points, indices, (len(points), len(indices))
-        )
+        shape = (len(self.points), len(indices))
+        table = self._table(what, function, self.points, indices, shape)
         if all_finite(table):
             # A copy: the function may keep what it returns, and write into it.
             table = table.copy() if places is None else table.take(places, axis=1)
@@ -143,12 +140,12 @@ class _Asker:
     def gradients(self, what: str, function: Any, indices: IntArray) -> FloatArray:
         """Return a gradient per row; `nan` where not known."""
         what = f"gradient of {what}"
-        point = self._points[0]
+        point = self.points[0]
         table = self._table(what, function, point, indices, (len(indices), len(point)))
         if not all_finite(table):
             row, column = np.argwhere(~np.isfinite(table))[0]
             self._note_value(what, indices[row], 0, table[row, column])
-        return _known(table * self._x_scale)
+        return _known(table * self.x_scale)
 
     def _table(
         self,
@@ -159,7 +156,7 @@ class _Asker:
         shape: tuple[int, int],
     ) -> FloatArray:
         """Return what a function returns; `nan` if that is no table of this shape."""
-        self._calls.errors.clear()
+        self.calls.errors.clear()
         try:
             returned = function(handed_out(where), handed_out(indices))
         except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
@@ -205,7 +202,7 @@ class _Asker:
             form = BY_ROW if what.startswith("gradient") else BY_INDEX
             cure = f"Expected {shape}: return {form}"
         else:
-            if array.dtype in (np.float16, np.float32) and len(self._query.steps):
+            if array.dtype in (np.float16, np.float32) and len(self.query.steps):
                 _warn_if_coarse(what, array)
             return np.array(array, dtype=np.float64)
         self._note("wrong shape", what, indices, 0, happened, cure)
@@ -215,8 +212,8 @@ class _Asker:
         if any(failure.what == what for failure in self.failures):
             return  # an exception or a wrong shape is the better explanation
         indices = np.array([index])
-        if self._calls.errors:
-            self._note_error(what, indices, row, self._calls.errors[0], f"{CALL_IT}.")
+        if self.calls.errors:
+            self._note_error(what, indices, row, self.calls.errors[0], f"{CALL_IT}.")
             return
         cure = (
             "Values must be finite: clip the function, or give bounds if the "
@@ -247,9 +244,9 @@ class _Asker:
         cure: str,
         error: BaseException | None = None,
     ) -> None:
-        x = self._points[row]
+        x = self.points[row]
         self.failures.append(
-            failure_of(self._query, kind, what, indices, x, happened, cure, error)
+            failure_of(self.query, kind, what, indices, x, happened, cure, error)
         )
 
 

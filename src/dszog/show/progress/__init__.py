@@ -16,12 +16,9 @@ __all__ = ["line", "share_done", "show_progress"]
 
 
 @contextmanager
-def show_progress(wanted: bool, limits: Limits) -> Iterator[tuple[Callback, ...]]:
-    """Yield the callbacks that show progress, none if it is not wanted."""
+def show_progress(limits: Limits) -> Iterator[tuple[Callback, ...]]:
+    """Yield the callbacks that show progress."""
     # Of the limits, at which the run will stop, the nearest sets the bar.
-    if not wanted:
-        yield ()
-        return
     display = _drawn_display()
     if display is None:
         yield (Lines(limits),)
