@@ -235,7 +235,7 @@ def some_weights(rng: np.random.Generator, m: int, rest: float) -> Any:
     n_constraints=st.sampled_from([1, 30, 101, 10**5, 10**12]),
     batches=st.tuples(*[st.integers(1, 40)] * 3),
     rest=st.sampled_from([0.0, 1e-3, 0.6]),
-    directions=st.sampled_from(DIRECTIONS),
+    directions=st.sampled_from(DIRECTIONS[:4]),  # rademacher draws no arrays
 )
 def test_all_that_is_drawn_is_the_same_to_the_bit(
     seed: int,
