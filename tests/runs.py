@@ -7,10 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from dszog import Constraints, Result, minimize
+from dszog import Constraints, ProblemSize, Result, minimize
 from dszog.contract.arrays import FloatArray, IntArray
 
 by_dszog = partial(minimize, method="dszog")  # where its own behaviour is tested
+
+
+def size_of(dim: int, n: int = 1, m: int = 0, **more: Any) -> ProblemSize:
+    """Return the size of a problem without bounds."""
+    nowhere = np.full(dim, np.inf)
+    bounds: dict[str, Any] = {"lower": -nowhere, "upper": nowhere}
+    return ProblemSize(dim=dim, n_losses=n, n_constraints=m, **bounds | more)
 
 
 def short_run(**changes: Any) -> Result:

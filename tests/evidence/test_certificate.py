@@ -42,6 +42,7 @@ from dszog.run.loop import Outcome, Position
 from dszog.run.meter import Limits, Meter
 from dszog.run.verdict import Way, advice, is_success
 from dszog.workers import Serial
+from tests.runs import size_of
 
 NOBODY = np.empty(0, dtype=np.int64)
 X = np.array([0.25, -1.0])
@@ -79,14 +80,7 @@ class Answers:
 
 
 def size(n: int = 1, m: int = 0, calls: Calls | None = None) -> ProblemSize:
-    return ProblemSize(
-        dim=2,
-        n_losses=n,
-        n_constraints=m,
-        lower=np.full(2, -np.inf),
-        upper=np.full(2, np.inf),
-        calls=calls,
-    )
+    return size_of(2, n, m, calls=calls)
 
 
 def plan(n: int = 1, m: int = 0, suspects: Sequence[int] = ()) -> CheckPlan:

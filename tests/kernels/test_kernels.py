@@ -40,7 +40,7 @@ pytest.importorskip("numba")
 
 from dszog.kernels import _draws, _philox, _steps, compiled
 from dszog.methods.at_once import draw_at_once, step_at_once
-from tests.runs import by_dszog
+from tests.runs import by_dszog, size_of
 
 AGREEMENT = 1e-12  # of weights, which sum to 1
 
@@ -209,17 +209,6 @@ def test_repeats_are_found(indices: list[int], ascending: bool) -> None:
 # ------------------------------------------------------- both halves of an iteration
 
 
-def unbounded(dim: int, n_losses: int, n_constraints: int) -> ProblemSize:
-    nowhere = np.full(dim, np.inf)
-    return ProblemSize(
-        dim=dim,
-        n_losses=n_losses,
-        n_constraints=n_constraints,
-        lower=-nowhere,
-        upper=nowhere,
-    )
-
-
 def some_weights(rng: np.random.Generator, m: int, rest: float) -> Any:
     touched = distinct_indices(rng, m, min(m, 12))
     weights = rng.random(len(touched)) * (rng.random(len(touched)) > 0.3)
@@ -247,7 +236,7 @@ def test_all_that_is_drawn_is_the_same_to_the_bit(
     directions: Any,
 ) -> None:
     rng = np.random.default_rng(seed)
-    size = unbounded(4, n_losses, n_constraints)
+    size = size_of(4, n_losses, n_constraints)
     method = dszog.DSZOG(
         loss_batch=n_losses if whole else min(batches[0], max(n_losses // 2, 1)),
         constraint_batch=batches[1],
@@ -287,11 +276,11 @@ def test_all_that_is_drawn_is_the_same_to_the_bit(
 @pytest.mark.parametrize(
     ("changes", "size"),
     [
-        ({"distribution": "dense"}, unbounded(3, 100, 100)),
-        ({"distribution": "uniform"}, unbounded(3, 100, 100)),
-        ({"loss_batch": 51}, unbounded(3, 100, 100)),
-        ({"dual_batch": 51}, unbounded(3, 100, 100)),
-        ({}, replace(unbounded(3, 100, 100), calls=Calls.of_width(2, 100))),
+        ({"distribution": "dense"}, size_of(3, 100, 100)),
+        ({"distribution": "uniform"}, size_of(3, 100, 100)),
+        ({"loss_batch": 51}, size_of(3, 100, 100)),
+        ({"dual_batch": 51}, size_of(3, 100, 100)),
+        ({}, replace(size_of(3, 100, 100), calls=Calls.of_width(2, 100))),
     ],
 )
 def test_what_cannot_be_drawn_at_once_is_drawn_apart(
@@ -308,7 +297,7 @@ def test_what_cannot_be_drawn_at_once_is_drawn_apart(
 def test_weights_that_are_none_are_refused() -> None:
     method = dszog.DSZOG(loss_batch=2, dual_batch=2)
     weights = np.array([3]), np.array([1.0])
-    state = method.init(np.zeros(2), unbounded(2, 10, 10), 1, weights)
+    state = method.init(np.zeros(2), size_of(2, 10, 10), 1, weights)
     assert isinstance(state.distribution, SparseDistribution)
     broken = replace(state.distribution, weights=np.array([np.nan]))
     with pytest.raises(DszogError, match="finite and not all 0"):
@@ -341,7 +330,7 @@ def test_both_compiled_steps_are_the_plain_ones(
         dual_estimate=estimate,
         dual_batch=max(n_constraints // 3, 1),  # not all: chances would be 1
     )
-    size = unbounded(dim, n_losses, n_constraints)
+    size = size_of(dim, n_losses, n_constraints)
     if bounded:
         size = replace(size, upper=np.full(dim, 0.1))
     weights = some_weights(rng, n_constraints, 0.2)

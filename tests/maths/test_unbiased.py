@@ -35,6 +35,7 @@ from dszog.maths.distribution.dense import DenseDistribution
 from dszog.maths.gradients import Directions
 from dszog.maths.random_stream import distinct_indices, stream
 from dszog.methods import DSZOG
+from tests.runs import size_of
 
 Record = Callable[[str, object], None]
 
@@ -336,16 +337,8 @@ class Small:
     def size(
         self, has_gradient: bool = False, has_jacobian: bool = False
     ) -> ProblemSize:
-        unbounded = np.full(len(self.x), np.inf)
-        return ProblemSize(
-            dim=len(self.x),
-            n_losses=len(self.linear),
-            n_constraints=len(self.offsets),
-            lower=-unbounded,
-            upper=unbounded,
-            has_gradient=has_gradient,
-            has_jacobian=has_jacobian,
-        )
+        given = {"has_gradient": has_gradient, "has_jacobian": has_jacobian}
+        return size_of(len(self.x), len(self.linear), len(self.offsets), **given)
 
     def answer(self, query: Query) -> Reply:
         points = np.concatenate([query.x[np.newaxis], query.x + query.steps])

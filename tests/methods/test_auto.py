@@ -14,14 +14,9 @@ import dszog
 from dszog import DSZOG, Constraints, InputError, Losses, Problem, SampledSQP, Status
 from dszog.contract import ProblemSize
 from dszog.methods.auto import MOST_VARIABLES, Choice, first_choice
+from tests.runs import size_of
 
-SIZE = ProblemSize(
-    dim=30,
-    n_losses=1000,
-    n_constraints=10**6,
-    lower=np.full(30, -np.inf),
-    upper=np.full(30, np.inf),
-)
+SIZE = size_of(30, 1000, 10**6)
 
 
 def problem(dim: int = 2) -> Problem:

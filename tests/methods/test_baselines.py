@@ -35,6 +35,7 @@ from dszog.maths.subproblems import (
     slide,
 )
 from dszog.methods import FeasibleMethod
+from tests import runs
 from tests.contracts.helpers import evaluate
 
 BASELINES: dict[str, type[FeasibleMethod]] = {
@@ -47,17 +48,8 @@ every_baseline = pytest.mark.parametrize(
 )
 
 
-def size_of(
-    dim: int = 5, n_losses: int = 100, has_gradient: bool = False
-) -> ProblemSize:
-    return ProblemSize(
-        dim=dim,
-        n_losses=n_losses,
-        n_constraints=0,
-        lower=np.full(dim, -np.inf),
-        upper=np.full(dim, np.inf),
-        has_gradient=has_gradient,
-    )
+def size_of(dim: int = 5, n_losses: int = 100, **more: Any) -> ProblemSize:
+    return runs.size_of(dim, n_losses, **more)
 
 
 # ------------------------------------------------------------- iterates stay in the set

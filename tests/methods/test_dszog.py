@@ -29,6 +29,7 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import DszogError
 from dszog.methods import DSZOGState
 from tests.contracts.helpers import Kind, advance, evaluate, make_problem, walk
+from tests.runs import size_of
 
 # ------------------------------------------------- Algorithm 1, as the paper prints it
 
@@ -151,10 +152,7 @@ def _paper_for(problem: Problem, method: DSZOG) -> Paper:
 
 
 def _size(m: int, dim: int = 2) -> ProblemSize:
-    no_bound = np.full(dim, np.inf)
-    return ProblemSize(
-        dim=dim, n_losses=1, n_constraints=m, lower=-no_bound, upper=no_bound
-    )
+    return size_of(dim, m=m)
 
 
 SMALL: dict[str, Any] = {
@@ -731,10 +729,7 @@ def test_a_query_that_travelled_has_points_that_nobody_can_move() -> None:
 
 
 def test_a_step_needs_as_many_queries_as_there_are_calls_to_make() -> None:
-    bounds = np.full(2, np.inf)
-    plain = ProblemSize(
-        dim=2, n_losses=1, n_constraints=50, lower=-bounds, upper=bounds
-    )
+    plain = _size(50)
     shared = replace(plain, calls=Calls.of_width(25, 50))
     method = DSZOG(n_directions=2, constraint_batch=10, dual_batch=20)
     assert method.least_queries(plain) == 50 + 4 * (1 + 10) + 20

@@ -25,7 +25,7 @@ from dszog import (
     Problem,
     minimize,
 )
-from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract import Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.subproblems import L2Ball
 from dszog.methods import FeasibleMethod
@@ -36,6 +36,7 @@ from dszog.methods.estimates import (
     estimate,
 )
 from tests.contracts.helpers import evaluate
+from tests.runs import size_of
 
 DIM = 4
 N_DRAWS = 100_000
@@ -45,13 +46,7 @@ SLOPE = np.array([1.0, -2.0, 0.5, 0.0])
 X = np.array([0.3, -0.2, 1.0, 0.7])
 GRADIENT = HESSIAN @ X + SLOPE
 
-SIZE = ProblemSize(
-    dim=DIM,
-    n_losses=3,
-    n_constraints=0,
-    lower=np.full(DIM, -np.inf),
-    upper=np.full(DIM, np.inf),
-)
+SIZE = size_of(DIM, 3)
 
 
 def quadratic(points: FloatArray) -> FloatArray:

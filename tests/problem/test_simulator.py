@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dszog
 from dszog import DSZOG, Constraints, Losses, Problem, Progress, Simulator
-from dszog.contract import Calls, ProblemSize, Query, cost
+from dszog.contract import Calls, Query, cost
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.random_stream import stream
 from dszog.maths.sampling import (
@@ -21,7 +21,7 @@ from dszog.maths.sampling import (
     constraints_per_draw,
     uniform_constraints,
 )
-from tests.runs import by_dszog
+from tests.runs import by_dszog, size_of
 
 N_SCENARIOS, WIDTH, DIM = 200, 500, 4
 
@@ -236,17 +236,6 @@ def test_a_scenario_that_fails_is_one_call_all_the_same(policy: Any) -> None:
 # ------------------------------------------------------------------ drawing whole calls
 
 
-def sized(calls: Calls, n_constraints: int) -> ProblemSize:
-    return ProblemSize(
-        dim=1,
-        n_losses=1,
-        n_constraints=n_constraints,
-        lower=np.full(1, -np.inf),
-        upper=np.full(1, np.inf),
-        calls=calls,
-    )
-
-
 PARTS = st.lists(
     st.tuples(st.integers(1, 6), st.integers(1, 5)), min_size=1, max_size=5
 )
@@ -266,7 +255,7 @@ def test_blocks_of_constraints_cut_no_call(
     parts: list[tuple[int, int]], n_wanted: int
 ) -> None:
     calls, call_of = concatenated(parts)
-    size = sized(calls, len(call_of))
+    size = size_of(1, m=len(call_of), calls=calls)
     first, seen = 0, []
     while first < len(call_of):
         block = constraint_block(first, n_wanted, size)
@@ -291,7 +280,7 @@ def test_every_constraint_has_the_same_chance_to_be_drawn(
 ) -> None:
     calls, call_of = concatenated(parts)
     m = len(call_of)
-    size = sized(calls, m)
+    size = size_of(1, m=m, calls=calls)
     n_rounds = 2000
     hits = np.zeros(m)
     totals = np.empty(n_rounds)

@@ -18,14 +18,9 @@ from dszog.methods import Info, State
 from dszog.run.history import History
 from dszog.run.loop import N_SEEN, Outcome, run
 from dszog.run.meter import Limits, Meter
+from tests.runs import size_of
 
-SIZE = ProblemSize(
-    dim=1,
-    n_losses=100,
-    n_constraints=100,
-    lower=np.full(1, -np.inf),
-    upper=np.full(1, np.inf),
-)
+SIZE = size_of(1, 100, 100)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,8 +58,8 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 INF = float("inf")
 
 
-def with_limit(function: Any) -> Problem:
-    return Problem(objective, Constraints.from_function(function, 30), 3)
+def with_limit(function: Any, m: int = 30) -> Problem:
+    return Problem(objective, Constraints.from_function(function, m), 3)
 
 
 # -------------------------------------------------------------------- what can be sent
@@ -225,7 +225,7 @@ def test_a_worker_that_writes_to_all_file_descriptors_is_replaced(
 
 
 def test_a_worker_that_never_stops_writing_is_named(tmp_path: Path) -> None:
-    problem = with_limit(Misbehaves(str(tmp_path), "write_everywhere", n=10**6))
+    problem = with_limit(Misbehaves(str(tmp_path), "write_everywhere", n=10**6), m=2)
     with pytest.raises(
         EvaluationError, match=r"lost its worker .*wrote to the file descriptor that"
     ):
