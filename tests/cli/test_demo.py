@@ -69,7 +69,7 @@ def test_the_figures_are_those_of_the_same_run_made_again(
     moved = figures["objective"] != figures["objective_at_start"]
     assert code == (0 if result.success and moved else 3)
     assert figures["dszog"] == version
-    assert 0 < figures["seconds"] < 60
+    assert figures["seconds"] > 0
     assert [path.name for path in folder.iterdir()] == ["demo.json"]
     assert "No picture: The picture needs matplotlib: pip install" in said
     for word in ("objective", "worst violation", "looks at all constraints", "seconds"):
