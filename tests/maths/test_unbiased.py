@@ -526,7 +526,7 @@ def test_the_composed_gradient_averages_to_the_gradient_over_all_possible_draws(
 # ----------------------------------------------------------------------- eight mutants
 
 METHOD = "dszog.methods.dszog"
-AT_ONCE = "dszog.methods.dszog.DSZOG._{}_at_once"  # shortcuts
+AT_ONCE = "dszog.methods.dszog.{}_at_once"  # shortcuts
 
 
 def composed_p_value(n_draws: int = 500, **changes: object) -> float:

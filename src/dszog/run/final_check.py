@@ -109,7 +109,7 @@ class FinalCheck:
         For a method that knows multipliers: a violation of the size that is allowed
         costs ten times what it gains, whatever the units of the functions are.
         """
-        known = getattr(method, "first_order", lambda _: None)(state)
+        known = method.first_order(state) if hasattr(method, "first_order") else None
         pull = 0.0 if known is None else float(known.multipliers.sum())
         if not pull > 0:
             return penalty_of(method, MERIT_PENALTY)
