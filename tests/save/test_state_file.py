@@ -14,6 +14,7 @@ import dszog
 from dszog.errors import CheckpointError, CheckpointWriteError, InputTypeError
 from dszog.methods import METHODS
 from dszog.run.feasible_set import with_feasible_set
+from dszog.save import state_file
 from dszog.save.store import Store
 
 A = np.random.default_rng(0).normal(size=(40, 3))
@@ -68,6 +69,29 @@ def saved(tmp_path: Path) -> Path:
 def load(path: Path, method: Any = None, **changes: Any) -> Any:
     size = replace(problem().size, **changes)
     return dszog.load_state(path, method or dszog.DSZOG(), size)
+
+
+def test_a_setting_that_an_earlier_version_lacked_counts_as_its_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = state_file._about
+    monkeypatch.setattr(
+        state_file,
+        "_about",
+        lambda *given: {
+            name: text
+            for name, text in about(*given).items()
+            if name != "method antithetic"
+        },
+    )
+    method = dszog.DSZOG()
+    state = method.init(np.zeros(3), problem().size, 0)
+    dszog.save_state(tmp_path / "old", method, state)
+    monkeypatch.undo()
+
+    assert load(tmp_path / "old").iteration == 0
+    with pytest.raises(CheckpointError, match=r"antithetic \(False there, True here\)"):
+        load(tmp_path / "old", dszog.DSZOG(antithetic=True))
 
 
 def test_a_later_save_replaces_the_file_and_leaves_nothing_beside_it(

@@ -11,7 +11,7 @@ from dszog.errors import CheckpointError, CheckpointWarning, OtherRunError
 from dszog.methods import METHODS
 from dszog.run.run import Run
 from dszog.save.encoding import settings_of, with_settings
-from dszog.save.fingerprint import differences
+from dszog.save.fingerprint import defaults, differences
 from dszog.save.recorder import Recorder
 from dszog.save.store import Store
 
@@ -83,7 +83,8 @@ class Checkpoints:
 
     def _compare(self, about: dict[str, Any]) -> None:
         """Refuse to go on with another run; warn where the bits may differ."""
-        other = differences(_texts(about, "fingerprint"), self.fingerprint)
+        there = defaults(self.method) | _texts(about, "fingerprint")
+        other = differences(there, self.fingerprint)
         seed = _seed_of(about)
         if self.seed is not None and self.seed != seed:
             other.append(f"seed ({seed} there, {self.seed} here)")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -318,10 +318,23 @@ def settings_of(method: Any) -> dict[str, Any]:
     }
 
 
+def default_settings(method: Any) -> dict[str, Any]:
+    """Return the defaults of a method: what a version without a setting did."""
+    if isinstance(method, LinearisedMethod):
+        inner = default_settings(method.method)
+        return {f"method.{name}": value for name, value in inner.items()}
+    return {
+        item.name: item.default
+        for item in fields(method)
+        if item.name not in FROM_OUTSIDE and item.default is not MISSING
+    }
+
+
 def with_settings(method: Any, settings: Any) -> Any:
     """Return a method of the same type with other settings."""
-    mine = settings_of(method)
-    if not isinstance(settings, dict) or set(settings) != set(mine):
+    mine, new = settings_of(method), default_settings(method)
+    known = isinstance(settings, dict) and set(settings) <= set(mine)
+    if not known or not set(mine) - set(settings) <= set(new):
         raise CheckpointError("it holds settings of another method")
     if isinstance(method, LinearisedMethod):
         inner = {

@@ -15,7 +15,7 @@ from dszog import kernels
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import printable
 from dszog.problem import Problem
-from dszog.save.encoding import settings_of
+from dszog.save.encoding import default_settings, settings_of
 
 MOST_SHOWN = 60  # characters of a value in a message
 _HASH = re.compile(r"(^'| ?#)[0-9a-f]{16}'?$")  # which tells values apart, not people
@@ -48,6 +48,12 @@ def fingerprint(
         **{f"method {name}": value for name, value in settings_of(method).items()},
     }
     return {name: _short(repr(value)) for name, value in given.items()}
+
+
+def defaults(method: Any) -> dict[str, str]:
+    """Return what the fingerprint of an earlier version means where it lacks a word."""
+    known = default_settings(method).items()
+    return {f"method {name}": _short(repr(value)) for name, value in known}
 
 
 def surroundings(library: str) -> dict[str, str]:

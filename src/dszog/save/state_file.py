@@ -28,7 +28,7 @@ from dszog.errors import (
 from dszog.maths.distribution import SparseDistribution, UniformDistribution
 from dszog.methods import DSZOGState, Method, State
 from dszog.save.container import read
-from dszog.save.encoding import pack_value, settings_of, value_in
+from dszog.save.encoding import default_settings, pack_value, settings_of, value_in
 from dszog.save.files import write_whole
 from dszog.save.fingerprint import differences
 
@@ -120,10 +120,13 @@ def load_state(path: str | PathLike[str], method: Method, size: ProblemSize) -> 
         about = facts.get("about")
         if facts.get("kind") != "state" or not isinstance(about, dict):
             raise CheckpointError("it holds a run, not a state")
-        other = differences(
-            {str(name): str(text) for name, text in about.items()},
-            _about("load_state", method, size),
-        )
+        here = _about("load_state", method, size)
+        new = default_settings(
+            method
+        ).items()  # what an earlier version has no word for
+        there = {f"method {name}": repr(value) for name, value in new}
+        there |= {str(name): str(text) for name, text in about.items()}
+        other = differences(there, here)
         if other:
             raise CheckpointError(
                 f"it is of another method or problem, which differs in: "
