@@ -24,6 +24,7 @@ from dszog.evidence.certificate import (
     Certificate,
     CheckPlan,
     Feasibility,
+    _are_in,
     check_constraints,
     check_objective,
     check_together,
@@ -785,6 +786,14 @@ def test_a_sampled_check_reads_as_what_it_is() -> None:
     assert str(replace(SAMPLED, n_unknown=1234)) == f"{SAMPLED}, 1,234 gave no value"
     assert "so at most 0 % of all" in str(replace(SAMPLED, share_bound=0.0))
     assert str(unchecked(5000)) == "the constraints were not checked"
+
+
+@given(some=st.sets(st.integers(0, 20)), asked=st.lists(st.integers(0, 20)))
+def test_what_was_looked_at_before_is_found_in_its_list(
+    some: set[int], asked: list[int]
+) -> None:
+    listed, indices = (np.array(one, dtype=np.int64) for one in (sorted(some), asked))
+    assert _are_in(listed, indices).tolist() == [index in some for index in asked]
 
 
 @given(share=st.floats(1e-300, 1.0))

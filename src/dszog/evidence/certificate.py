@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 from dszog.evidence.stationarity import Stationarity
 from dszog.maths.random_stream import CHECK, distinct_indices, stream
 from dszog.methods.base import FirstOrder
@@ -226,7 +226,8 @@ def check_constraints(
         kind: Literal["all", "none"] = "all" if n_calls else "none"
         return _feasibility(kind, size, look.at(range(n_calls), losses), _Tally())
     drawn = _drawn(n_calls, plan.n_calls, seed, SELECTION)
-    suspects = look.at(np.setdiff1d(plan.suspects, drawn))
+    named = np.unique(plan.suspects)
+    suspects = look.at(named[~_are_in(drawn, named)])
     found = look.at(drawn, losses)
     return _feasibility("sampled", size, found, suspects, plan.confidence)
 
@@ -250,10 +251,8 @@ def confirm_constraints(
     seen = np.union1d(seen, plan.suspects)
     drawn = _drawn(size.n_constraint_calls, plan.n_fresh, seed, CONFIRMATION)
     look = _Look(x, size, plan.block, answer)
-    again, new = (
-        look.at(np.intersect1d(drawn, seen)),
-        look.at(np.setdiff1d(drawn, seen)),
-    )
+    is_seen = _are_in(seen, drawn)
+    again, new = look.at(drawn[is_seen]), look.at(drawn[~is_seen])
     before = _Tally(
         n_values=first.n_checked + first.n_suspects - again.n_values,
         n_calls=len(seen) - again.n_calls,
@@ -443,6 +442,15 @@ def _drawn(n: int, size: int, seed: int, iteration: int) -> IntArray:
     if size == n:
         return np.arange(n)
     return distinct_indices(stream(seed, iteration, CHECK), n, size)
+
+
+def _are_in(ascending: IntArray, indices: IntArray) -> BoolArray:
+    """Return which of the indices are in a list of some, which may be very long."""
+    if not len(ascending):
+        return np.zeros(len(indices), dtype=bool)
+    places = np.searchsorted(ascending, indices)
+    found: BoolArray = ascending.take(places, mode="clip") == indices
+    return found
 
 
 def _cut(indices: IntArray, block: int) -> list[IntArray]:
