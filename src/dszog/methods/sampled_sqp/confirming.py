@@ -39,7 +39,7 @@ SHORTER = 1.0 / 32.0  # steps for another look where the first showed no parabol
 SHARE = 0.2  # of the queries so far that a look may cost
 HARDLY = 1e-6  # usual sizes: a variable that is no larger, and has not moved, has none
 KINK = 0.1  # of the change of the slope over the longer steps, if over short ones too
-MOST_KINKS = 4  # looks that have shown one
+MOST_KINKS = 4  # looks that have shown one, where it is not followed
 BENT = 0.25  # of that change: slopes that are off by more belong to no parabola
 SADDLE = 1e-3  # of the largest curvature: a negative one that counts
 SLIGHT = 1e-3  # of the forces along a variable: a jump of the slope that does not count
@@ -224,7 +224,7 @@ def after_looking(
     is_kinked |= is_rough
     state = replace(state, probe_size=1.0, is_kinked=int(is_kinked))
     if is_kinked:
-        n = state.n_confirms + MOST_CONFIRMS // MOST_KINKS
+        n = 1 if state.keeps_planes else state.n_confirms + MOST_CONFIRMS // MOST_KINKS
         return replace(state, confirmed=REFUTED, n_confirms=n)
     state = _with_noise(state, places, reply)
     matrix = _stretched(state, bends, measured)

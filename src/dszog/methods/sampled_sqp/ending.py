@@ -49,7 +49,10 @@ def how(
     if drowned and not remarks(state):  # else it was said before
         said.append(NOISY)
     stop = Status.STALLED
-    if state.confirmed == 1 and not drowned:
+    is_shown = state.confirmed == 1 or (
+        state.keeps_planes and is_optimal(options, state)
+    )
+    if is_shown and not drowned:
         stop = Status.CONVERGED
     elif state.is_kinked:
         said.append(KINKED)
@@ -81,6 +84,8 @@ def violation_limits(options: Options, state: SampledSQPState) -> FloatArray:
 
 def is_optimal(options: Options, state: SampledSQPState) -> bool:
     """Whether the optimality conditions hold, or steps promise less than rounding."""
+    if state.keeps_planes:
+        return is_enclosed(options, state)
     if state.confirmed:
         return state.confirmed == 1
     gone = abs(state.first_objective - state.objective)
@@ -105,6 +110,20 @@ def is_slight(options: Options, state: SampledSQPState, own: FloatArray) -> bool
     worth = max(10.0 * options.tol * abs(state.objective), 64 * ROUNDING * gone)
     is_short = bool((np.abs(state.step) * state.scale <= SHORT * own).all())
     return is_short or state.promise <= max(worth, 16.0 * state.loss_noise)
+
+
+def is_enclosed(options: Options, state: SampledSQPState) -> bool:
+    """Whether planes below a convex objective leave next to nothing to gain."""
+    z, step = state.z, state.step
+    gone = abs(state.first_objective - state.objective)
+    little = 10.0 * options.tol * max(abs(state.objective), 1e-2 * gone)
+    is_convex = (state.bundle.heights(z, state.objective) <= little).all()
+    if not len(state.bundle) or not is_convex:
+        return False
+    own = np.maximum(np.abs(z), np.abs(z - state.start / state.scale)).max()
+    error = max(state.promise - state.sigma * float(step @ step), 0.0)
+    left = error + state.sigma * float(np.abs(step).sum() * own)
+    return left <= little
 
 
 def is_settled(options: Options, state: SampledSQPState) -> bool:

@@ -68,7 +68,9 @@ def after_learning(
     for look, one in zip(state.looks, found, strict=True):
         state, row_change = _with_rows(state, look, one)
         change = change + row_change
-        if len(look.losses):
+        if len(look.losses) == 1 and not np.array_equal(look.at, state.x):
+            state = _with_plane(state, look, one)
+        elif len(look.losses):
             state, more = _with_losses(options, state, look, one)
             learned_losses = True
             if len(more):
@@ -130,6 +132,16 @@ def _with_losses(
     if table.noise_left() > aim:
         more = table.next_rows(options.loss_batch)
     return replace(state, table=table), more
+
+
+def _with_plane(state: SampledSQPState, look: Look, found: Found) -> SampledSQPState:
+    """Return the state with a plane more; after a step it gives the gradient, too."""
+    value, slope = float(found.loss_values[0]), found.loss_slopes[0]
+    bundle = state.bundle.with_plane(value, slope, look.at / state.scale)
+    table = state.table
+    if state.has_moved and np.isfinite(slope).all():
+        table = replace(table, slopes=slope[np.newaxis], gradient=slope)
+    return replace(state, bundle=bundle, table=table, has_moved=0, n_stale=0)
 
 
 def _with_pair(state: SampledSQPState, change: FloatArray) -> SampledSQPState:

@@ -23,7 +23,7 @@ verify (:mod:`trial`)
     Values at the iterate of constraints that were not looked at there, before the end.
 confirm (:mod:`confirming`)
     Values around the iterate, farther than differences go, before it is said to be
-    optimal.
+    optimal. An objective that shows kinks there is followed by a :mod:`bundle`.
 
 Where a call of the user's function returns many constraints, :mod:`blocks` does the
 same with such cases as the unit.
@@ -56,6 +56,7 @@ from dszog.methods.sampled_sqp import (
 from dszog.methods.sampled_sqp.blocks import method as blocks
 from dszog.methods.sampled_sqp.blocks import steps as block_steps
 from dszog.methods.sampled_sqp.blocks.state import BlockState
+from dszog.methods.sampled_sqp.bundle import Bundle
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Found, Look, read_all
 from dszog.methods.sampled_sqp.losses_table import LossTable
@@ -114,6 +115,7 @@ class SampledSQP(Options):
             table=LossTable.empty(dim),
             seen=seen,
             pairs=Pairs.none(dim),
+            bundle=Bundle.empty(dim),
             start=x,
             scale=np.ones(dim),
             length=1.0,

@@ -8,7 +8,9 @@ import numpy as np
 
 from dszog.contract import NO_INDICES, ProblemSize
 from dszog.contract.arrays import FloatArray, IntArray
+from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp import pilot
+from dszog.methods.sampled_sqp.bundle import Bundle
 from dszog.methods.sampled_sqp.confirming import (
     CONFIRMED,
     MEASURED,
@@ -39,6 +41,8 @@ from dszog.methods.sampled_sqp.subproblem import (
 NEAR = 0.5  # of the usual length: members that are looked at
 ALL_EVERY = 5  # trials after which all members are looked at
 MOST_VERIFIED = 4096  # constraints in one look before the end
+ENCLOSED = 3  # bundles in a row, of which each one leaves nothing to gain
+BESIDE, NARROW = 100.0, 0.1  # steps of differences, beside a kink
 QUIET = 10**5  # unseen constraints without a violation that end a run
 
 
@@ -49,12 +53,16 @@ def proposed(
     z, table = state.z, state.table
     slopes = table.slopes if state.size.n_losses > 1 else table.slopes[:0]
     curvature = state.pairs.matrix(slopes, state.measured)
+    if state.keeps_planes:
+        curvature = np.zeros_like(curvature)
     state, answer = solved(state, curvature, correction)
     members, step = state.members, answer.step
     now, then = members.at(z), members.at(z + step)
     weight = merit_weight(state)
     curved = float(step @ curvature @ step)
     gain = -(float(table.gradient @ step) + 0.5 * curved)
+    if len(state.bundle):
+        gain -= state.bundle.above(z, state.objective, table.gradient, step)
     promise = gain + weight * (excess(now) - excess(then))
     if correction is not None:
         promise = state.promise  # of the step that is corrected
@@ -84,10 +92,26 @@ def reconsidered(
     """Go on after a look around: with another, the step it suggests, or the end."""
     if state.confirmed == UNKNOWN and can_confirm(options, state):
         return looking_around(options, state)
+    if state.keeps_planes:
+        return _with_new_planes(state)
     tried = proposed(options, state)
     if tried.confirmed == CONFIRMED:
         return verifying(options, replace(before, confirmed=CONFIRMED))
     return tried
+
+
+def _with_new_planes(state: SampledSQPState) -> SampledSQPState:
+    """Begin with the plane here: what planes say is believed when others agree."""
+    return replace(
+        state,
+        phase="learn",
+        looks=looks_at_plane(state, state.x),
+        bundle=Bundle.empty(state.size.dim),
+        sigma=state.first_sigma,
+        has_moved=1,
+        n_idle=0,
+        n_slow=0,
+    )
 
 
 def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
@@ -192,10 +216,25 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
         look = Look(at=state.x, constraints=wanted)
         return replace(state, phase="verify", looks=(look,), seen=seen)
     is_open = state.confirmed == UNKNOWN and is_feasible(options, state)
+    if state.keeps_planes:
+        is_open = False
+        if is_optimal(options, state) and state.n_confirms < ENCLOSED:
+            return _with_new_planes(replace(state, n_confirms=state.n_confirms + 1))
     if is_open and can_confirm(options, state):
         return looking_around(options, replace(state, n_idle=0, n_slow=0))
     look = Look(at=state.x, losses=state.table.indices, constraints=members.indices)
     return replace(state, phase="done", looks=(look,))
+
+
+def looks_at_plane(state: SampledSQPState, at: FloatArray) -> tuple[Look, ...]:
+    """Return looks at the slope of an objective with kinks, close to a point.
+
+    On a kink itself differences along variables belong to no plane.
+    """
+    rng = stream(state.seed, state.iteration)
+    aside = BESIDE * state.loss_reach * state.scale * rng.uniform(-1.0, 1.0, len(at))
+    there = state.size.clip(at + aside)
+    return looks_at_slopes(state, there, state.table.indices, NO_INDICES, factor=NARROW)
 
 
 def looks_at_slopes(

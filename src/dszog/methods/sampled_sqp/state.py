@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, TypeAlias
 from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray, frozen_floats
 from dszog.methods.base import State
+from dszog.methods.sampled_sqp.bundle import Bundle
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Look
 from dszog.methods.sampled_sqp.losses_table import LossTable
@@ -37,6 +38,7 @@ class SampledSQPState(State):
     table: LossTable
     seen: Seen
     pairs: Pairs
+    bundle: Bundle
     start: FloatArray  # (dim,)
     # Sizes, found by the pilot.
     scale: FloatArray  # (dim,)
@@ -102,6 +104,12 @@ class SampledSQPState(State):
             and self.measured.shape in ((0, 0), (size.dim, size.dim))
             and all(look.fits(size) for look in self.looks)
         )
+
+    @property
+    def keeps_planes(self) -> bool:
+        """Whether the objective has kinks, and values without noise to follow them."""
+        is_exact = self.loss_noise <= 2.0**-46 * abs(self.first_objective)
+        return self.is_kinked == 1 and self.size.n_losses == 1 and is_exact
 
     @property
     def z(self) -> FloatArray:

@@ -42,6 +42,9 @@ def solved(
     gradient = state.table.gradient
 
     def answered(sigma: float, price: float, start: FloatArray) -> Answer:
+        if len(state.bundle):
+            here = (state.z, state.objective, sigma, gradient)
+            return state.bundle.solved(*here, rows, price, lower, upper, start)
         hessian = curvature + sigma * np.eye(size.dim)
         return solve(hessian, gradient, rows, price, lower, upper, start)
 

@@ -14,12 +14,18 @@ from dszog.methods.sampled_sqp.learning import learn, learn_all
 from dszog.methods.sampled_sqp.looks import Found, places_of
 from dszog.methods.sampled_sqp.options import Options, least_violation, queries_left
 from dszog.methods.sampled_sqp.pilot import with_opposites
-from dszog.methods.sampled_sqp.plans import most_joining, proposed, verifying
+from dszog.methods.sampled_sqp.plans import (
+    looks_at_plane,
+    most_joining,
+    proposed,
+    verifying,
+)
 from dszog.methods.sampled_sqp.state import SampledSQPState
 from dszog.methods.sampled_sqp.subproblem import excess
 
 GROWTH = 4.0  # of sigma after a rejected step
 ACCEPT, GOOD, POOR = 0.1, 0.5, 0.25  # shares of the promise that was kept
+MOST_PLANES = 40  # trials in a row that add one
 MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
 
 
@@ -82,7 +88,23 @@ def after_trial(
         sigma = _held(state, grown * state.sigma)
         state = replace(state, sigma=sigma, n_null=state.n_null + 1)
         return learn(options, state, y, joining, joining_values)
+    by_rows = state.weight * np.maximum(seen_then - then, 0.0).sum()
+    if _wants_plane(state) and by_rows <= 0.5 * (state.promise - kept):
+        return _bundled(state, kept)
     return _rejected(options, state, seen_then - then, kept, worst_new)
+
+
+def _wants_plane(state: SampledSQPState) -> bool:
+    """Whether a trial that disappoints is to add a plane."""
+    return state.keeps_planes and state.n_rejected < MOST_PLANES
+
+
+def _bundled(state: SampledSQPState, kept: float) -> SampledSQPState:
+    """Learn the plane at the trial point."""
+    sigma = 2.0 * state.sigma if kept < -state.promise else state.sigma
+    looks = looks_at_plane(state, state.looks[0].at)
+    state = replace(state, sigma=_held(state, sigma), n_rejected=state.n_rejected + 1)
+    return replace(state, phase="learn", looks=looks)
 
 
 def _discovered(
@@ -186,14 +208,21 @@ def _accepted(
     state = replace(state, table=state.table.begun(order))
     again = members.indices[bent]
     again_values = values[np.searchsorted(asked, bent)] * members.sizes[bent]
-    return learn(
+    fresh = state.table.next_rows(options.loss_batch)
+    has_planes = state.keeps_planes
+    state = learn(
         options,
         state,
         y,
         np.concatenate([again, joining]),
         np.concatenate([again_values, joining_values]),
-        state.table.next_rows(options.loss_batch),
+        fresh[:0] if has_planes else fresh,
     )
+    if has_planes:
+        looks = state.looks if state.phase == "learn" else ()
+        looks = (*looks, *looks_at_plane(state, y))
+        state = replace(state, phase="learn", looks=looks)
+    return state
 
 
 def _stale_members(
