@@ -39,7 +39,9 @@ from dszog.methods.sampled_sqp.subproblem import (
 )
 
 NEAR = 0.5  # of the usual length: members that are looked at
+SURELY = 2.0  # steps: members that are farther off, by models of unit slope, are not
 ALL_EVERY = 5  # trials after which all members are looked at
+SAFE_SHARE = 20  # of all constraints, one in so many is looked at though it seems safe
 MOST_VERIFIED = 4096  # constraints in one look before the end
 ENCLOSED = 3  # bundles in a row, of which each one leaves nothing to gain
 BESIDE, NARROW = 100.0, 0.1  # steps of differences, beside a kink
@@ -120,7 +122,8 @@ def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
     y = size.clip(state.x + state.scale * state.step)
     zy = y / state.scale
     then = members.at(zy)
-    near = (then > -NEAR * state.length) | (members.multipliers > 0)
+    far = min(NEAR * state.length, SURELY * float(np.linalg.norm(state.step)))
+    near = (then > -far) | (members.multipliers > 0)
     if state.n_trials % ALL_EVERY == 0 or len(members) <= pilot.ALL_MEMBERS:
         near[:] = True
     near |= np.isin(members.indices, members.opposites[near])
@@ -149,7 +152,8 @@ def _at_risk(options: Options, state: SampledSQPState, z: FloatArray) -> IntArra
     n_more = 0
     if seen.all_drawn(size):
         behind = (state.n_loss_queries - state.n_constraint_queries) // 8
-        n_more = min(state.batch, max(options.constraint_batch, behind))
+        few = max(2 * most_joining(size), size.n_constraints // SAFE_SHARE)
+        n_more = min(state.batch, max(options.constraint_batch, behind), few)
     others = np.flatnonzero(~np.isin(seen.indices, state.members.indices))
     n_wanted = min(int((risks[others] > 0).sum()) + n_more, most, len(others))
     if n_wanted < len(others):
