@@ -83,7 +83,13 @@ mutants: $(VENV)/.stamp-dev ## Take guards away one at a time: the tests have to
 
 .PHONY: doctest
 doctest: $(VENV)/.stamp-dev ## Run the examples in the docstrings
-	$(BIN)/python -m pytest --doctest-modules src/dszog src/dszog_paper src/dszog_bench
+	$(BIN)/python -m pytest --doctest-modules --ignore=src/dszog/torch \
+	  src/dszog src/dszog_paper src/dszog_bench
+
+.PHONY: torch
+torch: $(VENV)/.stamp-torch ## Run the tests of dszog.torch, with PyTorch for the CPU
+	OMP_NUM_THREADS=1 $(BIN)/python $(PYTEST) -m "not slow" tests/torch $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --doctest-modules src/dszog/torch
 
 .PHONY: docs
 docs: $(VENV)/.stamp-docs ## Build the site into docs/_build/html; runs its examples, no network
@@ -100,7 +106,7 @@ browser: $(VENV)/.stamp-dev ## Look at the paper's report in Chromium (Debian: a
 minimal: $(MINIMAL)/.stamp ## Run tests and doctests with NumPy and SciPy alone, no extras
 	$(MINIMAL)/bin/python $(PYTEST) -m "not slow and not browser" $(PYTEST_ARGS)
 	$(MINIMAL)/bin/python -m pytest --doctest-modules --doctest-ignore-import-errors \
-	  --ignore=src/dszog/kernels src/dszog
+	  --ignore=src/dszog/kernels --ignore=src/dszog/torch src/dszog
 
 .PHONY: lowest
 lowest: $(LOWEST)/.stamp ## Run the tests with the oldest NumPy and SciPy that are allowed
@@ -159,6 +165,12 @@ $(VENV)/.stamp-demo: $(PINS) | $(VENV)/.stamp-venv
 $(VENV)/.stamp-dev: $(PINS) | $(VENV)/.stamp-venv
 	@echo 'Installing dszog and the development tools into $(VENV) ...'
 	@$(BIN)/python $(PIP) -e '.[dev]'
+	@touch $@
+
+# Exactly this version is a build for the CPU; others may bring gigabytes for GPUs.
+$(VENV)/.stamp-torch: $(PINS) | $(VENV)/.stamp-dev
+	@echo 'Installing PyTorch for the CPU into $(VENV) ...'
+	@$(BIN)/python $(PIP) 'torch==2.13.0' safetensors
 	@touch $@
 
 $(VENV)/.stamp-docs: $(PINS) | $(VENV)/.stamp-venv

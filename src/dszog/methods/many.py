@@ -23,8 +23,8 @@ SETTINGS: dict[str, Any] = {
     "penalty": 1.0,
     "radius": 1e-3,
 }
-REACH = 0.5  # of the length of x0, that all steps in one direction would go
-WANDER = 0.35  # of it, that steps in random directions would go
+REACH = 1.5  # of the length of x0, that all steps in one direction would go
+WANDER = 1.0  # of it, that steps in random directions would go
 UNKNOWN_LENGTH = 2000  # iterations, where only time limits a run
 
 
@@ -37,7 +37,7 @@ def step_for(length: float, dim: int, n_directions: int, n_iterations: int) -> f
     Examples
     --------
     >>> round(step_for(length=20.0, dim=20_000, n_directions=5, n_iterations=10**4), 6)
-    0.000447
+    0.001342
     """
     n = max(n_iterations, 1)
     share = min(REACH * math.sqrt(dim / n_directions) / n, WANDER / math.sqrt(n))

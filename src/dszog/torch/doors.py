@@ -1,0 +1,372 @@
+"""`dszog.torch.minimize`, and the optimiser for loops of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract.hints import about_option
+from dszog.contract.validation import check_seed, shown
+from dszog.errors import InputError, InputTypeError
+from dszog.maths.random_stream import fresh_seed
+from dszog.methods.base import Info
+from dszog.methods.dszog import DSZOGState
+from dszog.methods.many import UNKNOWN_LENGTH, settings_for
+from dszog.methods.named import HEAD, NamedDSZOG, PointName
+from dszog.minimize import minimize as minimize_names
+from dszog.problem import Losses, Problem
+from dszog.problem.constraints import Constraints
+from dszog.run.result import Result
+from dszog.torch.functions import OneByOne, TorchConstraints, TorchLosses
+from dszog.torch.moves import MoveLog
+from dszog.torch.space import ModuleSpace, chosen_parameters, digest_of
+
+
+def minimize(
+    model: Any,
+    losses: TorchLosses,
+    constraints: TorchConstraints,
+    *,
+    params: Any = "all",
+    options: dict[str, Any] | None = None,
+    max_iterations: int | float | None = None,
+    max_queries: int | float | None = None,
+    max_time: float | None = None,
+    constraint_tol: float = 1e-2,
+    seed: int | None = None,
+    callback: Any = None,
+    progress: bool = False,
+    checkpoint: str | PathLike[str] | None = None,
+    resume: bool = False,
+    tag: str = "",
+    **others: Any,
+) -> Result:
+    """Minimise the mean of losses of a network under constraints, by forward passes.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Changed in place. It is put into evaluation mode for the run: dropout is off,
+        and batch norm uses what it has learned.
+    losses : Losses
+    constraints : Constraints
+    params : "all", or names, parts of names or parameters
+        Which of the weights that require gradients may change.
+    options : dict, optional
+        Fields of :class:`dszog.methods.named.NamedDSZOG`, such as ``step_size`` (the
+        root mean square of a step of a weight) and ``penalty``.
+    max_iterations, max_queries, max_time : optional
+        Budgets, as for :func:`dszog.minimize`: a query is one example at one point.
+    constraint_tol, seed, callback, progress, tag : optional
+        As for :func:`dszog.minimize`.
+    checkpoint, resume : optional
+        A folder to save the run to. A run that goes on takes its weights from there.
+    **others
+        `on_failure`, `on_interrupt`, `on_save_failure`, `weights`: as there.
+
+    Returns
+    -------
+    Result
+        As of :func:`dszog.minimize`, for the weights that the network has then. Its
+        ``x`` is the name of the point; ``digest`` is that of the run.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import dszog.torch as dt
+    >>> net = torch.nn.Linear(2, 1)
+    >>> x, y = torch.randn(50, 2), torch.ones(50)
+    >>> result = dt.minimize(
+    ...     net,
+    ...     dt.Losses(lambda i: (net(x[i]).squeeze(1) - y[i]) ** 2, 50),
+    ...     dt.Constraints(lambda j: net(x[j]).squeeze(1) - 2.0, 50),
+    ...     max_iterations=20,
+    ...     seed=0,
+    ... )
+    >>> result.nit
+    20
+    """
+    for name, one, kind in (
+        ("losses", losses, TorchLosses),
+        ("constraints", constraints, TorchConstraints),
+    ):
+        if not isinstance(one, kind):
+            raise InputTypeError(
+                f"dszog.torch.minimize: `{name}` must be dszog.torch."
+                f"{kind._what}, got {shown(one)}. Make them: dt.{kind._what}(f, n)."
+            )
+    chosen_parameters(model, params)  # refuse what cannot be before anything is done
+    with ExitStack() as opened:
+        opened.enter_context(evaluating(model))
+        folder = None if checkpoint is None else Path(checkpoint).absolute()
+        seed = _seed(seed, folder, resume)
+        space = ModuleSpace(model, params, seed)
+        opened.callback(space.restore)
+        losses.check(space.device)
+        constraints.check(space.device)
+        if folder is not None:
+            _check_empty(folder, resume)
+            space.log = MoveLog(folder / "weights", space.tensors(), _print(space))
+            opened.callback(space.log.close)
+            (folder / "seed").write_text(str(seed))
+            space.start = [space.log.start[name] for name in space.named]
+            space.load(space.start, 0)
+        size = _size(HEAD, len(losses), len(constraints))
+        method = _method(space, options or {}, size, max_iterations, max_queries)
+        space.radius = method.radius
+        callbacks = [] if callback is None else callback
+        if not isinstance(callbacks, (list, tuple)):
+            callbacks = [callbacks]
+        result = minimize_names(
+            _problem(space, losses, constraints, method.n_directions, tag),
+            method=method,
+            evaluator=OneByOne(),
+            max_iterations=max_iterations,
+            max_queries=max_queries,
+            max_time=max_time,
+            constraint_tol=constraint_tol,
+            seed=seed,
+            callback=[space.follow, *callbacks],
+            progress=progress,
+            checkpoint=None if folder is None else folder / "run",
+            resume=resume,
+            **others,
+        )
+        space.restore()
+        space.go_to(PointName.of(result.x))
+    result["model"], result["weights_digest"] = model, space.digest()
+    return result
+
+
+def _method(
+    space: ModuleSpace,
+    options: Mapping[str, Any],
+    size: ProblemSize,
+    iterations: Any,
+    queries: Any,
+) -> NamedDSZOG:
+    """Return the method with settings for a network, and for a run of some length."""
+    iterations, queries = (None if n is None else int(n) for n in (iterations, queries))
+    names = {field.name for field in fields(NamedDSZOG)} - {"n_variables", "directions"}
+    for name in options:
+        if name not in names:
+            hint = about_option(name, sorted(names), [])
+            raise InputError(f"dszog.torch: there is no option {name!r}.{hint}")
+    chosen = settings_for(options, space.norm, space.dim, size, iterations, queries)
+    return NamedDSZOG(n_variables=space.dim, **chosen)
+
+
+def _size(dim: int, n_losses: int, n_constraints: int) -> ProblemSize:
+    unbounded = np.full(dim, np.inf)
+    return ProblemSize(
+        dim=dim,
+        n_losses=n_losses,
+        n_constraints=n_constraints,
+        lower=-unbounded,
+        upper=unbounded,
+    )
+
+
+def _problem(
+    space: ModuleSpace,
+    losses: TorchLosses,
+    constraints: TorchConstraints,
+    n_directions: int,
+    tag: str,
+) -> Problem:
+    dim = HEAD + n_directions
+    return Problem(
+        Losses(lambda points, i: losses.table(space, points, i), len(losses)),
+        Constraints(
+            lambda points, j: constraints.table(space, points, j), len(constraints)
+        ),
+        dim,
+        x0=np.zeros(dim),
+        tag=tag or f"weights {_print(space)[:16]}",
+        by_name=True,
+    )
+
+
+def _print(space: ModuleSpace) -> str:
+    """Return a print of all that values depend on and that does not change."""
+    ids = {id(one) for one in space.named.values()}
+    model = space.model
+    others = [one for one in model.parameters() if id(one) not in ids]
+    return digest_of([*others, *model.buffers()])
+
+
+def _seed(seed: Any, folder: Path | None, resume: bool) -> int:
+    if seed is not None:
+        return check_seed("dszog.torch.minimize", seed)
+    if resume and folder is not None and (folder / "seed").exists():
+        return int((folder / "seed").read_text()[:40])
+    return fresh_seed()
+
+
+def _check_empty(folder: Path, resume: bool) -> None:
+    if not resume and folder.exists() and any(folder.iterdir()):
+        raise InputError(
+            f"dszog.torch.minimize: `checkpoint` must be an empty folder, got "
+            f"{str(folder)!r}, which holds a run. Go on with it: resume=True; or give "
+            "another."
+        )
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Have a network in evaluation mode for the length of the block."""
+    were = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, was in were.items():
+            module.training = was
+
+
+# ------------------------------------------------------------------ loops of one's own
+
+
+class NetworkOptimizer:
+    """DSZOG for a loop of one's own: the closure says what the network gives.
+
+    Parameters
+    ----------
+    params : torch.nn.Module or iterable of parameters
+    n_losses, n_constraints : int
+    n_iterations : int
+        How many steps there will be: over them the step shrinks to 0.
+    seed : int
+    optimizer : torch.optim.Optimizer, optional
+        Where there are gradients: it steps down those of the weighted batch, and the
+        closure must give values that can be differentiated.
+    **options
+        Fields of :class:`dszog.methods.named.NamedDSZOG`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import dszog.torch as dt
+    >>> net = torch.nn.Linear(2, 1)
+    >>> x = torch.randn(50, 2)
+    >>> opt = dt.DSZOG(net, n_losses=50, n_constraints=50, n_iterations=100)
+    >>> info = opt.step(lambda i, j: (net(x[i])[:, 0] ** 2, net(x[j])[:, 0] - 2.0))
+    >>> info.n_touched
+    0
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        *,
+        n_losses: int,
+        n_constraints: int,
+        n_iterations: int = UNKNOWN_LENGTH,
+        seed: int = 0,
+        optimizer: Any = None,
+        **options: Any,
+    ) -> None:
+        model = params
+        if not isinstance(params, torch.nn.Module):
+            model = torch.nn.ParameterList(params)
+        self.space = ModuleSpace(model, "all", seed)
+        self.optimizer = optimizer
+        size = _size(HEAD, n_losses, n_constraints)
+        options = {"horizon": n_iterations, **options}
+        self.method = _method(self.space, options, size, n_iterations, None)
+        self.space.radius = self.method.radius
+        dim = HEAD + self.method.n_directions
+        size = _size(dim, n_losses, n_constraints)
+        self.state: DSZOGState = self.method.init(np.zeros(dim), size, seed)
+        self.n_forwards = 0
+
+    @property
+    def weights(self) -> tuple[Any, Any]:
+        """The constraints that stand out, and the weight of each."""
+        return self.method.weights(self.state)
+
+    def step(self, closure: Callable[[Any, Any], tuple[Any, Any]]) -> Info:
+        """Take one step; before the first, look at the constraints.
+
+        ``closure(losses, constraints)`` is given two tensors of indices, either of
+        which may be empty, and returns two of values.
+        """
+        while self.state.start is not None:
+            self._iterate(closure)
+        return self._iterate(closure)
+
+    def _iterate(self, closure: Callable[[Any, Any], tuple[Any, Any]]) -> Info:
+        is_start = self.state.start is not None
+        queries = self.method.ask(self.state)
+        if self.optimizer is not None and not is_start:
+            return self._descend(closure, queries)
+        with torch.no_grad():
+            replies = [self._reply(closure, query) for query in queries]
+        self.state, info = self.method.tell(self.state, queries, replies)
+        self.space.restore()
+        self.space.go_to(PointName.of(self.state.x))
+        return info
+
+    def _reply(
+        self, closure: Callable[[Any, Any], tuple[Any, Any]], query: Query
+    ) -> Reply:
+        rows = []
+        size = self.state.size
+        for point in query.points(size):
+            with self.space.at(point):
+                rows.append(self._values(closure, query))
+        losses, constraints = (np.stack(part) for part in zip(*rows, strict=True))
+        return Reply(losses=losses, constraints=constraints)
+
+    def _values(
+        self, closure: Callable[[Any, Any], tuple[Any, Any]], query: Query
+    ) -> tuple[Any, Any]:
+        losses, constraints = self._call(closure, query)
+        return losses.double().cpu().numpy(), constraints.double().cpu().numpy()
+
+    def _call(self, closure: Any, query: Query) -> tuple[Any, Any]:
+        wanted = [
+            torch.from_numpy(np.array(part)).to(self.space.device)
+            for part in (query.losses, query.constraints)
+        ]
+        self.n_forwards += sum(map(len, wanted))
+        found: tuple[Any, Any] = closure(*wanted)
+        for one, indices, what in zip(
+            found, wanted, ("losses", "constraints"), strict=True
+        ):
+            if one.shape != indices.shape:
+                raise InputError(
+                    f"dszog.torch.DSZOG: the closure must return one value for each "
+                    f"index, got {what} of shape {tuple(one.shape)} for "
+                    f"{len(indices)}. With losses: reduction='none'."
+                )
+        return found
+
+    def _descend(self, closure: Any, queries: Sequence[Query]) -> Info:
+        """Take a step of the optimiser down the weighted batch, and learn weights."""
+        around = queries[0]._replace(steps=np.empty((0, len(self.state.x))))
+        self.optimizer.zero_grad()
+        losses, constraints = self._call(closure, around)
+        objective = losses.mean()
+        if constraints.numel():
+            over = constraints.clamp_min(0.0)
+            objective = objective + self.method.penalty * over.square().mean()
+        objective.backward()
+        with torch.no_grad():
+            duals = self._reply(closure, queries[-1])
+        around_values = tuple(
+            one.detach().double().cpu().numpy()[np.newaxis]
+            for one in (losses, constraints)
+        )
+        replies = (Reply(*around_values), duals)
+        self.state, info = self.method.learn(self.state, (around, queries[-1]), replies)
+        self.optimizer.step()
+        return info

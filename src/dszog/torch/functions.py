@@ -1,0 +1,129 @@
+"""Losses and constraints of a network: values by index, one for each example."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from dszog.contract import Query, Reply
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.validation import check_callable, check_count
+from dszog.errors import InputError, InputTypeError
+from dszog.problem import Problem
+from dszog.torch.space import ModuleSpace
+from dszog.workers._chunks import Assembly, Piece, Place
+from dszog.workers.base import answer
+
+
+class TorchLosses:
+    """Losses whose mean is minimised.
+
+    Parameters
+    ----------
+    values : callable
+        ``values(indices)`` returns a tensor with the loss of each of the examples, at
+        the weights that the network has then; `indices` is a tensor on its device.
+    n : int
+        How many losses there are.
+    """
+
+    _what = "Losses"
+
+    def __init__(self, values: Callable[[Any], Any], n: int) -> None:
+        check_callable(f"dszog.torch.{self._what}", "values", values, "values(i)", 1)
+        self.values = values
+        self.n = check_count(f"dszog.torch.{self._what}", "n", n)
+
+    def __len__(self) -> int:
+        return self.n
+
+    def at(self, indices: Any) -> Any:
+        """Return the values of some, checked: a tensor with one for each."""
+        found = self.values(indices)
+        if not isinstance(found, torch.Tensor):
+            raise InputTypeError(
+                f"dszog.torch.{self._what}: values must be a tensor, got "
+                f"{type(found).__name__}. Return one number for each index."
+            )
+        if found.shape != indices.shape:
+            advice = "Return one number for each index."
+            if found.ndim == 0:
+                advice = (
+                    "Return one for each example, not their mean: reduction='none'."
+                )
+            raise InputError(
+                f"dszog.torch.{self._what}: got shape {tuple(found.shape)} for "
+                f"{len(indices)} indices. {advice}"
+            )
+        return found
+
+    def table(self, space: ModuleSpace, points: FloatArray, which: IntArray) -> Any:
+        """Return the values at points, by their names: a row for each."""
+        indices = torch.from_numpy(np.array(which)).to(space.device)
+        rows = []
+        for point in points:
+            with space.at(point), torch.no_grad():
+                rows.append(self.at(indices).double().cpu().numpy())
+        return np.stack(rows)
+
+    def check(self, device: Any) -> None:
+        """Look at one or two values before a run begins."""
+        with torch.no_grad():
+            found = self.at(torch.arange(min(self.n, 2), device=device))
+        if not bool(torch.isfinite(found).all()):
+            raise InputError(
+                f"dszog.torch.{self._what}: the first values are not finite, got "
+                f"{found.tolist()}. In half precision, compute losses in float32: "
+                "outputs.float()."
+            )
+
+
+class TorchConstraints(TorchLosses):
+    """Constraints, each of which holds where its value is at most 0.
+
+    Parameters
+    ----------
+    values : callable
+        ``values(indices)`` returns a tensor with the value of each.
+    m : int
+        How many constraints there are.
+    """
+
+    _what = "Constraints"
+
+    def __init__(self, values: Callable[[Any], Any], m: int) -> None:
+        super().__init__(values, m)
+
+
+class OneByOne:
+    """Workers that are one: the network is at one point at a time."""
+
+    can_stop = False
+
+    def open(self, problem: Problem, timeout: float | None = None) -> OneByOne:
+        """Return an evaluator of this problem."""
+        self._problem = problem
+        return self
+
+    def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
+        """Return one reply per query: all that is asked at a point, then the next."""
+        assembly = Assembly(queries)
+        for number, query in enumerate(queries):
+            losses, constraints = (
+                query.distinct_losses[0],
+                query.distinct_constraints[0],
+            )
+            columns = slice(0, len(losses)), slice(0, len(constraints))
+            points = query.points(self._problem.size)
+            for row in range(len(points)):
+                part = query.part(points[row : row + 1].copy(), losses, constraints)
+                place = Place(number, slice(row, row + 1), *columns)
+                piece = Piece((part,), (place,))
+                assembly.put(piece, answer(self._problem, (part,)))
+        return assembly.replies()
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""

@@ -1,0 +1,118 @@
+"""Random signs in PyTorch: those of :mod:`dszog.contract.signs`, wherever weights are.
+
+Sums over directions are looked up, in the precision of the weights or in float32 where
+that is coarser: the CPU and a GPU give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from dszog.contract.signs import (
+    BLOCK,
+    GROUP,
+    INCREMENTS,
+    MULTIPLIERS,
+    ROUNDS,
+    WORD,
+    Signs,
+    sums_of_signs,
+    which_signs,
+)
+
+PART = 2**18  # entries at a time; a multiple of a block
+CACHED = 2**27  # entries of a direction whose bits are kept for its next use
+
+
+def add_signs(
+    bases: Sequence[Any],
+    outs: Sequence[Any],
+    places: Sequence[int],
+    signs: Signs,
+    amounts: Sequence[float],
+) -> None:
+    """Put into `outs` what `bases` become when they are moved along directions.
+
+    They are one-dimensional, and may be the same; `places` are those of their first
+    entries in the directions, multiples of a block.
+    """
+    kind = torch.float64 if bases[0].dtype == torch.float64 else torch.float32
+    exact = np.float64 if kind == torch.float64 else np.float32
+    for begin in range(0, len(signs), GROUP):
+        group = replace(signs, numbers=signs.numbers[begin:][:GROUP])
+        sums = sums_of_signs(np.array(amounts[begin:][:GROUP], dtype=exact))
+        along = _on_cpu if bases[0].device.type == "cpu" else _elsewhere
+        look_up = along(group, sums, bases[0].device)
+        for base, out, place in zip(bases, outs, places, strict=True):
+            before = base if begin == 0 else out
+            for start in range(0, base.numel(), PART):
+                stop = min(start + PART, base.numel())
+                moved = look_up(place + start, place + stop)
+                torch.add(before[start:stop], moved, out=moved)
+                out[start:stop] = moved
+
+
+def _on_cpu(group: Signs, sums: Any, device: Any) -> Callable[[int, int], Any]:
+    make = _packed if group.dim <= CACHED else _packed.__wrapped__
+    bits = [make(group.seed, group.iteration, k, group.dim) for k in group.numbers]
+
+    def look_up(start: int, stop: int) -> Any:
+        return torch.from_numpy(sums.take(which_signs(bits, slice(start, stop))))
+
+    return look_up
+
+
+@lru_cache(maxsize=16)  # a direction is perturbed along, then moved along
+def _packed(seed: int, iteration: int, number: int, dim: int) -> Any:
+    return Signs(seed, iteration, (number,), dim, 1.0).bits(number)
+
+
+def _elsewhere(group: Signs, sums: Any, device: Any) -> Callable[[int, int], Any]:
+    table = torch.from_numpy(sums).to(device)
+
+    def look_up(start: int, stop: int) -> Any:
+        n_blocks, which = -(-(stop - start) // BLOCK), None
+        for k, number in enumerate(group.numbers):
+            bits = _bits(group, number, start // BLOCK, n_blocks, device)
+            which = bits if which is None else which | bits << k
+        return table[which[: stop - start]]  # type: ignore[index]
+
+    return look_up
+
+
+def _bits(signs: Signs, number: int, first: int, n_blocks: int, device: Any) -> Any:
+    """Return the bits of some blocks of a direction, one to an integer."""
+    low, high = signs.iteration & WORD, signs.iteration >> 32
+    blocks = torch.arange(first, first + n_blocks, device=device)
+    counter = [blocks, *(torch.full_like(blocks, c) for c in (number, low, high))]
+    words = torch.stack(_philox(counter, signs.seed), dim=1).reshape(-1, 1)
+    shifts = torch.arange(32, device=device)
+    return (words >> shifts & 1).reshape(-1).to(torch.int32)
+
+
+def _philox(c: list[Any], seed: int) -> list[Any]:
+    """Do what `dszog.contract.signs.philox` does, on any device, in int64."""
+    keys = seed & WORD, seed >> 32
+    for n in range(ROUNDS):
+        k0, k1 = (
+            (key + n * more) & WORD for key, more in zip(keys, INCREMENTS, strict=True)
+        )
+        first, second = _product(MULTIPLIERS[0], c[0]), _product(MULTIPLIERS[1], c[2])
+        c = [second[0] ^ c[1] ^ k0, second[1], first[0] ^ c[3] ^ k1, first[1]]
+    return c
+
+
+def _product(a: int, b: Any) -> tuple[Any, Any]:
+    """Return the high and the low word of a product; int64 has no room for it at once.
+
+    The words are cut into halves: no part of the sum exceeds 49 bits.
+    """
+    low, high = a * (b & 0xFFFF), a * (b >> 16)
+    rest = (low >> 16) + (high & 0xFFFF)
+    return (high >> 16) + (rest >> 16), (rest & 0xFFFF) << 16 | low & 0xFFFF

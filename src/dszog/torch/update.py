@@ -1,0 +1,417 @@
+"""`dszog.torch.update`: learn new examples so that no known one gets worse."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from dszog.contract.arrays import IntArray
+from dszog.contract.validation import check_choice, check_count, check_nonnegative
+from dszog.errors import InputError, InputTypeError
+from dszog.evidence.certificate import violated_share_bound
+from dszog.run.result import Result
+from dszog.torch.doors import NetworkOptimizer, evaluating, minimize
+from dszog.torch.functions import TorchConstraints, TorchLosses
+from dszog.torch.space import chosen_parameters
+
+Rule = Literal["right", "loss"]
+BLOCK = 1024  # examples of a forward pass, where all are looked at
+MARGIN = 0.1  # by which an example that is right shall be, if it was by as much
+RATE = 1e-3  # of Adam, where there are gradients and no optimiser is given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """How a network does."""
+
+    new_loss: float
+    new_accuracy: float  # `nan` where the outputs are no classes
+    kept_accuracy: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UpdateReport:
+    """What an update did, from a look at every example before and after.
+
+    Parameters
+    ----------
+    regressions : ndarray of int
+        The kept examples that got worse, by their number in `keep`.
+    n_kept : int
+        Examples under a constraint; under the rule "right", those that were right.
+    n_wrong_before : int
+        Examples of `keep` that were wrong before: nothing is asked of them.
+    groups : dict
+        For each group, how many examples were kept and how many of them got worse.
+    before, after : Scores
+    n_forwards : int
+        Examples that went through the network, at any weights.
+    result : Result or None
+        Of the run; None where gradients were used.
+    """
+
+    regressions: IntArray
+    n_kept: int
+    n_wrong_before: int
+    groups: Mapping[str, tuple[int, int]]
+    before: Scores
+    after: Scores
+    n_forwards: int
+    seed: int
+    result: Result | None = field(default=None, repr=False)
+
+    @property
+    def certificate(self) -> str:
+        """What is known of the kept examples, and of others like them."""
+        n, bad = self.n_kept, len(self.regressions)
+        share = 100 * violated_share_bound(bad, n) if n else 100.0
+        return (
+            f"all {n:,} kept examples checked: {bad:,} got worse. Were they a random "
+            f"draw that the update had not seen, at most {share:.2g} % of all such "
+            "would get worse, with 95 % confidence; it has seen them"
+        )
+
+    def __str__(self) -> str:
+        rows = [("", "before", "after")]
+        for name, words in (
+            ("new_loss", "loss, new examples"),
+            ("new_accuracy", "right, new examples"),
+            ("kept_accuracy", "right, kept examples"),
+        ):
+            before, after = getattr(self.before, name), getattr(self.after, name)
+            rows.append((words, f"{before:.4f}", f"{after:.4f}"))
+        lines = [f"{a:<22}{b:>9}{c:>9}" for a, b, c in rows]
+        lines.append(f"evidence  {self.certificate}.")
+        for group, (n, bad) in self.groups.items():
+            lines.append(f"  {group}: {bad:,} of {n:,} got worse")
+        return "\n".join(lines)
+
+
+def update(
+    model: Any,
+    new: Any,
+    keep: Any,
+    loss: Callable[[Any, Any], Any] | None = None,
+    *,
+    rule: Rule = "right",
+    slack: float = 0.0,
+    groups: Sequence[Any] | None = None,
+    params: Any = "all",
+    gradients: bool = False,
+    optimizer: Any = None,
+    max_forwards: int | float = 10**6,
+    autocast: Any = None,
+    options: dict[str, Any] | None = None,
+    seed: int = 0,
+    **others: Any,
+) -> UpdateReport:
+    """Update a network on new examples, with one constraint for each example to keep.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Changed in place; in evaluation mode during the update.
+    new, keep : (inputs, targets) or map-style datasets of such pairs
+        What to learn, and what must not get worse.
+    loss : callable, optional
+        ``loss(outputs, targets)`` with one value for each example; the cross-entropy
+        if not given.
+    rule : {"right", "loss"}
+        What it means to get worse: an example that was classified rightly is not any
+        more; or its loss is above the old one plus `slack`.
+    slack : float
+        For the rule "loss".
+    groups : sequence, optional
+        The group of each example of `keep`, for the report.
+    params : "all", or names, parts of names or parameters
+        Which weights may change.
+    gradients : bool
+        Use gradients of the weighted batch, with `optimizer` (Adam if not given).
+    max_forwards : int
+        Examples that may go through the network, at any weights, all looks included;
+        with gradients a backward pass counts as two.
+    autocast : torch.dtype, optional
+        Compute in it, such as ``torch.bfloat16``; losses in float32.
+    options : dict, optional
+        Settings, as for :func:`dszog.torch.minimize`.
+    seed : int
+    **others
+        `checkpoint`, `resume`, `progress`, `callback` and others of
+        :func:`dszog.torch.minimize`, without gradients.
+
+    Returns
+    -------
+    UpdateReport
+        Print it.
+    """
+    check_choice("dszog.torch.update", "rule", rule, get_args(Rule))
+    slack = check_nonnegative("dszog.torch.update", "slack", slack)
+    limit = check_count("dszog.torch.update", "max_forwards", max_forwards)
+    device = next(iter(chosen_parameters(model, params).values())).device
+    look = _Network(model, loss or _cross_entropy, device, autocast, rule)
+    fresh, old = _Examples("new", new, device), _Examples("keep", keep, device)
+    if groups is not None and len(groups) != len(old):
+        raise InputError(
+            f"dszog.torch.update: `groups` must name one for each of {len(old)} "
+            f"examples to keep, got {len(groups)}. Leave it out, or give all."
+        )
+    n_looks = 2 * (len(fresh) + len(old))
+    if limit <= n_looks:
+        raise InputError(
+            f"dszog.torch.update: a look at all examples before and after takes "
+            f"{n_looks:,} forward passes, got max_forwards={limit:,}. Raise it."
+        )
+    with evaluating(model), torch.no_grad():
+        first = look.all_of(old)
+        before = look.scores(fresh, first)
+        bound, kept = look.kept(first, slack)
+    if not len(kept):
+        raise InputError(
+            "dszog.torch.update: no example of `keep` was right before, so there is "
+            "nothing to keep. Check the order of targets, or use rule='loss'."
+        )
+    losses = TorchLosses(lambda i: look.losses(fresh, i), len(fresh))
+    values = TorchConstraints(lambda j: look.values(old, kept[j]) + bound[j], len(kept))
+    n_left, result = limit - n_looks, None
+    if gradients:
+        if others:
+            raise InputError(
+                f"dszog.torch.update: {sorted(others)[0]!r} goes with gradients=False. "
+                "Leave it out, or write the loop with dszog.torch.DSZOG."
+            )
+        n_used = _descend(
+            model, params, losses, values, optimizer, n_left, options, seed
+        )
+    else:
+        if optimizer is not None:
+            raise InputError(
+                "dszog.torch.update: an optimiser needs gradients, got optimizer= with "
+                "gradients=False. Set gradients=True."
+            )
+        result = minimize(
+            model,
+            losses,
+            values,
+            params=params,
+            options=options,
+            max_queries=n_left,
+            seed=seed,
+            **others,
+        )
+        n_used = result.nfev + result.ncev
+    with evaluating(model), torch.no_grad():
+        last = look.all_of(old)
+        after = look.scores(fresh, last)
+    worse = look.worse(first, last, slack)
+    where = np.flatnonzero(worse.cpu().numpy())
+    return UpdateReport(
+        regressions=where,
+        n_kept=len(kept),
+        n_wrong_before=len(old) - len(kept),
+        groups=_by_group(groups, kept.cpu().numpy(), where),
+        before=before,
+        after=after,
+        n_forwards=n_looks + n_used,
+        seed=seed,
+        result=result,
+    )
+
+
+def _descend(
+    model: Any,
+    params: Any,
+    losses: TorchLosses,
+    constraints: TorchConstraints,
+    optimizer: Any,
+    n_forwards: int,
+    options: dict[str, Any] | None,
+    seed: int,
+) -> int:
+    """Step down gradients of the weighted batch; return how many passes it took."""
+    weights = list(chosen_parameters(model, params).values())
+    schedule: Any = None
+    opt = NetworkOptimizer(
+        weights,
+        n_losses=len(losses),
+        n_constraints=len(constraints),
+        seed=seed,
+        optimizer=optimizer,
+        **(options or {}),
+    )
+    n_losses, n_drawn, n_duals = opt.method.batches(opt.state.size)
+    n = max((n_forwards - len(constraints)) // (3 * (n_losses + n_drawn) + n_duals), 1)
+    if optimizer is None:
+        opt.optimizer = torch.optim.Adam(weights, lr=RATE)
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            opt.optimizer, lambda t: max(1.0 - t / n, 1e-3)
+        )
+
+    def closure(i: Any, j: Any) -> tuple[Any, Any]:
+        nothing = torch.zeros(0, device=i.device)
+        return (
+            losses.at(i) if len(i) else nothing,
+            constraints.at(j) if len(j) else nothing,
+        )
+
+    with evaluating(model):
+        for _ in range(n):
+            opt.step(closure)
+            if schedule is not None:
+                schedule.step()
+    return opt.n_forwards + 2 * n * (n_losses + n_drawn)
+
+
+# ------------------------------------------------------------------ what is looked at
+
+
+class _Examples:
+    """Pairs of inputs and targets, by index, on a device."""
+
+    def __init__(self, name: str, given: Any, device: Any) -> None:
+        self._device = device
+        self._pair = None
+        if isinstance(given, (tuple, list)) and len(given) == 2:
+            inputs, targets = given
+            if not all(isinstance(one, torch.Tensor) for one in given):
+                raise InputTypeError(
+                    f"dszog.torch.update: `{name}` must be two tensors or a dataset, "
+                    f"got {type(inputs).__name__} and {type(targets).__name__}. Make "
+                    "them: torch.as_tensor(...)."
+                )
+            if len(inputs) != len(targets):
+                raise InputError(
+                    f"dszog.torch.update: `{name}` has {len(inputs)} inputs and "
+                    f"{len(targets)} targets. Give one target for each."
+                )
+            self._pair = inputs.to(device), targets.to(device)
+            self._n = len(inputs)
+        elif hasattr(given, "__getitem__") and hasattr(given, "__len__"):
+            self._given, self._n = given, len(given)
+        else:
+            raise InputTypeError(
+                f"dszog.torch.update: `{name}` must be two tensors or a map-style "
+                f"dataset with len(), got {type(given).__name__}. Examples are drawn "
+                "by their number: a stream will not do."
+            )
+        if not self._n:
+            raise InputError(f"dszog.torch.update: `{name}` is empty. Give examples.")
+
+    def __len__(self) -> int:
+        return self._n
+
+    def at(self, indices: Any) -> tuple[Any, Any]:
+        """Return the inputs and targets of some."""
+        if self._pair is not None:
+            return self._pair[0][indices], self._pair[1][indices]
+        pairs = [self._given[i] for i in indices.tolist()]
+        inputs, targets = torch.utils.data.default_collate(pairs)
+        return inputs.to(self._device), targets.to(self._device)
+
+    def blocks(self) -> Iterator[tuple[Any, Any]]:
+        """Yield all of them."""
+        for start in range(0, self._n, BLOCK):
+            stop = min(start + BLOCK, self._n)
+            yield self.at(torch.arange(start, stop, device=self._device))
+
+
+class _Network:
+    """What a network gives for examples: losses, margins, and by how much worse."""
+
+    def __init__(
+        self, model: Any, loss: Any, device: Any, autocast: Any, rule: Rule
+    ) -> None:
+        self._model, self._loss, self._rule = model, loss, rule
+        self._device, self._autocast = device, autocast
+
+    def _outputs(self, inputs: Any) -> Any:
+        context: Any = nullcontext()
+        if self._autocast is not None:
+            context = torch.autocast(self._device.type, self._autocast)
+        with context:
+            outputs = self._model(inputs)
+        if self._rule == "right" and outputs.ndim != 2:
+            raise InputError(
+                "dszog.torch.update: rule='right' needs one output for each class, got "
+                f"outputs of shape {tuple(outputs.shape)}. Use rule='loss'."
+            )
+        return outputs.double() if outputs.dtype == torch.float64 else outputs.float()
+
+    def losses(self, examples: _Examples, indices: Any) -> Any:
+        """Return the loss of each of some examples."""
+        inputs, targets = examples.at(indices)
+        return self._loss(self._outputs(inputs), targets)
+
+    def values(self, examples: _Examples, indices: Any) -> Any:
+        """Return what must not rise: less the margin, or the loss."""
+        inputs, targets = examples.at(indices)
+        return self._value(self._outputs(inputs), targets)
+
+    def _value(self, outputs: Any, targets: Any) -> Any:
+        if self._rule == "loss":
+            return self._loss(outputs, targets)
+        places = targets.unsqueeze(-1)
+        own = outputs.gather(-1, places).squeeze(-1)
+        return outputs.scatter(-1, places, -torch.inf).amax(-1) - own
+
+    def all_of(self, examples: _Examples) -> Any:
+        """Return the values of all examples."""
+        return torch.cat(
+            [self._value(self._outputs(x), y) for x, y in examples.blocks()]
+        )
+
+    def kept(self, first: Any, slack: float) -> tuple[Any, Any]:
+        """Return what to add to values for constraints, and the examples they are."""
+        if self._rule == "loss":
+            return -first - slack, torch.arange(len(first), device=first.device)
+        kept = (first < 0.0).nonzero().squeeze(1)
+        return (-first[kept]).clamp(max=MARGIN), kept
+
+    def worse(self, first: Any, last: Any, slack: float) -> Any:
+        """Return which examples got worse; a value that is no number is worse."""
+        if self._rule == "loss":
+            return ~(last <= first + slack)
+        return (first < 0.0) & ~(last < 0.0)
+
+    def scores(self, new: _Examples, kept: Any) -> Scores:
+        """Return how the network does on all examples; of `keep`, by their values."""
+        loss, n_right = 0.0, 0
+        for inputs, targets in new.blocks():
+            outputs = self._outputs(inputs)
+            loss += float(self._loss(outputs, targets).double().sum())
+            n_right += _n_right(outputs, targets)
+        classes = self._rule == "right"
+        return Scores(
+            new_loss=loss / len(new),
+            new_accuracy=n_right / len(new) if classes else float("nan"),
+            kept_accuracy=float((kept < 0).double().mean())
+            if classes
+            else float("nan"),
+        )
+
+
+def _n_right(outputs: Any, targets: Any) -> int:
+    if outputs.ndim != 2 or targets.ndim != 1:
+        return 0
+    return int((outputs.argmax(1) == targets).sum())
+
+
+def _cross_entropy(outputs: Any, targets: Any) -> Any:
+    return cross_entropy(outputs, targets, reduction="none")
+
+
+def _by_group(
+    groups: Sequence[Any] | None, kept: IntArray, worse: IntArray
+) -> dict[str, tuple[int, int]]:
+    if groups is None:
+        return {}
+    names = [str(one) for one in groups]
+    n_kept = Counter(names[i] for i in kept.tolist())
+    n_worse = Counter(names[i] for i in worse.tolist())
+    return {name: (n_kept[name], n_worse[name]) for name in sorted(n_kept)}

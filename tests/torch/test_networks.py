@@ -1,0 +1,433 @@
+"""Networks as variables: nothing drifts, runs come back bit for bit, wrong input."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+
+import dszog  # noqa: E402
+import dszog.torch as dt  # noqa: E402
+from dszog.contract.signs import Signs  # noqa: E402
+from dszog.methods.named import NamedDSZOG, PointName  # noqa: E402
+from dszog.torch import signs as torch_signs  # noqa: E402
+from dszog.torch.moves import MoveLog  # noqa: E402
+from dszog.torch.space import digest_of  # noqa: E402
+
+KINDS = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
+
+
+def network(kind: Any = torch.float32) -> Any:
+    torch.manual_seed(3)
+    layers = torch.nn.Linear(4, 40), torch.nn.ReLU(), torch.nn.Linear(40, 3)
+    return torch.nn.Sequential(*layers).to(kind)
+
+
+def data(n: int = 120) -> tuple[Any, Any]:
+    generator = torch.Generator().manual_seed(5)
+    inputs = torch.randn(n, 4, generator=generator)
+    return inputs, (inputs[:, 0] > 0).long() + (inputs[:, 1] > 0.5).long()
+
+
+def functions(net: Any) -> tuple[dt.Losses, dt.Constraints]:
+    inputs, targets = data()
+    inputs = inputs.to(next(net.parameters()).dtype)
+
+    def loss(i: Any) -> Any:
+        outputs = net(inputs[i]).float()
+        return torch.nn.functional.cross_entropy(outputs, targets[i], reduction="none")
+
+    return dt.Losses(loss, 120), dt.Constraints(lambda j: loss(j) - 1.5, 120)
+
+
+def run(net: Any, **more: Any) -> dszog.Result:
+    settings: dict[str, Any] = {"max_iterations": 30, "seed": 1} | more
+    return dt.minimize(net, *functions(net), **settings)
+
+
+# ------------------------------------------------------------------- signs and weights
+
+
+@pytest.mark.parametrize("numbers", [(0,), (0, 1, 2, 3, 4), tuple(range(11))])
+@pytest.mark.parametrize("along", ["_on_cpu", "_elsewhere"])
+def test_signs_are_those_of_numpy_on_every_path(
+    numbers: tuple[int, ...], along: str, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(torch_signs, "_on_cpu", getattr(torch_signs, along))
+    signs = Signs(2**63 + 5, 2**33 + 7, numbers, 700, 1.0)
+    amounts = np.linspace(-1.0, 2.0, len(numbers)).tolist()
+    x = torch.linspace(0, 1, 700, dtype=torch.float64)
+    out = torch.empty_like(x)
+    cut = [slice(0, 256), slice(256, 700)]
+    torch_signs.add_signs(
+        [x[c] for c in cut], [out[c] for c in cut], [0, 256], signs, amounts
+    )
+    np.testing.assert_array_equal(out.numpy(), signs.along(x.numpy(), amounts))
+
+
+@each_kind
+def test_a_thousand_perturbed_looks_leave_every_bit(kind: Any) -> None:
+    net = network(kind)
+    before = digest_of(net.parameters())
+    space = dt.ModuleSpace(net, seed=3)
+    seen = set()
+    for t in range(200):
+        for k in range(5):
+            point = PointName(0, 0, k + 1, t, (0.0,) * 5).vector
+            with space.at(point):
+                seen.add(tuple(net[0].weight.view(-1)[:40].tolist()))
+    space.restore()
+    assert digest_of(net.parameters()) == before
+    assert len(seen) == 1000
+
+
+@each_kind
+def test_the_same_moves_give_the_same_weights_and_small_ones_are_not_lost(
+    kind: Any,
+) -> None:
+    nets = network(kind), network(kind)
+    for net in nets:
+        space = dt.ModuleSpace(net, seed=3)
+        for t in range(1, 400):
+            space.go_to(PointName(t, 0, 0, 0, (1e-4, -1e-5)))
+    first, second = (digest_of(net.parameters()) for net in nets)
+    assert first == second
+    start, end = (next(n.parameters()).double() for n in (network(kind), nets[0]))
+    moved = (start - end).abs().mean()
+    assert 0.035 < moved < 0.045  # 399 moves of 1e-4, each below bfloat16's rounding
+
+
+def test_an_exception_in_a_function_leaves_the_weights_as_they_were() -> None:
+    net = network()
+    losses, limits = functions(net)
+    before = digest_of(net.parameters())
+
+    def broken(j: Any) -> Any:
+        calls.append(0)
+        if len(calls) > 5:
+            raise RuntimeError("out of memory")
+        return limits.values(j)
+
+    calls: list[int] = []
+    with pytest.raises(dszog.EvaluationError, match="out of memory"):
+        dt.minimize(net, losses, dt.Constraints(broken, 120), max_iterations=5, seed=0)
+    assert digest_of(net.parameters()) == before
+
+
+# ----------------------------------------------------------------------------- runs
+
+
+def test_a_run_improves_the_network_and_says_so_by_fresh_values() -> None:
+    net = network()
+    losses, limits = functions(net)
+    before = losses.at(torch.arange(120)).mean().item()
+    result = run(net, max_iterations=400)
+    after = losses.at(torch.arange(120)).mean().item()
+    assert after < before - 0.05
+    assert result.fun == pytest.approx(after, rel=1e-5)
+    worst = limits.at(torch.arange(120)).max().clamp_min(0.0).item()
+    assert result.maxcv == pytest.approx(worst, abs=1e-5)
+    assert result.certificate.stationarity is None
+
+
+def test_two_runs_are_one_and_another_seed_is_another() -> None:
+    found = [run(network(), seed=seed) for seed in (1, 1, 2)]
+    assert found[0].weights_digest == found[1].weights_digest
+    assert found[0].digest == found[1].digest != found[2].digest
+
+
+KILLED = """
+import os, sys, torch
+from tests.torch.test_networks import network, run
+net, n = network(), 0
+def die(progress):
+    global n
+    n += 1
+    if n == int(sys.argv[2]):
+        os._exit(9)
+result = run(net, checkpoint=sys.argv[1], resume=True, callback=die)
+print(result.weights_digest, result.digest)
+"""
+
+
+def test_killed_and_resumed_a_run_comes_to_the_same_weights(
+    tmp_path: Path,
+) -> None:
+    straight = run(network())
+    code = [sys.executable, "-c", KILLED, str(tmp_path / "run")]
+    for n_done in (12, 23):  # iterations, of which a resumed run replays the first
+        died = subprocess.run([*code, str(n_done)], check=False)
+        assert died.returncode == 9
+    done = subprocess.run([*code, "0"], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [straight.weights_digest, straight.digest]
+
+
+def test_moves_are_replayed_from_a_snapshot_without_a_forward_pass(
+    tmp_path: Path,
+) -> None:
+    net = network()
+    space = dt.ModuleSpace(net, seed=3)
+    space.log = MoveLog(tmp_path / "w", space.tensors(), "ab" * 16)
+    names = [PointName(t, t - 1, 0, 0, (0.01 * t, -0.02)) for t in range(1, 20)]
+    for name in names:
+        space.go_to(name)
+        space.log.note(name)
+        if name.n_moves == 7:
+            space.log.write_snapshot(7, space.tensors())
+    space.log.close()
+    end = digest_of(net.parameters())
+
+    other = network()
+    again = dt.ModuleSpace(other, seed=3)
+    again.log = MoveLog(tmp_path / "w", again.tensors(), "ab" * 16)
+    again.go_to(names[-1])
+    assert digest_of(other.parameters()) == end
+    with pytest.raises(dszog.CheckpointError, match="other weights"):
+        MoveLog(tmp_path / "w", dict(list(again.tensors().items())[1:]), "ab" * 16)
+
+
+def test_points_of_names_are_halfway_back_after_a_step_that_failed() -> None:
+    method = NamedDSZOG(n_variables=10, n_directions=2)
+    state = method.init(
+        np.zeros(6), dszog.Problem(np.sum, (), 6, bounds=[(0, 1)] * 6).size, 0
+    )
+    name = PointName(4, 7, 0, 0, (1.0, -2.0))
+    from dataclasses import replace
+
+    back = replace(state, x=name.vector).back_to(state)
+    assert PointName.of(back.x) == PointName(5, 7, 0, 0, (-0.5, 1.0))
+
+
+# ------------------------------------------------------------------------- networks
+
+
+def tied() -> Any:
+    net = network()
+    net.append(torch.nn.Linear(3, 3))
+    net.append(torch.nn.Linear(3, 3))
+    net[4].weight = net[3].weight
+    return net
+
+
+def with_buffers() -> Any:
+    net = network()
+    net.insert(1, torch.nn.BatchNorm1d(40))
+    net.insert(1, torch.nn.Dropout(0.5))
+    return net.train()
+
+
+class Attentive(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """Attention uses the weights of its last layer without calling it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = torch.nn.Linear(1, 8)
+        self.attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+        self.last = torch.nn.Linear(8, 3)
+
+    def forward(self, x: Any) -> Any:
+        x = self.first(x.unsqueeze(-1))
+        return self.last(self.attention(x, x, x, need_weights=False)[0].mean(1))
+
+
+def frozen() -> Any:
+    net = network()
+    net[0].requires_grad_(False)
+    return net
+
+
+@pytest.mark.parametrize("make", [tied, with_buffers, Attentive, frozen])
+def test_networks_of_all_sorts_are_moved_where_they_may_be(make: Any) -> None:
+    net = make()
+    modes = [module.training for module in net.modules()]
+    buffers = digest_of(net.buffers())
+    fixed = {n: p.clone() for n, p in net.named_parameters() if not p.requires_grad}
+    before = {n: p.detach().clone() for n, p in net.named_parameters()}
+    run(net, max_iterations=10)
+    assert [module.training for module in net.modules()] == modes
+    assert digest_of(net.buffers()) == buffers
+    for name, weights in net.named_parameters():
+        if name in fixed:
+            assert torch.equal(weights, fixed[name])
+        else:
+            assert not torch.equal(weights, before[name])
+
+
+def test_only_the_weights_that_are_named_change() -> None:
+    net = network()
+    before = net[0].weight.detach().clone(), net[2].weight.detach().clone()
+    run(net, params=["2."], max_iterations=5)
+    assert torch.equal(net[0].weight, before[0])
+    assert not torch.equal(net[2].weight, before[1])
+
+
+# ---------------------------------------------------------------- loops of one's own
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+def test_a_loop_of_ones_own_lowers_the_losses(gradients: bool) -> None:
+    net = network()
+    losses, limits = functions(net)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1) if gradients else None
+    opt = dt.DSZOG(
+        net, n_losses=120, n_constraints=120, n_iterations=200, optimizer=optimizer
+    )
+    infos = [
+        opt.step(lambda i, j: (losses.values(i), limits.values(j))) for _ in range(200)
+    ]
+    first, last = (
+        np.mean([info.sampled_objective for info in part])
+        for part in (infos[:20], infos[-20:])
+    )
+    assert last < first - 0.03
+    with pytest.raises(dszog.InputError, match="reduction='none'"):
+        opt.step(lambda i, j: (losses.values(i).mean(), limits.values(j)))
+
+
+# --------------------------------------------------------------------------- updates
+
+
+def trained() -> tuple[Any, tuple[Any, Any], tuple[Any, Any]]:
+    net = network()
+    inputs, targets = data(400)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.02)
+    for _ in range(150):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(net(inputs[:250]), targets[:250]).backward()
+        optimizer.step()
+    new = inputs[250:].flip(1), targets[250:]
+    return net, new, (inputs[:250], targets[:250])
+
+
+class Pairs:
+    """A map-style dataset."""
+
+    def __init__(self, pair: tuple[Any, Any]) -> None:
+        self._pair = pair
+
+    def __len__(self) -> int:
+        return len(self._pair[0])
+
+    def __getitem__(self, i: int) -> tuple[Any, Any]:
+        return self._pair[0][i], self._pair[1][i]
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("rule", ["right", "loss"])
+def test_an_update_learns_and_counts_what_got_worse(gradients: bool, rule: Any) -> None:
+    net, new, keep = trained()
+    groups = (keep[1] > 0).tolist()
+    report = dt.update(
+        net,
+        new,
+        keep,
+        rule=rule,
+        slack=0.05,
+        groups=groups,
+        gradients=gradients,
+        max_forwards=1e5,
+    )
+    assert report.after.new_loss < report.before.new_loss
+    assert report.n_forwards <= 1e5
+    assert sum(n for n, _ in report.groups.values()) == report.n_kept
+    assert sum(bad for _, bad in report.groups.values()) == len(report.regressions)
+    if rule == "right":
+        old, _, _ = trained()
+        right = (old(keep[0]).argmax(1) == keep[1]) & (
+            net(keep[0]).argmax(1) != keep[1]
+        )
+        np.testing.assert_array_equal(report.regressions, right.nonzero()[:, 0])
+    assert "kept examples checked" in str(report)
+
+
+def test_a_dataset_and_its_tensors_give_the_same_update() -> None:
+    digests = []
+    for wrap in (Pairs, tuple):
+        net, new, keep = trained()
+        dt.update(net, wrap(new), wrap(keep), max_forwards=2e4)
+        digests.append(digest_of(net.parameters()))
+    assert digests[0] == digests[1]
+
+
+# ----------------------------------------------------------------------- wrong input
+
+
+def wrong(what: str, net: Any, losses: Any, limits: Any) -> Any:
+    mean = dt.Losses(lambda i: losses.values(i).mean(), 120)
+    nan = dt.Losses(lambda i: losses.values(i) * torch.nan, 120)
+    calls = {
+        "mean": lambda: dt.minimize(net, mean, limits),
+        "nan": lambda: dt.minimize(net, nan, limits),
+        "no tensor": lambda: dt.minimize(net, dt.Losses(lambda i: 1.0, 9), limits),
+        "function": lambda: dt.minimize(net, losses.values, limits),
+        "parallel": lambda: dt.minimize(torch.nn.DataParallel(net), losses, limits),
+        "no network": lambda: dt.minimize(3, losses, limits),
+        "frozen": lambda: dt.minimize(net.requires_grad_(False), losses, limits),
+        "name": lambda: dt.minimize(net, losses, limits, params=["head"]),
+        "option": lambda: dt.minimize(net, losses, limits, options={"stepsize": 1}),
+        "few": lambda: dt.update(net, data(), data(), max_forwards=10),
+        "empty": lambda: dt.update(net, data(0), data()),
+        "stream": lambda: dt.update(net, iter([1]), data()),
+        "groups": lambda: dt.update(net, data(), data(), groups=[1]),
+        "all wrong": lambda: dt.update(
+            net, data(), (data()[0], (net(data()[0]).argmax(1) + 1) % 3)
+        ),
+        "optimiser": lambda: dt.update(net, data(), data(), optimizer=1),
+        "lengths": lambda: dt.update(net, (data()[0], data(7)[1]), data()),
+    }
+    return calls[what]
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("mean", "not their mean: reduction='none'"),
+        ("nan", "compute losses in float32"),
+        ("no tensor", "must be a tensor, got float"),
+        ("function", r"Make them: dt.Losses\(f, n\)"),
+        ("parallel", "Pass model.module"),
+        ("no network", "must be a torch.nn.Module"),
+        ("frozen", "without trainable"),
+        ("name", "no trainable weight is called 'head'"),
+        ("option", "Did you mean 'step_size'"),
+        ("few", "takes 480 forward passes"),
+        ("empty", "`new` is empty"),
+        ("stream", "a stream will not do"),
+        ("groups", "one for each of 120"),
+        ("all wrong", "nothing to keep"),
+        ("optimiser", "Set gradients=True"),
+        ("lengths", "120 inputs and 7 targets"),
+    ],
+)
+def test_wrong_input_is_refused_with_what_to_do(what: str, said: str) -> None:
+    net = network()
+    with pytest.raises((dszog.DszogError), match=said):
+        wrong(what, net, *functions(net))()
+
+
+def test_a_run_does_not_go_on_with_other_frozen_weights_or_over_another(
+    tmp_path: Path,
+) -> None:
+    net = frozen()
+    run(net, max_iterations=3, checkpoint=tmp_path / "run")
+    with pytest.raises(dszog.InputError, match="holds a run"):
+        run(frozen(), max_iterations=3, checkpoint=tmp_path / "run")
+    other = frozen()
+    with torch.no_grad():
+        other[0].weight.add_(1.0)
+    with pytest.raises(dszog.CheckpointError, match="another run"):
+        run(other, max_iterations=3, checkpoint=tmp_path / "run", resume=True)
+
+
+def test_the_library_does_not_import_torch() -> None:
+    code = "import sys, dszog, dszog.minimize; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
