@@ -69,7 +69,7 @@ def travel() -> None:
     with journey.mistake(
         "it returns no limits", dszog.EvaluationError, "expected a pair", "12 limits"
     ):
-        plant = dszog.Simulator(power_only, N_LOADS, N_SENSORS)  # type: ignore[arg-type]
+        plant = dszog.Simulator(power_only, N_LOADS, N_SENSORS)
         dszog.minimize(plant, START, max_iterations=10, **QUICK)
 
     with journey.mistake(

@@ -15,6 +15,7 @@ from dszog_bench.costs import (
 from dszog_bench.fair import fair
 from dszog_bench.families import FIRST_SEED as FIRST_OF_FAMILIES
 from dszog_bench.families import families
+from dszog_bench.grid.measure import grid
 from dszog_bench.peer_runs import peers, peers_customers
 from dszog_bench.records import Measure
 from dszog_bench.suites import suites, suites_choosing
@@ -40,6 +41,7 @@ MEASURES: dict[str, Measure] = {
     "variables": variables,
     "fair": fair,
     "workers": workers,
+    "grid": grid,
     "suites": suites,
     "suites-choosing": suites_choosing,
     "families": families,
@@ -50,6 +52,7 @@ FIRST_SEEDS = {
     "peers-customers": 0,
     "variables": 0,
     "fair": 0,
+    "grid": 0,
     "families": FIRST_OF_FAMILIES,
 }
 """Of measures that are made with several seeds; all others have the seed 0."""

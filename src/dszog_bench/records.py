@@ -19,7 +19,7 @@ from dszog_bench.timing import Spread
 PACKAGES = (
     *("numpy", "scipy", "numba", "scikit-learn", "dask", "ray"),
     *("cma", "cobyqa", "nevergrad", "optuna", "PyNomadBBO", "fairlearn"),
-    *("optiprofiler", "coco-experiment"),
+    *("optiprofiler", "coco-experiment", "pandapower", "lightsim2grid"),
 )
 
 

@@ -305,3 +305,22 @@ def test_all_constraints_of_a_drawn_call_are_taken() -> None:
     scenarios = np.unique(drawn // WIDTH)
     assert len(scenarios) == 3
     assert constraints_per_draw(drawn, problem.size) == N_SCENARIOS / 3
+
+
+def test_an_objective_of_its_own_is_no_mean_over_the_scenarios() -> None:
+    plant = Plant(n=5, width=3)
+    simulator = Simulator(
+        plant.block, 5, 3, objective=lambda x: float(x.sum()) + plant.n_calls * 0
+    )
+    problem = Problem(simulator, None, DIM)
+    losses, rows = np.array([0]), np.array([3, 5, 14])
+    queries = [Query.at(np.ones(DIM), iteration=0, losses=losses, constraints=rows)]
+
+    (reply,) = dszog.workers.serial.Serial(problem)(queries)
+
+    assert problem.size.n_losses == 1
+    assert cost(queries, problem.size) == (1, 2)
+    assert plant.n_calls == 2
+    np.testing.assert_array_equal(reply.losses, [[DIM]])
+    expected = [plant.exact(np.ones(DIM), 1)[1][k] for k in (0, 2)]
+    np.testing.assert_array_equal(reply.constraints[0, :2], expected)

@@ -33,6 +33,7 @@ from dszog.problem import Problem
 N_SUSPECTS = 1000  # calls in a sampled check for what the run found violated
 N_SHARED = 32  # calls that give losses and constraints, at the least, to use both
 BETWEEN_LOOKS = 0.1  # seconds between looks at the clock
+N_AGAIN = 3  # times that a simulator is asked again for what it did not give
 N_EXAMINED = 200  # constraints whose gradients are looked at
 
 
@@ -205,7 +206,33 @@ class Checker:
         meter = self._meter
         if meter.n_lost and not meter.affords(cost(queries, self._size).total):
             raise OutOfTimeError("queries set aside for this were lost with a process")
-        return meter(queries)
+        replies = meter(queries)
+        if self._size.block_width > 1:
+            replies = [
+                self._again(*pair) for pair in zip(queries, replies, strict=True)
+            ]
+        return replies
+
+    def _again(self, query: Query, reply: Reply) -> Reply:
+        """Ask a simulator again, a few times, for what it did not give at a point."""
+        for _ in range(N_AGAIN):
+            rows, losses = np.isnan(reply.constraints), np.isnan(reply.losses)
+            if query.want != "values" or len(rows) != 1:
+                break
+            if not (rows.any() or losses.any()):
+                break
+            wanted = query._replace(
+                losses=query.losses[losses[0]], constraints=query.constraints[rows[0]]
+            )
+            if not self._meter.affords(self._meter.cost([wanted]).total):
+                break
+            (more,) = self._meter([wanted])
+            values, others = np.array(reply.constraints), np.array(reply.losses)
+            values[rows], others[losses] = more.constraints[0], more.losses[0]
+            reply = reply._replace(
+                constraints=values, losses=others, failures=more.failures
+            )
+        return reply
 
 
 def certificate_merit(certificate: Certificate, penalty: float) -> float:

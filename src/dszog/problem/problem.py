@@ -180,7 +180,8 @@ class Problem:
         constraints = self.constraints
         calls = None if constraints is None else constraints.calls
         if calls is not None and self.simulator is not None:
-            calls = replace(calls, n_shared=self.simulator.n)
+            n_shared = self.simulator.n if self.simulator.objective is None else 0
+            calls = replace(calls, n_shared=n_shared)
         return ProblemSize(
             dim=self.dim,
             n_losses=len(self.losses),

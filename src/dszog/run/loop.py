@@ -144,11 +144,13 @@ def advance(
             if reached is not None:
                 return Outcome(position, reached)
             replies = meter(queries, charged)
+            takes_all = getattr(state, "takes_unknown", False)
             try:
                 for reply in replies:
                     if reply.failures:
                         _remember_unknown(position.seen, queries, replies)
-                        queries, replies = meter.failures.repair(queries, replies)
+                        if not takes_all:
+                            queries, replies = meter.failures.repair(queries, replies)
                         break
             except RejectedPointError as error:
                 good = position.last_good
@@ -178,7 +180,7 @@ def advance(
                 history.record(_row(penalty, info, meter, elapsed))
             for callback in callbacks:
                 callback(_progress(penalty, moved, info, meter, elapsed))
-            if meter.failures.is_enough:
+            if meter.failures.is_enough and not takes_all:
                 return Outcome(position, Status.TOO_MANY_FAILURES)
             if info.stop is not None:
                 return Outcome(position, info.stop)
@@ -228,6 +230,8 @@ def _remember_worst(
     for query, reply in zip(queries, replies, strict=True):
         if len(query.constraints):
             values = reply.constraints[0]
+            if reply.failures:  # some may be left in: nan
+                values = np.nan_to_num(values, nan=-np.inf)
             place = values.argmax()
             value = values.item(place)
             if value > 0.0:

@@ -233,9 +233,12 @@ class Grid:
 
     def problem(self, start: int = 0) -> dszog.Problem:
         """Return the problem from a start."""
+        simulator = dszog.Simulator(
+            self.limits, self.n_cases, self.width, objective=self.cost
+        )
         return dszog.Problem(
-            self.cost,
-            dszog.Constraints.blocks(self.limits, self.n_cases, self.width),
+            simulator,
+            None,
             self.dim,
             bounds=[(0.0, 1.0)] * self.dim,
             x0=self.start(start),

@@ -148,3 +148,35 @@ def test_slopes_are_borrowed_from_the_case_that_is_most_alike() -> None:
 
     np.testing.assert_array_equal(joined.slopes[-1], slopes[1])
     assert joined.own[-1] == 0
+
+
+@pytest.mark.parametrize("rate", [0.03, 0.2])
+def test_calls_that_fail_now_and_then_are_left_out(rate: float) -> None:
+    towers, rng = Towers(), np.random.default_rng(1)
+    towers.fails = lambda x, case: rng.uniform() < rate
+
+    result = solved(towers, on_failure="resample", constraint_tol=1e-3)
+
+    assert result.fun == pytest.approx(towers.optimum(), rel=1e-2)
+    assert not result.success or towers.worst(result.x) <= 1e-3
+    assert result.failures.n_failed
+
+
+def test_a_start_where_cases_fail_is_a_start() -> None:
+    towers = Towers()
+    towers.fails = lambda x, case: case % 4 == 0 and np.abs(x).max() < 0.05
+
+    result = solved(towers, on_failure="resample", constraint_tol=1e-3)
+
+    assert result.success
+    assert result.fun == pytest.approx(towers.optimum(), rel=1e-2)
+
+
+def test_cases_that_never_give_a_value_are_no_success() -> None:
+    towers = Towers()
+    towers.fails = lambda x, case: case == 7
+
+    result = solved(towers, on_failure="resample", constraint_tol=1e-3)
+
+    assert not result.success
+    assert result.fun == pytest.approx(towers.optimum(), rel=1e-2)

@@ -32,10 +32,15 @@ class Simulator:
         The number of scenarios.
     width : int
         The number of limits of each.
+    objective : callable, optional
+        ``objective(x) -> float`` where the objective is not a mean over scenarios, such
+        as the cost of a plant in which nothing has failed. Then ``run(x, i)`` returns
+        the limits alone.
 
     Notes
     -----
-    The objective is the mean loss over the scenarios, the constraints are all
+    The objective is the mean loss over the scenarios if none is given, the constraints
+    are all
     ``n * width`` limits; limit ``k`` of scenario ``i`` has the index ``i * width + k``.
     Within an iteration the simulator is called once for each point and scenario,
     whether its loss, its limits or both are asked for, and that is one query.
@@ -53,12 +58,19 @@ class Simulator:
 
     def __init__(
         self,
-        run: Callable[[FloatArray, int], tuple[float, Any]],
+        run: Callable[[FloatArray, int], Any],
         n: int | float,
         width: int,
+        *,
+        objective: Callable[[FloatArray], float] | None = None,
     ) -> None:
-        check_callable("Simulator", "run", run, "run(x, i) -> (loss, limits)", 2)
+        returned = "(loss, limits)" if objective is None else "limits"
+        check_callable("Simulator", "run", run, f"run(x, i) -> {returned}", 2)
+        if objective is not None:
+            expected = "objective(x) -> float"
+            check_callable("Simulator", "objective", objective, expected, 1)
         self._run = run
+        self.objective = objective
         self.n = check_count("Simulator", "n", n)
         self.width = check_count("Simulator", "width", width)
         check_family_size("Simulator", "m", self.n * self.width)
@@ -79,7 +91,9 @@ class Simulator:
 
     @property
     def losses(self) -> Losses:
-        """The losses of all scenarios."""
+        """The losses of all scenarios, or the objective."""
+        if self.objective is not None:
+            return Losses.from_function(self.objective)
         losses = Losses(self.loss_values, self.n)
         losses.grain = self.grain
         return losses
@@ -96,12 +110,15 @@ class Simulator:
 
     def limit_values(self, points: FloatArray, indices: IntArray) -> FloatArray:
         """Return the limits with these indices at each point (row)."""
+        first = int(self.objective is None)
         return values_by_block(
-            lambda x, i: self._call(x, i)[1:], points, indices, self.width
+            lambda x, i: self._call(x, i)[first:], points, indices, self.width
         )
 
     def _call(self, x: FloatArray, scenario: int) -> FloatArray:
-        """Return the loss and then the limits of one scenario."""
+        """Return the loss, where there is one, and then the limits of one scenario."""
+        if self.objective is not None:
+            return call_vector(self, self._run, x, scenario, width=self.width)
         return call_vector(self, self._flat, x, scenario, width=1 + self.width)
 
     def _flat(self, x: FloatArray, scenario: int) -> FloatArray:
