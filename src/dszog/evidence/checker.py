@@ -224,7 +224,7 @@ class Checker:
             wanted = query._replace(
                 losses=query.losses[losses[0]], constraints=query.constraints[rows[0]]
             )
-            if not self._meter.affords(self._meter.cost([wanted]).total):
+            if not self._meter.affords(cost([wanted], self._size).total):
                 break
             (more,) = self._meter([wanted])
             values, others = np.array(reply.constraints), np.array(reply.losses)
