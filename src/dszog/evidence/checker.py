@@ -207,7 +207,7 @@ class Checker:
         if meter.n_lost and not meter.affords(cost(queries, self._size).total):
             raise OutOfTimeError("queries set aside for this were lost with a process")
         replies = meter(queries)
-        if self._size.block_width > 1:
+        if self._size.block_width > 1 and self._size.n_constraint_calls > 1:
             replies = [
                 self._again(*pair) for pair in zip(queries, replies, strict=True)
             ]
