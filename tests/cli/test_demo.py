@@ -135,7 +135,7 @@ def test_the_exit_code_and_the_verdict_say_whether_it_is_a_success(
         return result
 
     monkeypatch.setattr("dszog.minimize", declared)
-    got, said, _ = dszog(*SHORT, tmp_path, "--seed", "4", "--no-compare")
+    got, said, _ = dszog(*SHORT, tmp_path, "--seed", "4", "--alone")
     assert got == code
     assert words in said
     assert figures_of(tmp_path)["success"] is success

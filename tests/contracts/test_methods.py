@@ -55,7 +55,7 @@ def test_every_method_meets_every_problem() -> None:
     per_method = Counter(cell.method_name for cell in CELLS)
 
     assert set(per_method) == set(METHODS)
-    assert per_method["dszog"] == 20 * 11
+    assert per_method["dszog"] == 23 * 11
     assert len({str(cell) for cell in CELLS}) == len(CELLS)
     for name, kind in METHODS.items():
         met = {cell.problem_name for cell in SETTINGS[f"{name}-defaults"]}
@@ -72,7 +72,7 @@ def test_every_setting_of_a_feasible_method_meets_some_problem() -> None:
 def test_every_two_settings_of_dszog_meet_in_some_cell() -> None:
     offered: dict[str, list[object]] = {
         "distribution": ["sparse", "dense", "uniform"],
-        "directions": ["gaussian", "sphere", "orthogonal", "coordinate"],
+        "directions": ["gaussian", "sphere", "orthogonal", "coordinate", "rademacher"],
         "antithetic": [False, True],
         "adaptive": [False, True],
     }

@@ -6,10 +6,9 @@ import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 from scipy.optimize import OptimizeResult, minimize
@@ -17,7 +16,7 @@ from scipy.optimize import OptimizeResult, minimize
 import dszog
 from dszog import kernels
 from dszog.cli.files import as_json, make_output, write_text
-from dszog.cli.options import Count, OutputFolder
+from dszog.cli.options import Count, Flag, OutputFolder
 from dszog.cli.talk import DONE, INTERRUPTED, NO_SUCCESS, answered, say
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import InputError, MissingExtraError
@@ -115,7 +114,7 @@ def demo(
     output: OutputFolder = Path("dszog-demo"),
     seed: int = 0,
     max_queries: Count = 3_000_000,
-    compare: Annotated[bool, Parameter(show_default=False)] = True,
+    alone: Flag = False,
 ) -> int:
     """Solve a problem with 62,000 constraints, beside the usual way to do it.
 
@@ -141,18 +140,18 @@ def demo(
         Random seed of the data and of the run.
     max_queries
         Most values of losses and constraints to evaluate, together.
-    compare
-        Run the usual way as well.
+    alone
+        Leave out the usual way.
     """
     return answered(
         "demo",
-        lambda: _run(Console(), output, seed, max_queries, compare),
+        lambda: _run(Console(), output, seed, max_queries, alone),
         ["max_queries", "seed"],
     )
 
 
 def _run(
-    console: Console, output: Path, seed: int, max_queries: int, compare: bool
+    console: Console, output: Path, seed: int, max_queries: int, alone: bool
 ) -> int:
     """Solve, show and save; return the exit code: 0 if the run did what it should."""
     if not 0 <= seed < 2**32:
@@ -182,7 +181,7 @@ def _run(
     )
     found = _figures(demo, result, time.perf_counter() - started)
     ours.note(found["looks_at_all_constraints"], result.x)
-    if compare and result.status != dszog.Status.INTERRUPTED:
+    if not alone and result.status != dszog.Status.INTERRUPTED:
         say(
             console,
             f"The usual way, for comparison: {USUAL}. Every value of it looks at all "
