@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 import dszog
+from dszog import SampledSQP
 from tests.kept import kept
+from tests.save.budget_loop import configuration
 
 N_SHARES = 20
 EACH = 100  # configurations; with 20 shares of them 2,000
@@ -59,3 +61,23 @@ def test_no_budget_is_exceeded_by_drivers_that_are_killed_2000_times(
         record_property(name, found[name])
     record_property("most over", found["most over"])
     check(found, EACH)
+
+
+@pytest.mark.parametrize("number", [503, 1310])
+def test_values_that_fail_leave_states_that_can_be_read_again(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+
+    def noted(self: SampledSQP, *told: Any) -> Any:
+        state, info = tell(self, *told)
+        parts = (state, *state.looks, getattr(state, "table", state))
+        seen.append(all(one.fits(state.size) for one in parts))
+        return state, info
+
+    tell = SampledSQP.tell
+    monkeypatch.setattr(SampledSQP, "tell", noted)
+    one = configuration(number)
+    one.minimize(one.max_queries)
+    assert seen
+    assert all(seen)

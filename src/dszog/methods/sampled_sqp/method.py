@@ -101,7 +101,7 @@ class SampledSQP(Options):
         if blocks.suits(self, size):
             return block_steps.first_state(self, x, size, seed)
         dim = size.dim
-        losses = plans.loss_order(0, self.loss_batch, size, seed)
+        losses = np.sort(plans.loss_order(self.loss_batch, size, seed))
         n_first = max(self.constraint_batch, pilot.ALL_MEMBERS)
         drawn, seen = Seen.nothing(dim).draw(n_first, size, seed)
         return SampledSQPState(

@@ -186,17 +186,18 @@ def _wants_growth(options: Options, state: SampledSQPState) -> bool:
 
 def _growing(options: Options, state: SampledSQPState) -> SampledSQPState:
     """Take more losses into the table."""
-    b = len(state.table)
-    end = b + affordable_rows(options, state)
-    more = loss_order(b, end, state.size, state.seed)
+    table, n_more = state.table, affordable_rows(options, state)
+    first = loss_order(len(table) + n_more, state.size, state.seed)
+    # Those that failed when they were asked come last.
+    more = np.sort(first[~np.isin(first, table.indices)][-n_more:])
     looks = looks_at_slopes(state, state.x, more, NO_INDICES)
     return replace(state, phase="learn", looks=looks, wants_rows=0, has_moved=0)
 
 
-def loss_order(start: int, end: int, size: ProblemSize, seed: int) -> IntArray:
-    """Return some of the losses, which come in a random order."""
-    positions = np.arange(start, min(end, size.n_losses))
-    return np.sort(permuted(positions, size.n_losses, 2 * seed))
+def loss_order(n: int, size: ProblemSize, seed: int) -> IntArray:
+    """Return the first losses in their random order."""
+    positions = np.arange(min(n, size.n_losses))
+    return permuted(positions, size.n_losses, 2 * seed)
 
 
 def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
