@@ -120,6 +120,8 @@ def around(
     x: FloatArray, directions: FloatArray, radius: float
 ) -> tuple[FloatArray, FloatArray]:
     steps = np.ascontiguousarray(directions)
+    if not steps.flags.writeable:  # signs that a query names are kept
+        steps = steps.copy()
     points = np.empty((len(steps) + 1, len(x)))
     _draws.around(x, steps, radius, points)
     return freeze(steps), freeze(points)
