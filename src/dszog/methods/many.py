@@ -25,6 +25,7 @@ SETTINGS: dict[str, Any] = {
 }
 REACH = 1.5  # of the length of x0, that all steps in one direction would go
 WANDER = 1.0  # of it, that steps in random directions would go
+MOST = 0.02  # of it, that one step goes at most, however short the run
 UNKNOWN_LENGTH = 2000  # iterations, where only time limits a run
 
 
@@ -41,7 +42,7 @@ def step_for(length: float, dim: int, n_directions: int, n_iterations: int) -> f
     """
     n = max(n_iterations, 1)
     share = min(REACH * math.sqrt(dim / n_directions) / n, WANDER / math.sqrt(n))
-    return share * (length or math.sqrt(dim)) / math.sqrt(dim)
+    return min(share, MOST) * (length or math.sqrt(dim)) / math.sqrt(dim)
 
 
 def n_steps(
