@@ -88,7 +88,7 @@ doctest: $(VENV)/.stamp-dev ## Run the examples in the docstrings
 
 .PHONY: torch
 torch: $(VENV)/.stamp-torch ## Run the tests of dszog.torch, with PyTorch for the CPU
-	OMP_NUM_THREADS=1 $(BIN)/python $(PYTEST) -m "not slow" tests/torch $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python $(PYTEST) -m "not slow" tests/torch tests/test_docs.py $(PYTEST_ARGS)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --doctest-modules src/dszog/torch
 
 .PHONY: docs

@@ -669,6 +669,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "run": function_of(2),
         "n": (*COUNT, TOO_MANY),
         "width": (*COUNT, TOO_MANY),
+        "objective": function_of(1),
     },
     "LinearConstraint": {
         "A": (

@@ -120,7 +120,9 @@ class DSZOGState(State):
     n_queries: int  # spent in this round; the linear decay reads it
 
     def __post_init__(self) -> None:
-        """Take the arrays as they are: read-only, from whoever makes a state."""
+        put = object.__setattr__
+        put(self, "x", frozen_floats(self.x))
+        put(self, "velocity", frozen_floats(self.velocity))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
