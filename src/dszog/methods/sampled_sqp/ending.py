@@ -49,10 +49,9 @@ def how(
     if drowned and not remarks(state):  # else it was said before
         said.append(NOISY)
     stop = Status.STALLED
-    is_shown = state.confirmed == 1 or (
-        state.keeps_planes and is_optimal(options, state)
-    )
-    if is_shown and not drowned:
+    # Planes that leave nothing to gain show no optimum: differences taken on a kink, or
+    # of a function that is not convex, may belong to no plane below it.
+    if state.confirmed == 1 and not state.is_kinked and not drowned:
         stop = Status.CONVERGED
     elif state.is_kinked:
         said.append(KINKED)
