@@ -40,6 +40,8 @@ N_EXAMINED = 200  # constraints whose gradients are looked at
 class Answers(Protocol):
     """Answers queries within a budget, and knows the time: the meter of a run."""
 
+    kept: int  # queries that are set aside for the check
+
     @property
     def elapsed(self) -> float: ...
     @property
@@ -224,9 +226,11 @@ class Checker:
             wanted = query._replace(
                 losses=query.losses[losses[0]], constraints=query.constraints[rows[0]]
             )
-            if not self._meter.affords(cost([wanted], self._size).total):
+            kept = self._meter.kept  # for the rest of the check, which comes first
+            if not self._meter.affords(cost([wanted], self._size).total + kept):
                 break
             (more,) = self._meter([wanted])
+            self._meter.kept = kept
             values, others = np.array(reply.constraints), np.array(reply.losses)
             values[rows], others[losses] = more.constraints[0], more.losses[0]
             reply = reply._replace(

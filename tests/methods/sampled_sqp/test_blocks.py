@@ -12,6 +12,7 @@ from scipy.optimize import minimize as scipy_minimize
 import dszog
 from dszog import Constraints, Problem, SampledSQP
 from dszog.contract.arrays import FloatArray
+from dszog.methods.auto import first_choice
 from dszog.methods.sampled_sqp.blocks.state import BlockState
 from dszog.save.state_file import load_state, save_state
 from dszog.status import Status
@@ -160,6 +161,25 @@ def test_calls_that_fail_now_and_then_are_left_out(rate: float) -> None:
     assert result.fun == pytest.approx(towers.optimum(), rel=1e-2)
     assert not result.success or towers.worst(result.x) <= 1e-3
     assert result.failures.n_failed
+
+
+@pytest.mark.parametrize("max_queries", range(180, 420, 40))
+def test_asking_again_keeps_to_the_budget(max_queries: int) -> None:
+    towers, rng = Towers(), np.random.default_rng(1)
+    towers.fails = lambda x, case: rng.uniform() < 0.2
+
+    solved(towers, on_failure="resample", max_queries=max_queries)
+
+    assert towers.calls.total() <= max_queries
+
+
+def test_cases_are_chosen_where_single_constraints_would_not_fit() -> None:
+    size = Towers().problem().size
+
+    assert (
+        first_choice((), has_weights=False).for_problem(size, None, 300).name
+        == "sampled_sqp"
+    )
 
 
 def test_a_start_where_cases_fail_is_a_start() -> None:
