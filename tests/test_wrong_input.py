@@ -417,7 +417,11 @@ FIELDS: dict[str, tuple[Wrong, ...]] = {  # of all methods
         COUNT,
     ),
     **dict.fromkeys(
-        ("antithetic", "adaptive", "normalised", "per_sample", "exact_prox"), FLAG
+        (
+            *("antithetic", "adaptive", "normalised", "per_sample", "exact_prox"),
+            "by_case",
+        ),
+        FLAG,
     ),
     "step_decay": choice("constnt", "constant"),
     "directions": choice("gausian", "gaussian"),

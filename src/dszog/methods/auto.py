@@ -13,7 +13,6 @@ from dataclasses import dataclass, fields, replace
 from dszog.contract import ProblemSize
 from dszog.methods.dszog import DSZOG
 from dszog.methods.sampled_sqp import SampledSQP
-from dszog.methods.sampled_sqp.blocks.method import suits
 
 AUTO = "auto"
 SQP, BY_SAMPLES = "sampled_sqp", "dszog"
@@ -91,8 +90,6 @@ def _why_not(size: ProblemSize, iterations: int | None, queries: int | None) -> 
     n_rows = min(size.n_constraints, FIRST_ROWS // 3 + size.dim)
     needed = n_losses * per_loss + n_rows * per_row
     least = 0 if size.has_jacobian else SampledSQP().least_queries(size)
-    if suits(SampledSQP(), size):  # a call gives the slopes of all limits of a case
-        needed = least
     if queries is not None and least > MOST * queries:
         return f"sampled_sqp would need {least:,} queries before its first step"
     if queries is not None and needed > SHARE * queries:

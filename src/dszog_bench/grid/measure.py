@@ -25,6 +25,7 @@ def grid(effort: Effort) -> Iterator[Row]:
             network.n_calls = 0
             result = dszog.minimize(
                 network.problem(start),
+                method=dszog.SampledSQP(by_case=True),
                 seed=seed,
                 max_queries=MOST_CALLS,
                 constraint_tol=WORST,

@@ -25,7 +25,7 @@ confirm (:mod:`confirming`)
     Values around the iterate, farther than differences go, before it is said to be
     optimal. An objective that shows kinks there is followed by a :mod:`bundle`.
 
-Where a call of the user's function returns many constraints, :mod:`blocks` does the
+With ``by_case``, where a call returns many constraints, :mod:`blocks` does the
 same with such cases as the unit.
 
 After each but those of the pilot, :mod:`subproblem` works out a step from all that is
@@ -90,6 +90,12 @@ class SampledSQP(Options):
     constraint_tol : float, optional
         How large a violation may remain, in the units of the constraints; set by the
         run. Without it, violations count in relation to slopes alone.
+    by_case : bool
+        Whether to work case by case where one call returns all limits of a case
+        (:meth:`dszog.Constraints.blocks`, :class:`dszog.Simulator`). Needs far fewer
+        calls with many variables and limits; variables have to be scaled alike, by
+        bounds or by the start. On trial: such a run shows no optimum, hence no
+        success, and problems of few variables are solved more surely without.
     """
 
     # ------------------------------------------------------------------ what a run asks

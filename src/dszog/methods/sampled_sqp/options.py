@@ -8,6 +8,7 @@ import numpy as np
 
 from dszog.contract.validation import (
     check_count_fields,
+    check_flag,
     check_nonnegative,
     check_positive,
 )
@@ -28,6 +29,7 @@ class Options:
     noise_share: float = 0.5
     horizon_queries: int | None = None
     constraint_tol: float | None = None
+    by_case: bool = False
 
     def __post_init__(self) -> None:
         check_positive(
@@ -39,6 +41,7 @@ class Options:
         check_count_fields(self, "horizon_queries", optional=True)
         if self.constraint_tol is not None:
             check_nonnegative(self, "constraint_tol", self.constraint_tol)
+        check_flag(self, "by_case", self.by_case)
 
 
 def least_violation(options: Options, state: SampledSQPState) -> float:

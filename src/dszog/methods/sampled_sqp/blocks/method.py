@@ -17,12 +17,13 @@ from dszog.methods.sampled_sqp.options import Options
 
 
 def suits(options: Options, size: ProblemSize) -> bool:
-    """Whether all constraints come in cases, and the losses can all be looked at.
+    """Whether to work by cases: all constraints come in such, and losses are few.
 
     A single call is a vector of constraints, among which there may be equalities.
     """
     return (
-        size.block_width > 1
+        options.by_case
+        and size.block_width > 1
         and size.n_constraint_calls > 1
         and not size.has_jacobian
         and not size.has_gradient

@@ -313,7 +313,7 @@ def proposed(options: Options, state: BlockState) -> BlockState:
         delta /= 2.0
         answer = solved(delta, price)
     if answer is None:
-        return verifying(options, replace(state, promise=0.0))
+        return verifying(options, replace(state, promise=-1.0))
     highest = HIGHEST_PRICE * price
     while answer.excess > kept_to(options, state) and price < highest:
         more = solved(delta, 10.0 * price)
@@ -505,7 +505,12 @@ def after_verifying(options: Options, state: BlockState, found: Found) -> BlockS
 def _ended(options: Options, state: BlockState) -> BlockState:
     """End; what the models still promise is known if they are fresh."""
     least = max(abs(state.objective), 1e-300)
-    residual = max(state.promise, 0.0) / least if is_fresh(state) else -1.0
+    is_shown = (
+        is_fresh(state)
+        and state.delta >= FINAL_DELTA
+        and 0.0 <= state.promise <= worth(options, state)
+    )
+    residual = state.promise / least if is_shown else -1.0
     look = Look(at=state.x, losses=state.losses)
     return replace(state, phase="done", looks=(look,), residual=residual)
 
@@ -513,7 +518,9 @@ def _ended(options: Options, state: BlockState) -> BlockState:
 def is_fresh(state: BlockState) -> bool:
     """Whether what binds was learned near here, within the region looked at."""
     gone = float(np.abs(state.z - state.anchor).max())
-    return state.n_learned > 1 and gone <= FINAL_DELTA
+    binding = state.cases.multipliers.any(axis=1)
+    is_own = bool(state.cases.own[binding].all())
+    return state.n_learned > 1 and gone <= FINAL_DELTA and is_own
 
 
 def _learned_at_end(options: Options, state: BlockState) -> BlockState:
@@ -531,11 +538,15 @@ def _learned_at_end(options: Options, state: BlockState) -> BlockState:
 
 
 def how(options: Options, state: BlockState) -> Status | None:
-    """Return how a run has ended, None if it has not."""
+    """Return how a run has ended, None if it has not.
+
+    None has converged: that nothing is left to gain in a region that is as large as
+    the sizes of the variables were taken to be shows no optimum.
+    """
     if state.phase != "done":
         return None
     if not state.n_learned:
         return Status.TOO_MANY_FAILURES
     if state.violation > kept_to(options, state):
         return Status.LEAST_VIOLATION
-    return Status.CONVERGED if state.residual >= 0.0 else Status.STALLED
+    return Status.STALLED
