@@ -154,7 +154,9 @@ def advance(
                         break
             except RejectedPointError as error:
                 good = position.last_good
-                if meter.failures.is_enough or position.n_rejected == MAX_REJECTED:
+                is_stuck = position.n_done and _is_at(good, state)
+                is_enough = meter.failures.is_enough or is_stuck
+                if is_enough or position.n_rejected == MAX_REJECTED:
                     position = position._replace(state=state if good is None else good)
                     return Outcome(position, Status.TOO_MANY_FAILURES)
                 position = position._replace(
@@ -257,11 +259,16 @@ def _remember(seen: dict[int, float], index: int, value: float) -> None:
 
 def _step_back(last_good: State | None, state: State, error: Exception) -> State:
     """Return the state with half of its last step taken back."""
-    if last_good is None or np.array_equal(last_good.x, state.target):
+    if last_good is None or _is_at(last_good, state):
         raise EvaluationError(
             f"The start cannot be evaluated: {error} Start from another x0."
         ) from error
     return state.back_to(last_good)
+
+
+def _is_at(last_good: State | None, state: State) -> bool:
+    """Whether the next point is the last good one: there is no step to halve."""
+    return last_good is not None and np.array_equal(last_good.x, state.target)
 
 
 def _reached(end: Limits, meter: Meter, charged: Cost) -> Status | None:

@@ -747,3 +747,26 @@ def test_a_constraint_without_a_value_at_the_end_is_not_taken_for_kept() -> None
     assert not result.success
     assert result.certificate.feasibility.n_unknown == 1
     np.testing.assert_allclose(result.x, np.sqrt(0.5), atol=1e-2)
+
+
+def test_failures_beside_a_later_iterate_do_not_blame_the_start() -> None:
+    rng = np.random.default_rng(3)
+    rows, least = rng.uniform(0.5, 1.5, (300, 4)), rng.uniform(1.0, 3.0, 300)
+
+    def simulate(x: FloatArray, i: int) -> tuple[float, list[float]]:
+        if i == 130 and rows[i] @ x < least[i] + 0.05:
+            raise RuntimeError("mesh collapsed")
+        return float(x @ x + 0.3 * rows[i] @ x), [least[i] - rows[i] @ x, -1.0]
+
+    result = dszog.minimize(
+        dszog.Simulator(simulate, n=300, width=2),
+        np.full(4, 2.0),
+        bounds=[(0.0, 5.0)] * 4,
+        method="sampled_sqp",
+        seed=0,
+        max_queries=30_000,
+        on_failure="resample",
+    )
+
+    assert result.status == Status.TOO_MANY_FAILURES
+    assert "start cannot be evaluated" not in result.message.lower()
