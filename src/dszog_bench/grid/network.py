@@ -19,8 +19,9 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import MissingExtraError
 
 CASE = "case_illinois200"
-DERATED = 0.9  # of the rating of a line may be used
+DERATED = 0.9  # of the rating of a line may be used under the usual load
 LOWEST, HIGHEST = 0.95, 1.10  # voltage set points
+NOMINAL = -1  # no scenario: the loads as they are
 SPREAD = 0.1  # of single loads in a scenario; all together stay within 1 %
 
 
@@ -45,6 +46,7 @@ class Grid:
     def __init__(self, n_scenarios: int = 1, seed: int = 0) -> None:
         network = load_network()
         self.n_calls = 0
+        self.rated = DERATED if n_scenarios == 1 else 1.0  # less has no solution
         self._read_generators(network)
         self._read_branches(network)
         self._draw_loads(network, n_scenarios, seed)
@@ -88,7 +90,7 @@ class Grid:
 
     def _read_branches(self, network: Any) -> None:
         lines, trafos = network.line, network.trafo
-        self.currents = DERATED * (lines.max_i_ka * lines.parallel * lines.df).values
+        self.currents = self.rated * (lines.max_i_ka * lines.parallel * lines.df).values
         self.ratings = (trafos.sn_mva * trafos.parallel).values
         self.volts = trafos.vn_hv_kv.values, trafos.vn_lv_kv.values
         self.n_buses = len(network.bus)
@@ -159,7 +161,7 @@ class Grid:
             copied = self._intact.copy()
             if outage >= 0:
                 copied.deactivate_powerline(outage)
-            self._copies[key] = [copied, 0]
+            self._copies[key] = [copied, NOMINAL]
         grid, loaded = self._copies[key]
         n_free = len(self.free)
         power = self.p_base.copy()
@@ -170,7 +172,7 @@ class Grid:
             if k != self.slack:
                 grid.change_p_gen(k, power[k])
             grid.change_v_gen(k, volts[k])
-        if scenario != loaded:
+        if scenario != loaded and not nominal:
             active, reactive = self.loads * self.factors[scenario]
             for k in range(len(active)):
                 grid.change_p_load(k, active[k])
