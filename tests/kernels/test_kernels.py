@@ -708,3 +708,15 @@ def test_kernels_work_where_nothing_can_be_kept(
         return 2.0 * x
 
     assert _compile.compiled(double)(3.0) == 6.0
+
+
+@pytest.mark.parametrize("module", [plain, compiled])
+def test_directions_that_are_kept_are_not_written_to(module: Any) -> None:
+    x, signs = np.array([0.5, -1.0]), np.array([[1.0, -1.0], [-1.0, -1.0]])
+    signs.setflags(write=False)
+
+    steps, points = module.around(x, signs, 0.25)
+
+    np.testing.assert_array_equal(signs, [[1.0, -1.0], [-1.0, -1.0]])
+    np.testing.assert_array_equal(steps, 0.25 * signs)
+    np.testing.assert_array_equal(points, np.vstack([x, x + 0.25 * signs]))

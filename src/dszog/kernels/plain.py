@@ -90,6 +90,8 @@ def around(
     x: FloatArray, directions: FloatArray, radius: float
 ) -> tuple[FloatArray, FloatArray]:
     """Make steps of directions; return them, and the point with those at their ends."""
+    if not directions.flags.writeable:  # signs that a query names are kept
+        directions = directions.copy()
     directions *= radius
     points = np.empty((len(directions) + 1, len(x)))
     points[0] = x
