@@ -93,7 +93,7 @@ def test_a_callback_may_end_the_run_and_the_result_is_checked_as_ever() -> None:
 
     assert result.status == Status.STOPPED_BY_CALLBACK
     assert result.nit == 40
-    assert "The callback ended the run." in result.message
+    assert "A callback or the dashboard ended the run." in result.message
     assert result.fun == pytest.approx(exact_fun(problem, result.x), rel=1e-12)
     assert result.success == (result.maxcv <= 0.01)
 

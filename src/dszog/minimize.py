@@ -350,6 +350,8 @@ def minimize(
         answer = opened.enter_context(
             open_evaluator("minimize", evaluator, problem, timeout)
         )
+        if saver is not None:
+            saver.pool = getattr(answer, "pool", None)
         shown_to: Sequence[Callback] = ()
         if progress:
             shown_to = opened.enter_context(show_progress(limits))
@@ -377,8 +379,13 @@ def minimize(
             if interrupts.interrupted() and on_interrupt == "raise":
                 raise KeyboardInterrupt from error
             if error.result is not None:
+                if saver is not None:
+                    saver.end(error.result, str(error))
                 _finish(watching, error.result, on_interrupt, interrupts)
             raise
+        if saver is not None:
+            with interrupts.held():
+                saver.end(result)
         if interrupts.interrupted():
             _interrupt(result, on_interrupt)
         _finish(watching, result, on_interrupt, interrupts)

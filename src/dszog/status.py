@@ -37,7 +37,7 @@ _SENTENCES = {
     Status.MAX_ITERATIONS: "All iterations were made.",
     Status.MAX_QUERIES: "The query budget is used: no further iteration fits.",
     Status.MAX_TIME: "The time is up.",
-    Status.STOPPED_BY_CALLBACK: "The callback ended the run.",
+    Status.STOPPED_BY_CALLBACK: "A callback or the dashboard ended the run.",
     Status.INTERRUPTED: "The run was interrupted; this is the best point so far.",
     Status.TOO_MANY_FAILURES: "Too many evaluations failed and the run was stopped.",
     Status.SUBPROBLEM_FAILED: "A projection or a linear minimisation failed.",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import FloatArray
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.run.counts import Counts, FailureCounts, SubproblemCounts
 from dszog.run.history import Rows
 from dszog.run.loop import Position
@@ -37,6 +37,22 @@ class Run:
         return replace(self, notes=(*self.notes, *new))
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Ending:
+    """How a run ended, for those who look at its folder."""
+
+    said: str  # the verdict, or what went wrong
+    success: bool
+    notes: tuple[str, ...]
+    evidence: tuple[str, ...]
+    objective: float  # at the result, evaluated afresh
+    violation: float
+    counts: Counts
+    history: Rows
+    indices: IntArray  # of the constraints that weigh most
+    weights: FloatArray
+
+
 class Saver(Protocol):
     """Saves a run and brings it back: a folder of checkpoints."""
 
@@ -48,6 +64,8 @@ class Saver(Protocol):
     def n_failed(self) -> int: ...  # writes
     @property
     def is_due(self) -> bool: ...  # whether it is time for the next checkpoint
+    @property
+    def wants_stop(self) -> bool: ...  # whether somebody asked the run to end
     def load(self, size: ProblemSize) -> Run | None: ...
     def save(self, run: Run, seed: int) -> None: ...
     def log(self, *, is_timed: bool) -> ReplyLog: ...  # the replies since the last one

@@ -265,6 +265,8 @@ class Solver:
             self._position = position
             if saver is not None and saver.is_due:
                 self._save()
+            if saver is not None and saver.wants_stop:
+                raise StopIteration
 
         try:
             interrupts.let_in()

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
+from dszog._version import VERSION
 from dszog.contract import ProblemSize
 from dszog.errors import CheckpointError, CheckpointWarning, OtherRunError
 from dszog.methods import METHODS
-from dszog.run.run import Run
-from dszog.save.encoding import settings_of, with_settings
+from dszog.run.counts import Counts
+from dszog.run.history import Rows
+from dszog.run.result import Result
+from dszog.run.run import Ending, Run
+from dszog.save.encoding import pack_value, settings_of, with_settings
 from dszog.save.fingerprint import defaults, differences
 from dszog.save.recorder import Recorder
 from dszog.save.store import Store
 
-NOTED = "calls to learn sizes"
+NOTED, WORKERS = "calls to learn sizes", "workers"
+END = "end.dszog"
+N_HEAVIEST = 10  # weights that are named
+MAX_NAME = 40  # characters of the name of a worker
 
 
 @dataclass(eq=False, kw_only=True)
@@ -28,6 +38,7 @@ class Checkpoints:
     fingerprint: dict[str, str]
     surroundings: dict[str, str]
     n_noted: int = 0  # calls to learn sizes that the folder has a note of
+    pool: Any = None  # of workers, which counts what each has done
     _is_elsewhere: bool = field(default=False, init=False)
 
     @property
@@ -41,6 +52,10 @@ class Checkpoints:
     @property
     def is_due(self) -> bool:
         return self.store.is_due
+
+    @property
+    def wants_stop(self) -> bool:
+        return self.store.wants_stop
 
     def sync(self) -> None:
         self.store.sync()
@@ -58,7 +73,41 @@ class Checkpoints:
         if self.n_noted:
             about[NOTED] = self.n_noted  # and are in its counts
         method, planned = settings_of(run.method), settings_of(run.planned)
-        self.store.save(about, replace(run, method=method, planned=planned))
+        content = replace(run, method=method, planned=planned)
+        self.store.save(about | self._work(), content)
+
+    def end(self, result: Result, said: str = "") -> None:
+        """Leave word of how the run ended, for those who look at its folder."""
+        indices, weights = result.weights
+        heaviest = np.argsort(-weights, kind="stable")[:N_HEAVIEST]
+        told = Ending(
+            said=said or result.verdict,
+            success=bool(result.success) and not said,
+            notes=(result.message,),
+            evidence=tuple(f"{name}: {text}" for name, text in result.evidence()),
+            objective=float(result.fun),
+            violation=float(result.maxcv),
+            counts=Counts(
+                n_iterations=result.nit,
+                n_loss_queries=result.nfev,
+                n_constraint_queries=result.ncev,
+                seconds=result.costs.time,
+            ),
+            history=Rows(stride=1, table=np.column_stack([*result.history.values()])),
+            indices=indices[heaviest].astype(np.int64),
+            weights=weights[heaviest].astype(float),
+        )
+        with suppress(CheckpointError):  # nobody's result is lost for it
+            facts = {"kind": "end", "mark": self.store.mark, **self._work()}
+            self.store.write(END, pack_value(facts, told, VERSION))
+
+    def _work(self) -> dict[str, Any]:
+        """Return what each worker did, in whole numbers: answers and milliseconds."""
+        if self.pool is None:
+            return {}
+        traffic, done = self.pool.traffic, self.pool.done.items()
+        told = [[_short(name), n, round(1e3 * s)] for name, (n, s) in done]
+        return {WORKERS: [traffic.n_lost, traffic.n_timeouts, *told]}
 
     def load(self, size: ProblemSize) -> Run | None:
         """Return the run that the folder holds; None if it holds none."""
@@ -104,6 +153,10 @@ class Checkpoints:
                 CheckpointWarning,
                 stacklevel=2,
             )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= MAX_NAME else f"{name[:8]}...{name[-4:]}"
 
 
 def saved_seed(store: Store) -> int | None:

@@ -35,7 +35,7 @@ from dszog.run.counts import Counts, FailureCounts, SubproblemCounts
 from dszog.run.history import History, Rows
 from dszog.run.loop import N_SEEN, Position
 from dszog.run.meter import Limits
-from dszog.run.run import Run
+from dszog.run.run import Ending, Run
 from dszog.save.container import dump_json, load_json, pack
 from dszog.save.records import failure_from_json, failure_to_json
 
@@ -49,7 +49,7 @@ COUNTS = (Counts, FailureCounts, SubproblemCounts)
 TYPES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        *(Run, Limits, Position, Rows, *COUNTS),
+        *(Run, Limits, Position, Rows, Ending, *COUNTS),
         *(*STATES, StartPass, *sampled_sqp.PARTS, *DISTRIBUTIONS),
     )
 }
@@ -252,6 +252,8 @@ def _hangs_together(made: Any, size: ProblemSize) -> bool:
         return made.stride > 0 and shape == (len(made.table), len(History.COLUMNS))
     if isinstance(made, (Limits, *COUNTS)):
         return True
+    if isinstance(made, Ending):
+        return _alike(made.indices, made.weights)
     if isinstance(made, StartPass):
         return _alike(made.indices, made.penalties) and made.n_seen >= 0
     if isinstance(made, DISTRIBUTIONS):

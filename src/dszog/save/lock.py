@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 try:
     import fcntl
@@ -15,9 +17,10 @@ except ImportError:  # pragma: no cover  (Windows)
 
 from dszog.contract.validation import printable
 from dszog.errors import CheckpointError, CheckpointWriteError
-from dszog.save.files import PRIVATE, write_all
+from dszog.save.files import PRIVATE, open_existing, write_all
 
 NAME = "lock"
+LOCKS = Path("/proc/locks")  # that are held: Linux
 _held: set[FolderLock] = set()  # by this process
 
 
@@ -122,10 +125,44 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_release_in_child)
 
 
-def _owner(handle: int) -> str:
+class Owner(NamedTuple):
+    """Who signed a lock last."""
+
+    pid: int
+    host: str
+    started: str
+
+    def __str__(self) -> str:
+        host, started = printable(self.host), printable(self.started)
+        return f"process {self.pid} on {host}, started {started}"
+
+
+def _owner(handle: int) -> Owner | str:
     try:
         who = json.loads(os.pread(handle, 4096, 0))
-        pid, host, started = int(who["pid"]), str(who["host"]), str(who["started"])
+        return Owner(int(who["pid"]), str(who["host"]), str(who["started"]))
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return "a process that has not signed yet"
-    return f"process {pid} on {printable(host)}, started {printable(started)}"
+
+
+def owner_of(folder: Path) -> tuple[Owner | None, bool | None]:
+    """Return who signed the lock of a folder, and whether he holds it.
+
+    None where that is not known: on another machine, or if the system lists no locks.
+    Nothing is locked: a run that begins at this moment would be refused.
+    """
+    handle = open_existing(folder / NAME)
+    try:
+        owner, inode = _owner(handle), os.fstat(handle).st_ino
+    finally:
+        os.close(handle)
+    if isinstance(owner, str):
+        return None, None
+    if owner.host != os.uname().nodename:
+        return owner, None
+    try:
+        listed = LOCKS.read_text()
+    except OSError:
+        return owner, None
+    held = rf"^\d+: FLOCK +ADVISORY +WRITE +{owner.pid} \w+:\w+:{inode} "
+    return owner, re.search(held, listed, re.MULTILINE) is not None

@@ -23,7 +23,7 @@ from dszog.errors import (
 )
 from dszog.save.container import read
 from dszog.save.encoding import Arrays, pack_value, value_in
-from dszog.save.files import TEMPORARY, make_folder, write_whole
+from dszog.save.files import make_folder, write_whole
 from dszog.save.journal import Journal
 from dszog.save.lock import FolderLock
 
@@ -33,6 +33,8 @@ SAVE_EVERY = 10.0  # seconds
 SAVE_SHARE = 0.005  # of the time may go into saving
 MAX_JOURNAL = 2**28  # bytes after which a journal is replaced by a checkpoint
 SET_ASIDE = ".aside"
+STOP = "stop"  # a file that ends the run
+LOOK_EVERY = 1.0  # seconds after which it is looked for again
 
 _NAME = re.compile(r"(checkpoint|journal)-([0-9]{8})\.dszog")
 
@@ -40,7 +42,7 @@ _NAME = re.compile(r"(checkpoint|journal)-([0-9]{8})\.dszog")
 Made = TypeVar("Made")
 
 
-class _File(NamedTuple):
+class CheckpointFile(NamedTuple):
     """A checkpoint that is whole, as it lies in its file."""
 
     about: dict[str, Any]
@@ -72,7 +74,9 @@ class Store:
         self._written: set[int] = set()  # by this process
         self._bad: set[int] = set()  # that are damaged, and stay
         self.chain: list[Journal] = []  # those to read, the last one to append to
-        self._due = 0.0
+        self._due = self._look_at = 0.0
+        with suppress(OSError):
+            os.unlink(folder / STOP)  # it was for a run before
         if not resume and self.has_run:
             self.close()
             raise OtherRunError(
@@ -126,6 +130,12 @@ class Store:
         return None
 
     @property
+    def mark(self) -> list[int]:
+        """The generation written to, and how far its journal goes."""
+        number = max(self._numbers("journal"), default=0)
+        return [number, self.chain[-1].n_bytes if self.chain else 0]
+
+    @property
     def has_run(self) -> bool:
         return bool(self._numbers("checkpoint", "journal"))
 
@@ -136,26 +146,8 @@ class Store:
             "in an empty folder."
         )
 
-    def _read(self, number: int) -> _File:
-        facts, arrays = read(self._path("checkpoint", number))
-        if facts.get("layout") != LAYOUT:
-            raise CheckpointError(
-                "it was made by another version of dszog: finish it with that version, "
-                "or begin in an empty folder"
-            )
-        if set(facts) != {"layout", "generation", "run", "about"}:
-            raise CheckpointError("its header has unknown parts")
-        if facts["generation"] != number:
-            raise CheckpointError("it does not belong under this name")
-        if not isinstance(facts["about"], dict):
-            raise CheckpointError("it does not say what it is about")
-        try:
-            run = bytes.fromhex(facts["run"])
-        except (TypeError, ValueError):
-            run = b""
-        if len(run) != 16:
-            raise CheckpointError("it does not say which run it belongs to")
-        return _File(facts["about"], run, arrays)
+    def _read(self, number: int) -> CheckpointFile:
+        return read_checkpoint(self._path("checkpoint", number), number)
 
     def _open_chain(self, generation: int) -> bool:
         """Open the journals from a checkpoint on, which follow on each other."""
@@ -214,6 +206,14 @@ class Store:
         return time.perf_counter() >= self._due or (
             bool(self.chain) and self.chain[-1].n_bytes > MAX_JOURNAL
         )
+
+    @property
+    def wants_stop(self) -> bool:
+        """Whether somebody has asked the run to end, by a file; looks now and then."""
+        if (now := time.perf_counter()) < self._look_at:
+            return False
+        self._look_at = now + LOOK_EVERY
+        return os.path.lexists(self.folder / STOP)
 
     def append(self, record: bytes) -> None:
         if self._has_hole:
@@ -320,20 +320,47 @@ class Store:
     # --------------------------------------------------------------------------- names
 
     def _path(self, kind: str, number: int) -> Path:
-        return self.folder / f"{kind}-{number:08d}.dszog"
+        return path_of(self.folder, kind, number)
 
     def _numbers(self, *kinds: str) -> list[int]:
         """Return the generations that there are files of, ascending."""
-        found = set()
         try:
-            names = os.listdir(self.folder)
+            return numbers_in(self.folder, *kinds)
         except OSError as error:
             raise CheckpointWriteError(
                 f"The folder {str(self.folder)!r} cannot be read any more "
                 f"({error.strerror}). Start again with a folder that stays."
             ) from error
-        for name in names:
-            match = _NAME.fullmatch(name.removesuffix(TEMPORARY))
-            if match and match[1] in kinds and not name.endswith(TEMPORARY):
-                found.add(int(match[2]))
-        return sorted(found)
+
+
+def path_of(folder: Path, kind: str, number: int) -> Path:
+    return folder / f"{kind}-{number:08d}.dszog"
+
+
+def numbers_in(folder: Path, *kinds: str) -> list[int]:
+    """Return the generations that a folder has files of, ascending."""
+    matches = map(_NAME.fullmatch, os.listdir(folder))
+    return sorted({int(one[2]) for one in matches if one and one[1] in kinds})
+
+
+def read_checkpoint(path: Path, number: int) -> CheckpointFile:
+    """Return what a file holds; CheckpointError if it is not whole."""
+    facts, arrays = read(path)
+    if facts.get("layout") != LAYOUT:
+        raise CheckpointError(
+            "it was made by another version of dszog: finish it with that version, "
+            "or begin in an empty folder"
+        )
+    if set(facts) != {"layout", "generation", "run", "about"}:
+        raise CheckpointError("its header has unknown parts")
+    if facts["generation"] != number:
+        raise CheckpointError("it does not belong under this name")
+    if not isinstance(facts["about"], dict):
+        raise CheckpointError("it does not say what it is about")
+    try:
+        run = bytes.fromhex(facts["run"])
+    except (TypeError, ValueError):
+        run = b""
+    if len(run) != 16:
+        raise CheckpointError("it does not say which run it belongs to")
+    return CheckpointFile(facts["about"], run, arrays)

@@ -141,7 +141,7 @@ class ActorPool(FuturePool):
             if error is None:
                 returned = future.result()
                 self.count(bytes_received=len(returned))
-                self._events.append(received(attempt, returned))
+                self.done_by(running.place, received(attempt, returned))
             else:
                 self._lose(running, attempt, error)
 

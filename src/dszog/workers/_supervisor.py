@@ -31,6 +31,7 @@ from dszog.workers.base import failure_of
 START = 30.0  # seconds for a worker to begin, where it does not say when it does
 HEARTBEAT = 0.5  # seconds after which a wait looks around, whatever happens
 MAX_BAD_STARTS = 5  # workers in a row that end before they are ready
+MAX_NAMED = 100  # workers, those that are gone among them
 MAX_ATTEMPTS = 6  # at one piece; if workers live for 20 calls on average, 3 are too few
 
 
@@ -75,10 +76,19 @@ class Pool(ABC):
         self.traffic = Traffic()
         self._events: list[Event] = []  # not told of yet
         self._n_bad_starts = 0  # in a row
+        self.done: dict[str, tuple[int, float]] = {}  # by worker: answers, seconds
 
     def count(self, **more: int) -> None:
         known = {name: getattr(self.traffic, name) + n for name, n in more.items()}
         self.traffic = replace(self.traffic, **known)
+
+    def done_by(self, worker: str, done: Done) -> None:
+        """Take an answer, for which a worker gets the credit."""
+        n_answers, seconds = self.done.get(worker, (0, 0.0))
+        self.done[worker] = n_answers + 1, seconds + done.seconds
+        if len(self.done) > MAX_NAMED:
+            del self.done[next(iter(self.done))]
+        self._events.append(done)
 
     def _note_bad_start(self, message: str) -> None:
         """Raise if too many workers in a row ended before they were ready."""

@@ -345,7 +345,7 @@ class _ProcessPool(Pool):
             )
         elif kind == wire.ANSWER and attempt in worker.attempts:
             worker.attempts.remove(attempt)
-            self._events.append(received(attempt, body))
+            self.done_by(f"process {worker.pid}", received(attempt, body))
         else:  # from a process that the worker forked and that went on as if it were it
             raise wire.GarbledError
 

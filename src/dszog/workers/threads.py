@@ -62,7 +62,7 @@ class _ThreadPool(FuturePool):
         if self._under_way.pop(attempt, None) is None:
             return
         if (error := future.exception()) is None:
-            self._events.append(Done(attempt, future.result()))
+            self.done_by("threads", Done(attempt, future.result()))
         elif isinstance(error, Exception):
             self._events.append(WorkerLost(attempt, f"{type(error).__name__}: {error}"))
         else:
