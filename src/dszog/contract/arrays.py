@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -59,4 +60,5 @@ def _frozen(values: Any, kind: np.dtype[Any]) -> NDArray[Any]:
 
 def all_finite(array: FloatArray) -> bool:
     """Whether every entry is a finite number."""
-    return bool(np.count_nonzero(np.isfinite(array)) == array.size)  # as `all`, faster
+    # The sum of squares says so in one pass, unless it overflows.
+    return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())

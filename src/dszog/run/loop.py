@@ -237,8 +237,7 @@ def _remember_worst(
             place = values.argmax()
             value = values.item(place)
             if value > 0.0:
-                index = query.constraints.item(place)
-                _remember(seen, index, value)
+                _remember(seen, query.constraints.item(place), value)
 
 
 def _remember_unknown(

@@ -31,6 +31,7 @@ from dszog.contract import (
     Failure,
     Query,
     Reply,
+    Signs,
 )
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.problem import Problem
@@ -74,7 +75,7 @@ def whole_limits(problem: Problem) -> tuple[float, float]:
 def needs_cut(limits: tuple[float, float], queries: Sequence[Query]) -> bool:
     """Whether a vectorised function may not be asked for all of this at once."""
     for query in queries:
-        if query.names_steps:
+        if isinstance(query.steps, Signs):
             return True
         n_points = len(query.steps) + 1
         if n_points * len(query.losses) > limits[0]:

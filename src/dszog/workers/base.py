@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
 
@@ -62,49 +61,12 @@ class Workers(Protocol):
 
 def answer(problem: Problem, queries: Sequence[Query]) -> tuple[Reply, ...]:
     """Evaluate the queries of one iteration in the caller's thread."""
-    calls, before = Session(), SESSION.get()
-    replies = []
+    asker, before = _Asker(problem), SESSION.get()
     try:  # not a context manager: Ctrl-C may come while it is entered
-        SESSION.set(calls)
-        for query in queries:
-            replies.append(_answer(problem, query, calls))
-        return tuple(replies)
+        SESSION.set(asker.calls)
+        return tuple([asker.reply(query) for query in queries])
     finally:
         SESSION.set(before)
-
-
-def _answer(problem: Problem, query: Query, calls: Session) -> Reply:
-    losses, loss_places = query.distinct_losses
-    constraints, constraint_places = query.distinct_constraints
-    loss_values = constraint_values = _no_values(len(query.steps) + 1)
-    if not len(losses) and not len(constraints):
-        return Reply(loss_values, constraint_values)
-    points = query.points(problem.size)
-    if not problem.is_unscaled:
-        points = problem.unscaled(points)
-    one = _Asker(query, points, problem.x_scale, calls)
-    loss_gradients = jacobian = NO_GRADIENTS
-    if len(losses):
-        loss = "loss" if problem.size.n_losses > 1 else "objective"
-        loss_values = one.values(loss, problem.losses.values_at, losses, loss_places)
-        if query.want == "gradients":
-            loss_gradients = one.gradients(loss, problem.losses.gradient, losses)
-    if len(constraints) and problem.constraints is not None:
-        family = problem.constraints
-        constraint_values = one.values(
-            "constraint", family.values_at, constraints, constraint_places
-        )
-        if query.want == "gradients":
-            jacobian = one.gradients("constraint", family.jacobian, constraints)
-    if query.want == "values" and not one.failures:
-        return Reply(loss_values, constraint_values)
-    return Reply(
-        losses=loss_values,
-        constraints=constraint_values,
-        loss_gradients=spread(loss_gradients, loss_places, axis=0),
-        jacobian=spread(jacobian, constraint_places, axis=0),
-        failures=tuple(one.failures),
-    )
 
 
 @cache
@@ -112,15 +74,50 @@ def _no_values(n_points: int) -> FloatArray:
     return frozen_floats(np.empty((n_points, 0)))
 
 
-@dataclass
 class _Asker:
-    """Calls the user's functions for one query and notes what goes wrong."""
+    """Calls the user's functions for one query at a time and notes what goes wrong."""
 
     query: Query
     points: FloatArray
-    x_scale: FloatArray
-    calls: Session
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[Failure]
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.calls = Session()
+
+    def reply(self, query: Query) -> Reply:
+        losses, loss_places = query.distinct_losses
+        constraints, constraint_places = query.distinct_constraints
+        loss_values = constraint_values = _no_values(len(query.steps) + 1)
+        if not len(losses) and not len(constraints):
+            return Reply(loss_values, constraint_values)
+        problem = self.problem
+        points = query.points(problem.size)
+        self.points = points if problem.is_unscaled else problem.unscaled(points)
+        self.query, self.failures = query, []
+        loss_gradients = jacobian = NO_GRADIENTS
+        if len(losses):
+            loss = "loss" if problem.size.n_losses > 1 else "objective"
+            own = problem.losses
+            loss_values = self.values(loss, own.values_at, losses, loss_places)
+            if query.want == "gradients":
+                loss_gradients = self.gradients(loss, own.gradient, losses)
+        if len(constraints) and problem.constraints is not None:
+            family = problem.constraints
+            constraint_values = self.values(
+                "constraint", family.values_at, constraints, constraint_places
+            )
+            if query.want == "gradients":
+                jacobian = self.gradients("constraint", family.jacobian, constraints)
+        if query.want == "values" and not self.failures:
+            return Reply(loss_values, constraint_values)
+        return Reply(
+            losses=loss_values,
+            constraints=constraint_values,
+            loss_gradients=spread(loss_gradients, loss_places, axis=0),
+            jacobian=spread(jacobian, constraint_places, axis=0),
+            failures=tuple(self.failures),
+        )
 
     def values(
         self, what: str, function: Any, indices: IntArray, places: IntArray | None
@@ -145,7 +142,7 @@ class _Asker:
         if not all_finite(table):
             row, column = np.argwhere(~np.isfinite(table))[0]
             self._note_value(what, indices[row], 0, table[row, column])
-        return _known(table * self.x_scale)
+        return _known(table * self.problem.x_scale)
 
     def _table(
         self,

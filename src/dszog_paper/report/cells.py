@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from dszog_paper.report.readings import NEAR, entries, firsts
 from dszog_paper.report.words import (
     NOTHING,
     Data,
@@ -19,6 +18,9 @@ from dszog_paper.report.words import (
     seconds,
     settings,
 )
+
+NEAR = 1.0  # points from the majority share that count as "at the majority share"
+VANISHED = 1e-6  # a norm of the weights below this is zero but for rounding
 
 DETAILS: dict[str, Callable[[dict[str, Any]], str]] = {
     "paper (%)": lambda cell: accuracy(*(cell["printed"] or [None])),
@@ -60,6 +62,23 @@ GROUP_RATES = {
 }
 
 
+class Entry(NamedTuple):
+    """A cell of a table that was run, and where it stands."""
+
+    data: str
+    column: str
+    cell: dict[str, Any]
+
+
+def entries(table: Data) -> list[Entry]:
+    return [
+        Entry(row["data"], column, row["cells"][column])
+        for row in table["rows"]
+        for column in table["columns"]
+        if row["cells"].get(column) is not None
+    ]
+
+
 def row_names(table: Data) -> list[str]:
     return [
         f"{row['data']} (stand-in)" if row["stand_in"] else str(row["data"])
@@ -86,12 +105,17 @@ def cell_lines(cell: dict[str, Any]) -> list[str]:
     majority = cell["majority_share"]
     if is_number(majority) and abs(cell["mean"] - 100 * majority) <= NEAR:
         lines.append("at the majority share")
+    if is_number(cell["norm"]) and cell["norm"] < VANISHED:
+        lines.append("weights of zero: means nothing")
     return lines
 
 
 def best_places(table: Data) -> set[tuple[str, str]]:
-    """Return data and column of the highest accuracies of a table."""
-    return {(entry.data, entry.column) for entry in firsts(entries(table))}
+    """Return data and column of the highest accuracies of a table; more if level."""
+    top: dict[str, float] = {}
+    for data, _, cell in entries(table):
+        top[data] = max(cell["mean"], top.get(data, cell["mean"]))
+    return {(e.data, e.column) for e in entries(table) if e.cell["mean"] == top[e.data]}
 
 
 def group_tables(groups: Sequence[Data]) -> dict[str, list[Data]]:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from dszog.errors import MissingExtraError
-from dszog_paper.report.readings import last_accuracies
 from dszog_paper.report.words import Data, is_number
 
 if TYPE_CHECKING:
@@ -154,8 +153,9 @@ def _drawing(size: tuple[float, float]) -> Figure:
 def _in_words(panel: Data, axis: Axis) -> str:
     """Return a panel for those who cannot see it."""
     ends = [
-        f"{label} ends at {value:.1f} %"
-        for label, value in last_accuracies(panel).items()
+        f"{curve['label']} ends at {100.0 * curve['test_accuracy'][-1]:.1f} %"
+        for curve in panel["curves"]
+        if curve["test_accuracy"] and is_number(curve["test_accuracy"][-1])
     ]
     what = f"{panel['data']}: test accuracy against {axis.label}."
     return f"{what} {'; '.join(ends) or 'not run'}."

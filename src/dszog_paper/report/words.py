@@ -84,12 +84,6 @@ def accuracy(mean: object, spread: object = None) -> str:
     return f"{mean:.2f}{more}"
 
 
-def points(difference: float) -> str:
-    """Return a difference of accuracies: ``1 point``, ``2.5 points``."""
-    text = f"{abs(difference):.1f}".removesuffix(".0")
-    return f"{text} point" if text == "1" else f"{text} points"
-
-
 def seconds(value: object) -> str:
     """Return a duration: ``3.2 s``, ``12 ms``."""
     if not is_number(value):
@@ -122,19 +116,8 @@ def ends(names: Iterable[str]) -> str:
     return ", ".join(parts) or NOTHING
 
 
-def called(label: str) -> str:
-    """Return a label without a comma, for a sentence: ``ZOSCGD (lifted)``."""
-    name, comma, rest = label.partition(", ")
-    return f"{name} ({rest})" if comma else name
-
-
 def listed(parts: Sequence[str]) -> str:
     """Return ``a``, ``a and b`` or ``a, b and c``."""
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def some(n: int, noun: str, nouns: str | None = None) -> str:
-    """Return ``1 run``, ``3 runs``."""
-    return f"{n:,} {noun if n == 1 else nouns or noun + 's'}"
