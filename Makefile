@@ -14,6 +14,8 @@ PYTHONS     ?= 3.11 3.12 3.13
 
 # What `rounding` runs, and where the real data sets are if they are at hand.
 NUMERICAL   := $(addprefix tests/,maths kernels methods)
+PROMISED    := $(addprefix tests/,contracts/test_methods.py contracts/test_evaluators.py \
+                 save/test_encoding.py)
 DATA        := $(wildcard ../shared/data)
 
 VENV        := .venv
@@ -38,8 +40,11 @@ help: ## Show this list
 demo: $(VENV)/.stamp-demo ## Install the command line and run `dszog demo`
 	@$(BIN)/dszog demo
 
+# Three that keep one core busy each run beside each other; the tests need all of them.
 .PHONY: test
-test: lint types unit rounding doctest ## All that a change must pass: the five named here
+test: $(VENV)/.stamp-dev ## All that a change must pass: lint, types, doctest, unit, rounding
+	@$(MAKE) --no-print-directory -j2 types lint doctest
+	@$(MAKE) --no-print-directory unit rounding
 
 # Tests on real data are skipped without DSZOG_DATA, which stays as it is if it is set.
 ifneq ($(DATA),)
@@ -65,9 +70,11 @@ unit: $(VENV)/.stamp-dev ## Run the tests that take seconds
 	$(BIN)/python $(PYTEST) -m "not slow and not browser" $(PYTEST_ARGS)
 
 .PHONY: rounding
-rounding: $(VENV)/.stamp-dev ## Run the numerical tests again with other rounding (BLAS, SIMD)
+rounding: $(VENV)/.stamp-dev ## Run numerical tests with other rounding (BLAS, SIMD), and without Numba
 	$(BIN)/python -m tests.rounding -n $(WORKERS) -m "not slow and not browser" \
 	  $(NUMERICAL) $(PYTEST_ARGS)
+	DSZOG_KERNELS=numpy $(BIN)/python $(PYTEST) -m "not slow and not browser" \
+	  $(PROMISED) $(PYTEST_ARGS)
 
 .PHONY: slow
 slow: $(VENV)/.stamp-dev ## Run the tests that take minutes: thousands of configurations, kills

@@ -40,19 +40,6 @@ class Member:
     worst: Callable[[FloatArray], float]
     optimum: float
 
-    def in_units(self, units: FloatArray) -> Member:
-        """Return the same problem in other units of its variables."""
-        return Member(
-            losses=lambda x, i: self.losses(x / units, i),
-            n_losses=self.n_losses,
-            constraints=lambda x, j: self.constraints(x / units, j),
-            m=self.m,
-            x0=self.x0 * units,
-            objective=lambda x: self.objective(x / units),
-            worst=lambda x: self.worst(x / units),
-            optimum=self.optimum,
-        )
-
 
 def least(
     fun: Callable[[FloatArray], float],

@@ -83,11 +83,6 @@ def _dszog(budget: Budget, seed: int, is_told: bool = False, **options: Any) -> 
     budget.watch(result.x)
 
 
-def _more_losses(budget: Budget, seed: int) -> None:
-    """Look at more losses a step, as for constraints that are more expensive."""
-    _dszog(budget, seed, loss_batch=min(128, budget.case.n_losses))
-
-
 # ----------------------------------------------------------------------------- SciPy
 
 
@@ -120,11 +115,6 @@ def _lbfgsb(budget: Budget, seed: int) -> None:
             return budget.objective(w) + penalty * float(np.square(violations).sum())
 
         x = minimize(total, x, method="L-BFGS-B", options={"maxfun": 10**9}).x
-
-
-def _cobyqa_penalty(budget: Budget, seed: int) -> None:
-    """Minimise an exact penalty by models of it, as BOBYQA would."""
-    minimize(_exact(budget), budget.case.start, method="COBYQA")
 
 
 def _exact(budget: Budget) -> Callable[[Any], float]:
@@ -243,7 +233,7 @@ def _optuna(budget: Budget, seed: int) -> None:
 PEERS: dict[str, Peer] = {
     "dszog": Peer(_dszog, "dszog", True),
     "dszog, told the tolerance": Peer(partial(_dszog, is_told=True), "dszog", True),
-    "dszog, loss_batch=128": Peer(_more_losses, "dszog", True),
+    "dszog, loss_batch=128": Peer(partial(_dszog, loss_batch=128), "dszog", True),
     "dszog, uniform weights": Peer(
         partial(_dszog, distribution="uniform"), "dszog", True
     ),
@@ -252,7 +242,9 @@ PEERS: dict[str, Peer] = {
     "scipy SLSQP": Peer(_scipy("SLSQP", _as_dictionary, maxiter=10**6)),
     "scipy trust-constr": Peer(_scipy("trust-constr", _as_object, maxiter=10**6)),
     "scipy L-BFGS-B, penalty": Peer(_lbfgsb),
-    "scipy COBYQA, penalty": Peer(_cobyqa_penalty),
+    "scipy COBYQA, penalty": Peer(  # by models of an exact penalty, as BOBYQA would
+        lambda budget, _: minimize(_exact(budget), budget.case.start, method="COBYQA")
+    ),
     "cma, penalty": Peer(_cma_penalty, "cma", True),
     "cma, augmented Lagrangian": Peer(_cma_lagrangian, "cma", True),
     "nevergrad NGOpt, penalty": Peer(_nevergrad, "nevergrad", True),

@@ -93,7 +93,7 @@ def test_the_mean_of_u_u_transposed_is_the_identity(
     # the normal quantile for FALSE_ALARM, divided among the entries, of its standard
     # error. An error of 8 % is beyond that (the diagonal's standard deviation is below
     # 1.5 a draw).
-    dim, n_draws = 3, 10_000
+    dim, n_draws = 3, 10_000 // n_directions  # the same error for both
     rng = np.random.default_rng(17)
     products = np.empty((n_draws, dim, dim))
     for i in range(n_draws):

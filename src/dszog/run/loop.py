@@ -143,15 +143,13 @@ def advance(
             reached = _reached(end, meter, charged)
             if reached is not None:
                 return Outcome(position, reached)
+            n_failed = meter.failures.n_failed
             replies = meter(queries, charged)
-            takes_all = getattr(state, "takes_unknown", False)
             try:
-                for reply in replies:
-                    if reply.failures:
-                        _remember_unknown(position.seen, queries, replies)
-                        if not takes_all:
-                            queries, replies = meter.failures.repair(queries, replies)
-                        break
+                if meter.failures.n_failed > n_failed:
+                    _remember_unknown(position.seen, queries, replies)
+                    if not _takes_unknown(state):
+                        queries, replies = meter.failures.repair(queries, replies)
             except RejectedPointError as error:
                 good = position.last_good
                 is_stuck = position.n_done and _is_at(good, state)
@@ -182,7 +180,7 @@ def advance(
                 history.record(_row(penalty, info, meter, elapsed))
             for callback in callbacks:
                 callback(_progress(penalty, moved, info, meter, elapsed))
-            if meter.failures.is_enough and not takes_all:
+            if meter.failures.is_enough and not _takes_unknown(state):
                 return Outcome(position, Status.TOO_MANY_FAILURES)
             if info.stop is not None:
                 return Outcome(position, info.stop)
@@ -196,6 +194,11 @@ def advance(
         return Outcome(position, Status.STOPPED_BY_CALLBACK)
     except KeyboardInterrupt:
         return Outcome(position, Status.INTERRUPTED)
+
+
+def _takes_unknown(state: State) -> bool:
+    """Whether a method knows what to do about values that are not known."""
+    return bool(getattr(state, "takes_unknown", False))
 
 
 def step(policy: Policy, position: Position, moved: State, info: Info) -> Position:

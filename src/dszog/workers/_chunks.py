@@ -31,7 +31,6 @@ from dszog.contract import (
     Failure,
     Query,
     Reply,
-    Signs,
 )
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.problem import Problem
@@ -74,13 +73,14 @@ def whole_limits(problem: Problem) -> tuple[float, float]:
 
 def needs_cut(limits: tuple[float, float], queries: Sequence[Query]) -> bool:
     """Whether a vectorised function may not be asked for all of this at once."""
+    most_losses, most_constraints = limits
     for query in queries:
-        if isinstance(query.steps, Signs):
-            return True
         n_points = len(query.steps) + 1
-        if n_points * len(query.losses) > limits[0]:
-            return True
-        if n_points * len(query.constraints) > limits[1]:
+        if (
+            n_points * len(query.losses) > most_losses
+            or n_points * len(query.constraints) > most_constraints
+            or query.names_steps
+        ):
             return True
     return False
 
