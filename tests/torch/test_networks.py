@@ -268,6 +268,44 @@ def test_networks_of_all_sorts_are_moved_where_they_may_be(make: Any) -> None:
     assert moved == before.keys() - fixed.keys()
 
 
+class Reaching(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """Uses weights of a layer outside of its call, too: it has no layers of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = torch.nn.Linear(4, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.first(x) + (x @ self.first.weight.T).sin()
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    ("make", "has_layers"),
+    [
+        *((network, True), (tied, True), (Attentive, True), (with_buffers, True)),
+        *((frozen, True), (Reaching, False)),
+    ],
+)
+def test_a_large_network_is_perturbed_by_layers_to_the_same_run(
+    make: Any, has_layers: bool, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for large in (10**9, 1):
+        monkeypatch.setattr("dszog.torch.space.LARGE", large)
+        net, seen = make().to(kind), []
+
+        def look(progress: Any, net: Any = net, seen: Any = seen) -> None:
+            seen.append(sum(bool(m._forward_pre_hooks) for m in net.modules()))
+
+        result = run(net, max_iterations=10, callback=look)
+        found.append((result.digest, digest_of(net.parameters())))
+        assert (seen[-1] > 0) == (large == 1 and has_layers)
+        assert not any(m._forward_pre_hooks for m in net.modules())
+    assert found[0] == found[1]
+
+
 def test_only_the_weights_that_are_named_change() -> None:
     net = network()
     before = net[0].weight.detach().clone(), net[2].weight.detach().clone()

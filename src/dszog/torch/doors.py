@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from os import PathLike
@@ -25,8 +25,15 @@ from dszog.minimize import minimize as minimize_names
 from dszog.problem import Losses, Problem
 from dszog.problem.constraints import Constraints
 from dszog.run.result import Result
-from dszog.torch.functions import OneByOne, TorchConstraints, TorchLosses
+from dszog.torch.functions import (
+    AT_ONCE,
+    OneByOne,
+    TorchConstraints,
+    TorchLosses,
+    both_of,
+)
 from dszog.torch.moves import MoveLog
+from dszog.torch.passes import Both, Passes
 from dszog.torch.space import ModuleSpace, chosen_parameters, digest_of
 
 
@@ -46,6 +53,7 @@ def minimize(
     progress: bool = False,
     checkpoint: str | PathLike[str] | None = None,
     resume: bool = False,
+    record: bool = True,
     tag: str = "",
     **others: Any,
 ) -> Result:
@@ -69,6 +77,9 @@ def minimize(
         As for :func:`dszog.minimize`.
     checkpoint, resume : optional
         A folder to save the run to. A run that goes on takes its weights from there.
+    record : bool
+        On a GPU, record the passes of an iteration once and replay them. Set it to
+        False if your functions do something else in each call.
     **others
         `on_failure`, `on_interrupt`, `on_save_failure`, `weights`: as there.
 
@@ -109,7 +120,7 @@ def minimize(
         folder = None if checkpoint is None else Path(checkpoint).absolute()
         seed = _seed(seed, folder, resume)
         space = ModuleSpace(model, params, seed)
-        opened.callback(space.restore)
+        opened.callback(space.close)
         losses.check(space.device)
         constraints.check(space.device)
         if folder is not None:
@@ -122,13 +133,14 @@ def minimize(
         size = _size(HEAD, len(losses), len(constraints))
         method = _method(space, options or {}, size, max_iterations, max_queries)
         space.radius = method.radius
+        passes = Passes(space, both_of(losses, constraints), record=record)
         callbacks = [] if callback is None else callback
         if not isinstance(callbacks, (list, tuple)):
             callbacks = [callbacks]
         result = minimize_names(
             _problem(space, losses, constraints, method.n_directions, tag),
             method=method,
-            evaluator=OneByOne(),
+            evaluator=OneByOne(passes),
             max_iterations=max_iterations,
             max_queries=max_queries,
             max_time=max_time,
@@ -248,6 +260,9 @@ class NetworkOptimizer:
     optimizer : torch.optim.Optimizer, optional
         Where there are gradients: it steps down those of the weighted batch, and the
         closure must give values that can be differentiated.
+    record : bool
+        On a GPU, record the passes of the first step and replay them: only where the
+        closure does the same in each step.
     **options
         Fields of :class:`dszog.methods.named.NamedDSZOG`.
 
@@ -272,6 +287,7 @@ class NetworkOptimizer:
         n_iterations: int = UNKNOWN_LENGTH,
         seed: int = 0,
         optimizer: Any = None,
+        record: bool = False,
         **options: Any,
     ) -> None:
         model = params
@@ -286,6 +302,8 @@ class NetworkOptimizer:
         dim = HEAD + self.method.n_directions
         size = _size(dim, n_losses, n_constraints)
         self.state: DSZOGState = self.method.init(np.zeros(dim), size, seed)
+        self.passes = Passes(self.space, self._call, record=record)
+        self._closure: Both
         self.n_forwards = 0
 
     @property
@@ -293,52 +311,41 @@ class NetworkOptimizer:
         """The constraints that stand out, and the weight of each."""
         return self.method.weights(self.state)
 
-    def step(self, closure: Callable[[Any, Any], tuple[Any, Any]]) -> Info:
+    def step(self, closure: Both) -> Info:
         """Take one step; before the first, look at the constraints.
 
         ``closure(losses, constraints)`` is given two tensors of indices, either of
         which may be empty, and returns two of values.
         """
+        self._closure = closure
         while self.state.start is not None:
-            self._iterate(closure)
-        return self._iterate(closure)
-
-    def _iterate(self, closure: Callable[[Any, Any], tuple[Any, Any]]) -> Info:
-        is_start = self.state.start is not None
+            queries = self.method.ask(self.state)
+            reply = Reply(np.empty((1, 0)), self._looked(queries[0].constraints))
+            self.state, _ = self.method.tell(self.state, queries, [reply])
         queries = self.method.ask(self.state)
-        if self.optimizer is not None and not is_start:
-            return self._descend(closure, queries)
-        with torch.no_grad():
-            replies = [self._reply(closure, query) for query in queries]
+        if self.optimizer is not None:
+            return self._descend(queries)
+        replies = self.passes(*queries)
+        self.n_forwards += sum(
+            one.losses.size + one.constraints.size for one in replies
+        )
         self.state, info = self.method.tell(self.state, queries, replies)
-        self.space.restore()
         self.space.go_to(PointName.of(self.state.x))
         return info
 
-    def _reply(
-        self, closure: Callable[[Any, Any], tuple[Any, Any]], query: Query
-    ) -> Reply:
-        rows = []
-        size = self.state.size
-        for point in query.points(size):
-            with self.space.at(point):
-                rows.append(self._values(closure, query))
-        losses, constraints = (np.stack(part) for part in zip(*rows, strict=True))
-        return Reply(losses=losses, constraints=constraints)
+    def _looked(self, constraints: Any) -> Any:
+        """Return the values of constraints at the iterate, as a row."""
+        self.n_forwards += len(constraints)
+        wanted = self._on_device(constraints)
+        with torch.no_grad():
+            found = [self._call(wanted[:0], j)[1] for j in wanted.split(AT_ONCE)]
+        return torch.cat(found).double().cpu().numpy()[np.newaxis]
 
-    def _values(
-        self, closure: Callable[[Any, Any], tuple[Any, Any]], query: Query
-    ) -> tuple[Any, Any]:
-        losses, constraints = self._call(closure, query)
-        return losses.double().cpu().numpy(), constraints.double().cpu().numpy()
+    def _on_device(self, indices: Any) -> Any:
+        return torch.from_numpy(np.array(indices)).to(self.space.device)
 
-    def _call(self, closure: Any, query: Query) -> tuple[Any, Any]:
-        wanted = [
-            torch.from_numpy(np.array(part)).to(self.space.device)
-            for part in (query.losses, query.constraints)
-        ]
-        self.n_forwards += sum(map(len, wanted))
-        found: tuple[Any, Any] = closure(*wanted)
+    def _call(self, *wanted: Any) -> tuple[Any, Any]:
+        found = self._closure(*wanted)
         for one, indices, what in zip(
             found, wanted, ("losses", "constraints"), strict=True
         ):
@@ -350,23 +357,23 @@ class NetworkOptimizer:
                 )
         return found
 
-    def _descend(self, closure: Any, queries: Sequence[Query]) -> Info:
+    def _descend(self, queries: Sequence[Query]) -> Info:
         """Take a step of the optimiser down the weighted batch, and learn weights."""
         around = queries[0]._replace(steps=np.empty((0, len(self.state.x))))
+        drawn = self._on_device(around.losses), self._on_device(around.constraints)
         self.optimizer.zero_grad()
-        losses, constraints = self._call(closure, around)
+        losses, constraints = self._call(*drawn)
+        self.n_forwards += losses.numel() + constraints.numel()
         objective = losses.mean()
         if constraints.numel():
             over = constraints.clamp_min(0.0)
             objective = objective + self.method.penalty * over.square().mean()
         objective.backward()
-        with torch.no_grad():
-            duals = self._reply(closure, queries[-1])
-        around_values = tuple(
-            one.detach().double().cpu().numpy()[np.newaxis]
-            for one in (losses, constraints)
-        )
-        replies = (Reply(*around_values), duals)
-        self.state, info = self.method.learn(self.state, (around, queries[-1]), replies)
+        duals = self._looked(queries[-1].constraints)
         self.optimizer.step()
+        values = torch.cat([losses.detach(), constraints.detach()]).double().cpu()
+        row = values.numpy()[np.newaxis]
+        n = len(losses)
+        replies = Reply(row[:, :n], row[:, n:]), Reply(np.empty((1, 0)), duals)
+        self.state, info = self.method.learn(self.state, (around, queries[-1]), replies)
         return info

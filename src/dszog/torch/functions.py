@@ -9,13 +9,16 @@ import numpy as np
 import torch
 
 from dszog.contract import Query, Reply
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray, all_finite
 from dszog.contract.validation import check_callable, check_count
-from dszog.errors import InputError, InputTypeError
+from dszog.errors import EvaluationError, InputError, InputTypeError
 from dszog.problem import Problem
+from dszog.torch.passes import Both, Passes
 from dszog.torch.space import ModuleSpace
 from dszog.workers._chunks import Assembly, Piece, Place
 from dszog.workers.base import answer
+
+AT_ONCE = 256  # examples of a forward pass, where many are looked at
 
 
 class TorchLosses:
@@ -66,7 +69,8 @@ class TorchLosses:
         rows = []
         for point in points:
             with space.at(point), torch.no_grad():
-                rows.append(self.at(indices).double().cpu().numpy())
+                values = [self.at(some).double() for some in indices.split(AT_ONCE)]
+                rows.append(torch.cat(values).cpu().numpy())
         return np.stack(rows)
 
     def check(self, device: Any) -> None:
@@ -94,14 +98,38 @@ class TorchConstraints(TorchLosses):
 
     _what = "Constraints"
 
+    with_losses: Both | None = None  # both at once, where one pass gives them
+
     def __init__(self, values: Callable[[Any], Any], m: int) -> None:
         super().__init__(values, m)
 
 
+def both_of(losses: TorchLosses, constraints: TorchConstraints) -> Both:
+    """Return who gives values of both, of which one may not be asked for."""
+
+    def both(i: Any, j: Any) -> tuple[Any, Any]:
+        if constraints.with_losses is not None and len(i) and len(j):
+            return constraints.with_losses(i, j)
+        nothing = torch.zeros(0, device=i.device)
+        return (
+            losses.at(i) if len(i) else nothing,
+            constraints.at(j) if len(j) else nothing,
+        )
+
+    return both
+
+
 class OneByOne:
-    """Workers that are one: the network is at one point at a time."""
+    """Workers that are one: the network is at one point at a time.
+
+    An iteration is answered by its `passes` at once; with care, each point and function
+    by itself, where they do not give numbers.
+    """
 
     can_stop = False
+
+    def __init__(self, passes: Passes) -> None:
+        self._passes = passes
 
     def open(self, problem: Problem, timeout: float | None = None) -> OneByOne:
         """Return an evaluator of this problem."""
@@ -109,7 +137,20 @@ class OneByOne:
         return self
 
     def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
-        """Return one reply per query: all that is asked at a point, then the next."""
+        """Return one reply per query."""
+        if len(queries) == 2 and len(queries[0].steps):
+            try:
+                replies = self._passes(*queries)
+            except EvaluationError:  # the device cannot go on
+                raise
+            except Exception:  # noqa: BLE001  (of a function: with care)
+                return self._with_care(queries)
+            if all(all_finite(part) for one in replies for part in one[:2]):
+                return replies
+        return self._with_care(queries)
+
+    def _with_care(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
+        """Return the replies, with what went wrong: one point, then the next."""
         assembly = Assembly(queries)
         for number, query in enumerate(queries):
             losses, constraints = (

@@ -7,6 +7,7 @@ that is coarser: the CPU and a GPU give the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -26,8 +27,58 @@ from dszog.contract.signs import (
     which_signs,
 )
 
+Launch: Any = None
+with suppress(ImportError):  # without Triton PyTorch makes the signs, slowly on a GPU
+    from dszog.torch.on_gpu import Launch
+
 PART = 2**18  # entries at a time; a multiple of a block
 CACHED = 2**27  # entries of a direction whose bits are kept for its next use
+
+
+class Mover:
+    """Writes tensors, moved along directions, to others or to themselves.
+
+    `places` are those of their first entries in the directions, multiples of a block.
+    With Triton on a GPU `words` are the seed and the iteration, read there: what was
+    recorded can be replayed for another iteration.
+    """
+
+    def __init__(
+        self,
+        bases: Sequence[Any],
+        outs: Sequence[Any],
+        places: Sequence[int],
+        words: Any,
+    ) -> None:
+        flat = [one if one.is_contiguous() else one.contiguous() for one in outs]
+        self._through = [
+            (one, new) for one, new in zip(outs, flat, strict=True) if one is not new
+        ]
+        self._bases, self._outs = (
+            [one.view(-1) for one in them] for them in (bases, flat)
+        )
+        self._places, self._words = places, words
+        self._launch: Any = None
+        exact = all(one.dtype == torch.float32 for one in bases)
+        if Launch is not None and bases and exact and words.device.type == "cuda":
+            self._launch = Launch(self._bases, self._outs, places)
+
+    def __call__(
+        self, signs: Signs | None = None, amounts: Sequence[float] = ()
+    ) -> None:
+        """Move along up to 8 directions in a row; without any, copy."""
+        if self._launch is not None:
+            if signs is not None and not torch.cuda.is_current_stream_capturing():
+                self._words[1] = signs.iteration
+            first = 0 if signs is None else signs.numbers[0]
+            self._launch(self._words, first, tuple(amounts))
+        elif signs is None:
+            for base, out in zip(self._bases, self._outs, strict=True):
+                out.copy_(base)
+        elif self._bases:
+            add_signs(self._bases, self._outs, self._places, signs, amounts)
+        for one, new in self._through:
+            one.copy_(new)
 
 
 def add_signs(

@@ -2,28 +2,30 @@
 
 A copy keeps them while they are perturbed, in float32 where they are coarser; each
 perturbation and each move starts from it, so nothing drifts and no small move is lost.
-Names of points (:mod:`dszog.methods.named`) say
-where to go.
+A large network is perturbed layer by layer instead (:mod:`dszog.torch.layers`). Names
+of points (:mod:`dszog.methods.named`) say where to go.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from dszog.contract.arrays import FloatArray
-from dszog.contract.signs import BLOCK, Signs
+from dszog.contract.signs import BLOCK, GROUP, Signs
 from dszog.contract.validation import shown
 from dszog.errors import DszogError, InputError, InputTypeError
 from dszog.methods.named import PointName
+from dszog.torch.layers import Layers
 from dszog.torch.moves import MoveLog
-from dszog.torch.signs import add_signs
+from dszog.torch.signs import Mover
 
+LARGE = 2 * 10**7  # weights, from which on no copy is kept
 REFUSED = ("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel")
 KINDS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
@@ -57,19 +59,24 @@ class ModuleSpace:
         self.span = end
         self.dim = sum(one.numel() for one in self.weights)
         self.seed = seed
-        self.start = [_exact(one).cpu() for one in self.weights]
-        self._kept = [_exact(one) for one in self.weights]
+        self.start = [_exact(one.cpu()) for one in self.weights]
+        self._kept = [_exact(one) if _needs_copy(one) else one for one in self.weights]
+        self._layers: Layers | None = None
+        self._restores = False  # whether copies are kept of all weights
         self._perturbed: tuple[int, int] | None = None
         self.n_moves = 0
         self._aside: tuple[int, list[Any]] | None = None
         self.log: MoveLog | None = None  # where moves are written down, if saved
+        signed = seed - 2**64 if seed >= 2**63 else seed
+        self.words = torch.tensor([signed, 0], device=self.device)
+        self._make_movers()
 
     @property
     def norm(self) -> float:
         """The Euclidean length of the weights."""
-        return float(
-            np.sqrt(sum(float(one.double().square().sum()) for one in self._kept))
-        )
+        kind = torch.float64
+        norms = [torch.linalg.vector_norm(one, dtype=kind) for one in self._kept]
+        return float(torch.stack(norms).square().sum().sqrt())
 
     def digest(self) -> str:
         """Return a print of the weights."""
@@ -94,18 +101,40 @@ class ModuleSpace:
             self.restore()
             raise
 
+    def prepare(self, look: Callable[[], Any]) -> None:
+        """Perturb a large network by layers, if `look` sees the same values then."""
+        if self._restores or self._layers is not None or self.dim < LARGE:
+            return
+        self._layers = Layers.of(self, look)
+        if self._layers is None:
+            self._keep_copies()
+
     def perturb(self, iteration: int, number: int) -> None:
         """Put the network to the end of a step along a direction."""
-        self._perturbed = iteration, number + 1
         signs = Signs(self.seed, iteration, (number,), self.span, self.radius)
-        self._write(self.weights, signs, (self.radius,))
+        self._perturbed = iteration, number + 1
+        if self._layers is not None:
+            self._layers.perturb(signs)
+            return
+        if not self._restores:
+            self._keep_copies()
+        self._to_weights(signs, (self.radius,))
 
     def restore(self) -> None:
         """Undo a perturbation, to the bit."""
         if self._perturbed is not None:
-            for one, kept in zip(self.weights, self._kept, strict=True):
-                one.copy_(kept)
             self._perturbed = None
+            if self._layers is not None:
+                self._layers.restore()
+            else:
+                self._to_weights()
+
+    def close(self) -> None:
+        """Leave the network alone, at the iterate."""
+        self.restore()
+        if self._layers is not None:
+            self._layers.close()
+            self._layers = None
 
     def go_to(self, name: PointName) -> None:
         """Move the network to an iterate: the next one, the start, or a logged one."""
@@ -149,39 +178,53 @@ class ModuleSpace:
         """Take one move, from where the network is."""
         self.restore()
         signs = name.move(self.seed, self.span)
-        self._write(self._kept, signs, name.amounts)
-        for one, kept in zip(self.weights, self._kept, strict=True):
-            one.copy_(kept)
+        for begin in range(0, len(signs), GROUP):
+            some = replace(signs, numbers=signs.numbers[begin:][:GROUP])
+            self._to_kept(some, name.amounts[begin:][:GROUP])
+        self._to_weights()
         self.n_moves = name.n_moves
 
     def load(self, tensors: Iterable[Any], n_moves: int) -> None:
         """Put the network to weights that are given."""
-        for one, kept, tensor in zip(self.weights, self._kept, tensors, strict=True):
+        self.restore()
+        for kept, tensor in zip(self._kept, tensors, strict=True):
             kept.copy_(tensor)
-            one.copy_(kept)
-        self._perturbed, self.n_moves = None, n_moves
+        self._to_weights()
+        self.n_moves = n_moves
 
     def tensors(self) -> dict[str, Any]:
         """Return the weights by name, on the CPU."""
         kept = zip(self.named, self._kept, strict=True)
         return {name: one.cpu().clone() for name, one in kept}
 
-    def _write(self, to: list[Any], signs: Signs, amounts: tuple[float, ...]) -> None:
-        flat = [
-            one.view(-1) if one.is_contiguous() else torch.empty_like(kept).view(-1)
-            for one, kept in zip(to, self._kept, strict=True)
-        ]
-        kept = [one.view(-1) for one in self._kept]
-        add_signs(kept, flat, self.places, signs, amounts)
-        for one, moved in zip(to, flat, strict=True):
-            if not one.is_contiguous():
-                one.copy_(moved.view(one.shape))
+    def mover(self, which: Sequence[int], outs: Sequence[Any]) -> Mover:
+        """Return who writes some weights, moved along directions, to other tensors."""
+        bases, places = ([one[i] for i in which] for one in (self._kept, self.places))
+        return Mover(bases, outs, places, self.words)
+
+    def _keep_copies(self) -> None:
+        both = zip(self._kept, self.weights, strict=True)
+        self._kept = [_exact(kept) if kept is one else kept for kept, one in both]
+        self._restores = True
+        self._make_movers()
+
+    def _make_movers(self) -> None:
+        everything = range(len(self.weights))
+        copied = [i for i in everything if self._kept[i] is not self.weights[i]]
+        self._to_kept = self.mover(everything, self._kept)
+        self._to_weights = self.mover(copied, [self.weights[i] for i in copied])
 
 
 def _exact(weights: Any) -> Any:
     """Return a copy in which small moves are not lost."""
     kind = torch.float64 if weights.dtype == torch.float64 else torch.float32
     return weights.to(kind, memory_format=torch.contiguous_format, copy=True)
+
+
+def _needs_copy(weights: Any) -> bool:
+    """Whether weights cannot be moved where they are."""
+    is_exact = weights.dtype in (torch.float64, torch.float32)
+    return not (is_exact and weights.is_contiguous())
 
 
 def chosen_parameters(model: Any, params: Any) -> dict[str, Any]:

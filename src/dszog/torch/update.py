@@ -18,11 +18,10 @@ from dszog.errors import InputError, InputTypeError
 from dszog.evidence.certificate import violated_share_bound
 from dszog.run.result import Result
 from dszog.torch.doors import NetworkOptimizer, evaluating, minimize
-from dszog.torch.functions import TorchConstraints, TorchLosses
+from dszog.torch.functions import AT_ONCE, TorchConstraints, TorchLosses, both_of
 from dszog.torch.space import chosen_parameters
 
 Rule = Literal["right", "loss"]
-BLOCK = 1024  # examples of a forward pass, where all are looked at
 MARGIN = 0.1  # by which an example that is right shall be, if it was by as much
 RATE = 1e-3  # of Adam, where there are gradients and no optimiser is given
 
@@ -179,6 +178,10 @@ def update(
         )
     losses = TorchLosses(lambda i: look.losses(fresh, i), len(fresh))
     values = TorchConstraints(lambda j: look.values(old, kept[j]) + bound[j], len(kept))
+    if fresh.fits(old):
+        values.with_losses = lambda i, j: look.both(
+            fresh.at(i), old.at(kept[j]), bound[j]
+        )
     n_left, result = limit - n_looks, None
     if gradients:
         if others:
@@ -253,13 +256,7 @@ def _descend(
             opt.optimizer, lambda t: max(1.0 - t / n, 1e-3)
         )
 
-    def closure(i: Any, j: Any) -> tuple[Any, Any]:
-        nothing = torch.zeros(0, device=i.device)
-        return (
-            losses.at(i) if len(i) else nothing,
-            constraints.at(j) if len(j) else nothing,
-        )
-
+    closure = both_of(losses, constraints)
     with evaluating(model):
         for _ in range(n):
             opt.step(closure)
@@ -314,10 +311,17 @@ class _Examples:
         inputs, targets = torch.utils.data.default_collate(pairs)
         return inputs.to(self._device), targets.to(self._device)
 
+    def fits(self, other: _Examples) -> bool:
+        """Whether both are tensors that one pass can take together."""
+        if self._pair is None or other._pair is None:
+            return False
+        own, others = self._pair[0], other._pair[0]
+        return bool(own.shape[1:] == others.shape[1:] and own.dtype == others.dtype)
+
     def blocks(self) -> Iterator[tuple[Any, Any]]:
         """Yield all of them."""
-        for start in range(0, self._n, BLOCK):
-            stop = min(start + BLOCK, self._n)
+        for start in range(0, self._n, AT_ONCE):
+            stop = min(start + AT_ONCE, self._n)
             yield self.at(torch.arange(start, stop, device=self._device))
 
 
@@ -352,6 +356,11 @@ class _Network:
         """Return what must not rise: less the margin, or the loss."""
         inputs, targets = examples.at(indices)
         return self._value(self._outputs(inputs), targets)
+
+    def both(self, new: Any, old: Any, bound: Any) -> tuple[Any, Any]:
+        """Return losses and constraints by one pass."""
+        outputs, n = self._outputs(torch.cat([new[0], old[0]])), len(new[0])
+        return self._loss(outputs[:n], new[1]), self._value(outputs[n:], old[1]) + bound
 
     def _value(self, outputs: Any, targets: Any) -> Any:
         if self._rule == "loss":
