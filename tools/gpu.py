@@ -1,26 +1,40 @@
-"""Checks and figures of dszog.torch on any device: one line of JSON each.
+"""Checks, paces and updates of dszog.torch on any device: one line of JSON each.
 
-python tools/gpu.py checks      # the CPU and the GPU have the same signs and weights
-python tools/gpu.py pace        # an iteration over its own forward passes
-python tools/gpu.py digits --seed 0 --forwards 10.6e6 --device cpu
-python tools/gpu.py shift --seed 0 --forwards 1e7 --gradients
+python tools/gpu.py checks                 # the CPU and the GPU have the same weights
+python tools/gpu.py pace --size 1e6        # an iteration over its own forward passes
+python tools/gpu.py kills --n 100          # killed and resumed: one digest
+python tools/gpu.py update --data digits --method dszog --seed 0 --forwards 10.6e6
+python tools/gpu.py batch --name figures --minutes 9 --out folder
+
+Methods are dszog, uniform (all constraints alike), replay (old examples among the new
+ones), plain (no constraints) and cooper (needs cooper-optim), with --gradients or
+without. `batch` runs many of these side by side, and keeps what came to an end in time.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
+import subprocess
+import sys
+import tempfile
 import time
+from collections import deque
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from torch.nn.functional import cross_entropy
+from torch.nn import functional
 
 import dszog.torch as dt
 from dszog.methods.named import PointName
 from dszog.torch.space import digest_of
+
+# ----------------------------------------------------------------------------- networks
 
 
 def dense(*sizes: int) -> Any:
@@ -32,17 +46,63 @@ def dense(*sizes: int) -> Any:
     return torch.nn.Sequential(*layers[:-1])
 
 
-def trained(net: Any, pair: tuple[Any, Any], n_steps: int) -> Any:
-    """Return the network after some steps of Adam."""
-    inputs, targets = pair
-    torch.manual_seed(1)
-    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
-    for _ in range(n_steps):
-        i = torch.randint(len(inputs), (min(1024, len(inputs)),), device=inputs.device)
-        optimizer.zero_grad()
-        cross_entropy(net(inputs[i]), targets[i]).backward()
-        optimizer.step()
-    return net
+class Part(torch.nn.Module):
+    """A part of a transformer."""
+
+    def __init__(self, width: int, n_heads: int) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.norms = torch.nn.ModuleList(torch.nn.LayerNorm(width) for _ in "ab")
+        self.inward = torch.nn.Linear(width, 3 * width)
+        self.outward = torch.nn.Linear(width, width)
+        self.up = torch.nn.Linear(width, 4 * width)
+        self.down = torch.nn.Linear(4 * width, width)
+
+    def forward(self, x: Any) -> Any:
+        n, length, width = x.shape
+        parts = self.inward(self.norms[0](x)).view(n, length, 3, self.n_heads, -1)
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.outward(seen.transpose(1, 2).reshape(n, length, width))
+        return x + self.down(functional.gelu(self.up(self.norms[1](x))))
+
+
+class Transformer(torch.nn.Module):
+    """Sixteen classes of sentences of 64 words."""
+
+    def __init__(self, width: int, n_parts: int, n_heads: int) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.words = torch.nn.Embedding(4096, width)
+        self.places = torch.nn.Embedding(64, width)
+        self.parts = torch.nn.ModuleList(Part(width, n_heads) for _ in range(n_parts))
+        self.norm = torch.nn.LayerNorm(width)
+        self.head = torch.nn.Linear(width, 16)
+        torch.nn.init.normal_(self.words.weight, std=0.1)
+        self.register_buffer("order", torch.arange(64))
+
+    def forward(self, x: Any) -> Any:
+        x = self.words(x) + self.places(self.order)
+        for part in self.parts:
+            x = part(x)
+        return self.head(self.norm(x[:, -1]))
+
+
+SIZES = {
+    "1e5": (32, 1, 4),
+    "1e6": (128, 4, 4),
+    "1e7": (320, 8, 5),
+    "1e8": (768, 14, 12),
+    "1e9": (2048, 20, 16),
+}
+
+
+def each_loss(outputs: Any, targets: Any) -> Any:
+    """Return one loss for each example."""
+    return functional.cross_entropy(outputs.float(), targets, reduction="none")
+
+
+# ------------------------------------------------------------------------------- checks
 
 
 def checks(given: Any) -> dict[str, Any]:
@@ -68,64 +128,248 @@ def checks(given: Any) -> dict[str, Any]:
             "1,000 perturbations leave every bit": all(kept for kept, _ in digests),
             "same weights as on the CPU": digests[0][1] == digests[1][1],
         }
+    for way in ({}, {"record": False}, {"layers": 1}):
+        runs = [small_run(given.device, **way) for _ in range(2)]
+        found[f"two runs are one, {way or 'recorded'}"] = runs[0] == runs[1]
+        found[f"digest, {way or 'recorded'}"] = runs[0][:16]
     return found
+
+
+def small_run(device: str, folder: str = "", layers: int = 0, **more: Any) -> str:
+    """Return the digest of a short run, saved or not."""
+    large = dt.space.LARGE
+    dt.space.LARGE = layers or large
+    net = Transformer(*SIZES["1e5"]).to(device)
+    words = torch.randint(4096, (500, 64), device=device)
+    targets = torch.randint(16, (500,), device=device)
+
+    def values(i: Any) -> Any:
+        return each_loss(net(words[i]), targets[i])
+
+    if folder:
+        more |= {"checkpoint": folder, "resume": True}
+    result = dt.minimize(
+        net,
+        dt.Losses(values, 500),
+        dt.Constraints(lambda j: values(j) - 3.0, 500),
+        options={"loss_batch": 8, "constraint_batch": 8, "dual_batch": 16},
+        max_iterations=300,
+        seed=3,
+        **more,
+    )
+    dt.space.LARGE = large
+    return f"{result.weights_digest} {result.digest}"
+
+
+def kills(given: Any) -> dict[str, Any]:
+    """Kill a saved run again and again, go on, and compare; then replay its moves."""
+    straight = small_run(given.device)
+    me = [sys.executable, __file__, "killed", "--device", given.device]
+    with tempfile.TemporaryDirectory() as folder:
+        rng, n_killed = np.random.default_rng(0), 0
+        for number in range(given.n):
+            end = int((number + rng.random()) * 300 / given.n)
+            ran = subprocess.run([*me, "--out", folder, "--n", str(end)], check=False)
+            n_killed += ran.returncode == -9
+        last = subprocess.run(
+            [*me, "--out", folder, "--n", "-1"], capture_output=True, check=False
+        )
+        begun = time.perf_counter()
+        again = small_run(given.device, folder)  # it is over: nothing but its moves
+        seconds = time.perf_counter() - begun
+    return {
+        "killed": n_killed,
+        "one digest": last.stdout.decode().strip() == straight,
+        "replayed without a pass, one digest": again == straight,
+        "replay s": round(seconds, 2),
+    }
+
+
+def killed(given: Any) -> dict[str, Any]:
+    """Run until an iteration, and end as if killed there."""
+
+    def die(progress: Any) -> None:
+        if progress.nit >= given.n >= 0:
+            os.kill(os.getpid(), 9)
+
+    print(small_run(given.device, given.out, callback=die), flush=True)
+    sys.exit(0)
+
+
+# --------------------------------------------------------------------------------- pace
 
 
 def pace(given: Any) -> dict[str, Any]:
-    """Time iterations, and the forward passes they are made of."""
-    found: dict[str, Any] = {}
-    for width in (600, 2000):
-        net = dense(64, width, width, width, 10).to(given.device)
-        inputs = torch.randn(10_000, 64, device=given.device)
-        targets = torch.randint(10, (10_000,), device=given.device)
-        opt = dt.DSZOG(net, n_losses=10_000, n_constraints=10_000, start="sampled")
+    """Time iterations, and a recording of the forward passes they are made of."""
+    torch.backends.cuda.matmul.allow_tf32 = given.tf32
+    kind = getattr(torch, given.kind)
+    net = Transformer(*SIZES[given.size]).to(given.device, kind).eval()
+    words = torch.randint(4096, (20_000, 64), device=given.device)
+    targets = torch.randint(16, (20_000,), device=given.device)
+    is_gpu = given.device != "cpu"
+    n_times = 7 if given.size == "1e9" else 30
 
-        def values(i: Any, inputs: Any = inputs, targets: Any = targets) -> Any:
-            return cross_entropy(net(inputs[i]), targets[i], reduction="none")  # noqa: B023
+    def closure(i: Any, j: Any) -> Any:
+        which = torch.cat([i, j])
+        both = each_loss(net(words[which]), targets[which])
+        return both[: len(i)], both[len(i) :] - 2.7
 
-        def closure(i: Any, j: Any, values: Any = values) -> Any:
-            both = values(torch.cat([i, j]))
-            return both[: len(i)], both[len(i) :] - 9.0
+    indices = torch.arange(352, device=given.device)
 
-        def forwards(values: Any = values) -> None:
-            with torch.no_grad():
-                for n in (96,) * 6 + (256,):
-                    values(torch.arange(n, device=given.device)).cpu()
+    def forwards() -> Any:
+        with torch.no_grad():
+            values = [*closure(indices[:64], indices[64:])]
+            for _ in range(5):
+                values += closure(indices[:64], indices[64:96])
+            return torch.cat(values).double()
 
+    def timed(work: Any) -> float:
+        for _ in range(3):
+            work()
         seconds = []
-        for work in (lambda: opt.step(closure), forwards):  # noqa: B023
-            for _ in range(3):
-                work()
+        for _ in range(n_times):
+            wait()
             begun = time.perf_counter()
-            for _ in range(20):
-                work()
-            seconds.append((time.perf_counter() - begun) / 20)
-        found[f"{opt.space.dim} weights"] = {
-            "iteration ms": 1e3 * seconds[0],
-            "forwards ms": 1e3 * seconds[1],
-            "ratio": seconds[0] / seconds[1],
-        }
+            work()
+            wait()
+            seconds.append(time.perf_counter() - begun)
+        return 1e3 * float(np.median(seconds))
+
+    wait, memory = (lambda: None), []
+    floor: Any = forwards
+    if is_gpu:
+        wait = torch.cuda.synchronize
+        forwards()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            values = forwards()
+        floor = graph.replay
+    floor_ms = [timed(floor)]
+    eager_ms = timed(forwards)
+    if is_gpu:
+        memory.append(torch.cuda.max_memory_reserved())
+        del values, graph, floor
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    opt = dt.DSZOG(
+        net,
+        n_losses=20_000,
+        n_constraints=20_000,
+        record=True,
+        step_size=1e-6,
+        start="sampled",
+    )
+    ours = timed(lambda: opt.step(closure))
+    found = {
+        "weights": opt.space.dim,
+        "by layers": opt.space._layers is not None,
+        "recorded": opt.passes.are_recorded,
+        "iteration ms": ours,
+        "touched": len(opt.weights[0]),
+    }
+    if is_gpu:
+        memory.append(torch.cuda.max_memory_reserved())
+        found["memory GB, ours"] = memory[1] / 1e9
+        found["memory GB, inference"] = memory[0] / 1e9
+        found["memory over inference"] = memory[1] / memory[0]
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            values = forwards()
+        floor_ms.append(timed(graph.replay))
+    found["forwards ms, twice"] = floor_ms
+    found["forwards ms, not recorded"] = eager_ms
+    found["over forwards"] = ours / float(np.mean(floor_ms))
     return found
 
 
-def digits(given: Any) -> dict[str, Any]:
-    """Learn digits that are rotated, and keep the upright ones."""
+def step_pace(given: Any) -> dict[str, Any]:
+    """Time steps with gradients, and plain ones of as many passes."""
+    found: dict[str, Any] = {}
+    torch.backends.cuda.matmul.allow_tf32 = given.tf32
+    cases = {
+        "dense": (dense(32, 256, 256, 10), lambda n: torch.randn(n, 32), 10),
+        "transformer 1e6": (
+            Transformer(*SIZES["1e6"]),
+            lambda n: torch.randint(4096, (n, 64)),
+            16,
+        ),
+    }
+    for name, (net, draw, n_classes) in cases.items():
+        net = net.to(given.device)
+        inputs = draw(20_000).to(given.device)
+        targets = torch.randint(n_classes, (20_000,), device=given.device)
+
+        def closure(i: Any, j: Any, net: Any = net, x: Any = inputs, y: Any = targets):
+            which = torch.cat([i, j])
+            both = each_loss(net(x[which]), y[which])
+            return both[: len(i)], both[len(i) :] - 2.7
+
+        adam = torch.optim.Adam(net.parameters(), lr=1e-6)
+        opt = dt.DSZOG(net, n_losses=20_000, n_constraints=20_000, optimizer=adam)
+
+        def plain(net: Any = net, x: Any = inputs, y: Any = targets, adam: Any = adam):
+            which = torch.from_numpy(
+                np.random.default_rng(0).integers(20_000, size=181)
+            )
+            which = which.to(x.device)
+            adam.zero_grad()
+            each_loss(net(x[which]), y[which]).mean().backward()
+            adam.step()
+
+        ms = []
+        for work in (plain, lambda: opt.step(closure)) * 2:  # noqa: B023
+            for _ in range(5):
+                work()
+            seconds = []
+            for _ in range(100):
+                if given.device != "cpu":
+                    torch.cuda.synchronize()
+                begun = time.perf_counter()
+                work()
+                if given.device != "cpu":
+                    torch.cuda.synchronize()
+                seconds.append(time.perf_counter() - begun)
+            ms.append(1e3 * float(np.median(seconds)))
+        found[name] = {"plain, ours, twice, ms": ms, "over plain": ms[3] / ms[2]}
+    return found
+
+
+# ------------------------------------------------------------------------------ updates
+
+
+def trained(net: Any, pair: tuple[Any, Any], n_steps: int, n: int = 1024) -> Any:
+    """Return the network after some steps of Adam."""
+    inputs, targets = pair
+    torch.manual_seed(1)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for t in range(n_steps):
+        i = torch.randint(len(inputs), (min(n, len(inputs)),)).to(inputs.device)
+        for group in optimizer.param_groups:
+            group["lr"] = 1e-3 * (1 - t / n_steps) if n < 1024 else 1e-3
+        optimizer.zero_grad()
+        functional.cross_entropy(net(inputs[i]), targets[i]).backward()
+        optimizer.step()
+    return net
+
+
+def digits(device: str) -> tuple[Any, ...]:
+    """Return what is new (digits that are rotated) and what to keep (upright ones)."""
     from sklearn.datasets import load_digits
 
     loaded = load_digits()
     generator = torch.Generator().manual_seed(1)
     order = torch.randperm(len(loaded.target), generator=generator)
-    inputs = torch.tensor(loaded.data / 16, dtype=torch.float32)[order].to(given.device)
-    targets = torch.tensor(loaded.target)[order].to(given.device)
+    inputs = torch.tensor(loaded.data / 16, dtype=torch.float32)[order].to(device)
+    targets = torch.tensor(loaded.target)[order].to(device)
     turned = torch.rot90(inputs.view(-1, 8, 8), 1, (1, 2)).reshape(-1, 64)
     keep, new = (inputs[:900], targets[:900]), (turned[900:1500], targets[900:1500])
-    net = trained(dense(64, 256, 10).to(given.device), keep, 600)
+    net = trained(dense(64, 256, 10).to(device), keep, 600)
     held = (turned[1500:], targets[1500:]), (inputs[1500:], targets[1500:])
-    return updated(given, net, new, keep, *held)
+    return net, new, keep, *held
 
 
-def shift(given: Any) -> dict[str, Any]:
-    """Learn customers that lie elsewhere, and keep 100,000: one rule for all."""
+def shift(device: str) -> tuple[Any, ...]:
+    """Return customers that lie elsewhere, and 100,000 to keep: one rule for all."""
     generator = torch.Generator().manual_seed(1)
 
     def drawn(*shape: int) -> Any:
@@ -138,58 +382,332 @@ def shift(given: Any) -> dict[str, Any]:
     def examples(n: int, where: Any) -> tuple[Any, Any]:
         inputs = drawn(n, 32) + where
         targets = (torch.tanh(inputs @ first) @ second).argmax(1)
-        return inputs.to(given.device), targets.to(given.device)
+        return inputs.to(device), targets.to(device)
 
     keep, held_old = examples(100_000, 0.0), examples(20_000, 0.0)
     new, held_new = examples(20_000, away), examples(20_000, away)
-    net = trained(dense(32, 256, 256, 10).to(given.device), keep, 3000)
-    return updated(given, net, new, keep, held_new, held_old)
+    net = trained(dense(32, 256, 256, 10).to(device), keep, 3000)
+    return net, new, keep, held_new, held_old
 
 
-def updated(
-    given: Any, net: Any, new: Any, keep: Any, held_new: Any, held_old: Any
-) -> dict[str, Any]:
-    """Update a network with the defaults; count also where it has not seen."""
+def sentences(device: str) -> tuple[Any, ...]:
+    """Return sentences with fewer key words and decoys, and 100,000 to keep."""
+    generator = torch.Generator().manual_seed(5)
+    torch.backends.cuda.matmul.allow_tf32 = True
+
+    def drawn(n: int, rate: float, decoys: float) -> tuple[Any, Any]:
+        def whole(high: int, *shape: int) -> Any:
+            return torch.randint(high, shape, generator=generator)
+
+        targets, words = whole(16, n), whole(3000, n, 64)
+        luck = torch.rand(n, 64, generator=generator)
+        keys = 3000 + whole(40, n, 64)
+        others = (targets + 1) % 16
+        words = torch.where(luck < rate, keys + 60 * targets[:, None], words)
+        is_decoy = (luck >= rate) & (luck < rate + decoys)
+        words = torch.where(is_decoy, keys + 60 * others[:, None], words)
+        return words.to(device), targets.to(device)
+
+    n_keep = 100_000 if device != "cpu" else 2000
+    keep, held_old = drawn(n_keep, 0.10, 0.0), drawn(20_000, 0.10, 0.0)
+    new, held_new = drawn(20_000, 0.06, 0.05), drawn(20_000, 0.06, 0.05)
+    net = Transformer(*SIZES["1e6"]).to(device)
+    trained(net, keep, 2500 if device != "cpu" else 5, 256)
+    return net.eval(), new, keep, held_new, held_old
+
+
+DATA = {"digits": digits, "shift": shift, "sentences": sentences}
+UNIFORM = {"distribution": "uniform"}
+ALONE = UNIFORM | {"constraint_batch": 1, "penalty": 1e-12}
+OPTIONS: dict[tuple[str, bool], dict[str, Any]] = {  # as many passes in each iteration
+    ("dszog", False): {},
+    ("dszog", True): {},
+    ("uniform", False): UNIFORM | {"constraint_batch": 75},
+    ("uniform", True): UNIFORM | {"constraint_batch": 117},
+    ("plain", False): ALONE | {"loss_batch": 138},
+    ("plain", True): ALONE | {"loss_batch": 180},
+    ("replay", False): ALONE | {"loss_batch": 138},
+    ("replay", True): ALONE | {"loss_batch": 180},
+}
+
+
+def update(given: Any) -> dict[str, Any]:
+    """Update a network in some way; count also where it has not seen."""
+    net, new, keep, held_new, held_old = DATA[given.data](given.device)
 
     def right(pair: Any) -> Any:
         with torch.no_grad():
-            return net(pair[0]).argmax(1) == pair[1]
+            outputs = [net(some) for some in pair[0].split(2000)]
+        return torch.cat(outputs).argmax(1) == pair[1]
 
-    before, old_right = right(held_new).float().mean().item(), right(held_old)
-    begun = time.perf_counter()
-    report = dt.update(
-        net,
-        new,
-        keep,
-        max_forwards=given.forwards,
-        seed=given.seed,
-        gradients=given.gradients,
-        options=json.loads(given.options),
+    before, old_right, kept_right = (
+        right(held_new).float().mean().item(),
+        right(held_old),
+        right(keep),
     )
+    learnt = new
+    if given.method == "replay":  # as many draws of old examples as of new ones
+        times = [torch.arange(len(one[0])) for one in (new, keep)]
+        most = max(map(len, times))
+        mixed = [
+            one[part].repeat(
+                -(-most // len(one[part]))
+                if one[part].ndim == 1
+                else (-(-most // len(one[part])), *[1] * (one[part].ndim - 1))
+            )[:most]
+            for one in (new, keep)
+            for part in (0, 1)
+        ]
+        learnt = torch.cat(mixed[::2]), torch.cat(mixed[1::2])
+    begun = time.perf_counter()
+    if given.method == "cooper":
+        n_forwards = with_cooper(given, net, new, keep, kept_right)
+    else:
+        options = OPTIONS[given.method, given.gradients] | json.loads(given.options)
+        if given.factor != 1.0 and not given.gradients:
+            options["step_size"] = given.factor * default_step(given, net, new, options)
+        optimizer, n_looks = None, 2 * (len(learnt[0]) + len(keep[0]))
+        if given.gradients and given.rate:
+            optimizer = torch.optim.Adam(net.parameters(), lr=given.rate)
+        report = dt.update(
+            net,
+            learnt,
+            keep,
+            max_forwards=given.forwards + n_looks,  # looks are not counted here
+            seed=given.seed,
+            gradients=given.gradients,
+            optimizer=optimizer,
+            options=options,
+        )
+        n_forwards = report.n_forwards - n_looks
+    worse = kept_right & ~right(keep)
+    finite = all(bool(torch.isfinite(one).all()) for one in net.parameters())
     return {
         "seconds": round(time.perf_counter() - begun, 1),
-        "forwards": report.n_forwards,
+        "passes": n_forwards,
         "held-out new right, before": before,
         "held-out new right, after": right(held_new).float().mean().item(),
-        "kept": report.n_kept,
-        "regressions": len(report.regressions),
+        "new right, after": right(new).float().mean().item(),
+        "kept": int(kept_right.sum()),
+        "regressions": int(worse.sum()),
         "held-out regressions": int((old_right & ~right(held_old)).sum()),
         "of": int(old_right.sum()),
+        "finite": finite,
     }
+
+
+def default_step(given: Any, net: Any, new: Any, options: Any) -> float:
+    """Return the step that would be chosen."""
+    opt = dt.DSZOG(
+        net,
+        n_losses=len(new[0]),
+        n_constraints=1000,
+        n_iterations=int(0.9 * given.forwards / 832),
+        **options,
+    )
+    return float(opt.method.step_size)
+
+
+def with_cooper(given: Any, net: Any, new: Any, keep: Any, kept_right: Any) -> int:
+    """Update by Cooper's Lagrangian with a multiplier for each constraint, and Adam."""
+    import cooper
+
+    options = {"dual_rate": 0.1} | json.loads(given.options)
+    kept = kept_right.nonzero().squeeze(1)
+    rate, n_steps = given.rate or 1e-3, int(given.forwards / (3 * 181))
+    with torch.no_grad():
+        least = margins(net(keep[0][kept]), keep[1][kept]).clamp(max=0.1)
+
+    class Problem(cooper.ConstrainedMinimizationProblem):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kept = cooper.Constraint(
+                constraint_type=cooper.ConstraintType.INEQUALITY,
+                formulation_type=cooper.formulations.Lagrangian,
+                multiplier=cooper.multipliers.IndexedMultiplier(
+                    num_constraints=len(kept), device=keep[0].device
+                ),
+            )
+
+        def compute_cmp_state(self) -> Any:
+            i = torch.randint(len(new[0]), (64,), device=keep[0].device)
+            j = torch.randint(len(kept), (117,), device=keep[0].device)
+            loss = functional.cross_entropy(net(new[0][i]), new[1][i])
+            which = kept[j]
+            over = least[j] - margins(net(keep[0][which]), keep[1][which])
+            state = cooper.ConstraintState(violation=over, constraint_features=j)
+            return cooper.CMPState(loss=loss, observed_constraints={self.kept: state})
+
+    torch.manual_seed(given.seed)
+    problem = Problem()
+    adam = torch.optim.Adam(net.parameters(), lr=rate)
+    duals = torch.optim.SGD(
+        problem.dual_parameters(), lr=options["dual_rate"], maximize=True
+    )
+    both = cooper.optim.SimultaneousOptimizer(
+        cmp=problem, primal_optimizers=adam, dual_optimizers=duals
+    )
+    for t in range(n_steps):
+        adam.param_groups[0]["lr"] = rate * max(1 - t / n_steps, 1e-3)
+        both.roll()
+    return n_steps * 3 * 181
+
+
+def margins(outputs: Any, targets: Any) -> Any:
+    """Return by how much the right class leads."""
+    places = targets[:, None]
+    own = outputs.gather(1, places).squeeze(1)
+    return own - outputs.scatter(1, places, -torch.inf).amax(1)
+
+
+# ------------------------------------------------------------------------------ batches
+
+
+def jobs_of(name: str) -> list[tuple[str, str]]:
+    """Return what belongs together: where to run it, and what."""
+    small = "update --data digits --forwards 3e6 --device cpu"
+    wide = "update --data shift"
+    rivals = ("uniform", "replay", "plain")
+    grid = [("uniform", f"--options '{{\"penalty\": {p}}}'") for p in (1, 10, 100)]
+    grid += [(one, "") for one in ("replay", "plain")]
+    if name == "tiny":
+        return [
+            ("gpu", "checks --device cpu"),
+            ("cpu", "update --data digits --forwards 2e4 --device cpu"),
+            ("cpu", "update --data digits --forwards 2e4 --device cpu --method replay"),
+        ]
+    if name == "first":
+        paces = [f"pace --size {size}" for size in ("1e6", "1e7", "1e8", "1e9")]
+        paces += [f"{one} --tf32" for one in paces]
+        paces += ["pace --size 1e6 --kind bfloat16", "pace --size 1e8 --kind bfloat16"]
+        found = [("gpu", one) for one in ("checks", *paces, "step_pace --tf32")]
+        found += [("gpu", "kills --n 5")]
+        found += [("gpu", "update --data sentences --forwards 1e7")]
+        found += [("cpu", "kills --n 100 --device cpu")]
+        full = small.replace("3e6", "10.6e6")
+        found += [("cpu", f"{full} --seed {seed}") for seed in range(3)]
+        found += [("cpu", f"{small} --factor {f}") for f in (0.18, 0.4, 1, 2.5, 5.5)]
+        return found
+    if name == "updates":
+        found = [("gpu", f"{wide} --forwards 5e7 --seed {s}") for s in range(3)]
+        found += [
+            ("gpu", f"update --data sentences --forwards 1e7 --seed {s}")
+            for s in (1, 2)
+        ]
+        for method, more in grid:  # chosen on another seed
+            found.append(
+                (
+                    "gpu",
+                    f"update --data sentences --forwards 1e7 --method {method} "
+                    f"--seed 0 {more}",
+                )
+            )
+        for s in range(3):
+            found.append(
+                ("cpu", f"{wide} --device cpu --gradients --forwards 1e7 --seed {s}")
+            )
+            found += [
+                (
+                    "cpu",
+                    f"{wide} --device cpu --gradients --forwards 1e7 --seed {s} "
+                    f"--method {one}",
+                )
+                for one in rivals
+            ]
+        return found
+    if name == "rivals":
+        found = [
+            ("gpu", f"{wide} --forwards 5e7 --seed 0 --method {one} {more}")
+            for one, more in grid
+        ]
+        full = small.replace("3e6", "10.6e6")
+        found += [
+            ("cpu", f"{full} --method {one} --seed 0 {more}") for one, more in grid
+        ]
+        return found
+    raise SystemExit(f"no batch {name!r}")
+
+
+def batch(given: Any) -> dict[str, Any]:
+    """Run jobs side by side until the time is up; keep a line for each that ended."""
+    out = Path(given.out or ".")
+    out.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + 60 * given.minutes
+    lanes = {"gpu": given.gpu, "cpu": given.cpu}
+    waiting = {lane: deque() for lane in lanes}
+    for lane, job in jobs_of(given.name):
+        waiting[lane].append(job)
+    running: dict[str, list[Any]] = {lane: [] for lane in lanes}
+    n_done = 0
+    with (
+        open(out / f"{given.name}.jsonl", "a") as kept,
+        open(out / "errors", "a") as bad,
+    ):
+        while any(waiting.values()) or any(running.values()):
+            late = time.monotonic() > end
+            for lane, places in lanes.items():
+                for one in list(running[lane]):
+                    job, process, begun = one
+                    if process.poll() is None and not late:
+                        continue
+                    process.kill()
+                    said = process.communicate()[0].decode(errors="replace").strip()
+                    running[lane].remove(one)
+                    if process.returncode == 0:
+                        print(said.splitlines()[-1], file=kept, flush=True)
+                        n_done += 1
+                    else:
+                        print(
+                            job, process.returncode, said[-3000:], file=bad, flush=True
+                        )
+                    spent = time.monotonic() - begun
+                    print(f"{spent:6.1f} s  {process.returncode}  {job}", flush=True)
+                while waiting[lane] and len(running[lane]) < places and not late:
+                    job = waiting[lane].popleft()
+                    process = subprocess.Popen(
+                        f"exec {sys.executable} {__file__} {job}",
+                        shell=True,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.STDOUT,
+                        env=os.environ | {"OMP_NUM_THREADS": "1"},
+                    )
+                    running[lane].append((job, process, time.monotonic()))
+            if late:
+                break
+            time.sleep(0.1)
+    left = [job for lane in waiting.values() for job in lane]
+    return {"done": n_done, "left": left}
 
 
 def main() -> None:
     """Do what is asked for and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    tasks = {"checks": checks, "pace": pace, "digits": digits, "shift": shift}
+    tasks = {
+        one.__name__: one
+        for one in (checks, pace, step_pace, kills, killed, update, batch)
+    }
     parser.add_argument("task", choices=tasks)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--forwards", type=float, default=1e6)
     parser.add_argument("--gradients", action="store_true")
+    parser.add_argument("--data", choices=DATA, default="digits")
+    parser.add_argument("--method", default="dszog")
     parser.add_argument("--options", default="{}")
+    parser.add_argument("--factor", type=float, default=1.0, help="of the step")
+    parser.add_argument("--rate", type=float, default=0.0, help="of Adam")
+    parser.add_argument("--size", choices=SIZES, default="1e6")
+    parser.add_argument("--kind", default="float32")
+    parser.add_argument("--tf32", action="store_true")
+    parser.add_argument("--n", type=int, default=10)
+    parser.add_argument("--out", default="")
+    parser.add_argument("--name", default="tiny")
+    parser.add_argument("--minutes", type=float, default=9.0)
+    parser.add_argument("--gpu", type=int, default=1, help="jobs at once on the GPU")
+    parser.add_argument("--cpu", type=int, default=1, help="jobs at once on the CPU")
     default = "cuda" if torch.cuda.is_available() else "cpu"
     parser.add_argument("--device", default=default)
     given = parser.parse_args()
+    torch.set_num_threads(1)
     name = platform.machine()
     if given.device != "cpu":
         name = torch.cuda.get_device_name()

@@ -294,7 +294,8 @@ def test_a_large_network_is_perturbed_by_layers_to_the_same_run(
     found = []
     for large in (10**9, 1):
         monkeypatch.setattr("dszog.torch.space.LARGE", large)
-        net, seen = make().to(kind), []
+        net = make().to(kind)
+        seen: list[int] = []
 
         def look(progress: Any, net: Any = net, seen: Any = seen) -> None:
             seen.append(sum(bool(m._forward_pre_hooks) for m in net.modules()))
