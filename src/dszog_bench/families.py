@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,6 +39,37 @@ class Member:
     objective: Callable[[FloatArray], float]
     worst: Callable[[FloatArray], float]
     optimum: float
+
+    def noisy(self, size: float) -> Member:
+        """Return the same problem with noise in all values, relative to each.
+
+        It depends on the point alone, so that the same question has one answer.
+        """
+
+        def values(of: Any, n: int) -> Any:
+            def at(x: FloatArray, which: IntArray) -> FloatArray:
+                made = [np.random.default_rng(zlib.crc32(w.tobytes())) for w in x]
+                noise = np.array([rng.normal(size=n)[which] for rng in made])
+                return np.asarray(of(x, which) * (1.0 + size * noise))
+
+            return at
+
+        return replace(
+            self,
+            losses=values(self.losses, self.n_losses),
+            constraints=values(self.constraints, self.m),
+        )
+
+    def in_units(self, units: FloatArray) -> Member:
+        """Return the same problem in other units of its variables."""
+        return replace(
+            self,
+            losses=lambda x, i: self.losses(x / units, i),
+            constraints=lambda x, j: self.constraints(x / units, j),
+            x0=self.x0 * units,
+            objective=lambda x: self.objective(x / units),
+            worst=lambda x: self.worst(x / units),
+        )
 
 
 def least(
@@ -98,6 +129,11 @@ def nearest(dim: int, seed: int, m: int = 50_000) -> Member:
             fun, lambda x: 2 * (x - target) / dim, rows, lambda x, j: A[j], target
         ),
     )
+
+
+def wide(dim: int, seed: int) -> Member:
+    """Return the nearest point within fewer half-spaces, for many variables."""
+    return nearest(dim, seed, m=20_000)
 
 
 def logistic(dim: int, seed: int, m: int = 50_000, n: int = 3_000) -> Member:
@@ -295,7 +331,10 @@ CELLS = (
     Cell(pairs, 200, 3_000_000, T2),
     Cell(logistic, 200, 3_000_000, T2),
 )
-LARGE = Cell(partial(nearest, m=20_000), 1_000, 1_600_000, {"T3": 1.5e6})
+LARGE = Cell(wide, 1_000, 1_600_000, {"T3": 1.5e6})
+MIXED = (Cell(nearest, 60, 400_000, {}), Cell(quadratics, 30, 300_000, {}))
+NOISY = (Cell(nearest, 20, 100_000, {}), Cell(logistic, 20, 200_000, {}))
+NOISES = (1e-4, 1e-6, 1e-3, 1e-2)
 
 
 def families(effort: Effort) -> Iterator[Row]:
@@ -305,9 +344,57 @@ def families(effort: Effort) -> Iterator[Row]:
     all constraints 0.03; T2: 0.5 %, 0.005; T3: 0.05 %, 1e-4.
     """
     seeds = range(FIRST_SEED, FIRST_SEED + effort.n_seeds)
-    for cell in CELLS if effort.n_seeds > 1 else CELLS[:2]:
-        runs = [queries_to(cell.make(cell.dim, s), cell.budget, s) for s in seeds]
+    is_full = effort.n_seeds > 1
+    for cell in CELLS if is_full else CELLS[:2]:
+        runs = [_with(cell, s) for s in seeds]
         yield from family_rows(cell, runs)
+    if is_full:
+        yield from family_rows(LARGE, [_with(LARGE, FIRST_SEED)])
+    for cell in MIXED if is_full else MIXED[:1]:
+        yield _row_of_sizes(cell, seeds)
+    for size in NOISES if is_full else NOISES[:1]:
+        yield from _rows_of_noise(size, seeds)
+
+
+def _with(cell: Cell, seed: int) -> dict[str, Any]:
+    return queries_to(cell.make(cell.dim, seed), cell.budget, seed)
+
+
+def _row_of_sizes(cell: Cell, seeds: Iterable[int]) -> Row:
+    """Return what variables of sizes 1e-4 to 1e4 take, over what equal ones take."""
+    ratios = []
+    for seed in seeds:
+        member = cell.make(cell.dim, seed)
+        units = 10.0 ** np.random.default_rng(seed).uniform(-4.0, 4.0, cell.dim)
+        plain = queries_to(member, cell.budget, seed)["T3"]
+        mixed = queries_to(member.in_units(units), cell.budget, seed)["T3"]
+        ratios.append(mixed / plain if mixed and plain else np.inf)
+    what = f"{cell.name}: variables of sizes 1e-4 to 1e4 over equal ones, queries to T3"
+    return Row.of(what, ratios, unit="x", bar=1.2)
+
+
+def _rows_of_noise(size: float, seeds: Iterable[int]) -> Iterator[Row]:
+    """Return what the default is left with under noise, over what DSZOG is left with.
+
+    That is the gap and the worst violation together, of the same number of queries.
+    """
+    for cell in NOISY:
+        ratios, ours = [], []
+        for seed in seeds:
+            member = cell.make(cell.dim, seed).noisy(size)
+            left = []
+            for method in ("auto", "dszog"):
+                made = queries_to(member, cell.budget, seed, method)
+                left.append(max(made["gap"], 0.0) + max(made["worst"], 0.0))
+            ours.append(left[0])
+            ratios.append(left[0] / max(left[1], 1e-300))
+        yield Row.of(
+            f"{cell.name}, noise {size:g}: gap and violation over DSZOG's",
+            ratios,
+            unit="x",
+            bar=1.1,
+            details={"ours": "; ".join(f"{value:.1e}" for value in ours)},
+        )
 
 
 def family_rows(cell: Cell, runs: list[dict[str, Any]]) -> Iterator[Row]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dszog.contract import ProblemSize, Reply, cost
+from dszog.methods.sampled_sqp import trial
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Look, inward
 from dszog.methods.sampled_sqp.losses_table import LossTable
@@ -119,11 +120,11 @@ def test_refreshing_the_whole_table_gives_the_mean_of_the_slopes() -> None:
     n_parts = 0
     while table.n_fresh < 8:
         rows = table.next_rows(2)
-        table = table.refreshed(rows, fresh[rows], step)
+        table = table.refreshed(rows, fresh[rows])
         n_parts += 1
 
     np.testing.assert_allclose(table.gradient, fresh.mean(axis=0))
-    assert table.noise_left() == 0.0
+    assert table.noise_left(step) == 0.0
     assert n_parts == 3  # 2, then as many as were, twice
     assert table.noise_along(step, n_losses=8) == 0.0
     assert table.noise_along(step, n_losses=80) > 0.0
@@ -193,3 +194,40 @@ def test_a_function_without_noise_has_that_of_rounding() -> None:
     found = noise_level(np.exp(t) + 3.0)
 
     assert 1e-17 < found[0] < 1e-14
+
+
+def test_rows_that_join_during_a_refresh_keep_their_part_of_the_gradient() -> None:
+    rng = np.random.Generator(np.random.Philox(key=6))
+    slopes, fresh = rng.normal(size=(2, 6, 3))
+    table = LossTable.empty(3).grown(np.arange(6), np.zeros(6), slopes)
+    table = table.begun(np.arange(6)).refreshed(np.arange(2), fresh[:2])
+    later = rng.normal(size=(4, 3))
+    table = table.grown(np.arange(6, 10), np.zeros(4), later)
+    table = table.refreshed(np.arange(2, 6), fresh[2:])
+
+    truth = np.vstack([fresh, later]).mean(axis=0)
+    np.testing.assert_allclose(table.gradient, truth)
+
+
+@pytest.mark.parametrize(("higher", "expected"), [(0.0, False), (1.0, True)])
+def test_a_table_that_was_learned_by_heart_is_noticed(
+    higher: float, expected: bool
+) -> None:
+    rng = np.random.Generator(np.random.Philox(key=7))
+    values, others = rng.normal(size=(2, 64))
+
+    assert trial._is_fitted(values, others + higher) == expected
+
+
+def test_rows_are_refreshed_until_the_next_step_is_sure() -> None:
+    rng = np.random.Generator(np.random.Philox(key=8))
+    slopes = rng.normal(size=(64, 3))
+    table = LossTable.empty(3).grown(np.arange(64), np.zeros(64), slopes)
+    table = table.begun(np.arange(64))
+    changed = slopes[:32] + np.array([1.0, 0.0, 0.0])
+    changed[:, 2] += rng.normal(size=32)
+    table = table.refreshed(np.arange(32), changed)
+
+    # All rows agree on what changed along the first variable, not along the last.
+    assert table.noise_left(np.array([1.0, 0.0, 0.0])) < 1e-12
+    assert table.noise_left(np.array([0.0, 0.0, 1.0])) > 0.05

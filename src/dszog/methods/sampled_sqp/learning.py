@@ -11,7 +11,7 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.looks import NO_VALUES, Found, Look, places_of
 from dszog.methods.sampled_sqp.options import Options
-from dszog.methods.sampled_sqp.plans import looks_at_slopes, proposed
+from dszog.methods.sampled_sqp.plans import looks_at_slopes, proposed, rows_to_refresh
 from dszog.methods.sampled_sqp.state import SampledSQPState
 
 
@@ -125,13 +125,9 @@ def _with_losses(
     if len(state.measured) and not state.size.has_gradient:
         bends = np.diagonal(state.measured)  # what differences over a step add
         slopes = slopes - 0.5 * bends * look.reach / state.scale
-    table = table.refreshed(rows, slopes, state.step)
-    sampling = table.noise_along(state.step, state.size.n_losses)
-    aim = 0.3 * max(options.noise_share * state.promise, sampling)
-    more = NO_INDICES
-    if table.noise_left() > aim:
-        more = table.next_rows(options.loss_batch)
-    return replace(state, table=table), more
+    table = table.refreshed(rows, slopes)
+    state = replace(state, table=table)
+    return state, rows_to_refresh(options, state)
 
 
 def _with_plane(state: SampledSQPState, look: Look, found: Found) -> SampledSQPState:

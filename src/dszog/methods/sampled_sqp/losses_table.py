@@ -26,14 +26,11 @@ class LossTable:
     gradient: FloatArray  # (dim,), the estimate
     # A refresh that is under way: which rows are left, and what the others said.
     queue: IntArray  # rows in the order in which they are refreshed
-    n_fresh: int  # of these are done
     mean_before: FloatArray  # (dim,), of the slopes before the refresh
-    change_sum: FloatArray  # (dim,), of the refreshed slopes
-    changes_along: FloatArray  # (n_fresh,), of the slopes along the step
+    changes: FloatArray  # (n_fresh, dim), of the slopes that were refreshed
 
     def __post_init__(self) -> None:
-        names = ("values", "slopes", "gradient", "mean_before", "change_sum")
-        for name in (*names, "changes_along"):
+        for name in ("values", "slopes", "gradient", "mean_before", "changes"):
             object.__setattr__(self, name, frozen_floats(getattr(self, name)))
         for name in ("indices", "queue"):
             object.__setattr__(self, name, frozen_ints(getattr(self, name)))
@@ -48,28 +45,30 @@ class LossTable:
             slopes=np.empty((0, dim)),
             gradient=np.zeros(dim),
             queue=none,
-            n_fresh=0,
             mean_before=np.zeros(dim),
-            change_sum=np.zeros(dim),
-            changes_along=nothing,
+            changes=np.empty((0, dim)),
         )
 
     def fits(self, size: ProblemSize) -> bool:
         """Whether the shapes and indices are those of a table of such a problem."""
         b, dim = len(self.indices), size.dim
-        along = (self.gradient, self.mean_before, self.change_sum)
         return (
             are_indices(self.indices, size.n_losses)
             and are_indices(self.queue, b)
             and self.values.shape == (b,)
             and self.slopes.shape == (b, dim)
-            and all(vector.shape == (dim,) for vector in along)
-            and self.changes_along.ndim == 1
-            and 0 <= self.n_fresh <= len(self.queue)
+            and self.gradient.shape == self.mean_before.shape == (dim,)
+            and self.changes.shape == (self.n_fresh, dim)
+            and self.n_fresh <= len(self.queue)
         )
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    @property
+    def n_fresh(self) -> int:
+        """How many rows of the queue are refreshed."""
+        return len(self.changes)
 
     def noise_along(self, step: FloatArray, n_losses: int) -> float:
         """Return the standard error of the slope along a step, as all losses go."""
@@ -101,14 +100,11 @@ class LossTable:
 
     def begun(self, order: IntArray) -> LossTable:
         """Begin to refresh the rows in this order."""
-        dim = len(self.gradient)
         return replace(
             self,
             queue=order,
-            n_fresh=0,
             mean_before=self.slopes.mean(axis=0),
-            change_sum=np.zeros(dim),
-            changes_along=np.empty(0),
+            changes=np.empty((0, len(self.gradient))),
         )
 
     def next_rows(self, n_first: int) -> IntArray:
@@ -117,32 +113,30 @@ class LossTable:
         rows: IntArray = self.queue[self.n_fresh : end]
         return rows
 
-    def refreshed(
-        self, rows: IntArray, slopes: FloatArray, step: FloatArray
-    ) -> LossTable:
+    def refreshed(self, rows: IntArray, slopes: FloatArray) -> LossTable:
         """Return the table with these rows learned anew."""
         fresh = np.where(np.isnan(slopes), self.slopes[rows], slopes)
-        changes = fresh - self.slopes[rows]
+        changes = np.vstack([self.changes, fresh - self.slopes[rows]])
         all_slopes = np.array(self.slopes)
         all_slopes[rows] = fresh
-        n_fresh = self.n_fresh + len(rows)
-        change_sum = self.change_sum + changes.sum(axis=0)
-        gradient = self.mean_before + change_sum / max(n_fresh, 1)
-        if n_fresh >= len(self):
-            gradient = all_slopes.mean(axis=0)
+        n_queued = len(self.queue)  # rows that joined since are behind these
+        gradient = self.mean_before + changes.mean(axis=0)
+        if len(changes) >= n_queued:
+            gradient = all_slopes[:n_queued].mean(axis=0)
+        later = all_slopes[n_queued:].sum(axis=0)
         return replace(
             self,
             slopes=all_slopes,
-            gradient=gradient,
-            n_fresh=n_fresh,
-            change_sum=change_sum,
-            changes_along=np.concatenate([self.changes_along, changes @ step]),
+            gradient=(n_queued * gradient + later) / len(self),
+            changes=changes,
         )
 
-    def noise_left(self) -> float:
-        """Return the standard error of the gradient along the step, of those left."""
-        n = self.n_fresh
-        if n >= len(self.queue) or n < 2:
-            return 0.0 if n >= len(self.queue) else np.inf
-        spread = float(self.changes_along.std())
-        return spread / float(np.sqrt(n)) * float(np.sqrt(1.0 - n / len(self)))
+    def noise_left(self, step: FloatArray) -> float:
+        """Return the standard error of the slope along a step, by stale rows."""
+        n, n_queued = self.n_fresh, len(self.queue)
+        if n >= n_queued:
+            return 0.0
+        if n < 2:
+            return np.inf
+        spread = float((self.changes @ step).std()) * n_queued / len(self)
+        return spread / float(np.sqrt(n)) * float(np.sqrt(1.0 - n / n_queued))

@@ -42,9 +42,11 @@ NEAR = 0.5  # of the usual length: members that are looked at
 SURELY = 2.0  # steps: members that are farther off, by models of unit slope, are not
 ALL_EVERY = 5  # trials after which all members are looked at
 SAFE_SHARE = 20  # of all constraints, one in so many is looked at though it seems safe
+MOST_HELD_OUT = 128  # losses outside of the table that a trial looks at
 MOST_VERIFIED = 4096  # constraints in one look before the end
 ENCLOSED = 3  # bundles in a row, of which each one leaves nothing to gain
 BESIDE, NARROW = 100.0, 0.1  # steps of differences, beside a kink
+REFRESHED = 0.3  # of the noise that a table may have: what stale rows may add
 QUIET = 10**5  # unseen constraints without a violation that end a run
 
 
@@ -81,6 +83,13 @@ def proposed(
         if is_slight(options, state, own_sizes(state)):
             return replace(state, confirmed=CONFIRMED)
         state = replace(state, confirmed=REFUTED)
+    is_estimate = state.size.n_losses > 1 and not state.n_stale
+    rows = rows_to_refresh(options, state) if is_estimate else NO_INDICES
+    if len(rows):
+        looks = looks_at_slopes(
+            state, state.x, table.indices[rows], NO_INDICES, table.values[rows]
+        )
+        return replace(state, phase="learn", looks=looks, has_moved=0)
     if _wants_growth(options, state):
         return _growing(options, state)
     if correction is None and is_at_end(options, state):
@@ -136,8 +145,17 @@ def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
         )
         drawn = drawn[~np.isin(drawn, members.indices)]
     wanted = np.concatenate([members.indices[near], at_risk, drawn])
-    look = Look(at=y, losses=state.table.indices, constraints=np.unique(wanted))
+    losses = np.concatenate([state.table.indices, _held_out(state)])
+    look = Look(at=y, losses=losses, constraints=np.unique(wanted))
     return replace(state, phase="trial", looks=(look,), seen=seen)
+
+
+def _held_out(state: SampledSQPState) -> IntArray:
+    """Return losses outside of the table, which tell whether it stands for them."""
+    table = state.table
+    n_more = min(len(table), MOST_HELD_OUT)
+    first = loss_order(len(table) + n_more, state.size, state.seed)
+    return first[~np.isin(first, table.indices)]
 
 
 def _at_risk(options: Options, state: SampledSQPState, z: FloatArray) -> IntArray:
@@ -166,6 +184,18 @@ def _at_risk(options: Options, state: SampledSQPState, z: FloatArray) -> IntArra
 def most_joining(size: ProblemSize) -> int:
     """Return how many constraints may join at once."""
     return max(8, min(size.dim // 6, 64))
+
+
+def rows_to_refresh(options: Options, state: SampledSQPState) -> IntArray:
+    """Return rows to learn anew: while the others are stale, the step is not sure."""
+    table, step = state.table, state.step
+    sampling = table.noise_along(step, state.size.n_losses)
+    aim = REFRESHED * max(options.noise_share * state.promise, sampling)
+    return (
+        table.next_rows(options.loss_batch)
+        if table.noise_left(step) > aim
+        else NO_INDICES
+    )
 
 
 def _wants_growth(options: Options, state: SampledSQPState) -> bool:

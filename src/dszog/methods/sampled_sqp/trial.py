@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from dszog.contract import NO_INDICES
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.ending import next_to_nothing
 from dszog.methods.sampled_sqp.learning import learn, learn_all
-from dszog.methods.sampled_sqp.looks import Found, places_of
+from dszog.methods.sampled_sqp.looks import NO_VALUES, Found, places_of
 from dszog.methods.sampled_sqp.options import Options, least_violation, queries_left
 from dszog.methods.sampled_sqp.pilot import with_opposites
 from dszog.methods.sampled_sqp.plans import (
@@ -26,6 +27,7 @@ from dszog.methods.sampled_sqp.subproblem import excess
 GROWTH = 4.0  # of sigma after a rejected step
 ACCEPT, GOOD, POOR = 0.1, 0.5, 0.25  # shares of the promise that was kept
 MOST_PLANES = 40  # trials in a row that add one
+FITTED = 3.0  # standard errors between losses of the table and others
 MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
 
 
@@ -34,6 +36,10 @@ def after_trial(
 ) -> SampledSQPState:
     """Accept the trial point, keep the point and take in constraints, or reject."""
     look, members = state.looks[0], state.members
+    found, others = _parted(found, len(state.table))
+    state = replace(
+        state, wants_rows=int(state.wants_rows or _is_fitted(found.loss_values, others))
+    )
     y = look.at
     zy = y / state.scale
     asked = np.flatnonzero(np.isin(members.indices, look.constraints))
@@ -92,6 +98,23 @@ def after_trial(
     if _wants_plane(state) and by_rows <= 0.5 * (state.promise - kept):
         return _bundled(state, kept)
     return _rejected(options, state, seen_then - then, kept, worst_new)
+
+
+def _parted(found: Found, n: int) -> tuple[Found, FloatArray]:
+    """Return what was found of the table's losses, and values of others."""
+    values = found.loss_values
+    return replace(found, loss_values=values[:n]), values[n:]
+
+
+def _is_fitted(values: FloatArray, others: FloatArray) -> bool:
+    """Whether losses outside of the table are larger, as if it was learned by heart."""
+    values, others = values[~np.isnan(values)], others[~np.isnan(others)]
+    if min(len(values), len(others)) < 2:
+        return False
+    error = math.hypot(
+        values.std() / math.sqrt(len(values)), others.std() / math.sqrt(len(others))
+    )
+    return bool(others.mean() - values.mean() > FITTED * error)
 
 
 def _wants_plane(state: SampledSQPState) -> bool:
@@ -285,6 +308,11 @@ def _rejected(
     state = replace(state, sigma=_held(state, sigma), n_rejected=n_rejected)
     if state.n_stale or n_rejected % 4 == 0:
         return learn_all(options, state)
+    rows = state.table.next_rows(options.loss_batch)
+    if (
+        len(rows) and by_rows <= 0.5 * wrong
+    ):  # the gradient is an estimate: a better one
+        return learn(options, state, state.x, NO_INDICES, NO_VALUES, rows)
     return proposed(options, state)
 
 
