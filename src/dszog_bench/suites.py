@@ -200,7 +200,12 @@ def run(problem: ForeignProblem, solver: str) -> dict[str, Any]:
     with quietly(), np.errstate(all="ignore"), suppress(OverError):
         try:
             SOLVERS[solver](counted)
-        except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+        except (
+            ValueError,
+            ArithmeticError,
+            AssertionError,
+            np.linalg.LinAlgError,
+        ) as error:
             why = f"{type(error).__name__}: {error}"  # the solver's own failure
     return {
         "problem": problem.name,
