@@ -101,7 +101,7 @@ torch: $(VENV)/.stamp-torch ## Run the tests of dszog.torch, with PyTorch for th
 
 .PHONY: docs
 docs: $(VENV)/.stamp-docs ## Build the site into docs/_build/html; runs its examples, no network
-	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@! grep -rlE '<(script|link|img)[^>]*(src|href)="(https?:)?//' docs/_build/html \
 	  --include='*.html' || { echo 'These pages fetch something: they must not.'; exit 1; }
 	@echo 'The site is there: docs/_build/html/index.html'

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import warnings
 from pathlib import Path
 
 from dszog import __version__
+from dszog.cli.app import app as command_line
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
@@ -17,7 +19,8 @@ sys.path.insert(0, str(HERE / "_extensions"))
 os.environ.setdefault("DSZOG_KERNELS", "numpy")
 os.environ.pop("DSZOG_DATA", None)
 os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "warning")
-logging.getLogger("traitlets").setLevel(logging.WARNING)
+for name in ("traitlets", "dszog"):  # something listens to all, and would print it
+    logging.getLogger(name).setLevel(logging.WARNING)
 
 project = "dszog"
 author = "the dszog developers"
@@ -56,6 +59,13 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+# The commands, from the program: what they are called with is set as code.
+_told = command_line.generate_docs(output_format="markdown").replace(" -m sphinx", "")
+_told = re.sub(r"(?<=\n\n)(dszog [^\n]+)(?=\n\n)", r"`\1`", _told)
+_kept = HERE / "api" / "generated" / "commands.txt"
+_kept.parent.mkdir(exist_ok=True)
+_kept.write_text(_told[_told.index("## dszog ") :], encoding="utf-8")
+
 # Examples are run when the site is built.
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
@@ -66,6 +76,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "within_subsection_order": "FileNameSortKey",
+    "thumbnail_size": (640, 420),
     "min_reported_time": 0,  # each page says how long it took
     "write_computation_times": False,  # a page that fetches scripts
 }
@@ -77,6 +88,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_show_search_summary = False  # fetched, which a page from a file may not
 html_math_renderer = "mathml"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -32,7 +32,7 @@ def draw_directions(
         Independent normal vectors (the paper); independent vectors on the sphere of
         radius :math:`\sqrt d`; the same, mutually orthogonal; distinct coordinate
         vectors of that length, both of which start a new set every `dim` directions;
-        independent random signs, see :mod:`dszog.contract.signs`.
+        independent random signs, see ``dszog.contract.signs``.
     n_directions, dim : int
     """
     if kind == "coordinate":
