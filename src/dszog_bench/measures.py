@@ -19,6 +19,7 @@ from dszog_bench.grid.measure import grid
 from dszog_bench.peer_runs import peers, peers_customers
 from dszog_bench.records import Measure
 from dszog_bench.suites import suites, suites_choosing
+from dszog_bench.wall import wall
 from dszog_bench.workers import workers
 
 BY_DEFAULT: dict[str, Measure] = {
@@ -45,6 +46,7 @@ MEASURES: dict[str, Measure] = {
     "suites": suites,
     "suites-choosing": suites_choosing,
     "families": families,
+    "wall": wall,
 }
 
 FIRST_SEEDS = {
@@ -54,5 +56,6 @@ FIRST_SEEDS = {
     "fair": 0,
     "grid": 0,
     "families": FIRST_OF_FAMILIES,
+    "wall": FIRST_OF_FAMILIES,
 }
 """Of measures that are made with several seeds; all others have the seed 0."""

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("rich")
 pytest.importorskip("sklearn")
 
-from dszog_bench import families, foreign, suites
+from dszog_bench import families, foreign, suites, wall
 from dszog_bench.budget import OverError
 from dszog_bench.records import Effort
 
@@ -141,3 +141,26 @@ def test_a_target_that_one_run_missed_is_missed() -> None:
     )
 
     assert (first.is_met, second.figure, third.is_met) == (False, 5, None)
+
+
+def test_noise_and_units_leave_the_problem_as_it_is() -> None:
+    member = families.nearest(4, 7, m=300)
+    units, x, which = np.array([1e-4, 1.0, 10.0, 1e4]), np.ones((2, 4)), np.arange(3)
+
+    other, noisy = member.in_units(units), member.noisy(1e-3)
+
+    np.testing.assert_allclose(
+        other.constraints(x * units, which), member.constraints(x, which)
+    )
+    values = noisy.constraints(x, which)
+    np.testing.assert_array_equal(values, noisy.constraints(x, which))
+    np.testing.assert_allclose(values, member.constraints(x, which), rtol=1e-2)
+    assert (values != member.constraints(x, which)).all()
+
+
+def test_a_penalty_over_all_constraints_is_timed_until_the_target() -> None:
+    found = wall.swept(families.nearest(4, 7, m=300))
+
+    assert found.is_reached
+    assert found.n_values % (5 * 300) == 0  # a point and four differences
+    assert 0 < found.seconds < wall.LONGEST
