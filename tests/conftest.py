@@ -21,10 +21,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(  # a failure is enough, the smallest one is not needed
-    "mutants",
-    deadline=None,
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate],
+    "mutants", deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import NonlinearConstraint
 
 import dszog
-from dszog import Constraints, EvaluationError, InputError
+from dszog import Constraints, EvaluationError
 from dszog.contract.arrays import FloatArray, IntArray
 from tests.test_wrong_input import NAN, User, three_arguments
 
@@ -65,9 +65,7 @@ def as_bytes(array: Any) -> bytes:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_x0_in_this_form_gives_the_same_run_and_is_left_alone(
-    form: str, tmp_path: Path
-) -> None:
+def test_x0_in_this_form_gives_the_same_run(form: str, tmp_path: Path) -> None:
     def run(x0: Any) -> Any:
         return User().minimize(x0=x0, max_iterations=20, seed=1).digest
 
@@ -80,9 +78,7 @@ def test_x0_in_this_form_gives_the_same_run_and_is_left_alone(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_data_in_this_form_gives_the_same_values_and_is_left_alone(
-    form: str, tmp_path: Path
-) -> None:
+def test_data_in_this_form_give_the_same_values(form: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     points, indices = rng.standard_normal((2, 3)), np.arange(4)
     for array, make in (
@@ -99,20 +95,6 @@ def test_data_in_this_form_gives_the_same_values_and_is_left_alone(
             plain.values(points, indices)
         )
         assert ours.summary(points[0]) == plain.summary(points[0])
-
-
-@pytest.mark.parametrize("max_queries", [2, 3])
-def test_the_least_number_of_queries_that_certify_takes_is_enough(
-    max_queries: int,
-) -> None:
-    user = User()
-    ten = dszog.Problem(user.fun, user.constraints(10), 2)
-    try:
-        certificate = dszog.certify(ten, [0.0, 0.0], max_queries=max_queries)
-    except InputError:
-        assert user.n_calls == 0
-    else:
-        assert 0 < 1 + certificate.feasibility.n_checked <= max_queries
 
 
 @pytest.mark.parametrize("seed", [0, np.int32(7), np.uint64(2**64 - 1), 2**64 - 1])
@@ -227,9 +209,7 @@ def watched(seen: list[Any]) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("form", watched([]))
 @pytest.mark.parametrize("x_scale", [1.0, 3.0])
-def test_the_points_of_every_form_of_function_are_read_only_float64(
-    form: str, x_scale: float
-) -> None:
+def test_points_are_read_only_float64_everywhere(form: str, x_scale: float) -> None:
     seen: list[Any] = []
     User().minimize(x0=np.ones(2, np.float32), x_scale=x_scale, **watched(seen)[form])
     assert len(seen) > 3
@@ -260,9 +240,7 @@ def test_single_precision_that_is_fine_enough_is_accepted() -> None:
 
 
 @pytest.mark.parametrize("offset", [1e3, 1e6])
-def test_single_precision_in_which_differences_drown_is_warned_of(
-    offset: float,
-) -> None:
+def test_too_coarse_single_precision_is_warned_of(offset: float) -> None:
     # Differences of 1e-4; single precision has 6e-5 to spare at 1e3, 0.06 at 1e6.
     with pytest.warns(dszog.PrecisionWarning) as caught:
         User().minimize(constraints=of_single_precision(offset))

@@ -19,6 +19,7 @@ from types import ModuleType
 import pytest
 
 import dszog
+from dszog.run.failures import FailureReport
 from tests.pages import PAGES, README, ROOT, name_of, python_blocks, typed_lines
 
 MOST_NOT_RUN = 3  # blocks that need what a test cannot have, such as a cluster
@@ -129,6 +130,13 @@ def test_what_a_message_tells_of_the_run_is_explained(start: str) -> None:
 
     assert any(start in module.read_text("utf-8") for module in modules)
     assert f'| "{start}' in (ROOT / "docs/watching.md").read_text("utf-8")
+
+
+def test_the_pages_say_what_leaving_failures_out_does_to_an_estimate() -> None:
+    words = " ".join((ROOT / "docs/constraints.md").read_text("utf-8").split())
+    assert "is then conditional on success" in words
+    assert "`result.failures.rate` is the share of points that failed" in words
+    assert isinstance(FailureReport.rate, property)
 
 
 def test_every_public_name_is_in_the_reference() -> None:

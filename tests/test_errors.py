@@ -24,9 +24,7 @@ def calls_of_missing_extra() -> list[tuple[str, ast.Call]]:
     return found
 
 
-def test_a_missing_extra_is_told_by_one_function_and_is_an_extra_of_the_project() -> (
-    None
-):
+def test_a_missing_extra_is_told_by_one_function() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
     found = calls_of_missing_extra()

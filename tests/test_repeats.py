@@ -53,9 +53,7 @@ PROBLEMS: dict[str, Any] = {
     ),
     "simulator": lambda w: Problem(Simulator(w.scenario, 40, 4), None, 4),
     "beside a table": lambda w: Problem(
-        exact,
-        [Constraints(table, 40), Constraints.from_function(w.limit, 40)],
-        4,
+        exact, [Constraints(table, 40), Constraints.from_function(w.limit, 40)], 4
     ),
 }
 
@@ -112,9 +110,7 @@ def test_to_notice_it_costs_no_query(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_what_was_noticed_before_a_run_was_stopped_is_told_when_it_goes_on(
-    tmp_path: Any,
-) -> None:
+def test_what_was_noticed_is_told_when_a_run_goes_on(tmp_path: Any) -> None:
     def stop(progress: dszog.Progress) -> None:
         if progress.iteration == 5:
             raise OSError("gone")

@@ -164,9 +164,7 @@ def test_a_function_that_writes_into_its_arguments_changes_no_bit_of_a_run(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_function_that_writes_into_its_arguments_changes_no_certificate(
-    form: str,
-) -> None:
+def test_a_function_that_writes_changes_no_certificate(form: str) -> None:
     x = np.array([1.0, 2.5])
     plain = certify(FORMS[form](as_it_is), x)
     written = certify(FORMS[form](writing), x)
@@ -176,9 +174,7 @@ def test_a_function_that_writes_into_its_arguments_changes_no_certificate(
 
 
 @pytest.mark.parametrize("x_scale", [1.0, [0.5, 2.0]], ids=str)
-def test_a_callback_that_writes_into_x_spoils_neither_the_run_nor_the_next_callback(
-    x_scale: Any,
-) -> None:
+def test_a_callback_that_writes_into_x_spoils_nothing(x_scale: Any) -> None:
     seen: list[list[float]] = []
 
     def look(progress: dszog.Progress) -> None:
@@ -199,9 +195,7 @@ def test_a_callback_that_writes_into_x_spoils_neither_the_run_nor_the_next_callb
     assert seen == seen_plainly
 
 
-def test_to_write_into_the_arrays_of_a_result_changes_no_problem_and_no_other_run() -> (
-    None
-):
+def test_to_write_into_a_result_changes_no_problem_and_no_other_run() -> None:
     problem = Problem(lambda x: 0.0, many(as_it_is), 2, x0=[0.25, 0.5])
     first = minimize(problem, max_queries=1000, seed=0)
     assert first.is_start
@@ -230,9 +224,7 @@ class WritingBox(Box):
 
 
 @pytest.mark.parametrize("method", ["zopsgd", "acczomda", "fzfw"])
-def test_a_feasible_set_that_writes_into_its_arguments_changes_no_bit(
-    method: str,
-) -> None:
+def test_a_feasible_set_that_writes_changes_no_bit(method: str) -> None:
     def run(kind: type[Box]) -> Any:
         problem = Problem(Losses(losses, 10), None, 2, unconstrained=True)
         box = kind(lower=[0.0, 0.0], upper=[1.0, 1.0])

@@ -56,17 +56,6 @@ def test_all_projections_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(row.details["difference"] for row in rows) < 1e-6
 
 
-def test_a_run_with_many_variables_is_judged_by_all_constraints(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(answers, "DIMS", (5,))
-
-    rows = list(answers.variables(TINY))
-
-    assert rows[1].what == "5 variables, 100 iterations: objective"
-    assert all(float(row.details["worst_violations"]) >= 0 for row in rows)
-
-
 def test_workers_send_what_they_need_and_change_no_bit() -> None:
     row = workers._row("processes", 2, 0.001, n=4, repeats=1)
 

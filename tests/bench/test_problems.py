@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import dszog
-from dszog.errors import InputError
-from dszog_bench.a9a import FLOOR, Features, a9a_rows, best_threshold, headline
+from dszog_bench.a9a import a9a_rows
 from dszog_bench.budget import Budget, OverError
 from dszog_bench.customers import CUSTOMERS, SLACK, customers_case
 from dszog_bench.relaxed import RelaxedPairs
@@ -83,9 +82,7 @@ def case_of(name: str) -> Any:
 @pytest.mark.parametrize(
     "name", [*(f"relaxed-{seed}" for seed in range(5)), *CUSTOMERS]
 )
-def test_the_kept_optimum_is_feasible_stationary_and_meets_the_target(
-    name: str,
-) -> None:
+def test_the_kept_optimum_is_feasible_stationary_and_a_target(name: str) -> None:
     case = case_of(name)
     w = np.array(case.known.w)
 
@@ -118,22 +115,6 @@ def test_no_other_start_ends_at_a_better_point(name: str) -> None:
     assert min(values) == pytest.approx(case.known.value, rel=1e-6)
 
 
-def test_the_relaxed_case_has_the_constraints_of_its_problem() -> None:
-    case = case_of("relaxed-0")
-    w = RNG.standard_normal(case.problem.dim)
-    indices = RNG.integers(case.n_constraints, size=100)
-
-    known = case.problem.constraints
-    values = case.all_constraints(w)
-    np.testing.assert_allclose(
-        values[indices], known.values(w[np.newaxis], indices)[0], atol=1e-12
-    )
-    assert case.worst(w) == pytest.approx(values.max(), abs=1e-12)
-    assert len(values) == case.n_constraints == len(known)
-    everything = case.problem.losses.values(w[np.newaxis], np.arange(case.n_losses))
-    assert case.objective(w) == pytest.approx(everything.mean())
-
-
 # --------------------------------------------------------------------------------- a9a
 
 
@@ -143,50 +124,3 @@ def test_without_data_a_named_stand_in_is_used(no_data: None) -> None:
     assert "stand-in" in rows.name
     assert not rows.is_real
     assert rows.train.n_rows + rows.test.n_rows == 600
-
-
-def test_a_folder_without_the_files_is_refused(no_data: None, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a9a is not in .*--data FOLDER"):
-        a9a_rows(tmp_path)
-
-
-def test_the_threshold_makes_the_most_predictions_right() -> None:
-    for _ in range(20):
-        scores = RNG.integers(6, size=15).astype(float)  # with many ties
-        y = np.where(RNG.random(15) < 0.5, 1.0, -1.0)
-        tried = [-np.inf, *(np.unique(scores) + 0.5)]
-        most = max(((scores > each) == (y > 0)).mean() for each in tried)
-
-        threshold = best_threshold(scores, y)
-
-        assert ((scores > threshold) == (y > 0)).mean() == most
-
-
-def test_the_headline_figures_are_exact(no_data: None, monkeypatch: Any) -> None:
-    rows = a9a_rows()
-    points: list[Any] = []
-    minimize = dszog.minimize
-
-    def watched(*arguments: Any, callback: Any, **more: Any) -> Any:
-        def both(progress: dszog.Progress) -> None:
-            points.append(progress.x)
-            callback(progress)
-
-        return minimize(*arguments, callback=both, **more)
-
-    monkeypatch.setattr(dszog, "minimize", watched)
-    found = headline(rows, iterations=60, n_components=2, batch=32)
-
-    features = Features(rows.train.dense, 2, FLOOR)
-    scores = features(rows.train.dense) @ points[-1]
-    positive, negative = (scores[rows.train.y * sign > 0] for sign in (1, -1))
-    gaps = np.subtract.outer(negative, positive)
-    assert found["pairs"] == gaps.size
-    assert found["share_violated"] == pytest.approx((gaps > 0).mean(), abs=1e-6)
-    assert found["worst_violation"] == pytest.approx(gaps.max())
-    right = (features(rows.test.dense) @ points[-1]) > best_threshold(
-        scores, rows.train.y
-    )
-    assert found["test_accuracy"] == ((rows.test.y > 0) == right).mean()
-    assert found["iterations"] == 60
-    assert found["share_violated"] < 0.45  # it learns: the start has no order at all

@@ -13,7 +13,6 @@ pytest.importorskip("rich")
 pytest.importorskip("sklearn")
 
 from dszog_bench import families, foreign, suites, wall
-from dszog_bench.budget import OverError
 from dszog_bench.records import Effort
 
 needs_suites = pytest.mark.skipif(
@@ -58,22 +57,6 @@ def test_every_value_is_counted_once_for_each_point() -> None:
     assert counted.best == [(2.0, 1, 2)]
 
 
-def test_a_peer_is_stopped_by_the_budget() -> None:
-    problem = parabola()
-    counted = suites.Counted(problem, n_values=suites.POINTS * 3 * 3 + 1)
-
-    with pytest.raises(OverError):
-        counted.fun(problem.x0)
-
-
-def test_an_infeasible_point_solves_nothing() -> None:
-    runs: list[dict[str, Any]] = [{"best": []}, {"best": [(2.0, 1, 1), (1.0, 2, 2)]}]
-
-    suites.judged(runs)
-
-    assert [run["solved_after"] for run in runs] == [None, [2, 2]]
-
-
 @needs_suites
 def test_the_halves_share_no_problem_and_no_function() -> None:
     chosen, reported = (foreign._names(half) for half in ("choosing", "reporting"))
@@ -85,16 +68,6 @@ def test_the_halves_share_no_problem_and_no_function() -> None:
         assert names
         assert others
         assert not names & others
-
-
-@needs_suites
-def test_a_sample_is_drawn_by_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreign, "_loaded", lambda kind, name: name)
-    drawn, again, other = (
-        list(foreign.sample("choosing", 3, seed)) for seed in (0, 0, 1)
-    )
-
-    assert drawn == again != other
 
 
 @needs_suites
@@ -130,17 +103,6 @@ def test_a_family_has_the_optimum_that_it_says(make: Any) -> None:
 
     assert found["T3"] is not None
     assert -1e-5 < found["gap"] < 5e-4
-
-
-def test_a_target_that_one_run_missed_is_missed() -> None:
-    cell = families.Cell(families.nearest, 2, 100, {"T1": np.inf})
-    run = {"gap": 0.1, "worst": 0.0, "own_ms_per_iteration": 1.0, "T2": 5, "T3": None}
-
-    first, second, third = families.family_rows(
-        cell, [run | {"T1": 7}, run | {"T1": None}]
-    )
-
-    assert (first.is_met, second.figure, third.is_met) == (False, 5, None)
 
 
 def test_noise_and_units_leave_the_problem_as_it_is() -> None:

@@ -10,17 +10,12 @@ import pytest
 
 import dszog
 from dszog.workers import EVALUATORS
-from dszog_bench.frozen import (
-    PairwiseData,
-    Record,
-    frozen_evaluation,
-    frozen_values,
-)
+from dszog_bench.frozen import PairwiseData, Record, frozen_evaluation, frozen_values
 from dszog_bench.memory import memory_above_data
 from dszog_bench.plain import Draws, Plain, PlainState
-from dszog_bench.records import Row, read_record, table, write_record
+from dszog_bench.records import Row, read_record, write_record
 from dszog_bench.rotated import rotated_losses, rotated_rows, rotated_values
-from dszog_bench.timing import Spread, interleaved, iteration_seconds
+from dszog_bench.timing import Spread
 from dszog_paper.data import stand_in
 
 KEPT = Path(__file__).parents[2] / "benchmarks"
@@ -71,20 +66,6 @@ def test_frozen_values_are_those_the_library_asked_for() -> None:
     assert record.seconds_each(1, 5) > 0
     assert record.overhead(1, 5) > 1  # calls are inside their iterations
     frozen_evaluation(data, calls)
-
-
-@pytest.mark.parametrize("times_calls", [True, False])
-def test_a_record_that_keeps_nothing_still_tells_the_time(times_calls: bool) -> None:
-    _, losses, pairs = pairwise()
-    record = Record(keeps_calls=False, times_calls=times_calls)
-
-    record.losses(losses)(np.zeros((1, 123)), np.array([0]))
-
-    assert not record.calls
-    assert len(record.began) == 1
-    assert len(record.inside_before) == times_calls
-    assert (record.inside > 0) is times_calls
-    assert (record.pairs(pairs.values_at) == pairs.values_at) is not times_calls
 
 
 def test_the_frozen_code_has_not_been_touched() -> None:
@@ -149,39 +130,6 @@ def test_plain_algorithm_1_makes_the_iterates_of_the_dense_method() -> None:
 # --------------------------------------------------------------------------- timing
 
 
-def test_two_blocks_are_timed_in_turns() -> None:
-    order: list[str] = []
-    times = iter([0.0, 3.0, 8.0, 9.0])
-
-    def first() -> float:
-        order.append("A")
-        return next(times)
-
-    def second() -> float:
-        order.append("B")
-        return 2.0
-
-    found = interleaved(first, second, 3)
-
-    assert "".join(order) == "AB" * 4  # the first of each is not counted
-    assert found.ratio == Spread(median=4.0, low=2.75, high=4.25, n=3)
-    assert found.second.median == 2.0
-
-
-def test_an_iteration_is_timed_without_what_comes_before_and_after() -> None:
-    made: list[Record] = []
-
-    def make(record: Record) -> dszog.Problem:
-        made.append(record)
-        data, losses, pairs = pairwise()
-        return recorded_problem(losses, len(data.y), pairs, record)
-
-    seconds = iteration_seconds(make, METHOD, 4, warm_up=2)
-
-    began = made[0].began
-    assert seconds == pytest.approx((began[6] - began[2]) / 4)
-
-
 def test_memory_is_that_of_the_run_and_not_of_who_started_it() -> None:
     ballast = np.ones(2**26)  # 512 MB
 
@@ -218,20 +166,6 @@ def test_a_row_knows_whether_its_bar_is_met(
     assert row.is_met is is_met
     assert row.cells() == ["a", *cells.split("|")]
     assert row.figure is None or np.isfinite(row.figure)  # JSON has no NaN
-
-
-def test_a_table_shows_details_and_leaves_out_what_is_empty() -> None:
-    rows = [
-        Row(what="a", figure=3.0, details={"n_runs": 12_000, "all": [1, 2]}),
-        Row(what="b", figure=None, details={"why": "time"}),
-    ]
-
-    assert table(rows).splitlines() == [
-        "| what | figure | n runs | why |",
-        "| --- | --- | --- | --- |",
-        "| a | 3 | 12,000 |  |",
-        "| b |  |  | time |",
-    ]
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:

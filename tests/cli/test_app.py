@@ -28,7 +28,7 @@ def test_the_commands_are_those_of_the_documentation() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_every_command_has_examples_and_explains_every_option(
+def test_help_has_examples_and_explains_every_option(
     dszog: Dszog, command: str
 ) -> None:
     code, said, _ = dszog(command, "--help")
@@ -68,19 +68,12 @@ def test_a_reader_who_leaves_early_is_no_reason_for_a_traceback(words: str) -> N
     ("words", "meant"),
     [
         (["slove", "model.py:problem"], "solve"),
-        (["fti"], "fit"),
-        (["predcit", "a", "b"], "predict"),
         (["--versoin"], "--version"),
-        (["--hepl"], "--help"),
         (["demo", "--sede", "3"], "--seed"),
-        (["solve", "a.py:b", "--max-querys", "9"], "--max-queries"),
         (["fit", "a.csv", "--task", "fair", "--sensitiv", "x"], "--sensitive"),
-        (["predict", "a", "b", "--outptu", "x"], "--output"),
         (["bench", "--ful"], "--full"),
-        (["paper", "--donwload"], "--download"),
         (["completion", "bahs"], "bash"),
         (["fit", "a.csv", "--task", "fare"], "fair"),
-        (["fit", "a.csv", "--task", "pair"], "'pairwise'?"),
         (["fit", "a.csv", "--task", "fair", "--kernel", "rbg"], "'rbf'?"),
         (["demo", "--max-query", "3"], "--max-queries"),
     ],
@@ -138,9 +131,7 @@ def test_what_is_missing_or_wrong_is_named_and_nothing_is_done(
     ],
     ids=" ".join,
 )
-def test_counts_may_be_written_with_an_exponent(
-    dszog: Dszog, words: tuple[str, ...]
-) -> None:
+def test_counts_may_have_an_exponent(dszog: Dszog, words: tuple[str, ...]) -> None:
     def read(text: str) -> object:
         parsed = app.parse_args([*words, text], exit_on_error=False, print_error=False)
         return parsed[1]
@@ -153,9 +144,7 @@ def test_counts_may_be_written_with_an_exponent(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_every_command_and_the_shell_can_read_it(
-    dszog: Dszog, shell: str
-) -> None:
+def test_completion_knows_all_and_the_shell_reads_it(dszog: Dszog, shell: str) -> None:
     code, script, _ = dszog("completion", shell)
 
     assert code == 0
@@ -166,24 +155,6 @@ def test_completion_knows_every_command_and_the_shell_can_read_it(
     program = shutil.which(shell)
     if program is not None:
         subprocess.run([program, "-n"], input=script, text=True, check=True)
-
-
-def test_bash_completes_a_command() -> None:
-    bash = shutil.which("bash")
-    if bash is None:
-        pytest.skip("there is no bash")
-    script = app.generate_completion(prog_name="dszog", shell="bash")
-    found = re.findall(r"complete .*-F (\S+) dszog", script)
-    assert found
-    ask = f"""
-COMP_WORDS=(dszog pre); COMP_CWORD=1; COMP_LINE="dszog pre"; COMP_POINT=9
-{found[0]} dszog pre dszog
-echo "${{COMPREPLY[@]}}"
-"""
-    done = subprocess.run(
-        [bash, "--norc"], input=script + ask, text=True, capture_output=True, check=True
-    )
-    assert done.stdout.split() == ["predict"]
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def test_what_is_measured_by_default_writes_its_rows(
-    tiny: None, dszog: Dszog, tmp_path: Path
-) -> None:
+def test_what_is_measured_is_written(tiny: None, dszog: Dszog, tmp_path: Path) -> None:
     code, shown, _ = dszog("bench", "-o", tmp_path)
 
     text = (tmp_path / "bench.md").read_text()

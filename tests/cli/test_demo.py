@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -41,9 +40,7 @@ def figures_of(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("without_matplotlib")
-def test_the_figures_are_those_of_the_same_run_made_again(
-    dszog: Dszog, tmp_path: Path
-) -> None:
+def test_the_figures_are_those_of_the_same_run(dszog: Dszog, tmp_path: Path) -> None:
     folder = tmp_path / "not" / "there" / "yet"
     code, said, _ = dszog(*SHORT, folder, "--seed", "3")
     assert "Data of seed 3." in said
@@ -140,18 +137,6 @@ def test_the_exit_code_and_the_verdict_say_whether_it_is_a_success(
     assert words in said
     assert figures_of(tmp_path)["success"] is success
     assert "usual" not in said
-
-
-def test_too_small_a_budget_exits_with_2_and_says_how_many_are_needed(
-    dszog: Dszog, tmp_path: Path
-) -> None:
-    code, _, told = dszog("demo", "--output", tmp_path, "--max-queries", "10")
-    assert code == 2
-    assert re.search(
-        r"^dszog demo: one iteration .* need \d+ queries, got --max-queries 10\. Raise",
-        told,
-    )
-    assert not (tmp_path / "demo.json").exists()
 
 
 # ---------------------------------------------------------------------------- the data

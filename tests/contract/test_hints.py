@@ -55,12 +55,6 @@ def test_a_letter_of_the_paper_is_answered_with_a_word(letter: str) -> None:
         call(options={letter: 1})()
 
 
-@pytest.mark.parametrize("name", ["BFGS", "Nelder-Mead", "L-BFGS-B"])
-def test_a_method_of_scipy_is_sent_there(name: str) -> None:
-    with pytest.raises(dszog.InputError, match=r"call scipy\.optimize\.minimize"):
-        call(method=name)()
-
-
 @pytest.mark.parametrize("returned", [1.0, (1.0,), (1.0, [0.0], 2), np.zeros(3), None])
 def test_a_simulator_that_returns_no_pair_is_told_so(returned: Any) -> None:
     plant = dszog.Simulator(lambda x, i: returned, n=3, width=2)

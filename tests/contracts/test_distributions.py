@@ -21,12 +21,7 @@ from dszog.maths.random_stream import distinct_indices, stream
 FALSE_ALARM = 1e-6  # how often a chi-square test may be red by chance, were seeds fresh
 NONE = np.empty(0, dtype=np.int64)
 STEP = DualStep(
-    step_size=0.05,
-    averaging=0.5,
-    mixing=0.5,
-    penalty=1.0,
-    ridge=1e-6,
-    step_eps=1e-8,
+    step_size=0.05, averaging=0.5, mixing=0.5, penalty=1.0, ridge=1e-6, step_eps=1e-8
 )
 
 NAMES = list(DISTRIBUTIONS)
@@ -106,9 +101,7 @@ def test_given_weights_of_any_sum_up_to_one_start_in_the_simplex(
 
 
 @each_cell
-def test_the_weights_of_an_earlier_run_start_another(
-    name: str, start: str, m: int
-) -> None:
+def test_weights_of_a_run_start_another(name: str, start: str, m: int) -> None:
     earlier = learnt(name, start, m)
     again = DISTRIBUTIONS[name].from_weights(m, *earlier.touched())
     assert_in_simplex(again.dense(), m)
@@ -126,9 +119,7 @@ def test_without_a_violation_equal_weights_stay_equal(name: str, m: int) -> None
 
 
 @each_cell
-def test_a_step_never_lowers_the_weighted_penalty_it_was_told_in_full(
-    name: str, start: str, m: int
-) -> None:
+def test_a_step_lowers_no_weighted_penalty(name: str, start: str, m: int) -> None:
     penalties = np.random.default_rng(4).random(m)
     before = make(name, start, m)
     after = before.learn(np.arange(m), penalties, STEP, True)
@@ -143,7 +134,7 @@ def test_a_step_never_lowers_the_weighted_penalty_it_was_told_in_full(
 
 
 @each_cell
-def test_touched_constraints_ascend_and_all_others_share_one_weight(
+def test_touched_ascend_and_others_share_a_weight(
     name: str, start: str, m: int
 ) -> None:
     for distribution in (make(name, start, m), learnt(name, start, m)):
@@ -159,9 +150,7 @@ def test_touched_constraints_ascend_and_all_others_share_one_weight(
 
 
 @each_cell
-def test_draws_are_int64_indices_and_the_same_of_the_same_generator(
-    name: str, start: str, m: int
-) -> None:
+def test_draws_are_int64_and_of_the_generator(name: str, start: str, m: int) -> None:
     distribution = learnt(name, start, m)
     drawn = distribution.sample(stream(0, 0), 10 * m)
     assert drawn.shape == (10 * m,)
@@ -172,9 +161,7 @@ def test_draws_are_int64_indices_and_the_same_of_the_same_generator(
 
 
 @each_cell
-def test_constraints_are_drawn_in_proportion_to_their_weights(
-    name: str, start: str, m: int
-) -> None:
+def test_draws_are_in_proportion_to_weights(name: str, start: str, m: int) -> None:
     for distribution in (make(name, start, m), learnt(name, start, m, 3)):
         weights = distribution.dense()
         drawn = distribution.sample(stream(5, m), 50_000)
@@ -223,9 +210,7 @@ def test_draws_are_independent_of_each_other(name: str) -> None:
 
 
 @each_cell
-def test_learning_and_drawing_change_nothing_in_place(
-    name: str, start: str, m: int
-) -> None:
+def test_nothing_is_changed_in_place(name: str, start: str, m: int) -> None:
     distribution = learnt(name, start, m)
     before = distribution.dense().copy()
     distribution.sample(stream(0, 1), 10)
@@ -247,9 +232,7 @@ def test_no_field_can_be_set_and_no_array_in_it_written_to(name: str) -> None:
 
 @each_distribution
 @pytest.mark.parametrize("start", ["penalties", "weights"])
-def test_what_the_caller_does_to_their_arrays_later_changes_nothing(
-    name: str, start: str
-) -> None:
+def test_arrays_that_change_later_change_nothing(name: str, start: str) -> None:
     kind = DISTRIBUTIONS[name]
     indices, values = np.array([3, 7]), np.array([0.25, 0.5])
     if start == "penalties":

@@ -278,9 +278,7 @@ def test_each_iteration_counts_one(cells: list[Cell]) -> None:
 
 
 @every_cell
-def test_every_point_asked_about_and_every_iterate_is_within_the_bounds(
-    cell: Cell,
-) -> None:
+def test_every_point_asked_about_is_within_the_bounds(cell: Cell) -> None:
     size = trip(cell).problem.size
     points = [q.points(size) for queries in trip(cell).queries for q in queries]
     iterates = [state.x for state in trip(cell).states]
@@ -291,9 +289,7 @@ def test_every_point_asked_about_and_every_iterate_is_within_the_bounds(
 
 
 @every_setting
-def test_a_start_outside_of_the_bounds_is_moved_into_them(
-    cells: list[Cell],
-) -> None:
+def test_a_start_outside_of_the_bounds_is_moved_into_them(cells: list[Cell]) -> None:
     for cell in cells:
         size = trip(cell).problem.size
         far = np.full(size.dim, 1e3)
@@ -326,9 +322,7 @@ def test_every_index_asked_for_exists(cells: list[Cell]) -> None:
 
 
 @every_setting
-def test_gradients_are_asked_for_exactly_where_there_are_some_and_a_use(
-    cells: list[Cell],
-) -> None:
+def test_gradients_are_asked_for_where_they_are_used(cells: list[Cell]) -> None:
     for cell in cells:
         size = trip(cell).problem.size
         queries = [query for asked in trip(cell).queries for query in asked]
@@ -349,9 +343,7 @@ def _gradients_used(method: Any, size: ProblemSize) -> tuple[bool, bool]:
 
 
 @every_setting
-def test_the_cost_of_the_queries_is_what_the_black_box_counts(
-    cells: list[Cell],
-) -> None:
+def test_the_cost_of_queries_is_what_the_box_counts(cells: list[Cell]) -> None:
     for cell in cells:
         problem, tally = cell.counted()
 
@@ -403,9 +395,7 @@ def test_tell_takes_the_replies_to_its_queries(cells: list[Cell]) -> None:
 
 
 @every_setting
-def test_tell_refuses_another_number_of_replies_than_queries(
-    cells: list[Cell],
-) -> None:
+def test_tell_refuses_another_number_of_replies_than_queries(cells: list[Cell]) -> None:
     for cell in cells:
         replies = trip(cell).replies[HERE]
         n = len(replies)
@@ -419,9 +409,7 @@ def test_tell_refuses_another_number_of_replies_than_queries(
 
 
 @pytest.mark.parametrize("method_name", METHODS)
-def test_tell_refuses_a_part_of_its_queries_with_the_replies_to_them(
-    method_name: str,
-) -> None:
+def test_tell_refuses_a_part_of_its_queries(method_name: str) -> None:
     cell = next(cell for cell in CELLS if cell.method_name == method_name)
     here = trip(cell)
 
@@ -460,9 +448,7 @@ def test_tell_refuses_replies_that_do_not_fit(cells: list[Cell], said: str) -> N
 
 
 @every_setting
-def test_tell_refuses_answers_to_the_questions_of_another_iteration(
-    cells: list[Cell],
-) -> None:
+def test_tell_refuses_answers_of_another_iteration(cells: list[Cell]) -> None:
     for cell in cells:
         here = trip(cell)
 
@@ -525,9 +511,7 @@ def test_tell_refuses_gradients_that_do_not_fit(cell: Cell, name: str) -> None:
 
 
 @every_setting
-def test_the_weights_are_a_part_of_a_distribution_over_the_constraints(
-    cells: list[Cell],
-) -> None:
+def test_the_weights_are_a_part_of_a_distribution(cells: list[Cell]) -> None:
     for cell in cells:
         for state in trip(cell).states:
             indices, weights = cell.method.weights(state)
@@ -540,9 +524,7 @@ def test_the_weights_are_a_part_of_a_distribution_over_the_constraints(
 
 
 @every_setting
-def test_a_plan_settles_what_was_open_and_leaves_the_rest(
-    cells: list[Cell],
-) -> None:
+def test_a_plan_settles_what_was_open_and_leaves_the_rest(cells: list[Cell]) -> None:
     for cell in cells:
         size = trip(cell).problem.size
         planned: Any = cell.method.planned(size, 10, 10_000)
@@ -587,9 +569,7 @@ def test_a_hint_changes_nothing_beyond_rounding(cell: Cell) -> None:
 
 
 @pytest.mark.parametrize("cell", FEASIBLE_CELLS, ids=str)
-def test_two_points_are_compared_by_the_same_losses_and_the_same_steps(
-    cell: Cell,
-) -> None:
+def test_two_points_are_compared_by_the_same_losses(cell: Cell) -> None:
     n_pairs = 0
     for state, queries in zip(trip(cell).states, trip(cell).queries, strict=True):
         inner = getattr(state, "inner", state)
@@ -618,9 +598,7 @@ def _is_refresh(cell: Cell, state: Any) -> bool:
 
 
 @pytest.mark.parametrize("cell", TANGENT_CELLS, ids=str)
-def test_the_looks_ask_for_constraints_and_the_steps_for_losses_alone(
-    cell: Cell,
-) -> None:
+def test_looks_ask_for_constraints_and_steps_for_losses(cell: Cell) -> None:
     phases = [state.phase for state in trip(cell).states]
     for phase, queries in zip(phases, trip(cell).queries, strict=True):
         for query in queries:
@@ -652,17 +630,3 @@ def test_steps_towards_corners_need_a_bounded_set(name: str) -> None:
         return
     with pytest.raises(InputError, match=r"need a bounded set, got Box.*finite bounds"):
         method.init(problem.x0, problem.size, 0)
-
-
-@pytest.mark.parametrize(
-    "problem_name", [name for name, kind in PROBLEMS.items() if not kind.gradient]
-)
-def test_a_method_that_needs_gradients_refuses_a_problem_without(
-    problem_name: str,
-) -> None:
-    kind = PROBLEMS[problem_name]
-    problem, tally = make_problem(kind)
-    method = FEASIBLE_METHODS["fcgs"](domain=box(kind))
-    with pytest.raises(InputError, match=r"a gradient of the losses is needed, got .*"):
-        method.init(problem.x0, problem.size, 0)
-    assert tally.n_calls == 0

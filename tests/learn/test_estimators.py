@@ -93,21 +93,6 @@ def test_a_kernel_learns_what_is_not_linear(kind: Any, gamma: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_fit_again_leaves_nothing_of_another_kernel(
-    kind: Any, two_classes: Any
-) -> None:
-    X, y = two_classes
-    model = quick(kind, kernel="rbf", max_iterations=5).fit(X, y)
-
-    model.set_params(kernel="linear").fit(X, y)
-
-    assert not hasattr(model, "dual_coef_")
-    np.testing.assert_array_equal(
-        model.decision_function(X), X @ model.coef_[0] + model.intercept_
-    )
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_units_of_the_features_do_not_matter(kind: Any, two_classes: Any) -> None:
     X, y = two_classes
     scales, shifts = np.array([1e-3, 1.0, 1e4, 7.0]), np.array([5.0, 0.0, -1e4, 3.0])
@@ -187,20 +172,6 @@ def test_a_weight_is_a_number_of_copies(kind: Any, two_classes: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pandas_names_are_kept_and_asked_for(kind: Any, two_classes: Any) -> None:
-    pd = pytest.importorskip("pandas")
-    X, y = two_classes
-    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
-
-    model = quick(kind, max_iterations=5).fit(frame, pd.Series(y))
-
-    assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"]
-    assert model.n_features_in_ == 4
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame[["b", "a", "c", "d"]])
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_it_works_in_a_pipeline_and_a_search(kind: Any, two_classes: Any) -> None:
     X, y = two_classes
     prefix = kind.__name__.lower()
@@ -249,9 +220,7 @@ def test_a_wrong_parameter_is_named(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_wrong_data_is_refused_as_scikit_learn_does(
-    kind: Any, two_classes: Any
-) -> None:
+def test_wrong_data_is_refused_as_by_sklearn(kind: Any, two_classes: Any) -> None:
     X, y = two_classes
     model = quick(kind, max_iterations=5)
 
@@ -308,17 +277,8 @@ COUNTS = {
 }
 
 
-def test_all_counts_are_known() -> None:
-    assert {
-        *("n_centres", "n_components", "n_directions", "batch_size"),
-        *("max_iterations", "max_queries", "n_bins", "min_group_size"),
-    } == COUNTS
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_count_may_be_a_float_that_is_a_whole_number(
-    kind: Any, two_classes: Any
-) -> None:
+def test_a_count_may_be_a_whole_float(kind: Any, two_classes: Any) -> None:
     X, y = two_classes
     known = [name for name in COUNTS if name in kind._get_param_names()]
     counts = dict.fromkeys(known, 30) | {"max_queries": 10**6}
@@ -336,7 +296,7 @@ def test_a_count_may_be_a_float_that_is_a_whole_number(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("wrong", [2.5, 0.0, -1.0, np.nan, np.inf, "30"])
-def test_a_count_that_is_no_whole_number_is_refused(
+def test_a_count_that_is_not_whole_is_refused(
     kind: Any, wrong: Any, two_classes: Any
 ) -> None:
     for name in COUNTS & set(kind._get_param_names()):
@@ -383,34 +343,3 @@ def test_more_classes_are_refused_with_a_way_out(two_classes: Any) -> None:
     each = OneVsRestClassifier(PairwiseClassifier(max_iterations=100, random_state=0))
     assert each.fit(X, y).score(X, y) > 0.95
     assert each.predict_proba(X).shape == (150, 3)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_pandas_columns_are_treated_as_scikit_learn_does(
-    kind: Any, two_classes: Any
-) -> None:
-    pd = pytest.importorskip("pandas")
-    from sklearn.linear_model import LogisticRegression
-
-    X, y = two_classes
-    frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
-    codes = np.arange(len(y)) % 3
-    holes = pd.array([None, *codes[1:]], dtype="Int64")
-    words = pd.Series(np.where(y == y[0], "p", "q"))
-    for X_given, y_given in (
-        (frame.assign(c=pd.Categorical(codes)), y),
-        (frame.assign(c=pd.array(codes, dtype="Int64")), y),
-        (frame.assign(c=pd.Categorical(codes.astype(str) + "x")), y),
-        (frame.assign(c=holes), y),
-        (frame, pd.Categorical(words)),
-        (frame, words.astype("string")),
-        (frame, words.where(words.index > 0)),
-    ):
-        told: list[Any] = []
-        for model in (LogisticRegression(), kind(max_iterations=3, random_state=0)):
-            try:
-                found = model.fit(X_given, y_given).predict(X_given)
-                told.append((str(found.dtype), set(found.tolist()) <= set(y_given)))
-            except ValueError as error:
-                told.append(("refused", str(error).splitlines()[0]))
-        assert told[0] == told[1]

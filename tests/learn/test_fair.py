@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 pytest.importorskip("sklearn")
 
@@ -13,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import dszog
 from dszog.learn import FairClassifier
-from dszog.learn.group_constraints import COVARIANCES, KINDS
+from dszog.learn.group_constraints import COVARIANCES
 from dszog.learn.report import fairness_report
 
 
@@ -125,45 +124,6 @@ def test_many_columns_are_each_held_to(unfair: Any) -> None:
     assert len(binned.constraint_names_) == 2 * 2 * (len(names) + 2)
 
 
-def test_codes_that_are_nearly_equal_are_different_groups(unfair: Any) -> None:
-    X, y, group = unfair
-    codes = np.where(group == "few", 1_000_001, 1_000_002)
-    model = fitted((X, y, codes), max_iterations=3, constraint_tol=1.0)
-
-    found = model.fairness_report(X, y, codes.astype(float)).groups
-    assert [row.group for row in found] == ["1000001", "1000002"]
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_sparse_rows_are_held_to_the_same_rates(kernel: str, unfair: Any) -> None:
-    X, y, group = unfair
-    X = sparse.csr_array(np.where(np.abs(X) < 0.3, 0.0, X))
-    model = fitted((X, y, group), kernel=kernel, n_centres=50, max_iterations=300)
-
-    soft = 1.0 / (1.0 + np.exp(-model.sharpness * model.decision_function(X)))
-    few = soft[(y == "yes") & (group == "few")].mean() - soft[y == "yes"].mean()
-    assert abs(few) < model.tolerance + 0.01
-    assert model.fairness_report(X, y, group).gap() < 0.15
-
-
-def test_numbers_are_decorrelated_from_decisions() -> None:
-    rng = np.random.default_rng(4)
-    age = rng.normal(size=1000)
-    X = np.column_stack([age + 0.2 * rng.normal(size=1000), rng.normal(size=1000)])
-    y = (X.sum(axis=1) + 0.5 * rng.normal(size=1000) > 0).astype(int)
-    model = fitted(
-        (X, y, age),
-        constraint="demographic_parity",
-        max_iterations=500,
-        tolerance=0.01,
-        n_bins=None,
-    )
-
-    decisions = model.decision_function(X) > 0
-    assert abs(np.corrcoef(age, decisions)[0, 1]) < 0.1
-    assert abs(np.corrcoef(age, y)[0, 1]) > 0.5
-
-
 def test_groups_that_are_too_small_are_listed(unfair: Any) -> None:
     X, y, group = unfair
     group = group.astype("<U8")
@@ -228,13 +188,6 @@ def test_wrong_sensitive_features_are_refused_before_the_fit(unfair: Any) -> Non
     with pytest.raises(ValueError, match="'tolerance' parameter"):
         attempt(group, tolerance=-0.1)
     assert not calls
-
-
-def test_every_kind_has_a_name_that_works(unfair: Any) -> None:
-    settings = {"max_iterations": 3, "constraint_tol": 10.0, "pos_label": "yes"}
-    for kind in KINDS:
-        model = fitted(unfair, constraint=kind, **settings)
-        assert model.constraint_names_
 
 
 # ------------------------------------------------------------------------- the report
@@ -335,9 +288,7 @@ def test_the_positive_class_is_the_one_that_is_named(unfair: Any) -> None:
         fitted((X, words, group), pos_label="Hire")
 
 
-def test_a_report_says_where_it_shows_bins_that_were_not_constrained(
-    unfair: Any,
-) -> None:
+def test_a_report_names_bins_that_were_not_constrained(unfair: Any) -> None:
     X, y, _ = unfair
     age = np.linspace(5, 105, 1500)
     settings: dict[str, Any] = {"max_iterations": 3, "constraint_tol": 10.0}

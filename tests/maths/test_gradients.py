@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from dszog.contract.arrays import FloatArray
 from dszog.maths.gradients import (
@@ -20,8 +19,6 @@ from dszog.maths.gradients import (
     forward_difference,
 )
 from dszog.maths.random_stream import stream
-
-FALSE_ALARM = 1e-6  # how often a statistical test may be red by chance, per test
 
 KINDS: tuple[Directions, ...] = get_args(Directions)
 COMPLETE: tuple[Directions, ...] = ("orthogonal", "coordinate")
@@ -39,9 +36,7 @@ def test_there_are_five_kinds_of_directions() -> None:
 
 @each_kind
 @pytest.mark.parametrize("n_directions", [1, 2, 5, 7, 12])
-def test_as_many_directions_are_drawn_as_were_asked_for(
-    kind: Directions, n_directions: int
-) -> None:
+def test_as_many_are_drawn_as_asked_for(kind: Directions, n_directions: int) -> None:
     directions = draw_directions(stream(0, 0), kind, n_directions, 5)
     assert directions.shape == (n_directions, 5)
     assert np.isfinite(directions).all()
@@ -56,9 +51,7 @@ def test_the_same_generator_draws_the_same_directions(kind: Directions) -> None:
 
 @pytest.mark.parametrize("kind", KINDS[1:])
 @pytest.mark.parametrize("dim", [1, 2, 9])
-def test_all_but_normal_directions_have_the_length_root_dim(
-    kind: Directions, dim: int
-) -> None:
+def test_directions_have_the_length_root_dim(kind: Directions, dim: int) -> None:
     directions = draw_directions(stream(0, 1), kind, 11, dim)
     lengths = np.linalg.norm(directions, axis=1)
     np.testing.assert_allclose(lengths, math.sqrt(dim), rtol=1e-14)
@@ -84,39 +77,6 @@ def test_coordinate_directions_are_positive_multiples_of_unit_vectors() -> None:
     assert np.count_nonzero(directions) == 6
 
 
-@each_kind
-@pytest.mark.parametrize("n_directions", [1, 4])
-def test_the_mean_of_u_u_transposed_is_the_identity(
-    kind: Directions, n_directions: int
-) -> None:
-    # The mean over the directions of a draw, over many draws: each entry of it within
-    # the normal quantile for FALSE_ALARM, divided among the entries, of its standard
-    # error. An error of 8 % is beyond that (the diagonal's standard deviation is below
-    # 1.5 a draw).
-    dim, n_draws = 3, 10_000 // n_directions  # the same error for both
-    rng = np.random.default_rng(17)
-    products = np.empty((n_draws, dim, dim))
-    for i in range(n_draws):
-        directions = draw_directions(rng, kind, n_directions, dim)
-        products[i] = directions.T @ directions / n_directions
-    deviation = products.mean(axis=0) - np.eye(dim)
-    error = products.std(axis=0) / math.sqrt(n_draws)
-    quantile = stats.norm.isf(FALSE_ALARM / 2 / dim**2)
-    assert (np.abs(deviation) <= quantile * error + 1e-12).all()
-    assert (quantile * error < 0.08).all()
-
-
-@pytest.mark.parametrize("kind", ["gaussian", "sphere", "orthogonal"])
-def test_a_direction_is_as_likely_as_its_opposite(kind: Directions) -> None:
-    rng = np.random.default_rng(23)
-    positive = sum(
-        np.count_nonzero(draw_directions(rng, kind, 2, 2) > 0, axis=0)
-        for _ in range(10_000)
-    )
-    for count in np.atleast_1d(positive):
-        assert stats.binomtest(int(count), 20_000).pvalue > FALSE_ALARM
-
-
 # ---------------------------------------------------------------------- differences
 
 numbers = st.floats(-100, 100, allow_subnormal=False)
@@ -124,10 +84,7 @@ radii = st.sampled_from([1e-3, 0.1, 1.0, 10.0])
 
 
 def values_around(
-    coefficients: FloatArray,
-    matrix: FloatArray,
-    x: FloatArray,
-    steps: FloatArray,
+    coefficients: FloatArray, matrix: FloatArray, x: FloatArray, steps: FloatArray
 ) -> FloatArray:
     """Return ``c x + x A x / 2`` at `x` and at ``x + steps``."""
     points = np.concatenate([x[np.newaxis], x + steps])

@@ -181,9 +181,7 @@ def sampling_p_value(distribution: Distribution, n_batches: int, batch: int) -> 
 
 
 @pytest.mark.parametrize("name", list(DISTRIBUTIONS))
-def test_constraints_are_drawn_from_the_weights_on_average(
-    name: str, record_property: Record
-) -> None:
+def test_draws_follow_the_weights(name: str, record_property: Record) -> None:
     p_value = sampling_p_value(unequal_weights(name, 50), n_batches=10_000, batch=100)
     record_property("least p-value", p_value)
     print(f"p = {p_value:.2g}")
@@ -260,9 +258,7 @@ def dual_estimates(
 
 @pytest.mark.parametrize("centred", [False, True], ids=["plain", "centred"])
 @pytest.mark.parametrize("name", LEARNING)
-def test_the_dual_estimate_averages_to_the_gradient_over_all_possible_draws(
-    name: str, centred: bool
-) -> None:
+def test_the_dual_estimate_averages_out(name: str, centred: bool) -> None:
     start, step = dual_start(name, centred)
     draws = list(combinations(range(DUAL_M), DUAL_BATCH))
     assert len(draws) == 56
@@ -279,9 +275,7 @@ def test_the_dual_estimate_is_the_gradient_in_the_weights_on_average(
 
 
 @pytest.mark.parametrize("name", LEARNING)
-def test_the_combined_estimate_averages_to_the_gradient_over_all_possible_draws(
-    name: str,
-) -> None:
+def test_the_combined_estimate_averages_to_the_gradient(name: str) -> None:
     # Every uniform draw with every pair drawn from the weights, each pair with its
     # probability.
     start, step = dual_start(name, False)
@@ -301,23 +295,6 @@ def test_the_combined_estimate_averages_to_the_gradient_over_all_possible_draws(
             total += chance
     assert total == pytest.approx(1.0)
     np.testing.assert_allclose(mean, dual_gradient(start, step), rtol=0, atol=1e-9)
-
-
-def test_a_constraint_of_weight_has_a_combined_estimate_of_less_variance() -> None:
-    start, spread = dual_start("sparse", False)[0], DUAL_M / DUAL_BATCH
-    weights = start.dense()
-    heavy = int(np.argmax(weights * (PENALTIES > 0)))
-    plain, both = [], []
-    for i in range(2000):
-        rng = stream(15, i)
-        duals, drawn = distinct_indices(rng, DUAL_M, DUAL_BATCH), start.sample(rng, 16)
-        indices, penalties = combine(
-            *(drawn, PENALTIES[drawn], duals, PENALTIES[duals]),
-            *(start.weights_of, spread),
-        )
-        plain.append(spread * PENALTIES[heavy] * (heavy in duals))
-        both.append(spread * penalties[indices == heavy].sum())
-    assert np.var(both) < np.var(plain) / 2
 
 
 # ------------------------------------------------------------ (d) the composed gradient
@@ -489,9 +466,7 @@ def test_the_composed_gradient_is_right_on_average_where_true_gradients_are_used
 
 
 @pytest.mark.parametrize("white_box", [False, True], ids=["values", "gradients"])
-def test_the_composed_gradient_averages_to_the_gradient_over_all_possible_draws(
-    white_box: bool,
-) -> None:
+def test_the_composed_gradient_averages_out(white_box: bool) -> None:
     # Opposite points along a complete set of directions make no error on quadratics,
     # so all that is left to chance is which losses and constraints are drawn.
     problem = small_problem(violated=True)

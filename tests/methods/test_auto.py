@@ -11,9 +11,9 @@ import pytest
 from scipy.optimize import rosen
 
 import dszog
-from dszog import DSZOG, Constraints, InputError, Losses, Problem, SampledSQP, Status
+from dszog import DSZOG, Constraints, InputError, Problem, SampledSQP, Status
 from dszog.contract import ProblemSize
-from dszog.methods.auto import MOST_VARIABLES, Choice, first_choice
+from dszog.methods.auto import MOST_VARIABLES, Choice
 from tests.runs import size_of
 
 SIZE = size_of(30, 1000, 10**6)
@@ -105,35 +105,6 @@ def test_options_of_neither_or_of_both_are_refused() -> None:
         solve(options={"penalty": 3.0, "tol": 1e-3})
 
 
-def test_a_choice_is_made_from_names_alone() -> None:
-    assert first_choice([], has_weights=False) == Choice("sampled_sqp")
-    assert first_choice(["radius"], has_weights=False).name == "dszog"
-
-
-@pytest.mark.parametrize("queries", [2000, 20_000])
-def test_a_saved_run_goes_on_with_its_method_whatever_the_new_budget(
-    tmp_path: Path, queries: int
-) -> None:
-    losses = Losses(lambda w, i: (w[:, :1] - i % 3) ** 2 + (w**2).sum(1)[:, None], 99)
-    many = Problem(losses, problem(20).constraints, 20)
-
-    def run(max_queries: int) -> Any:
-        return dszog.minimize(
-            many,
-            method="auto",
-            max_queries=max_queries,
-            seed=0,
-            checkpoint=tmp_path,
-            resume=True,
-        )
-
-    first, second = run(queries), run(10 * queries)
-
-    assert type(first.method) is (DSZOG if queries == 2000 else SampledSQP)
-    assert type(second.method) is type(first.method)
-    assert second.digest != first.digest
-
-
 def test_nothing_has_to_be_kept() -> None:
     # SciPy's first example: the Rosenbrock function, without constraints and bounds.
     result = dszog.minimize(rosen, [1.3, 0.7, 0.8, 1.9, 1.2], seed=0)
@@ -155,9 +126,7 @@ def saved(folder: Path, **more: Any) -> Any:
     )
 
 
-def test_a_saved_run_goes_on_with_its_method_and_says_what_would_be_chosen(
-    tmp_path: Path,
-) -> None:
+def test_a_saved_run_goes_on_with_its_method(tmp_path: Path) -> None:
     first = saved(tmp_path, max_queries=1000)
     again = saved(tmp_path, max_queries=5000)
 
@@ -165,13 +134,3 @@ def test_a_saved_run_goes_on_with_its_method_and_says_what_would_be_chosen(
     assert isinstance(again.method, DSZOG)
     assert "sampled_sqp would be chosen now, in an empty folder" in again.message
     assert "would be chosen now" not in first.message
-
-
-def test_fewer_queries_than_a_saved_run_has_used_are_refused(tmp_path: Path) -> None:
-    first = saved(tmp_path, max_queries=50_000)
-
-    with pytest.raises(
-        InputError, match=r"has used [\d,]+ queries, got max_queries=3000"
-    ):
-        saved(tmp_path, max_queries=3000)
-    assert saved(tmp_path, max_queries=50_000).digest == first.digest

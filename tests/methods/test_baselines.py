@@ -25,15 +25,7 @@ from dszog import (
 )
 from dszog.contract import ProblemSize, cost
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.maths.subproblems import (
-    Box,
-    Domain,
-    L1Ball,
-    L2Ball,
-    Polyhedron,
-    Simplex,
-    slide,
-)
+from dszog.maths.subproblems import Box, Domain, L1Ball, L2Ball, Polyhedron, Simplex
 from dszog.methods import FeasibleMethod
 from tests import runs
 from tests.contracts.helpers import evaluate
@@ -242,31 +234,6 @@ def test_zoscgd_learns_the_toy_problem_as_specified_but_for_its_noise() -> None:
 # ----------------------------------------------------------------------- what must hold
 
 
-def test_the_shares_of_acczom_never_exceed_one_with_the_published_constants() -> None:
-    method = AccZOM()
-    unclamped = [3.0 / (3.0 + t) ** (2 / 3) for t in range(1, 2000)]
-
-    assert unclamped[0] == pytest.approx(1.19, abs=0.005)
-    assert unclamped[1] == pytest.approx(1.03, abs=0.005)
-    for t in range(1, 2000):
-        assert method._share(t) == pytest.approx(min(1.0, unclamped[t - 1]))
-        assert 0.0 < method._damping(t) <= 1.0
-
-
-def test_with_one_direction_per_loss_auto_means_the_sphere() -> None:
-    method = AccSZOFWStorm(per_sample=True, loss_batch=3, domain=SETS["box"])
-    problem = distances()
-    queries = method.ask(method.init(np.zeros(DIM), problem.size, 0))
-    steps = np.concatenate([query.steps for query in queries])
-
-    assert [len(query.losses) for query in queries] == [1, 1, 1]
-    assert steps.shape == (3, DIM)
-    np.testing.assert_allclose(
-        np.linalg.norm(steps, axis=1), method._radius(problem.size)
-    )
-    assert (np.count_nonzero(steps, axis=1) > 1).all()
-
-
 # ------------------------------------------------------------------------------ presets
 
 
@@ -307,28 +274,6 @@ def test_fzcgs_from_theory_is_that_of_its_theorem(kind: type[FZCGS]) -> None:
     assert method._period(size) == method._batch(size) == 44
 
 
-def test_the_inner_gap_of_fzcgs_is_one_over_the_horizon(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen: list[float] = []
-
-    def noted(*arguments: Any, **more: Any) -> Any:
-        seen.append(more["gap"])
-        return slide(*arguments, **more)
-
-    monkeypatch.setattr("dszog.methods.fzcgs.slide", noted)
-    problem = distances()
-    for method in (
-        FZCGS(domain=SETS["box"], horizon=250),
-        FZCGS(domain=SETS["box"], inner_gap=0.5),
-    ):
-        state = method.init(np.zeros(DIM), problem.size, 0)
-        queries = method.ask(state)
-        method.tell(state, queries, evaluate(problem, queries))
-
-    assert seen == [1 / 250, 0.5]
-
-
 def test_fzcgs_with_an_exact_step_is_a_projected_step() -> None:
     problem, domain = distances(), SETS["pairs"]
     method = FZCGS(domain=domain, exact_prox=True, step_size=0.2)
@@ -353,12 +298,6 @@ def test_accszofw_from_theory_is_that_of_its_theorem(kind: Any, power: float) ->
     assert sphere._radius(size_of(dim=4)) == pytest.approx(1000**power / 4)
     assert method._estimator(size_of(dim=500)) == "coordinate"
     assert method._estimator(size_of(dim=501)) == "sphere"
-
-
-def test_a_period_of_accszofw_is_the_root_of_the_losses_rounded_up() -> None:
-    size = size_of(n_losses=2000)
-
-    assert AccSZOFW()._period(size) == AccSZOFW()._batch(size) == 45
 
 
 @pytest.mark.parametrize("kind", [AccSZOFW, AccSZOFWStorm])
@@ -432,11 +371,6 @@ def test_a_comparison_uses_batches_of_128_and_a_step_of_the_grid(kind: Any) -> N
         assert method.step_size == step_size
     assert kind.for_comparison().step_size == 1e-2
     assert kind.for_comparison(loss_batch=7).loss_batch == 7
-
-
-@pytest.mark.parametrize("kind", [FZFW, FZCGS, FCGS, AccSZOFW])
-def test_in_a_comparison_a_refresh_comes_when_all_losses_were_seen(kind: Any) -> None:
-    assert kind.for_comparison(n_losses=1000).period == 8  # 1000 / 128, rounded up
 
 
 def test_a_radius_below_rounding_is_raised_and_that_is_said() -> None:
@@ -523,17 +457,6 @@ def test_a_refresh_comes_again_after_a_period() -> None:
     counts = charged(FZFW(period=3, refresh_batch=50, loss_batch=2), 7)
 
     assert counts == [450, 36, 36, 450, 36, 36, 450]
-
-
-def test_a_refresh_draws_without_repeats_and_other_steps_with() -> None:
-    problem = distances()
-    method = FZFW(domain=SETS["box"], period=2, refresh_batch=40, loss_batch=500)
-    state = method.init(np.zeros(DIM), problem.size, 0)
-    queries = method.ask(state)
-    assert len(np.unique(queries[0].losses)) == 40
-    state, _ = method.tell(state, queries, evaluate(problem, queries))
-    again = method.ask(state)[0].losses
-    assert len(again) == 500
 
 
 def test_the_horizon_follows_from_the_budget() -> None:

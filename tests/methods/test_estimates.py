@@ -29,12 +29,7 @@ from dszog.contract import Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.subproblems import L2Ball
 from dszog.methods import FeasibleMethod
-from dszog.methods.estimates import (
-    Estimator,
-    ask_around,
-    draw_steps,
-    estimate,
-)
+from dszog.methods.estimates import Estimator, ask_around, draw_steps, estimate
 from tests.contracts.helpers import evaluate
 from tests.runs import size_of
 
@@ -115,48 +110,13 @@ def test_differences_along_the_coordinates_are_exact_on_a_quadratic() -> None:
         np.testing.assert_allclose(found, GRADIENT, atol=1e-8)
 
 
-def test_directions_on_the_sphere_have_length_one_and_no_preference() -> None:
-    rng = np.random.Generator(np.random.Philox(key=4))
-    directions = draw_steps(rng, "sphere", 1.0, N_DRAWS, DIM)
-    moments = directions[:, :, np.newaxis] * directions[:, np.newaxis]
-    # 10 different entries at 4 standard errors: red in 0.06 % of runs with fresh seeds.
-    error = moments.std(axis=0, ddof=1) / np.sqrt(N_DRAWS)
-    fourth = (directions**4).mean()
-
-    np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1.0, rtol=1e-12)
-    assert (np.abs(moments.mean(axis=0) - np.eye(DIM) / DIM) <= 4.0 * error).all()
-    # Vectors from a cube, made as long, would have the second moment but not this one.
-    assert fourth == pytest.approx(3 / (DIM * (DIM + 2)), rel=0.01)
-
-
-def test_steps_are_radii_times_directions() -> None:
-    def drawn(estimator: Estimator, radius: float) -> FloatArray:
-        rng = np.random.Generator(np.random.Philox(key=5))
-        return draw_steps(rng, estimator, radius, 7, DIM)
-
-    assert drawn("gaussian", 1.0).shape == drawn("sphere", 1.0).shape == (7, DIM)
-    for estimator in ("gaussian", "sphere"):
-        np.testing.assert_allclose(
-            drawn(estimator, 0.01),
-            0.01 * drawn(estimator, 1.0),
-        )
-    np.testing.assert_array_equal(
-        drawn("coordinate", 0.5), np.vstack([0.5 * np.eye(DIM), -0.5 * np.eye(DIM)])
-    )
-
-
 def test_near_a_bound_the_point_is_moved_so_that_no_step_is_cut() -> None:
     size = replace(SIZE, lower=np.zeros(DIM), upper=np.full(DIM, np.inf))
     steps = draw_steps(
         np.random.Generator(np.random.Philox(key=6)), "sphere", 0.1, 9, DIM
     )
     (query,) = ask_around(
-        np.zeros(DIM),
-        steps,
-        np.arange(2),
-        iteration=0,
-        size=size,
-        estimator="sphere",
+        np.zeros(DIM), steps, np.arange(2), iteration=0, size=size, estimator="sphere"
     )
 
     np.testing.assert_allclose(query.points(size)[1:] - query.x, steps, atol=1e-15)

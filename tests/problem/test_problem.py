@@ -44,13 +44,6 @@ def test_losses_know_their_number_and_values() -> None:
     )
 
 
-def test_losses_from_a_function_are_one_loss_with_its_values() -> None:
-    losses = Losses.from_function(lambda x: float(x @ x))
-    assert len(losses) == 1
-    points = np.array([[1.0, 2.0], [3.0, 0.0]])
-    np.testing.assert_array_equal(losses.values(points, np.array([0])), [[5.0], [9.0]])
-
-
 def test_losses_are_a_white_box_exactly_if_a_gradient_is_given() -> None:
     def gradient(point: FloatArray, indices: IntArray) -> FloatArray:
         slopes: FloatArray = 2.0 * (point - DATA[indices, np.newaxis])
@@ -79,9 +72,7 @@ def test_size_is_all_that_a_method_may_know() -> None:
 
 @pytest.mark.parametrize("white_losses", [False, True])
 @pytest.mark.parametrize("white_constraints", [False, True])
-def test_size_tells_which_gradients_there_are(
-    white_losses: bool, white_constraints: bool
-) -> None:
+def test_size_tells_of_gradients(white_losses: bool, white_constraints: bool) -> None:
     def slopes(point: FloatArray, indices: IntArray) -> FloatArray:
         return np.ones((len(indices), len(point)))
 
@@ -154,16 +145,6 @@ def test_bounds_and_x0_are_copied_and_read_only() -> None:
             problem.upper[0] = 5.0
 
 
-def test_clip_moves_points_to_the_nearest_within_the_bounds() -> None:
-    size = Problem(
-        Losses(distances, 3), half_lines(), 2, bounds=[(0, 1), (None, 2)]
-    ).size
-    points = np.array([[-1.0, -9.0], [0.5, 1.0], [3.0, 4.0]])
-    np.testing.assert_array_equal(
-        size.clip(points), [[0.0, -9.0], [0.5, 1.0], [1.0, 2.0]]
-    )
-
-
 # --------------------------------------------------------------------------- the start
 
 
@@ -187,46 +168,7 @@ def test_the_start_is_x0_or_the_origin_moved_into_the_bounds(
     assert problem.x0.dtype == np.float64
 
 
-def first_point(*args: Any, **kwargs: Any) -> FloatArray:
-    """Return where `minimize` looks first."""
-    seen: list[FloatArray] = []
-
-    def values(points: FloatArray, indices: IntArray) -> FloatArray:
-        seen.append(points[0].copy())
-        return ceilings(points, indices)
-
-    problem = Problem(Losses(distances, 3), Constraints(values, 4), *args, **kwargs)
-    dszog.minimize(problem, max_iterations=1, seed=0)
-    return seen[0]
-
-
-def test_minimize_starts_where_the_problem_says() -> None:
-    np.testing.assert_array_equal(first_point(2, x0=[1.5, -2.0]), [1.5, -2.0])
-    np.testing.assert_array_equal(first_point(2, bounds=[(1, 2)] * 2), [1.0, 1.0])
-
-
 # -------------------------------------------------------------------------- the errors
-
-
-def test_nothing_to_keep_is_refused() -> None:
-    for bounds in (None, [(None, None)] * 2, Bounds()):
-        with pytest.raises(InputError, match=r"neither constraints nor bounds.*scipy"):
-            Problem(Losses(distances, 3), None, 2, bounds=bounds)
-
-
-@pytest.mark.filterwarnings("ignore::dszog.StartWarning")
-def test_no_user_function_is_called_when_a_problem_is_made() -> None:
-    def never(*_: Any) -> Any:
-        raise AssertionError("called")
-
-    problem = Problem(
-        Losses(never, 3, gradient=never),
-        Constraints(never, 4, jacobian=never),
-        2,
-        bounds=[(0, 1)] * 2,
-        x0=[5, 5],
-    )
-    assert problem.size.has_jacobian
 
 
 def test_a_start_outside_the_bounds_is_moved_into_them_and_that_is_said() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dszog
-from dszog import DSZOG, Constraints, Losses, Problem, Progress, Simulator
+from dszog import DSZOG, Constraints, Problem, Progress, Simulator
 from dszog.contract import Calls, Query, cost
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.random_stream import stream
@@ -82,9 +82,7 @@ class Plant:
     ],
     ids=str,
 )
-def test_each_scenario_is_simulated_once_per_point_and_iteration(
-    options: dict[str, Any],
-) -> None:
+def test_each_scenario_is_simulated_once_a_point(options: dict[str, Any]) -> None:
     plant = Plant()
     result = dszog.minimize(
         plant.simulator(),
@@ -123,32 +121,6 @@ def test_a_call_that_serves_a_loss_and_limits_is_charged_once() -> None:
     assert cost([around, both], size).total == 6 * 3  # the base point is shared
 
 
-def test_sharing_calls_saves_what_separate_functions_would_cost() -> None:
-    shared, apart = Plant(), Plant()
-    settings: dict[str, Any] = {
-        "method": DSZOG(loss_batch=200, dual_batch=20_000),
-        "max_iterations": 3,
-        "seed": 0,
-    }
-    one = dszog.minimize(shared.simulator(), np.zeros(DIM), **settings)
-    two = dszog.minimize(
-        Losses(
-            lambda points, i: np.array(
-                [[apart.run(x, k)[0] for k in i.tolist()] for x in points]
-            ),
-            N_SCENARIOS,
-        ),
-        np.zeros(DIM),
-        Constraints.blocks(apart.block, N_SCENARIOS, WIDTH),
-        **settings,
-    )
-    np.testing.assert_array_equal(one.x, two.x)  # the same run
-    assert one.fun == two.fun
-    assert shared.n_calls == one.nfev + one.ncev
-    assert apart.n_calls == two.nfev + two.ncev
-    assert shared.n_calls < 0.9 * apart.n_calls
-
-
 @pytest.mark.parametrize("max_queries", [2_000, 3_333, 5_000])
 @pytest.mark.parametrize("kind", ["simulator", "blocks", "with others"])
 def test_a_budget_counts_calls_and_is_kept(kind: str, max_queries: int) -> None:
@@ -185,26 +157,6 @@ def test_a_budget_counts_calls_and_is_kept(kind: str, max_queries: int) -> None:
 
 
 # --------------------------------------------------------------------- exact values
-
-
-def test_the_check_of_a_simulator_is_that_of_a_plain_loop() -> None:
-    plant = Plant()
-    problem = Problem(plant.simulator(), None, DIM)
-    x = np.full(DIM, 0.4)
-
-    evidence = dszog.certify(problem, x, max_queries=500)
-
-    assert plant.n_calls == N_SCENARIOS  # losses and limits from the same calls
-    found = [plant.exact(x, i) for i in range(N_SCENARIOS)]
-    limits = np.concatenate([values for _, values in found])
-    assert evidence.objective == pytest.approx(np.mean([loss for loss, _ in found]))
-    assert evidence.feasibility.is_exact
-    assert evidence.feasibility.worst_value == limits.max()
-    assert evidence.feasibility.worst_index == limits.argmax()
-    assert evidence.feasibility.n_violated == (limits > 0).sum()
-    assert evidence.feasibility.sum_squares == pytest.approx(
-        (np.maximum(limits, 0.0) ** 2).sum()
-    )
 
 
 @pytest.mark.parametrize("policy", ["resample", "penalise"])
@@ -251,9 +203,7 @@ def concatenated(parts: list[tuple[int, int]]) -> tuple[Calls, IntArray]:
 
 
 @given(parts=PARTS, n_wanted=st.integers(1, 40))
-def test_blocks_of_constraints_cut_no_call(
-    parts: list[tuple[int, int]], n_wanted: int
-) -> None:
+def test_blocks_cut_no_call(parts: list[tuple[int, int]], n_wanted: int) -> None:
     calls, call_of = concatenated(parts)
     size = size_of(1, m=len(call_of), calls=calls)
     first, seen = 0, []
@@ -296,15 +246,6 @@ def test_every_constraint_has_the_same_chance_to_be_drawn(
     assert np.abs(hits / n_rounds - chance).max() <= 5 * error  # equal for all
     error = totals.std(ddof=1) / np.sqrt(n_rounds)
     assert abs(totals.mean() - values.sum()) <= 5 * error + 1e-9
-
-
-def test_all_constraints_of_a_drawn_call_are_taken() -> None:
-    problem = Problem(Plant().simulator(), None, DIM)
-    drawn = uniform_constraints(stream(0, 0), problem.size, 1600)
-    assert len(drawn) == 3 * WIDTH
-    scenarios = np.unique(drawn // WIDTH)
-    assert len(scenarios) == 3
-    assert constraints_per_draw(drawn, problem.size) == N_SCENARIOS / 3
 
 
 def test_an_objective_of_its_own_is_no_mean_over_the_scenarios() -> None:

@@ -25,16 +25,12 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("pack", PACKERS.values(), ids=PACKERS)
 class TestPacked:
-    def test_a_packed_file_is_unpacked_whatever_its_name(
-        self, path: Path, pack: Any
-    ) -> None:
+    def test_a_file_is_unpacked_by_content(self, path: Path, pack: Any) -> None:
         path.write_bytes(pack(TEXT))
 
         assert read_content(path) == TEXT
 
-    def test_streams_one_after_the_other_are_one_file(
-        self, path: Path, pack: Any
-    ) -> None:
+    def test_streams_in_a_row_are_one_file(self, path: Path, pack: Any) -> None:
         path.write_bytes(pack(TEXT) + pack(b"more"))
 
         assert read_content(path) == TEXT + b"more"
@@ -91,13 +87,6 @@ def test_other_formats_are_named(path: Path, start: bytes, what: str) -> None:
     path.write_bytes(start + b"...")
     with pytest.raises(InputError, match=f"{what}, which is not read. Unpack"):
         read_content(path)
-
-
-def test_a_plain_file_obeys_the_limit(path: Path) -> None:
-    path.write_bytes(TEXT)
-    assert read_content(path, max_bytes=len(TEXT)) == TEXT
-    with pytest.raises(InputError, match=r"larger than 10 bytes.*max_bytes"):
-        read_content(path, max_bytes=10)
 
 
 @pytest.mark.parametrize("wrong", [None, 3, b"data", 1.5, ["data"]])

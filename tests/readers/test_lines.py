@@ -21,9 +21,7 @@ def _read(folder: Path, content: bytes) -> list[str]:
     "content",
     [b"a\nb\n", b"a\r\nb\r\n", b"a\nb\r\n", b"\xef\xbb\xbfa\nb\n", b"a\nb\n\n\r\n"],
 )
-def test_line_ends_and_byte_order_mark_do_not_matter(
-    tmp_path: Path, content: bytes
-) -> None:
+def test_line_ends_and_marks_do_not_matter(tmp_path: Path, content: bytes) -> None:
     assert _read(tmp_path, content) == ["a", "b"]
 
 
@@ -47,16 +45,12 @@ def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
         ("a\n".encode("utf-16-le"), "line 1, column 2: unexpected character"),
     ],
 )
-def test_damaged_text_is_refused_by_place(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_damage_is_told_by_place(tmp_path: Path, content: bytes, message: str) -> None:
     with pytest.raises(InputError, match=f"text(, |: ){message}"):
         _read(tmp_path, content)
 
 
-def test_a_line_that_is_too_long_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_long_a_line_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "MAX_LINE", 3)
 
     assert _read(tmp_path, b"abc\n") == ["abc"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dszog.errors import CheckpointError
-from dszog.save.container import (
-    FORMAT,
-    MAGIC,
-    MAX_HEADER,
-    pack,
-    unpack,
-)
+from dszog.save.container import FORMAT, MAGIC, MAX_HEADER, pack, unpack
 
 BITS = st.integers(0, 2**64 - 1)
 FACTS = {"generation": 7, "about": {"seed": "12"}}
@@ -59,9 +52,7 @@ def test_every_pattern_of_64_bits_comes_back(patterns: list[int]) -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (2, 3), (2, 3, 4)])
-def test_shapes_and_facts_come_back_whatever_the_memory_order(
-    shape: tuple[int, ...],
-) -> None:
+def test_shapes_and_facts_come_back_in_any_order(shape: tuple[int, ...]) -> None:
     array = np.arange(float(np.prod(shape))).reshape(shape)
 
     orders = (array, array.T, array[..., ::-1] if shape else array)
@@ -85,28 +76,13 @@ def test_no_truncation_and_no_addition_goes_unnoticed() -> None:
             unpack(content + more)
 
 
-def flip(content: bytes, places: Iterable[int]) -> bytes:
-    changed = bytearray(content)
-    for place in places:
-        changed[place // 8] ^= 1 << (place % 8)
-    return bytes(changed)
-
-
 def test_no_single_bit_flips_unnoticed() -> None:
-    content = small_file()
+    content = bytearray(small_file())
     for place in range(8 * len(content)):
+        content[place // 8] ^= 1 << (place % 8)
         with pytest.raises(CheckpointError):
-            unpack(flip(content, [place]))
-
-
-@pytest.mark.parametrize("n_flips", [300, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_no_flips_of_a_few_bits_go_unnoticed(n_flips: int) -> None:
-    content = small_file()
-    rng = np.random.Generator(np.random.Philox(key=n_flips))
-    for _ in range(n_flips):
-        places = rng.choice(8 * len(content), rng.integers(1, 9), replace=False)
-        with pytest.raises(CheckpointError):
-            unpack(flip(content, places))
+            unpack(bytes(content))
+        content[place // 8] ^= 1 << (place % 8)
 
 
 def test_a_newer_format_says_what_to_install() -> None:

@@ -22,13 +22,7 @@ from dszog.run.loop import N_SEEN, Position
 from dszog.run.meter import Limits
 from dszog.run.run import Run
 from dszog.save.container import dump_json, load_json
-from dszog.save.encoding import (
-    TYPES,
-    decode,
-    encode,
-    settings_of,
-    with_settings,
-)
+from dszog.save.encoding import TYPES, decode, encode, settings_of, with_settings
 from tests.contracts.helpers import CELLS, Cell, digest, trip
 
 SIZE = ProblemSize(

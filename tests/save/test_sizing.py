@@ -16,7 +16,6 @@ import pytest
 from scipy.optimize import LinearConstraint, NonlinearConstraint
 
 import dszog
-import dszog.save.store as store_module
 from dszog import (
     CheckpointError,
     CheckpointWarning,
@@ -29,8 +28,7 @@ from dszog.contract.arrays import FloatArray
 from dszog.errors import OtherRunError
 from dszog.save.checkpoints import NOTED
 from dszog.save.container import pack, unpack
-from dszog.save.files import write_whole
-from dszog.save.sizing import NAME, SizeNote, packed_note, read_note
+from dszog.save.sizing import NAME, read_note
 from dszog.save.store import Store
 from tests.save.cells import Killed
 
@@ -113,9 +111,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("number", range(1, N_SIZING + 1))
-def test_calls_of_a_process_that_died_while_sizes_were_learned_are_lost(
-    number: int, tmp_path: Path
-) -> None:
+def test_calls_of_a_death_at_sizing_are_lost(number: int, tmp_path: Path) -> None:
     with pytest.raises(Killed):
         dying_at(number).run(tmp_path)
 
@@ -157,21 +153,7 @@ def test_sizes_that_were_learned_before_a_death_are_not_asked_for_again(
     assert result.costs.n_lost == 0
 
 
-def test_a_finished_run_of_unknown_sizes_is_reported_again_without_a_call(
-    tmp_path: Path,
-) -> None:
-    first, second = Box(), Box()
-    expected = first.run(tmp_path)
-    result = second.run(tmp_path)
-
-    assert same(result, expected)
-    assert second.n_calls == 0
-    assert charged(result) == first.n_calls
-
-
-def test_a_function_that_comes_to_return_more_values_is_named_with_both_numbers(
-    tmp_path: Path,
-) -> None:
+def test_a_function_that_returns_more_values_is_named(tmp_path: Path) -> None:
     def limits(x: FloatArray, n_values: int) -> FloatArray:
         return np.resize(1.0 - x, n_values)
 
@@ -220,9 +202,7 @@ def test_no_death_makes_more_calls_than_are_charged(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------- budgets
 
 
-def test_a_budget_that_deaths_used_up_is_refused_without_another_call(
-    tmp_path: Path,
-) -> None:
+def test_a_budget_that_deaths_used_up_costs_no_call(tmp_path: Path) -> None:
     for number in (1, 2):
         with pytest.raises(Killed):
             dying_at(number).run(tmp_path, max_queries=6)
@@ -236,9 +216,7 @@ def test_a_budget_that_deaths_used_up_is_refused_without_another_call(
     assert charged(result) <= 600
 
 
-def test_a_budget_that_is_too_small_says_one_that_is_enough_after_deaths(
-    tmp_path: Path,
-) -> None:
+def test_a_budget_too_small_after_deaths_names_another(tmp_path: Path) -> None:
     with pytest.raises(Killed):
         dying_at(1).run(tmp_path)
     first, second = Box(), Box()
@@ -292,9 +270,7 @@ def test_a_folder_that_cannot_be_used_costs_no_call(tmp_path: Path) -> None:
 # ------------------------------------------------------- other problems, other folders
 
 
-def test_another_start_is_refused_without_a_call_once_a_run_has_begun(
-    tmp_path: Path,
-) -> None:
+def test_another_start_of_a_run_that_began_is_refused(tmp_path: Path) -> None:
     Box().run(tmp_path)
     box = Box()
     with pytest.raises(OtherRunError, match=r"differs in: x0 \(\[0.1, 0.2\]"):
@@ -305,9 +281,7 @@ def test_another_start_is_refused_without_a_call_once_a_run_has_begun(
     assert box.n_calls == 0
 
 
-def test_before_a_run_has_begun_another_start_is_asked_for_its_sizes(
-    tmp_path: Path,
-) -> None:
+def test_before_a_run_began_another_start_is_sized(tmp_path: Path) -> None:
     def fail(number: int) -> None:
         raise ValueError("not here")
 
@@ -320,22 +294,6 @@ def test_before_a_run_has_begun_another_start_is_asked_for_its_sizes(
 
     assert result.costs.n_lost == 2 * N_SIZING
     assert charged(result) == box.n_calls + 2 * N_SIZING
-
-
-def test_who_begins_is_asked_for_sizes_though_an_attempt_before_was(
-    tmp_path: Path,
-) -> None:
-    with pytest.raises(InputError, match="need"):
-        Box().run(tmp_path, resume=False, max_queries=8)
-    box = Box()
-    box.constraints[0] = NonlinearConstraint(
-        lambda x: box._count(np.array([x[0], x[1]])), -np.inf, 1.0
-    )
-    result = box.run(tmp_path, resume=False)
-
-    assert result.certificate.feasibility.n_constraints == 2 + 3 + 1
-    assert result.costs.n_lost == N_SIZING
-    assert charged(result) == box.n_calls + N_SIZING
 
 
 def without_note(folder: Path, *, is_old: bool) -> None:
@@ -365,22 +323,6 @@ def test_a_folder_without_a_note_is_resumed_and_charged_for_each_call(
     assert charged(Box().run(tmp_path)) == charged(result)  # once, not each time
 
 
-def test_the_checkpoint_before_a_damaged_one_is_charged_for_what_it_does_not_know(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store_module, "SAVE_EVERY", 1e9)
-    Box().run(tmp_path)
-    (tmp_path / NAME).unlink()
-    expected = Box().run(tmp_path, max_iterations=9)  # learns the sizes once more
-    newest = max(tmp_path.glob("checkpoint-*.dszog"))
-    newest.write_bytes(newest.read_bytes()[:-1])
-    with pytest.warns(CheckpointWarning):
-        result = Box().run(tmp_path, max_iterations=9)
-
-    assert expected.costs.n_lost >= N_SIZING
-    assert result.costs.n_lost >= expected.costs.n_lost
-
-
 def test_a_problem_that_was_made_before_is_charged_for_its_calls_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -405,42 +347,6 @@ def test_a_problem_that_was_made_before_is_charged_for_its_calls_each_time(
 
 
 # ---------------------------------------------------------------------- the note itself
-
-
-def test_a_note_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    assert read_note(tmp_path) is None
-    for note in (
-        SizeNote(),
-        SizeNote(n_calls=7, about={"x0": "[1]"}),
-        SizeNote(n_calls=2**62, about={"x0": "é"}, widths=(1, 2**40)),
-        SizeNote(n_calls=10**5, widths=(1,) * 10**5),
-    ):
-        write_whole(tmp_path / NAME, packed_note(note, "1"))
-        assert read_note(tmp_path) == note
-
-
-def test_a_damaged_note_is_refused_without_a_call_and_stays(tmp_path: Path) -> None:
-    Box().run(tmp_path)
-    path = tmp_path / NAME
-    whole = path.read_bytes()
-    damaged = [whole[:length] for length in range(len(whole))]
-    damaged += [
-        whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :]
-        for place in range(len(whole))
-    ]
-    for content in damaged:
-        path.write_bytes(content)
-        with pytest.raises(CheckpointError, match=r"'sizes.dszog' in .* cannot be us"):
-            read_note(tmp_path)
-    box = Box()
-    with pytest.raises(CheckpointError, match="Or delete it: sizes are then learned"):
-        box.run(tmp_path)
-    assert box.n_calls == 0
-    assert path.read_bytes() == damaged[-1]
-
-    path.unlink()
-    assert box.run(tmp_path).costs.n_lost == N_SIZING  # which the checkpoint knows of
-    assert box.n_calls == N_SIZING
 
 
 GOOD: dict[str, Any] = {"kind": "sizes", "n_calls": 2, "about": {"x0": "[1]"}}
@@ -474,28 +380,6 @@ def test_a_note_that_makes_no_sense_is_refused(
         read_note(tmp_path)
 
 
-def test_a_note_behind_a_link_is_not_read(tmp_path: Path) -> None:
-    write_whole(tmp_path / NAME, packed_note(SizeNote(n_calls=1), "1"))
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / NAME).symlink_to(tmp_path / NAME)
-    with pytest.raises(CheckpointError, match="cannot be opened"):
-        Box().run(tmp_path / "run")
-
-
-@pytest.mark.parametrize("wrong", ["2", -1, 2.5, True, 2**63])
-def test_a_checkpoint_with_a_count_of_calls_that_makes_no_sense_is_refused(
-    wrong: Any, tmp_path: Path
-) -> None:
-    Box().run(tmp_path)
-    path = max(tmp_path.glob("checkpoint-*.dszog"))
-    facts, arrays = unpack(path.read_bytes())
-    assert facts["about"][NOTED] == N_SIZING
-    facts["about"][NOTED] = wrong if wrong != 2.5 else [2]
-    path.write_bytes(b"".join(pack(facts, arrays, "1")))
-    with pytest.raises(CheckpointError, match=r"calls to learn sizes .* make no sense"):
-        Box().run(tmp_path)
-
-
 def test_a_note_that_cannot_be_written_is_loud_before_any_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -518,31 +402,3 @@ def test_a_note_that_cannot_be_written_is_loud_before_any_call(
     assert result.costs.n_failed_saves == 2
     assert charged(result) == box.n_calls
     assert same(result, Box().run(None))
-
-
-def test_the_note_is_synced_before_the_first_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[str] = []
-    rename = os.rename
-    monkeypatch.setattr(os, "fsync", lambda handle: told.append("sync"))
-
-    def renamed(source: Any, target: Any) -> None:
-        told.append(f"rename {Path(target).name}")
-        rename(source, target)
-
-    def before(number: int) -> None:
-        told.append("call")
-        raise Killed
-
-    monkeypatch.setattr(os, "rename", renamed)
-    with pytest.raises(Killed):
-        Box(before).run(tmp_path)
-    assert told == ["sync", f"rename {NAME}", "sync", "call"]
-
-
-def test_a_run_of_known_sizes_has_no_note(tmp_path: Path) -> None:
-    box = Box()
-    box.constraints = [box.constraints[1]]
-    box.run(tmp_path)
-    assert not (tmp_path / NAME).exists()

@@ -42,9 +42,7 @@ def advanced(method: Any, state: Any, n: int) -> Any:
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))
-def test_saving_and_loading_midway_changes_no_iterate(
-    name: str, tmp_path: Path
-) -> None:
+def test_saving_and_loading_changes_no_iterate(name: str, tmp_path: Path) -> None:
     method, _ = with_feasible_set(problem(), METHODS[name]())
     size = problem().size
     half = advanced(method, method.init(np.zeros(3), size, 0), 5)
@@ -94,28 +92,13 @@ def test_a_setting_that_an_earlier_version_lacked_counts_as_its_default(
         load(tmp_path / "old", dszog.DSZOG(antithetic=True))
 
 
-def test_a_later_save_replaces_the_file_and_leaves_nothing_beside_it(
-    saved: Path,
-) -> None:
+def test_a_later_save_replaces_the_file_and_no_more(saved: Path) -> None:
     method = dszog.DSZOG()
     dszog.save_state(str(saved), method, advanced(method, load(saved), 2))
 
     assert load(saved).iteration == 5
     assert [path.name for path in saved.parent.iterdir()] == ["state"]
     assert stat.S_IMODE(saved.stat().st_mode) == 0o600
-
-
-def test_no_byte_can_be_changed_or_missing_unnoticed(saved: Path) -> None:
-    content = saved.read_bytes()
-    damaged = [content[:length] for length in (0, 10, 200, -1)]
-    for place in range(0, len(content), 7):
-        damaged.append(
-            content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
-        )
-    for changed in damaged:
-        saved.write_bytes(changed)
-        with pytest.raises(CheckpointError, match="cannot be used"):
-            load(saved)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -97,13 +97,7 @@ def test_two_generations_are_kept_with_their_journals(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_an_empty_folder_holds_nothing(tmp_path: Path) -> None:
-    assert loaded(tmp_path / "new") is None
-
-
-def test_a_folder_with_checkpoints_is_not_written_to_without_resume(
-    tmp_path: Path,
-) -> None:
+def test_a_used_folder_is_not_written_to_without_resume(tmp_path: Path) -> None:
     folder = filled(tmp_path / "run")
     before = names(folder)
 
@@ -151,9 +145,7 @@ def quietly_loaded(folder: Path) -> int | None:
 
 
 @pytest.mark.parametrize("how", DAMAGES)
-def test_a_damaged_newest_is_named_and_the_one_before_is_used(
-    tmp_path: Path, how: str
-) -> None:
+def test_a_damaged_newest_is_named_and_not_used(tmp_path: Path, how: str) -> None:
     folder = filled(tmp_path / "run")
     damage(how, newest(folder))
     bad = newest(folder)
@@ -186,7 +178,7 @@ def test_with_no_good_one_left_the_error_names_them(tmp_path: Path, how: str) ->
         loaded(folder)
 
 
-def test_a_file_of_another_user_is_not_read(
+def test_files_of_others_are_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = filled(tmp_path / "run")
@@ -202,9 +194,7 @@ def test_a_file_of_another_user_is_not_read(
         loaded(folder)
 
 
-def test_a_damaged_journal_in_the_middle_is_the_end_of_the_replies(
-    tmp_path: Path,
-) -> None:
+def test_a_damaged_journal_is_the_end_of_the_replies(tmp_path: Path) -> None:
     folder = filled(tmp_path / "run")
     damage("cut", newest(folder))
     journal = folder / "journal-00000002.dszog"
@@ -223,9 +213,7 @@ def test_a_damaged_journal_in_the_middle_is_the_end_of_the_replies(
 
 
 @pytest.mark.parametrize("how", ["cut", "zeros", "other magic", "link"])
-def test_a_damaged_newest_journal_costs_its_replies_only(
-    tmp_path: Path, how: str
-) -> None:
+def test_a_damaged_newest_journal_costs_replies(tmp_path: Path, how: str) -> None:
     folder = filled(tmp_path / "run")
     damage(how, folder / "journal-00000003.dszog")
 
@@ -313,9 +301,7 @@ def save_three(folder: Path, done: list[int]) -> None:
     store.close()
 
 
-def test_a_death_at_any_call_of_three_saves_leaves_a_whole_checkpoint(
-    tmp_path: Path,
-) -> None:
+def test_a_death_in_any_save_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
     template = filled(tmp_path / "template")
     n_calls, at = 10**9, 0
     while at <= n_calls:
@@ -345,9 +331,7 @@ def test_a_death_at_any_call_of_three_saves_leaves_a_whole_checkpoint(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS])
-def test_a_disk_error_at_any_call_is_loud_and_the_one_before_survives(
-    tmp_path: Path, number: int
-) -> None:
+def test_a_disk_error_at_any_call_is_loud(tmp_path: Path, number: int) -> None:
     template = filled(tmp_path / "template")
     n_calls, at, n_loud = 10**9, 0, 0
     while at < n_calls:
@@ -507,9 +491,7 @@ sys.stdin.read()
 """
 
 
-def test_a_second_writer_is_told_of_the_first_and_a_dead_one_is_no_hindrance(
-    tmp_path: Path,
-) -> None:
+def test_a_second_writer_is_told_of_the_first_if_alive(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     source = str(Path(dszog.__file__).parents[1])
     script = OWNER.format(source=source, folder=str(folder))
@@ -559,9 +541,7 @@ time.sleep(60)
 
 
 @pytest.mark.parametrize("how", ["os.fork", "multiprocessing"])
-def test_a_child_that_outlives_a_killed_run_does_not_keep_its_lock(
-    how: str, tmp_path: Path
-) -> None:
+def test_a_child_of_a_killed_run_keeps_no_lock(how: str, tmp_path: Path) -> None:
     run = subprocess.Popen(
         [sys.executable, "-c", FORKING, str(tmp_path / "run"), how],
         stdout=subprocess.PIPE,
@@ -622,9 +602,7 @@ def test_a_child_that_goes_on_as_the_run_writes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("signed", ["[" * 4096, '{"pid": 1e999}', "{}", ""])
-def test_a_lock_that_says_nothing_of_its_owner_is_a_lock(
-    signed: str, tmp_path: Path
-) -> None:
+def test_a_lock_that_is_not_signed_is_a_lock(signed: str, tmp_path: Path) -> None:
     store = opened(tmp_path)
     (tmp_path / "lock").write_text(signed)
     with pytest.raises(CheckpointError, match="a process that has not signed yet"):

@@ -4,7 +4,6 @@ import io
 import math
 import re
 import sys
-from contextlib import suppress
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -14,15 +13,8 @@ import pytest
 
 from dszog.run.history import Progress
 from dszog.run.meter import Limits
-from dszog.show.progress import (
-    Lines,
-    is_notebook,
-    line,
-    share_done,
-    show_progress,
-)
-from dszog.show.progress.summary import Window, time_left
-from dszog.status import Status
+from dszog.show.progress import Lines, is_notebook, line, share_done, show_progress
+from dszog.show.progress.summary import time_left
 from tests import runs
 
 
@@ -71,13 +63,6 @@ def test_share_done_is_that_of_the_nearest_limit(limits: Limits, share: float) -
     assert share_done(seen_at(), limits) == pytest.approx(share)
 
 
-def test_a_line_says_where_the_run_is_and_that_its_values_are_samples() -> None:
-    assert line(seen_at()) == (
-        "iteration 1,234  queries 56,789  objective ~0.1235  "
-        "worst violation seen 0.00123  share violated ~50.00%"
-    )
-
-
 def test_a_line_leaves_out_what_is_not_known_and_adds_failures_and_time() -> None:
     unknown = seen_at(sampled_violation=math.nan, sampled_share=math.nan, n_failed=17)
 
@@ -87,42 +72,7 @@ def test_a_line_leaves_out_what_is_not_known_and_adds_failures_and_time() -> Non
     )
 
 
-def test_a_window_has_the_mean_objective_and_the_worst_violation() -> None:
-    window, names = (
-        Window(),
-        ("sampled_objective", "sampled_violation", "sampled_share"),
-    )
-    for values in [(1.0, 0.2, 0.5), (2.0, 0.7, 0.25), (6.0, math.nan, 0)]:
-        window.add(seen_at(**dict(zip(names, values, strict=True))))
-    seen = window.take()
-
-    assert (seen.objective, seen.violation, seen.share) == (3.0, 0.7, 0.25)
-    assert window.take() == seen  # nothing since
-    window.add(seen_at(sampled_violation=0.1))
-    assert window.take().violation == 0.1  # what was taken is forgotten
-
-
 # ----------------------------------------------------------------- lines, in a log
-
-
-def test_without_a_terminal_there_is_a_line_every_few_seconds(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    now = 100.0
-    clock = SimpleNamespace(monotonic=lambda: now)
-    monkeypatch.setattr("dszog.show.progress.summary.time", clock)
-    with show_progress(Limits(iterations=100)) as (show,):
-        for iteration in range(1, 31):
-            now += 1.0
-            show(seen_at(iteration=iteration))
-    said = capsys.readouterr()
-    assert not said.out
-    lines = said.err.splitlines()
-    assert [re.findall(r"iteration (\d+)", text) for text in lines] == [
-        [str(iteration)] for iteration in range(5, 31, 5)
-    ]
-    assert lines[0].split()[:2] == ["dszog", "5%"]
-    assert lines[-1].split()[:2] == ["dszog", "30%"]
 
 
 def test_a_run_without_a_terminal_writes_lines_to_standard_error(
@@ -222,26 +172,6 @@ def test_on_a_terminal_there_is_a_bar_that_ends_full(
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("error", [StopIteration, RuntimeError])
-def test_the_bar_of_a_run_that_was_stopped_or_broke_does_not_end_full(
-    error: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    terminal = watched(monkeypatch)
-
-    def stop(progress: Progress) -> None:
-        if progress.iteration == 6:
-            raise error("broken")
-
-    with suppress(RuntimeError):
-        short_run(progress=True, callback=stop)
-    drawn = without_escapes(terminal.getvalue())
-    last = drawn[drawn.rindex("dszog ") :]
-
-    assert " 50%" in last
-    assert "iteration 6 of 12" in last
-    assert "100%" not in drawn
-
-
 @pytest.mark.parametrize("width", [20, 40, 60, 100, 300])
 def test_the_display_fits_any_terminal(width: int) -> None:
     rich = pytest.importorskip("rich.console")
@@ -298,17 +228,6 @@ def test_in_a_notebook_rich_draws_where_there_are_widgets(
     monkeypatch.setitem(sys.modules, "ipywidgets", there)
     with show_progress(Limits(iterations=2)) as (shown,):
         assert isinstance(shown, Lines) is not has_widgets
-
-
-def test_a_run_that_was_stopped_does_not_end_full(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    lines = Lines(Limits(iterations=2 * 1234))
-    lines.finish(SimpleNamespace(status=Status.INTERRUPTED))  # nothing to show yet
-    for status, share in ((Status.INTERRUPTED, "50%"), (Status.MAX_QUERIES, "100%")):
-        lines(seen_at())
-        lines.finish(SimpleNamespace(status=status))
-        assert capsys.readouterr().err.split()[1] == share
 
 
 @pytest.mark.parametrize(

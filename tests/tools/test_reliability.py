@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import dszog.readers
 from tests.fuzz.test_fuzz import NAMES
@@ -185,8 +187,9 @@ def test_every_item_names_tests_that_are_there() -> None:
 
 @pytest.mark.parametrize("promise", HELD)
 def test_every_other_promise_names_a_test_that_is_there(promise: str) -> None:
-    file, _, name = HELD[promise].partition("::")
-    assert f"def {name}" in (ROOT / "tests" / file).read_text(encoding="utf-8")
+    for node in HELD[promise].split():
+        file, _, name = node.partition("::")
+        assert f"def {name}" in (ROOT / "tests" / file).read_text(encoding="utf-8")
 
 
 def test_every_reader_is_fuzzed() -> None:
@@ -194,6 +197,24 @@ def test_every_reader_is_fuzzed() -> None:
 
     assert {f"read_{name}" for name in NAMES if name in ("libsvm", "csv")} == functions
     assert {"checkpoint", "journal"} < set(NAMES)
+
+
+UNSEEDED = ("default_rng", "Philox", "PCG64", "SeedSequence", "Random")
+
+
+def test_no_test_draws_without_a_seed_and_none_is_tried_again() -> None:
+    found = []
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or node.args or node.keywords:
+                continue
+            if ast.unparse(node.func).split(".")[-1] in UNSEEDED:
+                found.append(f"{path.name}, line {node.lineno}")
+    assert found == []
+    assert settings.get_profile("default").derandomize
+    ours = (ROOT / "pyproject.toml", ROOT / "Makefile", ROOT / "tests" / "conftest.py")
+    for path in ours:
+        assert not re.search(r"rerun|flaky|--lf|--retr", path.read_text("utf-8"))
 
 
 ALLOWED = {"test_content.py"}  # named pipes, which not every system has

@@ -158,9 +158,7 @@ print(result.weights_digest, result.digest)
 """
 
 
-def test_killed_and_resumed_a_run_comes_to_the_same_weights(
-    tmp_path: Path,
-) -> None:
+def test_killed_and_resumed_a_run_comes_to_the_same_weights(tmp_path: Path) -> None:
     straight = run(network())
     code = [sys.executable, "-c", KILLED, str(tmp_path / "run")]
     for n_done in (12, 23):  # iterations, of which a resumed run replays the first

@@ -13,15 +13,7 @@ import pytest
 
 from dszog.workers import Processes
 from tests.kept import kept
-from tests.workers.helpers import (
-    HAS,
-    SOLVED_BY,
-    Deadly,
-    digest,
-    need,
-    solve,
-    workers,
-)
+from tests.workers.helpers import HAS, SOLVED_BY, Deadly, digest, need, solve, workers
 
 INF = float("inf")
 N_RUNS = {"processes": 400, "dask": 50, "ray": 50}  # of the release; together 500

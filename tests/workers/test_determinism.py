@@ -50,9 +50,7 @@ def test_the_result_has_one_digest(team: Any, name: str, n: int, problem: str) -
 @pytest.mark.filterwarnings("ignore")  # of clusters
 @pytest.mark.parametrize("n", COUNTS)
 @pytest.mark.parametrize("name", EVALUATORS)
-def test_the_result_has_one_digest_with_any_number_of_workers(
-    team: Any, name: str, n: int
-) -> None:
+def test_there_is_one_digest_for_all_workers(team: Any, name: str, n: int) -> None:
     need(name)
     for problem, method in itertools.product(PROBLEMS, SOLVED_BY):
         found = digest(solve(PROBLEMS[problem](), team(name, n), method))

@@ -87,9 +87,7 @@ def test_the_matrix_is_the_product_of_its_registries() -> None:
 
 
 @pytest.mark.parametrize(("bad", "function", "policy"), CELLS)
-def test_threads_report_the_failures_that_serial_reports(
-    bad: str, function: str, policy: str
-) -> None:
+def test_threads_report_as_serial_does(bad: str, function: str, policy: str) -> None:
     alone = outcome(bad, function, policy, "serial")
     assert outcome(bad, function, policy, "threads") == alone
     if policy == "raise":
@@ -111,9 +109,7 @@ def test_workers_elsewhere_report_the_failures_that_serial_reports(
 
 
 @pytest.mark.parametrize("cell", [("exception", "constraint"), ("nan", "objective")])
-def test_processes_report_the_failures_that_serial_reports(
-    cell: tuple[str, str],
-) -> None:
+def test_processes_report_failures_as_serial_does(cell: tuple[str, str]) -> None:
     alone = outcome(*cell, "resample", "serial")
     assert outcome(*cell, "resample", "processes") == alone
 

@@ -78,9 +78,7 @@ def query_of(problem: Problem, iteration: int) -> Query:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_nothing_is_lost_or_used_twice_whatever_becomes_of_the_workers(
-    name: str, seed: int
-) -> None:
+def test_nothing_is_lost_or_used_twice_by_any_pool(name: str, seed: int) -> None:
     problem = PROBLEMS[name]()
     pool = Unreliable(problem, seed)
     evaluator, alone = Supervised(problem, pool), Serial(problem)

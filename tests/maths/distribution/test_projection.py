@@ -97,9 +97,7 @@ def test_20_000_vectors_of_scale_1e_minus_3_to_1e18_are_projected_without_a_fail
 
 
 @given(st.one_of(scaled_vectors, any_vectors))
-def test_finite_values_of_every_scale_are_projected_into_the_simplex(
-    values: FloatArray,
-) -> None:
+def test_values_of_every_scale_get_into_the_simplex(values: FloatArray) -> None:
     assert is_projection(values, project_onto_simplex(values))
 
 
@@ -107,9 +105,7 @@ def test_finite_values_of_every_scale_are_projected_into_the_simplex(
 
 
 @given(st.one_of(scaled_vectors, any_vectors))
-def test_the_projection_is_that_of_exact_rational_arithmetic(
-    values: FloatArray,
-) -> None:
+def test_the_projection_is_that_of_rational_arithmetic(values: FloatArray) -> None:
     exact = [float(weight) for weight in exact_projection(values.tolist())]
     np.testing.assert_allclose(project_onto_simplex(values), exact, rtol=0, atol=1e-13)
 
@@ -137,9 +133,7 @@ def test_a_million_nearly_equal_values_keep_their_differences() -> None:
 
 @pytest.mark.parametrize("m", [100, 20_000, 10**6])
 @pytest.mark.parametrize("top", [0.1, 0.5, 0.9])
-def test_one_value_above_many_equal_ones_gets_its_exact_weight(
-    m: int, top: float
-) -> None:
+def test_one_value_above_many_gets_its_exact_weight(m: int, top: float) -> None:
     # The many sit just above the threshold, and the rounding of a running sum over
     # them would fall on the one: 1e-9 of it at m = 20,000, and 1e-5 at a million.
     rest = (1.0 - top) / (m - 1) - top

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.distribution import DenseDistribution, DualStep, SparseDistribution
@@ -21,7 +20,6 @@ from dszog.maths.random_stream import distinct_indices, stream
 Record = Callable[[str, object], None]
 
 AGREEMENT = 1e-12  # the largest difference of a weight that is allowed
-FALSE_ALARM = 1e-6  # how often a chi-square test may be red by chance, were seeds fresh
 NONE = np.empty(0, dtype=np.int64)
 SHARES = (0.1, 0.5, 0.9)  # the paper's choices of a and of b
 PAIRS = list(product(SHARES, SHARES))
@@ -276,9 +274,7 @@ class FiftyDigits:
 
 @pytest.mark.parametrize("adaptive", [True, False])
 @pytest.mark.parametrize("m", [2**31 - 1, 2**31 + 1, 10**12])
-def test_weights_over_a_trillion_constraints_are_those_of_fifty_digits(
-    m: int, adaptive: bool
-) -> None:
+def test_a_trillion_weights_are_right_to_fifty_digits(m: int, adaptive: bool) -> None:
     touched = [0, 5, 1_000, m // 2, m - 2, m - 1]
     rng = np.random.default_rng(3)
     # Steps so short that the background keeps most of its weight, 1e-12 apiece: its
@@ -326,9 +322,7 @@ def test_constraints_that_are_not_violated_are_never_stored() -> None:
 
 
 @pytest.mark.parametrize(("a", "b"), [(0.5, 0.5), (0.9, 0.9)])
-def test_the_store_stays_within_a_few_memory_lengths_of_draws(
-    a: float, b: float
-) -> None:
+def test_the_store_holds_a_few_memory_lengths_of_draws(a: float, b: float) -> None:
     step = published_step(mixing=a, averaging=b)
     m, batch, share = 10**9, 64, 0.25
     weights = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
@@ -397,10 +391,11 @@ def drift(n_updates: int) -> float:
     return worst
 
 
-def test_the_weights_sum_to_one_after_each_of_3_000_updates(
-    record_property: Record,
-) -> None:
-    worst = drift(3_000)
+@pytest.mark.parametrize(
+    "n_updates", [3_000, pytest.param(100_000, marks=pytest.mark.slow)]
+)
+def test_weights_sum_to_one_always(n_updates: int, record_property: Record) -> None:
+    worst = drift(n_updates)
     record_property("largest drift of the sum", worst)
     assert worst <= 1e-14
 
@@ -415,43 +410,7 @@ def test_an_error_in_the_sum_is_gone_after_one_update() -> None:
     assert abs(total(moved) - 1.0) <= 1e-14
 
 
-@pytest.mark.slow
-def test_the_weights_sum_to_one_after_each_of_100_000_updates(
-    record_property: Record,
-) -> None:
-    worst = drift(100_000)
-    record_property("largest drift of the sum", worst)
-    print(f"largest drift of the sum over 100,000 updates: {worst:.1e}")
-    assert worst <= 1e-14
-
-
 # ----------------------------------------------------------------------------- sampling
-
-
-def chi_square(drawn: IntArray, probabilities: FloatArray) -> float:
-    """The p-value of the draws, where what has no probability was not drawn."""
-    counts = np.bincount(drawn, minlength=len(probabilities))
-    possible = probabilities > 0.0
-    assert not counts[~possible].any()
-    expected = probabilities[possible] * len(drawn)
-    assert expected.min() > 5  # else the statistic is not chi-square
-    return float(stats.chisquare(counts[possible], expected).pvalue)
-
-
-@pytest.mark.parametrize("n_touched", [0, 1, 20, 48, 49, 50])
-def test_draws_follow_the_dense_weights_however_many_are_touched(
-    n_touched: int, record_property: Record
-) -> None:
-    m = 50
-    rng = np.random.default_rng(n_touched)
-    touched = distinct_indices(rng, m, n_touched)
-    own = rng.random(n_touched) + 0.1
-    own *= (1.0 if n_touched == m else 0.8) / max(own.sum(), 1e-9)
-    weights = SparseDistribution.from_weights(m, touched, own)
-    assert len(weights.indices) == n_touched
-    p_value = chi_square(weights.sample(stream(5, n_touched), 200_000), weights.dense())
-    record_property("least p-value", p_value)
-    assert p_value > FALSE_ALARM
 
 
 class EveryRank:
@@ -500,9 +459,7 @@ def test_indices_beyond_32_bits_are_learnt_and_drawn(m: int) -> None:
     assert np.isin(drawn, last).mean() > 0.9
 
 
-def test_an_update_of_a_trillion_weights_keeps_as_many_numbers_as_were_touched() -> (
-    None
-):
+def test_an_update_of_a_trillion_weights_keeps_those_touched() -> None:
     m = 10**12
     weights = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
     for i in range(20):

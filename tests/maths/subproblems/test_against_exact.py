@@ -118,10 +118,7 @@ def random_case(seed: int) -> Case:
     is_hard = kind == "cone of many pairs"
     ball: Any = "l2" if is_hard else BALLS[int(rng.integers(len(BALLS)))]
     dim = int(rng.integers(1, 9 if ball != "l1" else 6))
-    more = {
-        "ball": ball,
-        "ball_radius": float(rng.choice([0.5, 2.0, 10.0])),
-    }
+    more = {"ball": ball, "ball_radius": float(rng.choice([0.5, 2.0, 10.0]))}
     is_cone = is_hard or rng.random() < 0.6
     if kind.endswith("pairs"):
         shift = 0.5 if is_hard else float(rng.choice([0.0, 0.5, 1.5]))

@@ -10,9 +10,9 @@ from hypothesis.extra import numpy as hnp
 
 from dszog import EmptySetError
 from dszog.contract.arrays import FloatArray
-from dszog.maths.subproblems import Domain, Polyhedron
+from dszog.maths.subproblems import Polyhedron
 from dszog.maths.subproblems.linearised import ELASTIC, LinearisedSet, retraction
-from dszog.maths.subproblems.rows import BoxRows, MatrixRows
+from dszog.maths.subproblems.rows import MatrixRows
 
 DIM = 3
 ALL = np.arange(4)
@@ -94,17 +94,6 @@ def test_relaxed_tangents_make_no_violation_worse(x: float) -> None:
     assert (np.maximum(after, 0.0) <= np.maximum(values, 0.0) + 1e-7).all()
 
 
-def test_where_all_violations_can_be_fixed_at_once_nothing_is_relaxed() -> None:
-    x = np.array([2.0, 2.0, 0.0])
-    jacobian = np.eye(DIM)[:2]
-    domain, events = linearised(indices=np.arange(2)).at(
-        x, np.array([2.0, 2.0]), jacobian
-    )
-
-    assert events == ()
-    np.testing.assert_allclose(domain.project(x).point, np.zeros(DIM), atol=1e-9)
-
-
 def test_a_violation_beyond_the_trusted_box_is_fixed_in_part() -> None:
     x = np.array([10.0, 0.0, 0.0])  # x <= 0 wanted, 1 away at most
     domain, events = linearised(indices=np.arange(1), trust_radius=1.0).at(
@@ -122,24 +111,6 @@ def test_linear_constraints_that_leave_no_point_near_by_are_an_error() -> None:
 
     with pytest.raises(EmptySetError, match="leave no point near the iterate"):
         near.at(np.zeros(DIM), np.array([1.0]), np.eye(DIM)[:1])
-
-
-def test_every_polyhedron_that_is_handed_out_is_watched() -> None:
-    seen: list[Domain] = []
-
-    def watch(domain: Domain) -> Domain:
-        seen.append(domain)
-        return domain
-
-    sides = BoxRows(np.full(DIM, -1.0), np.ones(DIM))
-    near = linearised(watch=watch, families=(sides,))
-    handed = [
-        near.around(np.zeros(DIM)),
-        near.at(np.zeros(DIM), np.full(4, -1.0), np.zeros((4, DIM)))[0],
-        near.at(np.zeros(DIM), np.full(4, 0.1), np.ones((4, DIM)))[0],
-    ]
-
-    assert seen == handed
 
 
 # --------------------------------------------------------------------------- retraction

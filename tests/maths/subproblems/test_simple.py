@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from dszog import InputError
 from dszog.contract.arrays import FloatArray
-from dszog.maths.subproblems import Box, Domain, L1Ball, L2Ball, Simplex
+from dszog.maths.subproblems import Box, Domain, L1Ball, L2Ball, Polyhedron, Simplex
 
 DIM = 4
 DOMAINS: dict[str, Domain] = {
@@ -67,9 +67,7 @@ def _inside(domain: Domain, n: int) -> FloatArray:
 
 @every_domain
 @given(point=vectors)
-def test_no_direction_into_the_set_leads_nearer(
-    domain: Domain, point: FloatArray
-) -> None:
+def test_no_way_into_the_set_leads_nearer(domain: Domain, point: FloatArray) -> None:
     nearest = domain.project(point).point
     away = inside(domain, 200) - nearest
 
@@ -88,9 +86,7 @@ def test_a_point_of_the_set_stays_where_it_is(domain: Domain) -> None:
 
 @every_domain
 @given(gradient=vectors)
-def test_no_point_of_the_set_is_lower_than_the_linear_minimiser(
-    domain: Domain, gradient: FloatArray
-) -> None:
+def test_a_linear_minimiser_is_the_lowest(domain: Domain, gradient: FloatArray) -> None:
     lowest = domain.lmo(gradient).point
 
     assert domain.contains(lowest)
@@ -99,21 +95,12 @@ def test_no_point_of_the_set_is_lower_than_the_linear_minimiser(
 
 @pytest.mark.parametrize("name", ["l1 ball", "box", "simplex"])
 @given(gradient=vectors)
-def test_a_linear_minimiser_is_the_lowest_corner(
-    name: str, gradient: FloatArray
-) -> None:
+def test_a_linear_minimiser_is_a_low_corner(name: str, gradient: FloatArray) -> None:
     domain = DOMAINS[name]
 
     assert gradient @ domain.lmo(gradient).point == pytest.approx(
         (corners(domain) @ gradient).min(), abs=1e-12
     )
-
-
-@every_domain
-def test_without_a_slope_the_linear_minimiser_is_some_point_of_the_set(
-    domain: Domain,
-) -> None:
-    assert domain.contains(domain.lmo(np.zeros(DIM)).point)
 
 
 # ----------------------------------------------------------------------------- the rest
@@ -156,11 +143,8 @@ def test_a_violation_is_how_far_the_worst_constraint_is_exceeded() -> None:
 @every_domain
 def test_what_is_not_a_number_is_in_no_set(domain: Domain) -> None:
     assert not domain.contains(np.full(DIM, np.nan))
-
-
-def test_the_rows_are_the_constraints_that_an_answer_respects() -> None:
-    assert [domain.n_rows for domain in DOMAINS.values()] == [1, 1, 8, 5]
-    assert Box(lower=[0.0, -np.inf], upper=[np.inf, np.inf]).n_rows == 1
+    polyhedron = Polyhedron.linear(np.eye(DIM), np.ones(DIM))
+    assert not polyhedron.contains(np.full(DIM, np.nan))
 
 
 def test_a_box_with_an_open_side_projects_but_has_no_lowest_point() -> None:
@@ -212,14 +196,6 @@ def test_sets_and_points_may_have_any_common_scale(scale: float) -> None:
             rtol=1e-12,
         )
         assert large.contains(large.project(scale * point).point)
-
-
-def test_a_point_far_beyond_the_set_keeps_its_direction() -> None:
-    assert L1Ball(dim=2, radius=1.0).project(np.array([1e200, 3.0])).point.tolist() == [
-        1.0,
-        0.0,
-    ]
-    assert Simplex(dim=2).project(np.array([1e200, 3.0])).point.tolist() == [1.0, 0.0]
 
 
 # -------------------------------------------------------------------------- wrong input

@@ -103,7 +103,7 @@ def advanced(
     return state, info
 
 
-def test_saving_and_loading_midway_changes_no_iterate(tmp_path: Any) -> None:
+def test_saving_and_loading_changes_no_iterate(tmp_path: Any) -> None:
     problem, method = Towers().problem(), SampledSQP(by_case=True)
     start = method.init(problem.x0, problem.size, 3)
     assert isinstance(start, BlockState)

@@ -76,23 +76,6 @@ def test_the_two_sides_of_an_equality_are_one_row() -> None:
         np.testing.assert_array_equal(back.signed_multipliers(who), found)
 
 
-def test_who_pulls_and_equalities_stay_when_the_set_is_trimmed() -> None:
-    members = members_of(0, 1, 2, 3).with_multipliers(
-        np.arange(4), np.array([0.0, 3.0, 0.0, 0.0])
-    )
-    kept = members.trimmed(2, np.zeros(3))
-
-    assert len(kept) == 2
-    assert 1 in kept.indices
-
-
-def test_a_constraint_without_a_slope_can_join() -> None:
-    members = WorkingSet.empty(3).joined(
-        np.array([2]), np.array([5.0]), np.zeros((1, 3)), np.zeros(3)
-    )
-    assert members.at(np.ones(3)) == pytest.approx([1.0])
-
-
 def test_the_curvature_explains_the_last_pair_and_is_semidefinite() -> None:
     rng = np.random.Generator(np.random.Philox(key=3))
     root = rng.normal(size=(6, 6))
@@ -187,13 +170,6 @@ def test_the_noise_of_values_is_found(noise: float) -> None:
     found = noise_level(smooth + noise * rng.normal(size=(7, 300)))
 
     assert 0.5 * noise < np.median(found) < 2.0 * noise
-
-
-def test_a_function_without_noise_has_that_of_rounding() -> None:
-    t = 1e-6 * np.arange(7)[:, np.newaxis]
-    found = noise_level(np.exp(t) + 3.0)
-
-    assert 1e-17 < found[0] < 1e-14
 
 
 def test_rows_that_join_during_a_refresh_keep_their_part_of_the_gradient() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -377,29 +376,6 @@ def test_a_run_that_ends_at_a_kink_is_no_success(
 
 
 @pytest.mark.filterwarnings("ignore::dszog.PurityWarning")
-def test_kinks_of_noisy_values_are_said() -> None:
-    rng = np.random.Generator(np.random.Philox(key=6))
-
-    def fun(x: FloatArray) -> float:
-        valley = abs(x[0] - 0.3) + 100 * abs(x[1] - x[0])
-        return float(valley + 1e-9 * rng.normal())
-
-    result = run(fun, np.array([3.0, -5.0]), **BOX)
-
-    assert (result.status, result.success) == (Status.STALLED, False)
-    assert "slopes differ on the two sides" in result.message.lower()
-
-
-def test_a_nonsmooth_objective_does_no_harm() -> None:
-    result = run(
-        lambda x: float(abs(x[0] - 1.0) + 2.0 * abs(x[1] + 0.5)),
-        np.zeros(2),
-        above(lambda x: 2.0 - np.abs(x).max()),
-    )
-    np.testing.assert_allclose(result.x, [1.0, -0.5], atol=1e-3)
-
-
-@pytest.mark.filterwarnings("ignore::dszog.PurityWarning")
 @pytest.mark.parametrize("noise", [1e-6, 1e-4, 1e-3])
 def test_noise_is_noticed_and_lived_with(noise: float) -> None:
     # Measured over 20 seeds: gap at most 15, violation at most 8 times the noise.
@@ -485,110 +461,7 @@ def test_a_variable_that_cannot_move_stays() -> None:
 # ---------------------------------------------------------------------- failing values
 
 
-@pytest.mark.parametrize("function", ["objective", "constraint"])
-@pytest.mark.parametrize("x0", [(2.0, 1.0), (1.2, 0.5), (0.6, 0.3), (0.50001, 0.0)])
-def test_a_well_of_nan_is_never_taken_for_a_solution(
-    function: str, x0: tuple[float, float]
-) -> None:
-    # min x.x under x0 >= 1, where one function fails for x0 < 0.5
-    def objective(x: FloatArray) -> float:
-        return np.nan if function == "objective" and x[0] < 0.5 else float(x @ x)
-
-    def constraint(x: FloatArray, j: int) -> float:
-        return np.nan if function == "constraint" and x[0] < 0.5 else 1.0 - x[0]
-
-    planes = Constraints.from_function(constraint, 1)
-    result = run(objective, np.array(x0), planes, on_failure="resample")
-
-    if result.success:
-        assert result.x[0] >= 1.0 - 1e-2
-        assert result.fun == objective(result.x)
-
-
-@dataclass
-class Flaky:
-    """Functions of which one fails now and then, but not at its first call."""
-
-    function: str
-    share: float
-    rng: Any
-    n_calls: int = 0
-
-    def fails(self, name: str) -> bool:
-        self.n_calls += 1
-        is_due = self.n_calls > 10 and bool(self.rng.random() < self.share)
-        return is_due and name == self.function
-
-    def objective(self, x: FloatArray) -> float:
-        return np.nan if self.fails("objective") else distance(x)
-
-    def constraint(self, x: FloatArray, j: int) -> float:
-        return np.nan if self.fails("constraint") else float(x[0] + j * x[1] - 1.0)
-
-
-@pytest.mark.parametrize("policy", ["resample", "penalise"])
-@pytest.mark.parametrize("share", [0.01, 0.05])
-@pytest.mark.parametrize("function", ["objective", "constraint"])
-def test_values_that_fail_now_and_then_are_left_out(
-    function: str, share: float, policy: str
-) -> None:
-    for seed in range(4):
-        rng = np.random.Generator(np.random.Philox(key=seed))
-        flaky = Flaky(function, share, rng)
-        planes = Constraints.from_function(flaky.constraint, 5)
-        result = run(flaky.objective, np.zeros(2), planes, on_failure=policy)
-
-        if result.success:
-            worst = max(result.x[0] + j * result.x[1] - 1.0 for j in range(5))
-            assert worst <= 1e-2
-            assert result.fun == distance(result.x)
-
-
-def test_a_failing_value_raises_if_that_is_the_policy() -> None:
-    with pytest.raises(dszog.EvaluationError, match="Objective"):
-        run(
-            lambda x: np.nan if x[0] > 0.3 else distance(x),
-            np.zeros(2),
-            half_planes(30),
-        )
-
-
 # ---------------------------------------------------------------- the same on any way
-
-
-def test_workers_and_a_run_cut_in_two_give_the_same_bits(tmp_path: Any) -> None:
-    rng = np.random.Generator(np.random.Philox(key=12))
-    centres = rng.normal(size=(90, 3))
-
-    def problem() -> Problem:
-        return Problem(
-            Losses(lambda w, i: ((w[:, np.newaxis] - centres[i]) ** 2).sum(axis=2), 90),
-            half_planes(900),
-            3,
-            x0=np.full(3, 2.0),
-        )
-
-    settings: dict[str, Any] = {"method": "sampled_sqp", "seed": 3}
-    whole = dszog.minimize(problem(), max_queries=20_000, **settings)
-    threads = dszog.minimize(
-        problem(), max_queries=20_000, evaluator="threads", **settings
-    )
-
-    class StopError(Exception):
-        pass
-
-    def stop(progress: Any) -> None:
-        if progress.n_queries > 4000:
-            raise StopError
-
-    settings |= {"max_queries": 20_000, "checkpoint": tmp_path}
-    with pytest.raises(StopError):
-        dszog.minimize(problem(), callback=stop, **settings)
-    resumed = dszog.minimize(problem(), resume=True, **settings)
-
-    assert threads.digest == whole.digest
-    assert resumed.digest == whole.digest
-    assert resumed.x.tobytes() == whole.x.tobytes()
 
 
 PLANES: FloatArray = np.array([[1.0, 2.0], [-3.0, 1.0], [1.0, -2.0]])
@@ -635,36 +508,6 @@ def test_a_steep_variable_does_not_hide_the_slope_along_another(
 
     assert result.status == Status.CONVERGED
     assert result.fun == pytest.approx(optimum, abs=1e-3)
-
-
-@pytest.mark.parametrize("exponent", [0, 2, 4, 6])
-def test_variables_of_any_size_take_the_same_way(exponent: int) -> None:
-    sizes = np.array([10.0**-exponent, 10.0**exponent])
-    disc = {"type": "ineq", "fun": lambda x: 1.0 - np.sum((x / sizes) ** 2)}
-    result = dszog.minimize(
-        lambda x: float(np.sum((x / sizes - 2) ** 2)),
-        0.1 * sizes,
-        [disc],
-        method="sampled_sqp",
-        seed=0,
-    )
-
-    assert result.status == Status.CONVERGED
-    np.testing.assert_allclose(result.x / sizes, np.sqrt(0.5), atol=1e-5)
-    assert result.nfev <= 50
-
-
-def test_the_answer_is_what_the_run_converged_to_however_small_its_gain() -> None:
-    result = dszog.minimize(
-        lambda x: 1e-12 * float(np.sum((x - 2) ** 2)),
-        np.zeros(2),
-        half_planes(20_000),
-        method="sampled_sqp",
-        seed=0,
-    )
-
-    assert result.status == Status.CONVERGED
-    np.testing.assert_allclose(result.x, np.sqrt(0.5), atol=1e-2)
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,7 @@ def looked(chromium: str, report: Path, *arguments: str) -> dict[str, Any]:
     return seen
 
 
-def test_the_page_opens_without_a_word_on_the_console(
-    chromium: str, report: Path
-) -> None:
+def test_the_page_opens_without_a_word(chromium: str, report: Path) -> None:
     run = browse(chromium, report, "--dump-dom")
     assert "</html>" in run.stdout
     assert "CONSOLE" not in run.stderr
@@ -114,18 +112,14 @@ def test_every_table_and_figure_shows_and_nothing_is_cut_off(
     assert seen["overflow"] <= 0
 
 
-def test_the_page_is_dark_where_the_reader_has_it_dark(
-    chromium: str, report: Path
-) -> None:
+def test_the_page_is_dark_for_dark_readers(chromium: str, report: Path) -> None:
     light = looked(chromium, report, "--blink-settings=preferredColorScheme=1")
     dark = looked(chromium, report, "--blink-settings=preferredColorScheme=0")
     assert light["ground"] == "rgb(255, 255, 255)"
     assert dark["ground"] == "rgb(23, 23, 27)"
 
 
-def test_a_picture_of_the_page_can_be_taken(
-    chromium: str, report: Path, tmp_path: Path
-) -> None:
+def test_a_picture_can_be_taken(chromium: str, report: Path, tmp_path: Path) -> None:
     picture = tmp_path / "report.png"
     browse(chromium, report, f"--screenshot={picture}", "--window-size=1280,2000")
     assert picture.read_bytes().startswith(b"\x89PNG\r\n")
