@@ -261,6 +261,26 @@ def gaps() -> dict[str, list[str]]:
     return columns
 
 
+def test_a_file_of_another_country_is_read_as_the_plain_one(dszog: Dszog) -> None:
+    merit = [f"{1000 * float(text):.2f}" for text in people()["merit"]]
+    write_csv("plain.csv", people() | {"merit": merit})
+    marks = str.maketrans(",.", ".,")
+    written = [f"{float(text):,.2f}".translate(marks) for text in merit]
+    write_csv("leute.csv", people() | {"merit": written}, ";")
+    forms = ("--decimal", ",", "--thousands", ".")
+    assert dszog("fit", "plain.csv", *PAIRS[1:], *QUICK, "-o", "a")[0] == 0
+    assert dszog("fit", "leute.csv", *PAIRS[1:], *QUICK, *forms, "-o", "b")[0] == 0
+    assert report("a")["digest"] == report("b")["digest"]
+    plain, said = (
+        dszog("predict", f"{one}/model.dszog", file)
+        for one, file in (("a", "plain.csv"), ("b", "leute.csv"))
+    )
+    assert said[:2] == plain[:2]  # the model remembers how numbers were written
+    assert said[0] == 0
+    wrong = ("--decimal", ",")  # 1.234,50 is no number then
+    assert dszog("fit", "leute.csv", *PAIRS[1:], *QUICK, *wrong, "-o", "c")[0] == 2
+
+
 def test_rows_with_missing_numbers_are_dropped_or_filled(dszog: Dszog) -> None:
     write_csv("gaps.csv", gaps())
     for how, n in (("drop", 3), ("fill", 1)):  # a row without a class is of no use
@@ -269,10 +289,10 @@ def test_rows_with_missing_numbers_are_dropped_or_filled(dszog: Dszog) -> None:
         assert (code, report(how)["train"]["rows"]) == (0, N - n)
         assert f"{n} rows are left out: a value is missing." in said
     model = "fill/model.dszog"
-    code, _, told = dszog("predict", model, "gaps.csv")
+    code, _, told = dszog("predict", model, "gaps.csv", "--missing", "refuse")
     assert code == 2
     assert "none of 'merit' in 2 rows (line 3)" in told
-    code, said, _ = dszog("predict", model, "gaps.csv", "--missing", "fill")
+    code, said, _ = dszog("predict", model, "gaps.csv")  # as the model remembers
     assert (code, said.count("\n")) == (0, N + 1)
     rows = enumerate(gaps()["merit"])  # of those that the model has seen
     known = [float(text) for row, text in rows if text != "NA" and row != 3]
@@ -449,11 +469,16 @@ def test_predict_refuses_what_does_not_fit_the_model(dszog: Dszog) -> None:
     write_csv("less.csv", {"merits": columns["merit"], "colour": columns["colour"]})
     write_csv("words.csv", {"merit": ["a", "b"], "colour": ["red", "red"]})
     Path("wide").write_text("1 1:2 7:1\n")
+    Path("empty.csv").write_text("merit,colour\n")
     Path("damaged").write_bytes(Path("named/model.dszog").read_bytes()[:-3])
     named, numbered = "named/model.dszog", "numbered/model.dszog"
     for words, complaint in [
         ((named, "less.csv"), "got a file without 'merit'. Did you mean 'merits'"),
-        ((named, "words.csv"), "line 2, column 'merit': a finite number belongs here"),
+        (
+            (named, "words.csv"),
+            "line 2, column 'merit': a number belongs here, got 'a'. Cor",
+        ),
+        ((named, "empty.csv"), r"no rows of data. Get it again\.$"),
         ((named, "rows"), "fitted on a CSV file with the columns 'merit, colour', got"),
         ((numbered, "people.csv"), "fitted on a LIBSVM file with 2 numbered features"),
         ((numbered, "wide"), "the model has 2 features, got a file with 7. Give rows"),

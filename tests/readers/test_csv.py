@@ -110,6 +110,10 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
         assert tuple(table.texts(name).tolist()) == column
 
 
+def test_the_last_line_need_not_end() -> None:
+    assert read("a,b\n1,2\n3,4").numbers("b").tolist() == [2.0, 4.0]
+
+
 # ----------------------------------------------------------------------- invalid files
 
 
@@ -120,6 +124,7 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
         ("a,b\n1,2\n1,2,3\n", "table, line 3, column 3: the row has 3 fields, 2 bel"),
         ("a,b\n1,2\n\n1,2\n", "table, line 3, column 1: the line is empty. Delete it"),
         ("a,b\n1,2\n1,", "table, line 3, column 3: the last line does not end"),
+        ("a,b\n1,2\n1", "table, line 3, column 'b': the row has 1 fields, 2 belong"),
         ('a,b\n1,"2\n', "table, line 2, column 1: unexpected end of data. Close ever"),
         ('a,b\n1,"2"3\n', "table, line 2, column 1: ',' expected after '\"'. Close"),
         (f"a\n{'x' * 200_000}\n", "line 2, column 1: field larger than field limit"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -27,6 +27,8 @@ from dszog.readers import Table, read_csv, read_libsvm
 MOST_WORDS = 200  # different words in one column
 PACKED = (".gz", ".bz2", ".xz")
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?")
+REMEMBERED = ("delimiter", "decimal", "thousands", "missing")  # by a model
+CURE = "Correct it, or say how numbers are written, as in --decimal , --thousands ."
 SIGN = "="  # between the name of a column and a word in it
 _LIKE_NUMBER = re.compile(  # or missing
     rf"[+-]?[\d.,' ]*\d[\d.,' ]*|{'|'.join(map(re.escape, MISSING))}"
@@ -44,13 +46,24 @@ class Reading:
     delimiter: str | None = None
     """What separates the fields of a CSV file; found in its first line if not given,
     and a tab in .tsv."""
-    decimal: Literal[".", ","] = "."
-    """What a CSV file has before the fraction of a number."""
+    decimal: Literal[".", ","] | None = None
+    """What a CSV file has before the fraction of a number; a point if not given."""
     thousands: Literal[",", ".", "'", " "] | None = None
     """What groups the digits of numbers in a CSV file, as the comma in 1,234."""
-    missing: Literal["refuse", "drop", "fill"] = "refuse"
+    missing: Literal["refuse", "drop", "fill"] | None = None
     """What to do about numbers that are missing in a CSV file (empty, NA, NaN, null,
-    None, ?): refuse the file, drop such rows, or fill in the mean of the column."""
+    None, ?): refuse the file (if not given), drop such rows, or fill in the mean of
+    the column."""
+
+    @property
+    def given(self) -> dict[str, str]:
+        """What was typed, for a model to remember."""
+        return {name: getattr(self, name) for name in REMEMBERED if getattr(self, name)}
+
+    def after(self, remembered: dict[str, str]) -> Reading:
+        """Return the same, and what a model remembers where nothing was typed."""
+        known = {name: remembered[name] for name in REMEMBERED if name in remembered}
+        return replace(self, **(known | self.given))  # type: ignore[arg-type]
 
     def is_csv(self, path: Path) -> bool:
         """Whether a file has named columns."""
@@ -61,12 +74,15 @@ class Reading:
     def table(self, path: Path) -> Table:
         """Return the columns of a CSV file."""
         usual = "\t" if _ending(path) == ".tsv" else None
-        return read_csv(
-            path,
-            delimiter=self.delimiter or usual,
-            decimal=self.decimal,
-            thousands=self.thousands or "",
-        )
+        try:
+            return read_csv(
+                path,
+                delimiter=self.delimiter or usual,
+                decimal=self.decimal or ".",
+                thousands=self.thousands or "",
+            )
+        except InputError as error:  # names cannot be passed here
+            raise InputError(re.sub(", or pass `names`[^.]*", "", str(error))) from None
 
 
 BY_NAME = Reading()
@@ -192,6 +208,9 @@ class Columns:
             texts = table.texts(name)
             if not words:
                 known = ~np.isin(texts, MISSING)
+                for row in np.flatnonzero(known).tolist():
+                    if not table.plain(texts[row]):
+                        raise table.error(row, name, "a number belongs here", CURE)
                 numbers = np.full(len(texts), self.means[name])
                 numbers[known] = table.take(known).numbers(name)
                 parts.append(numbers[:, np.newaxis])

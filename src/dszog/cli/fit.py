@@ -267,11 +267,11 @@ def _read(
     test: Samples | None = None
     if reading.is_csv(data):
         table = reading.table(data)
-        rows, columns, _ = read_csv_rows(table, wanted, missing=reading.missing)
+        gaps = reading.missing or "refuse"
+        rows, columns, _ = read_csv_rows(table, wanted, missing=gaps)
         tell_left_out(console, table.n_rows - len(rows))
         if request.test is not None:
             table = reading.table(request.test)
-            gaps = reading.missing
             test, _, new = read_csv_rows(table, wanted, columns, rows.y, gaps)
             tell_left_out(console, table.n_rows - len(test))
             tell_new_words(console, new)
@@ -342,6 +342,7 @@ def _fitted(console: Console, data: Path, request: FitRequest) -> Fitted:
     started = time.perf_counter()
     with _kept_warnings() as notes:
         _refuse_wrong(model.fit, rows.X, rows.y, **more)
+    model.reading_ = request.reading.given
     seconds = time.perf_counter() - started
     wants_kept = (
         request.task == "fair" or model.penalty is None or "constraint_tol" in given

@@ -33,7 +33,8 @@ def predict(
     """Predict the class of each row of a file with a model of `dszog fit`.
 
     Writes CSV, a line for each row: its class and its score, which is above 0 for the
-    positive class. Nothing in a model file is executed, and a damaged one is refused.
+    positive class. A CSV file is read as the one that the model was fitted on, unless
+    options say otherwise. Nothing in a model file is executed.
 
     For example:
 
@@ -109,6 +110,7 @@ def _features(console: Console, model: Any, data: Path, reading: Reading) -> Any
                 f"{where}: the model was fitted on a LIBSVM file with {width} numbered "
                 "features, got a CSV file. Give a LIBSVM file, or add --format libsvm."
             )
+        reading = reading.after(model.reading_)
         table = reading.table(data)
         columns = Columns.named(names.tolist(), model.mean_)
         if reading.missing != "fill":  # every row is answered

@@ -67,6 +67,7 @@ def save(model: ConstrainedClassifier, path: str | PathLike[str]) -> None:
         "sensitive": [_column(column) for column in getattr(model, "sensitive_", ())],
         "constraint_names": list(getattr(model, "constraint_names_", ())),
         "unconstrained": list(getattr(model, "unconstrained_groups_", ())),
+        "reading": dict(getattr(model, "reading_", {})),
         "arrays": list(arrays),
     }
     text = np.frombuffer(dump_json(document), dtype=np.uint8)
@@ -188,6 +189,8 @@ def _model(facts: dict[str, Any], arrays: list[NDArray[Any]]) -> Any:
         _check(len(features) == model.n_features_in_, "names of features are missing")
         model.feature_names_in_ = features
     model.n_iter_ = _count(document["n_iter"])
+    reading = document.get("reading", {})  # how `dszog fit` read its file
+    model.reading_ = dict(zip(reading, _texts(list(reading.values())), strict=True))
     (model.certificate_text_,) = _texts([document["certificate"]])
     if kind is FairClassifier:
         model.sensitive_ = tuple(map(_read_column, document["sensitive"]))

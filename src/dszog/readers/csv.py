@@ -25,6 +25,7 @@ from dszog.errors import InputError, InputTypeError
 from dszog.readers.content import MAX_BYTES, FilePath, file_error, file_name
 from dszog.readers.lines import is_number, place_error, quoted, read_lines
 
+DELIMITERS = ",;|\t"
 _ADVICE_QUOTES = (
     "Close every quote, and write a quote inside a quoted field twice. A field may "
     "have 131072 characters."
@@ -134,6 +135,7 @@ def read_csv(
     thousands: str = "",
     skip_lines: int = 0,
     skip_blanks: bool = False,
+    must_end: bool = False,
     max_bytes: int = MAX_BYTES,
 ) -> Table:
     r"""Read a file of values separated by commas, plain or gzip, bzip2 or xz.
@@ -158,6 +160,9 @@ def read_csv(
         How many lines to leave out at the top, before the names.
     skip_blanks : bool
         Whether to leave out blanks after a delimiter, as in ``a, b``.
+    must_end : bool
+        Whether to refuse a file whose last line does not end, and may be cut off. One
+        that stops at a delimiter always is refused.
     max_bytes : int
         Refuse files with more bytes than this, packed or unpacked.
 
@@ -185,10 +190,12 @@ def read_csv(
         )
     check_flag("read_csv", "skip_blanks", skip_blanks)
     skipped = check_count("read_csv", "skip_lines", skip_lines, least=0)
-    lines = read_lines(path, max_bytes=max_bytes)
+    check_flag("read_csv", "must_end", must_end)
+    open_ends = None if must_end else delimiter or DELIMITERS
+    lines = read_lines(path, max_bytes=max_bytes, may_end=open_ends)
     if delimiter is None:
         first = re.sub('"[^"]*"', "", lines[skipped] if skipped < len(lines) else "")
-        delimiter = max(",;|\t", key=first.count)
+        delimiter = max(DELIMITERS, key=first.count)
     records = _records(path, lines, skipped, delimiter, skip_blanks)
     header = next(records, None) if names is None else (0, list(names))
     checked = _checked_names(path, *header) if header else ()

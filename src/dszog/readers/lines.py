@@ -36,10 +36,13 @@ def quoted(text: str, width: int = 40) -> str:
     return repr(text if len(text) <= width else text[: width - 3] + "...")
 
 
-def read_lines(path: FilePath, *, max_bytes: int) -> list[str]:
+def read_lines(
+    path: FilePath, *, max_bytes: int, may_end: str | None = None
+) -> list[str]:
     r"""Return the lines of a text file without their ends, ``\n`` or ``\r\n``.
 
-    Empty lines at the end are left out; they are all that is.
+    Empty lines at the end are left out; they are all that is. The last line has to end,
+    but with `may_end` unless it stops at one of these characters.
     """
     content = read_content(path, max_bytes=max_bytes).removeprefix(_BYTE_ORDER_MARK)
     text = _decoded(path, content).replace("\r\n", "\n")
@@ -53,7 +56,8 @@ def read_lines(path: FilePath, *, max_bytes: int) -> list[str]:
             "A text file has none: it is damaged, or not text. Get it again, or "
             "convert it to lines that end in a line feed.",
         )
-    if text and not text.endswith("\n"):
+    is_whole = may_end is not None and text[-1:] not in may_end
+    if text and not text.endswith("\n") and not is_whole:
         raise _error_at(
             path,
             text,

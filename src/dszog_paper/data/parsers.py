@@ -47,7 +47,11 @@ def parse_adult(path: FilePath, *, is_test: bool = False) -> Samples:
     # husbands from wives.
     columns = COLUMNS["adult"]
     table = read_csv(
-        path, names=columns["all"], skip_lines=1 if is_test else 0, skip_blanks=True
+        path,
+        names=columns["all"],
+        skip_lines=int(is_test),
+        skip_blanks=True,
+        must_end=True,
     )
     features = _numbers(table, columns["numbers"])
     for name, values in columns["choices"].items():
@@ -77,7 +81,7 @@ def parse_compas(path: FilePath) -> Samples:
     # of what came after. Sensitive are sex, race (those of fewer than 40 people count
     # as other) and age group.
     columns = COLUMNS["compas"]
-    table = read_csv(path)
+    table = read_csv(path, must_end=True)
     days = table.numbers("days_b_screening_arrest", missing="")
     kept = np.flatnonzero(np.abs(days) <= 30)  # NaN is not
     features = _numbers(table, columns["numbers"])
@@ -102,7 +106,7 @@ def parse_communities(path: FilePath) -> Samples:
     # Sensitive are 13 columns on origin and language: whether each is above its median.
     # The one community without ``OtherPerCap`` is left out.
     columns = COLUMNS["communities"]
-    table = read_csv(path)
+    table = read_csv(path, must_end=True)
     label, sensitive = "ViolentCrimesPerPop", columns["sensitive"]
     unused = {label, *sensitive, *columns["not_predictive"], *columns["mostly_missing"]}
     features = _numbers(table, (x for x in columns["all"] if x not in unused))
