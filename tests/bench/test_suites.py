@@ -13,6 +13,7 @@ pytest.importorskip("rich")
 pytest.importorskip("sklearn")
 
 from dszog_bench import families, foreign, suites, wall
+from dszog_bench.budget import OverError
 from dszog_bench.records import Effort
 
 needs_suites = pytest.mark.skipif(
@@ -126,3 +127,11 @@ def test_a_penalty_over_all_constraints_is_timed_until_the_target() -> None:
     assert found.is_reached
     assert found.n_values % (5 * 300) == 0  # a point and four differences
     assert 0 < found.seconds < wall.LONGEST
+
+
+def test_a_peer_is_stopped_by_the_budget() -> None:
+    problem = parabola()
+    counted = suites.Counted(problem, n_values=suites.POINTS * 3 * 3 + 1)
+
+    with pytest.raises(OverError):
+        counted.fun(problem.x0)

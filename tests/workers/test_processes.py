@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dszog
-from dszog import Constraints, EvaluationError, InputError, Problem
+from dszog import Constraints, EvaluationError, InputError, InputTypeError, Problem
 from dszog.contract.arrays import FloatArray
 from dszog.workers import Processes, _supervisor, processes
 from dszog.workers import _fork_server as wire
@@ -456,3 +456,9 @@ def test_large_questions_and_answers_do_not_wait_for_each_other() -> None:
         for evaluator in ("serial", "processes")
     ]
     np.testing.assert_array_equal(results[0].x, results[1].x)
+
+
+def test_an_initializer_that_cannot_be_called_is_refused() -> None:
+    wrong: Any = load_slowly.__name__
+    with pytest.raises(InputTypeError, match=r"without arguments, got 'load_slowly'"):
+        Processes(2, initializer=wrong)

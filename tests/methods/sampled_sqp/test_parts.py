@@ -207,3 +207,13 @@ def test_rows_are_refreshed_until_the_next_step_is_sure() -> None:
     # All rows agree on what changed along the first variable, not along the last.
     assert table.noise_left(np.array([1.0, 0.0, 0.0])) < 1e-12
     assert table.noise_left(np.array([0.0, 0.0, 1.0])) > 0.05
+
+
+def test_who_pulls_and_equalities_stay_when_the_set_is_trimmed() -> None:
+    members = members_of(0, 1, 2, 3).with_multipliers(
+        np.arange(4), np.array([0.0, 3.0, 0.0, 0.0])
+    )
+    kept = members.trimmed(2, np.zeros(3))
+
+    assert len(kept) == 2
+    assert 1 in kept.indices

@@ -93,3 +93,21 @@ def test_what_is_kept_is_capped_by_safety(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(seen.indices) <= 64
     assert seen.values.min() >= -64.0
     assert 0 in seen.indices
+
+
+def test_few_points_are_kept_and_nothing_looks_safer_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(screening, "MOST_POINTS", 8)
+    full = few = replace(Seen.nothing(1), rate=1.0, first_rate=1.0)
+    for i in range(30):
+        z = np.array([float(i)])
+        few = few.with_values(np.array([i]), np.array([-50.0]), z)
+        monkeypatch.setattr(screening, "MOST_POINTS", 1000)
+        full = full.with_values(np.array([i]), np.array([-50.0]), z)
+        monkeypatch.setattr(screening, "MOST_POINTS", 8)
+
+    assert len(few.points) <= 8
+    assert len(full.points) == 30
+    at = np.array([10.0])
+    assert (few.risks(at) >= full.risks(at) - 1e-12).all()
