@@ -173,9 +173,6 @@ def test_a_scale_may_be_one_number_or_one_for_each_variable(scale: Any) -> None:
     assert result.digest == plain.digest
 
 
-# -------------------------------------------------------- what a user's function may do
-
-
 def watched(seen: list[Any]) -> dict[str, dict[str, Any]]:
     """Return problems in which every function keeps the points it was given."""
 

@@ -253,24 +253,6 @@ def test_without_multipliers_the_residual_is_too_large_and_never_too_small(
     assert found.best_lagrangian == pytest.approx(found.gradient_norm)
 
 
-def test_differences_at_a_bound_stay_within_it() -> None:
-    seen = []
-
-    def fun(x: FloatArray) -> float:
-        seen.append(x)
-        return float(np.sqrt(x[0]) + x[1])
-
-    problem = Problem(
-        fun,
-        Constraints.from_function(lambda x, j: fun(x) - 9.0, 1),
-        2,
-        bounds=[(0.0, 1.0), (0.0, 1.0)],
-    )
-    certify(problem, [0.0, 1.0])
-    assert (np.array(seen) >= 0.0).all()
-    assert (np.array(seen) <= 1.0).all()
-
-
 # -------------------------------------------------------------------- how much is seen
 
 

@@ -127,7 +127,6 @@ def test_the_names_that_a_page_points_to_exist(page: Path) -> None:
 )
 def test_what_a_message_tells_of_the_run_is_explained(start: str) -> None:
     modules = (ROOT / "src/dszog").rglob("*.py")
-
     assert any(start in module.read_text("utf-8") for module in modules)
     assert f'| "{start}' in (ROOT / "docs/watching.md").read_text("utf-8")
 

@@ -39,6 +39,5 @@ def test_a_missing_extra_is_told_by_one_function() -> None:
 
 def test_a_missing_extra_says_who_needs_what_and_how_to_get_it() -> None:
     error = MissingExtraError.of("to_frame", "pandas", "pandas")
-
     assert str(error) == 'to_frame needs pandas: pip install "dszog[pandas]".'
     assert str(pickle.loads(pickle.dumps(error))) == str(error)

@@ -298,7 +298,6 @@ def test_no_two_classes_have_one_name() -> None:
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef)
     ]
-
     assert len(names) > 100
     assert sorted(names) == sorted(set(names))
 
@@ -414,6 +413,5 @@ def test_a_violation_is_seen(
 ) -> None:
     text = f"{CLEAN.get(name, '')}\n{added}\n"
     found = complaints(_tree(tmp_path, **{name: text}))
-
     assert any(complaint in text for text in found)
     assert all(complaint in text or "in a circle" in text for text in found)

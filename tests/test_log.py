@@ -63,7 +63,6 @@ def test_debug_has_a_line_for_each_iteration(caplog: pytest.LogCaptureFixture) -
     caplog.set_level(logging.DEBUG, logger="dszog")
     short_run(max_iterations=6)
     lines = heard(caplog, logging.DEBUG)
-
     assert [line.split("  ")[0] for line in lines] == [
         f"iteration {t}" for t in range(7)
     ]
@@ -114,13 +113,11 @@ def test_a_run_that_breaks_off_is_told(caplog: pytest.LogCaptureFixture) -> None
 def test_logging_changes_no_bit(caplog: pytest.LogCaptureFixture) -> None:
     quiet = short_run()
     caplog.set_level(logging.DEBUG, logger="dszog")
-
     assert short_run().digest == quiet.digest
 
 
 def test_nobody_who_does_not_listen_is_shown_anything() -> None:
     logger = logging.getLogger("dszog")
-
     assert [type(handler) for handler in logger.handlers] == [logging.NullHandler]
     assert logger.level == logging.NOTSET
 

@@ -15,7 +15,6 @@ from scipy.optimize import Bounds, OptimizeResult
 from dszog import DSZOG, Constraints, Losses, Problem, Progress, Status, minimize
 from dszog.contract.arrays import FloatArray, IntArray
 from tests.contracts.helpers import (
-    FEASIBLE_METHODS,
     PROBLEMS,
     Kind,
     digest,
@@ -56,7 +55,6 @@ def bits(result: OptimizeResult) -> object:
 def test_without_a_budget_two_thousand_iterations_are_made() -> None:
     problem, _ = make_problem(Kind(dim=1, n=1, m=0, gradient=True, bounded=True))
     result = by_dszog(problem, seed=0)
-
     assert (result.nit, result.status) == (2000, Status.MAX_ITERATIONS)
     assert 900 <= len(result.history["iteration"]) <= 2000
 
@@ -115,7 +113,6 @@ def test_fun_and_maxcv_are_fresh_full_values(name: str, method: str) -> None:
 def test_no_result_is_worse_than_the_start(name: str, call: dict[str, Any]) -> None:
     problem, _ = make_problem(PROBLEMS[name])
     result = minimize(problem, seed=0, **call)
-
     best = exact_merit(problem, problem.x0, result)
     assert exact_merit(problem, result.x, result) <= best + 1e-12 * abs(best)
 
@@ -257,7 +254,6 @@ def test_a_fall_without_end_is_not_tried_with_ever_smaller_steps() -> None:
 def test_the_penalty_is_raised_until_the_violation_fits_the_tolerance() -> None:
     problem, _ = make_problem(Kind(n=1))
     result = by_dszog(problem, max_iterations=300, seed=0)
-
     assert result.method.penalty > 30.0
     assert "The penalty was raised from 30 to" in result.message
     assert result.method.step_size < 0.02
@@ -270,7 +266,6 @@ def test_the_penalty_is_raised_until_the_violation_fits_the_tolerance() -> None:
 def test_a_run_without_a_seed_reports_one_that_repeats_it() -> None:
     problem, _ = make_problem(Kind())
     drawn = [minimize(problem, max_iterations=10) for _ in range(2)]
-
     assert drawn[0].seed != drawn[1].seed
     assert drawn[0].x.tolist() != drawn[1].x.tolist()
     for result in drawn:
@@ -369,24 +364,6 @@ def test_the_result_is_scipys_with_what_the_documentation_lists() -> None:
 # --------------------------------------------------------------------------- the costs
 
 
-@pytest.mark.filterwarnings("ignore::dszog.StartWarning")
-def test_a_set_of_one_point_is_no_trouble() -> None:
-    for name in FEASIBLE_METHODS:
-        result = minimize(
-            Losses(
-                lambda points, i: (points**2).sum(axis=1, keepdims=True) + 0.0 * i,
-                3,
-                gradient=lambda x, i: np.repeat(2.0 * x[np.newaxis], len(i), 0),
-            ),
-            [3.0, 3.0],
-            bounds=[(1.0, 1.0)] * 2,
-            method=name,
-            max_iterations=3,
-            seed=0,
-        )
-        np.testing.assert_array_equal(result.x, [1.0, 1.0])
-
-
 # ------------------------------------------------------------------------ ways to call
 
 
@@ -422,6 +399,5 @@ def test_options_are_the_fields_of_the_method() -> None:
     by_name = by_dszog(problem, max_iterations=5, seed=0, options=options)
     method = DSZOG(penalty=7.0, n_directions=2)
     by_instance = by_dszog(problem, max_iterations=5, seed=0, method=method)
-
     assert by_name.method == by_instance.method == method
     assert bits(by_name) == bits(by_instance)

@@ -1020,6 +1020,7 @@ TOGETHER = [
             ("`domain`", "got bounds", beside_a_domain(bounds=[(-1.0, 1.0)] * 2)),
             ("`domain` is all", "got x_scale", beside_a_domain(x_scale=5.0)),
             ("stop by themselves", "got 'dszog'", solving(method="dszog", tol=1e-3)),
+            ("need a bounded set", "got Poly", solving(options={"ball": "none"})),
             (
                 "are the same",
                 "got 0.001",

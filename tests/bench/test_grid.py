@@ -25,9 +25,7 @@ class Ridge:
 @pytest.mark.parametrize("n_swept", [None, 2])
 def test_constraint_generation_finds_the_corner(n_swept: int | None) -> None:
     ridge = Ridge()
-
     found = generate(ridge, np.zeros(2), n_swept=n_swept, seed=0)  # type: ignore[arg-type]
-
     if n_swept is None:
         np.testing.assert_allclose(found.x, [0.3, 0.5], atol=1e-3)
     assert found.n_calls == ridge.n_calls
@@ -37,7 +35,6 @@ def test_a_step_leaves_as_little_violation_as_the_region_allows() -> None:
     step, left = _step(
         np.full(2, 0.5), np.zeros(2), np.array([[0.4]]), np.array([[[1.0, 0.0]]]), 0.1
     )
-
     assert left == pytest.approx(0.3)
     assert step[0] == pytest.approx(-0.1)
 
@@ -49,7 +46,6 @@ def test_the_grid_has_the_size_that_is_told_of_it() -> None:
 
     with pytest.warns(UserWarning, match="LightSim|tap"):
         grid = Grid()
-
     assert (grid.dim, grid.n_cases, grid.width) == (75, 156, 647)
     assert grid.cost(grid.x_base) == 1.0
     assert grid.worst(grid.x_base) == pytest.approx(0.0598, abs=1e-3)

@@ -58,7 +58,6 @@ def test_all_projections_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_workers_send_what_they_need_and_change_no_bit() -> None:
     row = workers._row("processes", 2, 0.001, n=4, repeats=1)
-
     assert row.what == "2 processes, 1 ms a call: speed-up"
     assert row.details["same_bits"] == "True"
     assert row.details["bytes_sent"] > row.details["bytes_received"] > 0
@@ -66,9 +65,7 @@ def test_workers_send_what_they_need_and_change_no_bit() -> None:
 
 def test_a_stand_in_for_the_census_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DSZOG_DATA", raising=False)
-
     plain, ours, *_ = fair(TINY)
-
     assert plain.what.startswith("LogisticRegression, adult (stand-in)")
     assert ours.what.startswith("FairClassifier, seed 0, adult (stand-in)")
     assert ours.details["accuracy"] > 0.5
@@ -78,7 +75,6 @@ def test_a_stand_in_for_the_census_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.skipif("DSZOG_DATA" not in os.environ, reason="the real file is needed")
 def test_on_adult_the_gap_is_halved_for_less_than_two_points() -> None:
     plain, ours, *_ = fair(FULL)
-
     assert plain.figure is not None
     assert ours.figure is not None
     assert ours.figure <= 0.5 * plain.figure

@@ -61,9 +61,6 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Case:
     return case
 
 
-# ------------------------------------------------------------------------------ counts
-
-
 def test_a_look_at_everything_costs_as_many_queries_as_there_are_values() -> None:
     case = TinyCase()
     budget = Budget(case, 60.0, 10**6)
@@ -82,10 +79,8 @@ def test_a_look_at_everything_costs_as_many_queries_as_there_are_values() -> Non
 
 def test_the_target_stops_a_solver_and_the_clock() -> None:
     budget = Budget(TinyCase(), 60.0, 10**6)
-
     with pytest.raises(OverError):
         budget.objective(np.full(2, 0.7))
-
     assert budget.is_reached
     assert budget.own_seconds == budget.ended
     with pytest.raises(OverError):
@@ -122,9 +117,6 @@ def test_every_value_of_dszog_is_charged() -> None:
     assert 10_000 < sum(n_values.values()) <= 20_000
 
 
-# ----------------------------------------------------------------------------- solvers
-
-
 @pytest.mark.parametrize("name", PEERS)
 def test_a_solver_reaches_an_easy_target_or_says_why_not(tiny: Case, name: str) -> None:
     pytest.importorskip(PEERS[name].package)
@@ -145,29 +137,6 @@ def test_a_solver_reaches_an_easy_target_or_says_why_not(tiny: Case, name: str) 
     assert json.loads(json.dumps(row)) == row
 
 
-def too_large(budget: Budget, seed: int) -> None:
-    raise MemoryError("29.1 GiB")
-
-
-@pytest.mark.parametrize(
-    ("change", "outcome", "why"),
-    [
-        ({"package": "no_such_package"}, "missing", 'pip install "dszog[bench]"'),
-        ({"solve": too_large}, "not reached", "cannot hold the problem: 29.1 GiB"),
-    ],
-)
-def test_why_there_is_no_result_is_told(
-    tiny: Case,
-    monkeypatch: pytest.MonkeyPatch,
-    change: dict[str, Any],
-    outcome: str,
-    why: str,
-) -> None:
-    monkeypatch.setitem(PEERS, "scipy COBYQA", replace(PEERS["scipy COBYQA"], **change))
-    row = answer(replace(REQUEST, peer="scipy COBYQA"))
-    assert (row["outcome"], row["why"]) == (outcome, why)
-
-
 def test_a_solver_that_does_not_look_up_is_reported_from_outside(
     tiny: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,9 +154,6 @@ def test_a_solver_that_does_not_look_up_is_reported_from_outside(
 
     assert [row["why"] for row in late] == ["time, inside the solver"]
     assert late[0]["loss_queries"] == 3
-
-
-# -------------------------------------------------------------------------------- rows
 
 
 def rows_of(
@@ -258,7 +224,6 @@ def test_no_run_is_made_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_process_of_its_own_returns_its_run_or_says_how_it_failed() -> None:
     pytest.importorskip("sklearn")
     run = made_run(replace(REQUEST, case="relaxed", queries=1, peer="scipy SLSQP"))
-
     assert (run["outcome"], run["why"]) == ("not reached", "queries")
     assert run["constraint_queries"] > 60_000
     run = made_run(replace(REQUEST, case="nothing"))

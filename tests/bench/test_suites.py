@@ -42,7 +42,6 @@ def parabola(n_equal: int = 0) -> foreign.ForeignProblem:
 def test_a_solver_is_judged_by_feasible_points(solver: str, n_equal: int) -> None:
     run = suites.run(parabola(n_equal), solver)
     suites.judged([run])
-
     assert run["best"][-1][0] == pytest.approx(0.5, abs=1e-5)
     assert sum(run["solved_after"]) <= run["n_values"] + run["n_constraint_values"]
 
@@ -50,10 +49,8 @@ def test_a_solver_is_judged_by_feasible_points(solver: str, n_equal: int) -> Non
 def test_every_value_is_counted_once_for_each_point() -> None:
     counted = suites.Counted(parabola())
     x = np.array([1.0, 1.0])
-
     counted.fun(x), counted.constraints(x), counted.fun(x)
     counted.some(np.zeros((3, 2)), np.array([1]))
-
     assert (counted.n_values, counted.n_constraint_values) == (1, 5)
     assert counted.best == [(2.0, 1, 2)]
 
@@ -61,7 +58,6 @@ def test_every_value_is_counted_once_for_each_point() -> None:
 @needs_suites
 def test_the_halves_share_no_problem_and_no_function() -> None:
     chosen, reported = (foreign._names(half) for half in ("choosing", "reporting"))
-
     for kind in foreign.CLASSES:
         names, others = (
             {name.split()[0] for name in part[kind]} for part in (chosen, reported)
@@ -99,9 +95,7 @@ def test_suites_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_a_family_has_the_optimum_that_it_says(make: Any) -> None:
     member = make(4, 7) if make is families.pairs else make(4, 7, m=300)
-
     found = families.queries_to(member, 200_000, seed=0)
-
     assert found["T3"] is not None
     assert -1e-5 < found["gap"] < 5e-4
 
@@ -123,7 +117,6 @@ def test_noise_and_units_leave_the_problem_as_it_is() -> None:
 
 def test_a_penalty_over_all_constraints_is_timed_until_the_target() -> None:
     found = wall.swept(families.nearest(4, 7, m=300))
-
     assert found.is_reached
     assert found.n_values % (5 * 300) == 0  # a point and four differences
     assert 0 < found.seconds < wall.LONGEST
@@ -132,6 +125,5 @@ def test_a_penalty_over_all_constraints_is_timed_until_the_target() -> None:
 def test_a_peer_is_stopped_by_the_budget() -> None:
     problem = parabola()
     counted = suites.Counted(problem, n_values=suites.POINTS * 3 * 3 + 1)
-
     with pytest.raises(OverError):
         counted.fun(problem.x0)

@@ -43,9 +43,6 @@ def recorded_problem(losses: Any, n: int, pairs: Any, record: Record) -> dszog.P
     )
 
 
-# ------------------------------------------------------------------ frozen evaluation
-
-
 def test_frozen_values_are_those_the_library_asked_for() -> None:
     data, losses, pairs = pairwise()
     record = Record()
@@ -70,16 +67,12 @@ def test_frozen_values_are_those_the_library_asked_for() -> None:
 
 def test_the_frozen_code_has_not_been_touched() -> None:
     text = inspect.getsource(frozen_values).encode()
-
     assert hashlib.sha256(text).hexdigest() == FROZEN, (
         "Iterations are compared with frozen_values over all versions: leave it be."
     )
 
 
 FROZEN = "eed28eae3e572cabcde7ecfa5a3e95aaebb78870ec43b594ee746fd5b4d98e69"
-
-
-# ------------------------------------------------------------------- plain Algorithm 1
 
 
 def test_plain_algorithm_1_makes_the_iterates_of_the_dense_method() -> None:
@@ -127,19 +120,11 @@ def test_plain_algorithm_1_makes_the_iterates_of_the_dense_method() -> None:
     assert np.count_nonzero(printed.p) > 1
 
 
-# --------------------------------------------------------------------------- timing
-
-
 def test_memory_is_that_of_the_run_and_not_of_who_started_it() -> None:
     ballast = np.ones(2**26)  # 512 MB
-
     above = memory_above_data(10**12, 20)
-
     assert ballast[-1] == 1.0
     assert 0.0 < above < 300.0
-
-
-# --------------------------------------------------------------------------- records
 
 
 @pytest.mark.parametrize(
@@ -170,9 +155,7 @@ def test_a_row_knows_whether_its_bar_is_met(
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     rows = [Row(what="a", figure=3.0, low=1.0, high=4.0, bar=2.0, details={"n": 1})]
-
     write_record(tmp_path / "a.json", rows, measure="a", seeds=[0])
-
     assert read_record(tmp_path / "a.json") == ({"measure": "a", "seeds": [0]}, rows)
 
 
@@ -181,7 +164,6 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 )
 def test_kept_results_have_the_one_form(path: Path) -> None:
     facts, rows = read_record(path)
-
     assert set(facts) == {
         *("measure", "command", "seeds", "seconds", "machine", "versions")
     }

@@ -83,7 +83,6 @@ def test_a_wrong_word_is_answered_with_the_nearest_right_one(
     dszog: Dszog, words: list[str], meant: str
 ) -> None:
     code, said, complaint = dszog(*words)
-
     assert (code, said) == (2, "")
     assert re.search(rf"(Did you mean|Choose from).*{re.escape(meant)}", complaint)
     assert complaint.count("\n") == 1
@@ -186,9 +185,6 @@ def test_ctrl_c_is_one_line_with_its_code(
     assert complaint.startswith("Interrupted.")
     assert told in complaint
     assert complaint.count("\n") == 1
-
-
-# ----------------------------------------------------------------- without the extras
 
 
 @pytest.mark.parametrize("missing", ["cyclopts", "rich"])

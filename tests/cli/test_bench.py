@@ -68,7 +68,6 @@ def test_the_table_keeps_the_measures_of_earlier_calls(
 ) -> None:
     dszog("bench", "constraints", "-o", tmp_path)
     assert dszog("bench", "a9a", "-o", tmp_path)[0] == 0
-
     text = (tmp_path / "bench.md").read_text()
     assert "m = 1e+06" in text
     assert "stand-in" in text
@@ -76,19 +75,8 @@ def test_the_table_keeps_the_measures_of_earlier_calls(
     assert all(row["bar"] is None for row in rows)  # stand-ins are held to none
 
 
-def test_the_list_has_a_line_for_each_measure(dszog: Dszog, tmp_path: Path) -> None:
-    code, said, _ = dszog("bench", "list", "-o", tmp_path / "out")
-
-    lines = said.splitlines()
-    assert code == 0
-    assert [line.split()[0] for line in lines] == list(MEASURES)
-    assert all(len(line.split()) > 3 for line in lines)
-    assert not (tmp_path / "out").exists()
-
-
 def test_the_page_on_benchmarks_has_every_measure() -> None:
     page = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
-
     assert re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.MULTILINE) == list(MEASURES)
 
 
@@ -135,8 +123,6 @@ def test_a_missing_package_is_named(
     tiny: None, dszog: Dszog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "dszog_bench.command", None)
-
     code, _, told = dszog("bench", "a9a")
-
     assert code == 2
     assert 'pip install "dszog[bench]"' in told

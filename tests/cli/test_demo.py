@@ -36,9 +36,6 @@ def figures_of(folder: Path) -> dict[str, Any]:
     return found
 
 
-# ----------------------------------------------------------------------- what it writes
-
-
 @pytest.mark.usefixtures("without_matplotlib")
 def test_the_figures_are_those_of_the_same_run(dszog: Dszog, tmp_path: Path) -> None:
     folder = tmp_path / "not" / "there" / "yet"
@@ -107,9 +104,6 @@ def test_a_picture_is_drawn(dszog: Dszog, tmp_path: Path) -> None:
     assert f"Picture: {picture}" in said
 
 
-# ------------------------------------------------------------------------ how it ends
-
-
 @pytest.mark.usefixtures("without_matplotlib")
 @pytest.mark.parametrize(
     ("success", "code", "words"),
@@ -137,26 +131,3 @@ def test_the_exit_code_and_the_verdict_say_whether_it_is_a_success(
     assert words in said
     assert figures_of(tmp_path)["success"] is success
     assert "usual" not in said
-
-
-# ---------------------------------------------------------------------------- the data
-
-
-def test_the_demo_problem_is_what_its_description_says() -> None:
-    demo = demo_problem(0)
-    size = demo.problem.size
-    n_pos, n_neg = int((demo.y > 0).sum()), int((demo.y < 0).sum())
-    assert n_pos + n_neg == 500
-    assert (size.dim, size.n_losses, size.n_constraints) == (50, 500, n_pos * n_neg)
-    assert not size.has_jacobian  # a black box
-    np.testing.assert_allclose(demo.X.mean(axis=0), 0.0, atol=1e-12)
-    np.testing.assert_allclose(demo.X.std(axis=0), 2.0 / np.sqrt(50))
-
-    w = np.random.default_rng(0).standard_normal(50)
-    losses = demo.problem.losses.values(w[np.newaxis], np.arange(500))
-    assert demo.objective(w) == pytest.approx(float(np.mean(losses)), rel=1e-12)
-    np.testing.assert_allclose(losses[0], 1.0 - np.exp(-((demo.y - demo.X @ w) ** 2)))
-    constraints: Any = demo.problem.constraints
-    pair = constraints.values(w[np.newaxis], np.array([n_neg + 3]))
-    positive, negative = demo.X[demo.y > 0][1], demo.X[demo.y < 0][3]
-    assert pair[0, 0] == pytest.approx((negative - positive) @ w - 0.3)

@@ -16,7 +16,6 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("pooch")
 pytest.importorskip("sklearn")
 
-import requests
 
 from dszog_paper import command
 from tests.cli.conftest import Dszog
@@ -75,22 +74,6 @@ def test_what_cannot_work_is_told_in_a_line(
     assert told.count("\n") == 1
 
 
-def test_data_that_cannot_be_had_are_not_replaced_where_they_were_asked_for(
-    tiny: None, dszog: Dszog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def offline(*_: Any, **__: Any) -> None:
-        raise requests.ConnectionError("no network")
-
-    monkeypatch.setattr(requests.adapters.HTTPAdapter, "send", offline)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    code, _, told = dszog("paper", "1", "--download", "--output", tmp_path / "output")
-    cache = tmp_path / "cache" / "dszog"
-    assert code == 2
-    assert told.startswith(f"dszog paper: a9a is not in {cache}, and the ")
-    assert "the download failed (no network). Download https:" in told
-    assert not (tmp_path / "output").exists()
-
-
 @pytest.mark.parametrize(
     ("library", "words", "owner"),
     [
@@ -110,7 +93,6 @@ def test_what_is_needed_is_asked_for_before_anything_is_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-
     code, _, told = dszog("paper", *words.split(), "--output", tmp_path)
     assert (code, told) == (
         2,
@@ -121,7 +103,6 @@ def test_what_is_needed_is_asked_for_before_anything_is_run(
 
 def test_tables_of_words_need_no_runs(tiny: None, dszog: Dszog, tmp_path: Path) -> None:
     assert dszog("paper", "1", "5", "--output", tmp_path)[0] == 0
-
     results = json.loads((tmp_path / "results.json").read_text())
     assert [table["number"] for table in results["descriptions"]] == [1, 4, 5]
     assert results["records"] == []

@@ -182,7 +182,6 @@ def test_a_traceback_is_shown_if_it_is_asked_for(model: Path, dszog: Dszog) -> N
 def test_a_function_without_arguments_may_return_the_problem(solve: Solve) -> None:
     one = solve("model.py:problem", *RUN)[1]
     other = solve("model.py:make", *RUN)[1]
-
     assert one == other
 
 
@@ -198,7 +197,6 @@ def test_the_verdict_comes_first_and_the_exit_code_says_the_same(
 ) -> None:
     words = ("--seed", "1", "--max-iterations", "300", "--set", "penalty=1")
     got, said = solve("model.py:problem", *words, "--constraint-tol", tolerance)
-
     assert got == code
     assert said.startswith(first)
     assert said.index("objective ") > said.index("All iterations were made.")
@@ -286,7 +284,6 @@ def test_wrong_usage_is_one_line_with_the_cure_and_calls_nothing(
 ) -> None:
     Path("calls").write_text("")
     code, text = solve(*words)
-
     assert code == 2
     assert re.search(said.replace("?", r"\?"), text)
     assert "--set --set" not in text
@@ -318,7 +315,6 @@ def test_terminal_escapes_of_a_file_are_not_passed_on(solve: Solve) -> None:
     assert code == 1
     assert "RuntimeError: no \\x1b[31mdata" in said
     assert "\x1b" not in said
-
     code, said = solve("no\x1b[31m\x07.py:problem")
     assert code == 2
     assert "no\\x1b[31m\\x07.py" in said
@@ -329,7 +325,6 @@ def test_the_current_folder_is_not_searched_for_modules(model: Path) -> None:
     Path("beside.py").write_text("raise SystemExit(99)\n")
     Path("needs.py").write_text("import beside\nproblem = 1\n")
     code, _, err = finish(start("solve", "needs.py:problem"))
-
     assert code == 1
     assert "needs.py imports 'beside', which is not installed" in err
     assert "PYTHONPATH=FOLDER dszog solve" in err
@@ -339,7 +334,6 @@ def test_a_file_cannot_hide_an_installed_module(solve: Solve) -> None:
     Path("json.py").write_text(MODEL)
     before = dict(sys.modules)
     solve("json.py:problem", *RUN)
-
     assert sys.modules["json"] is before["json"]
     assert "dszog_solve_json" not in sys.modules
 
@@ -395,7 +389,6 @@ def test_ctrl_c_does_the_same_with_its_own_code(model: Path, tmp_path: Path) -> 
 
 def test_a_reader_who_leaves_early_does_not_cost_the_result(model: Path) -> None:
     code, err = left_early(start(*STRAIGHT, "-o", "result.json"))
-
     assert code == 1
     assert "Traceback" not in err
     assert json.loads(Path("result.json").read_text())["nit"] == 60
@@ -412,7 +405,6 @@ def test_a_signal_while_the_file_is_run_has_its_code_and_nothing_is_saved(
         f"import os, time\nos.kill(os.getpid(), {number:d})\ntime.sleep(60)\n"
     )
     got, out, _ = finish(start("solve", "slow.py:problem", *more))
-
     assert (got, out.strip()) == (code, "Interrupted before there was a result.")
 
 
@@ -490,7 +482,6 @@ def test_a_folder_of_another_run_is_wrong_usage(solve: Solve) -> None:
     code, said = solve("model.py:problem", *RUN, "--checkpoint", "run")
     assert code == 2
     assert "holds checkpoints of an earlier run. Go on with it: --resume" in said
-
     other = ("--seed", "4", "--max-iterations", "60", "--set", "penalty=300")
     code, said = solve("model.py:problem", *other, "--checkpoint", "run", "--resume")
     assert code == 2

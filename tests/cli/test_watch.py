@@ -79,9 +79,6 @@ def ask(port: int, way: str, what: str, **more: Any) -> tuple[int, str]:
     return answer.status, answer.read().decode()
 
 
-# --------------------------------------------------------------------- what is seen
-
-
 def test_a_run_is_seen_running_then_ended_with_what_its_result_says(
     tmp_path: Path,
 ) -> None:
@@ -102,7 +99,6 @@ def test_a_run_is_seen_running_then_ended_with_what_its_result_says(
 def test_a_run_that_died_after_an_end_is_dead(runs: Path) -> None:
     (journal,) = sorted((runs / "ended").glob("journal-*"))[-1:]
     journal.write_bytes(journal.read_bytes() + b"\0")
-
     assert look_at(runs / "ended").going == "dead"
 
 
@@ -162,20 +158,15 @@ def test_a_hundred_thousand_iterations_become_a_few_hundred_points() -> None:
     x, y = np.arange(1e5), np.random.default_rng(0).standard_normal(100_000)
     y[[3, 77_777]], y[500] = (50.0, -50.0), np.nan
     points = thinned(x, y)
-
     assert len(points) <= 2 * N_BUCKETS + 2
     assert {(3.0, 50.0), (77_777.0, -50.0)} <= set(map(tuple, points))
     assert (points[0, 0], points[-1, 0]) == (0.0, 99_999.0)
     assert (np.diff(points[:, 0]) > 0).all()
 
 
-# ------------------------------------------------------------------------- the page
-
-
 @pytest.mark.parametrize("against", ["queries", "iterations", "seconds", "<b>"])
 def test_all_text_of_users_is_escaped(runs: Path, against: str) -> None:
     page = body(Board([runs]).runs(), {"against": against, "hide": "<b>"}, "")
-
     assert "<img" not in page
     assert "hide=<" not in page
     assert page.count("&lt;img") >= 4  # the name, twice, and both tags
@@ -204,7 +195,6 @@ def test_a_deleted_run_stays_as_it_was_seen_and_a_damaged_one_says_so(
 def test_links_are_not_followed(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "given").mkdir()
     (tmp_path / "given" / "link").symlink_to(runs / "ended")
-
     assert list(runs_in(tmp_path / "given")) == []
 
 

@@ -17,7 +17,6 @@ from dszog.contract.validation import check_count
 )
 def test_a_whole_number_is_a_count_however_it_is_written(value: Any) -> None:
     count = check_count("minimize", "max_queries", value)
-
     assert type(count) is int
     assert count == 10_000
 

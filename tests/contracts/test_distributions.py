@@ -75,9 +75,6 @@ def test_every_distribution_has_all_of_its_cells() -> None:
     assert len(CELLS) == len(DISTRIBUTIONS) * 15
 
 
-# ----------------------------------------------------------------------- the simplex
-
-
 @each_cell
 def test_the_weights_lie_in_the_simplex(name: str, start: str, m: int) -> None:
     distribution = make(name, start, m)
@@ -130,9 +127,6 @@ def test_a_step_lowers_no_weighted_penalty(name: str, start: str, m: int) -> Non
     )
 
 
-# ------------------------------------------------------------------------- what it says
-
-
 @each_cell
 def test_touched_ascend_and_others_share_a_weight(
     name: str, start: str, m: int
@@ -144,9 +138,6 @@ def test_touched_ascend_and_others_share_a_weight(
         dense = distribution.dense()
         np.testing.assert_array_equal(dense[indices], weights)
         assert len(np.unique(np.delete(dense, indices))) <= 1
-
-
-# ---------------------------------------------------------------------------- sampling
 
 
 @each_cell
@@ -206,9 +197,6 @@ def test_draws_are_independent_of_each_other(name: str) -> None:
     assert stats.chi2_contingency(table).pvalue > FALSE_ALARM
 
 
-# ------------------------------------------------------------------------- immutability
-
-
 @each_cell
 def test_nothing_is_changed_in_place(name: str, start: str, m: int) -> None:
     distribution = learnt(name, start, m)
@@ -263,9 +251,6 @@ def test_the_arrays_it_is_told_are_not_written_to(name: str) -> None:
     kind.from_penalties(10, *frozen(0.25, 0.5), 1.0).learn(
         *frozen(0.0, 1.0), STEP, True
     )
-
-
-# ----------------------------------------------------------------------------- refusals
 
 
 @each_learning

@@ -146,7 +146,6 @@ def test_gradients_of_losses_alone_call_no_constraint(ask: Ask) -> None:
     problem, tally = make_problem(Kind(gradient=True, jacobian=True))
     asked = Query.at(X, iteration=0, losses=np.array([3, 4, 5]), want="gradients")
     (reply,) = ask(problem, asked)
-
     assert (tally.n_losses, tally.n_constraints, tally.n_calls) == (6, 0, 2)
     assert reply.loss_gradients.shape == (3, 3)
     assert reply.jacobian.size == 0
@@ -158,14 +157,12 @@ def test_replies_come_in_the_order_of_the_queries(ask: Ask) -> None:
         Query.at(X, iteration=0, losses=np.array([i])) for i in (5, 1, 8, 3, 3, 0)
     ]
     replies = ask(problem, *queries)
-
     assert [reply.losses.item() for reply in replies] == [5, 1, 8, 3, 3, 0]
 
 
 def test_an_empty_query_calls_nothing(ask: Ask) -> None:
     problem, tally = make_problem(Kind())
     (reply,) = ask(problem, Query(iteration=0, x=X, steps=STEPS))
-
     assert tally.n_calls == 0
     assert reply.losses.shape == reply.constraints.shape == (3, 0)
 
@@ -228,7 +225,6 @@ def test_a_function_that_writes_to_arguments_is_told(ask: Ask, part: str) -> Non
 @pytest.mark.parametrize("part", PARTS)
 def test_a_reply_can_not_be_changed(ask: Ask, part: str) -> None:
     (reply,) = ask(problem_with(part, _ones(part)), query(part))
-
     arrays = [array for array in reply if isinstance(array, np.ndarray)]
     filled = [array for array in arrays if array.size]
     assert len(filled) == (1 if part in ("losses", "constraints") else 2)
@@ -304,7 +300,6 @@ def test_values_are_taken_in_any_real_form(ask: Ask, part: str, form: str) -> No
 def test_bools_are_taken_as_zero_and_one(ask: Ask, part: str) -> None:
     problem = problem_with(part, lambda points, i: (points[:, :1] > 0.2) | (i > 3))
     (reply,) = ask(problem, query(part))
-
     assert getattr(reply, part).tolist() == [[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]]
 
 
@@ -316,7 +311,6 @@ def test_one_value_may_come_as_a_bare_number(ask: Ask, part: str, single: Any) -
     wanted: dict[str, Any] = {part: np.array([3])}
     problem = problem_with(part, lambda points, indices: single)
     (reply,) = ask(problem, Query.at(X, iteration=0, **wanted))
-
     assert getattr(reply, part).tolist() == [[7.0]]
 
 

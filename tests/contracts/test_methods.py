@@ -53,7 +53,6 @@ every_setting = pytest.mark.parametrize("cells", SETTINGS.values(), ids=list(SET
 
 def test_every_method_meets_every_problem() -> None:
     per_method = Counter(cell.method_name for cell in CELLS)
-
     assert set(per_method) == set(METHODS)
     assert per_method["dszog"] == 23 * 11
     assert len({str(cell) for cell in CELLS}) == len(CELLS)
@@ -97,7 +96,6 @@ def test_settings_are_known_ones_given_by_name(kind: Any) -> None:
 @pytest.mark.parametrize("kind", METHODS.values(), ids=METHODS)
 def test_help_shows_the_settings_of_a_method(kind: Any) -> None:
     shown = list(inspect.signature(kind).parameters)
-
     assert shown == [field.name for field in fields(kind)]
 
 
@@ -163,7 +161,6 @@ def test_every_array_of_a_state_is_read_only(cells: list[Cell]) -> None:
     for cell in cells:
         for state in trip(cell).states:
             arrays = dict(arrays_in(state))
-
             assert "state.x" in arrays
             assert [
                 path for path, array in arrays.items() if array.flags.writeable
@@ -175,7 +172,6 @@ def test_the_global_generator_of_numpy_is_untouched(cell: Cell) -> None:
     problem = cell.problem()
     before = digest(np.random.get_state())  # noqa: NPY002 - the very thing to watch
     advance(cell.method, problem, cell.start(problem), iterations=2)
-
     assert digest(np.random.get_state()) == before  # noqa: NPY002
 
 
@@ -186,7 +182,6 @@ def test_the_global_generator_of_numpy_is_untouched(cell: Cell) -> None:
 def test_the_same_seed_gives_the_same_bits(cell: Cell) -> None:
     problem = cell.problem()
     again = walk(cell.method, problem, cell.start(problem, seed=0), iterations=6)
-
     assert digest(again) == digest(trip(cell).states)
 
 
@@ -225,7 +220,6 @@ def test_another_seed_asks_other_questions(cell: Cell) -> None:
         asked = [_drawn(cell.method.ask(state)) for state in states]
         if asked != [_drawn(queries) for queries in trip(cell).queries[: n + 1]]:
             return
-
     pytest.fail("eleven seeds asked the same questions")
 
 
@@ -242,7 +236,6 @@ def test_another_iteration_asks_other_questions(cell: Cell) -> None:
         _drawn(cell.method.ask(_at_iteration(state, iteration)))
         for iteration in range(2, 12)
     ]
-
     assert any(questions != asked[0] for questions in asked)
 
 
@@ -260,7 +253,6 @@ def test_a_run_that_is_cut_in_two_is_the_same_run(
 ) -> None:
     states = trip(cell).states
     resumed = advance(cell.method, cell.problem(), passed_through(states[2]), 4)
-
     assert digest(resumed) == digest(states[6])
 
 
@@ -282,7 +274,6 @@ def test_every_point_asked_about_is_within_the_bounds(cell: Cell) -> None:
     size = trip(cell).problem.size
     points = [q.points(size) for queries in trip(cell).queries for q in queries]
     iterates = [state.x for state in trip(cell).states]
-
     for visited in np.concatenate([*points, iterates, *trip(cell).tally.points]):
         assert (visited >= size.lower).all()
         assert (visited <= size.upper).all()
@@ -294,7 +285,6 @@ def test_a_start_outside_of_the_bounds_is_moved_into_them(cells: list[Cell]) -> 
         size = trip(cell).problem.size
         far = np.full(size.dim, 1e3)
         moved = cell.method.init(far, size, 0).x
-
         nearest = _nearest_start(cell.method, far, size)
         np.testing.assert_allclose(moved, nearest, rtol=0.0, atol=1e-12)
 
@@ -314,7 +304,6 @@ def _nearest_start(method: Any, x: FloatArray, size: ProblemSize) -> FloatArray:
 def test_every_index_asked_for_exists(cells: list[Cell]) -> None:
     for cell in cells:
         size = trip(cell).problem.size
-
         for query in (query for queries in trip(cell).queries for query in queries):
             assert query.losses.dtype == query.constraints.dtype == np.int64
             assert set(query.losses.tolist()) <= set(range(size.n_losses))
@@ -328,7 +317,6 @@ def test_gradients_are_asked_for_where_they_are_used(cells: list[Cell]) -> None:
         queries = [query for asked in trip(cell).queries for query in asked]
         wanting = [query for query in queries if query.want == "gradients"]
         of_losses, of_constraints = _gradients_used(cell.method, size)
-
         assert any(len(query.losses) for query in wanting) == of_losses
         assert any(len(query.constraints) for query in wanting) == of_constraints
 
@@ -412,7 +400,6 @@ def test_tell_refuses_another_number_of_replies_than_queries(cells: list[Cell]) 
 def test_tell_refuses_a_part_of_its_queries(method_name: str) -> None:
     cell = next(cell for cell in CELLS if cell.method_name == method_name)
     here = trip(cell)
-
     with pytest.raises(DszogError, match="quer"):
         cell.method.tell(
             here.states[HERE], here.queries[HERE][:-1], here.replies[HERE][:-1]
@@ -515,7 +502,6 @@ def test_the_weights_are_a_part_of_a_distribution(cells: list[Cell]) -> None:
     for cell in cells:
         for state in trip(cell).states:
             indices, weights = cell.method.weights(state)
-
             assert len(indices) == len(weights)
             assert (np.diff(indices) > 0).all()
             assert set(indices.tolist()) <= set(range(state.size.n_constraints))

@@ -233,7 +233,6 @@ def test_a_suspect_that_was_drawn_anyway_or_is_named_twice_is_looked_at_once() -
     drawn = checked(np.zeros_like, 1000, 50)[1].constraints
     outside = np.setdiff1d(np.arange(1000), drawn)[:3]
     suspects = [*drawn[:10].tolist(), *outside.tolist(), *outside.tolist()]
-
     found, answers = checked(lambda j: np.ones(len(j)), 1000, 50, suspects)
     np.testing.assert_array_equal(answers.constraints[:3], outside)
     np.testing.assert_array_equal(answers.constraints[3:], drawn)
@@ -711,21 +710,6 @@ def test_satisfied_constraints_are_worst_violated_by_nothing(worst: float) -> No
     exact = replace(SAMPLED, kind="all", n_violated=0, worst_value=worst)
     assert str(exact).endswith("0 above 0, the worst by 0")
     assert str(exact.maxcv) == "0.0"
-
-
-def test_a_certificate_reads_as_a_report_of_three_lines() -> None:
-    certificate = evidence_of()
-    assert str(certificate).splitlines() == [
-        "objective     1 (1 loss evaluated)",
-        f"constraints   {certificate.feasibility}",
-        "stationarity  not computed",
-    ]
-    drawn = replace(
-        certificate, objective_error=0.0123, n_losses_checked=2000, note="too expensive"
-    )
-    first, _, last = str(drawn).splitlines()
-    assert first == "objective     1 +- 0.012 (2,000 losses evaluated)"
-    assert last == "stationarity  too expensive"
 
 
 # ------------------------------------------------------------------ the unknown is bad

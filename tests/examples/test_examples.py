@@ -102,7 +102,6 @@ def test_the_fair_model_is_fairer_and_gains_no_less(tmp_path: Path) -> None:
 
 def test_the_worst_pair_is_less_reversed(tmp_path: Path) -> None:
     ran = run("ranking_a9a", tmp_path)
-
     assert "Data: a9a (stand-in), 400 rows, 29,799 pairs" in ran.output
     assert "Verdict: not feasible" in ran.output  # and says so
     worst = [ran.row(name)[-3] for name in ("logistic", "0.003", "0.03", "0.1")]
@@ -128,7 +127,6 @@ def test_no_customer_gets_worse_than_was_promised(tmp_path: Path) -> None:
 
 def test_the_bridge_is_lighter_and_bears_all(tmp_path: Path) -> None:
     ran = run("bridge_on_dask", tmp_path)
-
     assert ran.output.count("Data: a made-up bridge") == 1  # and not by each worker
     assert "286 scenarios, 6,006 limits" in ran.output
     assert "Verdict: feasible" in ran.output
@@ -154,7 +152,6 @@ def test_gradients_of_the_trees_save_evaluations(tmp_path: Path) -> None:
 
 def test_the_laboratory_finds_a_recipe(tmp_path: Path) -> None:
     ran = run("laboratory", tmp_path)
-
     assert "With other settings" in ran.output
     assert "Verdict: feasible" in ran.output
     assert ran.number(r"the colour by\s+([\d.]+)") < 0.3
@@ -166,7 +163,6 @@ def test_the_laboratory_finds_a_recipe(tmp_path: Path) -> None:
 @pytest.mark.skipif("DSZOG_DATA" not in os.environ, reason="the real file is needed")
 def test_on_adult_the_gap_is_a_third_and_the_gain_is_kept(tmp_path: Path) -> None:
     ran = run("fair_adult", tmp_path, DSZOG_DATA=os.environ["DSZOG_DATA"])
-
     assert "Data: Adult, 32,561 rows" in ran.output
     _, plain_gap, plain_gain = ran.row("plain")
     _, gap, gain = ran.row("fair, for gain")
@@ -178,7 +174,6 @@ def test_on_adult_the_gap_is_a_third_and_the_gain_is_kept(tmp_path: Path) -> Non
 @pytest.mark.skipif("DSZOG_DATA" not in os.environ, reason="the real file is needed")
 def test_on_a9a_the_worst_pair_is_a_little_less_reversed(tmp_path: Path) -> None:
     ran = run("ranking_a9a", tmp_path, DSZOG_DATA=os.environ["DSZOG_DATA"])
-
     assert "193,829,520 pairs" in ran.output
     assert ran.row("0.003")[-3] < 0.95 * ran.row("logistic")[-3]
     assert ran.row("0.003")[-1] > ran.row("logistic")[-1] - 0.005

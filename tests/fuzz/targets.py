@@ -42,8 +42,6 @@ class Target:
     files: tuple[str, ...]  # of the source, whose branches should be reached
 
 
-# -------------------------------------------------------------------------- text files
-
 LIBSVM = [
     b"+1 1:0.5 3:2\n-1 2:1 # note\n",
     b"0.5 1:1e-3 2:-2.5E+2 7:.5\n# all of a line\n1\n-1 3:4.\n",
@@ -127,8 +125,6 @@ def _check_message(error: Exception) -> None:
     if not str(error).isprintable() or len(str(error)) > 2000:
         raise ValueError(f"this is no message: {str(error)[:300]!r}")
 
-
-# ------------------------------------------------------------------ saved runs
 
 N_ITERATIONS = 6
 

@@ -39,7 +39,6 @@ def test_no_other_error_escapes(
 ) -> None:
     found = campaign(readers[name], 200, 0, tmp_path)
     record_property("cases", found["cases"])
-
     assert found["first escaped"] == []
     assert 0 < found["accepted"] < found["cases"]  # it sees good ones and bad ones
 
@@ -94,7 +93,6 @@ def test_thousands_of_files_take_little(name: str, record_property: Record) -> N
     (found,) = run_campaign("5000", "11", name)
     for figure in ("cases", "accepted", "escaped", "slowest", "peak MB"):
         record_property(figure, found[figure])
-
     assert found["first escaped"] == []
     assert found["peak MB"] <= MOST_MB
 

@@ -402,15 +402,6 @@ def test_compiled_draws_are_the_plain_ones(
     assert 0 <= drawn[0] <= drawn[-1] < n
 
 
-def test_a_draw_of_half_of_very_many_takes_time_in_proportion() -> None:
-    # Many are repeats; to insert one at a time takes minutes, and so the timeout.
-    n, size = 2_000_000, 1_000_000
-    uniforms = stream(3, 0).random(Draw.of(n, size).n_numbers)
-    found, expected = (m.distinct_indices(uniforms, n, size) for m in (compiled, plain))
-    assert found is not None
-    np.testing.assert_array_equal(found, expected)
-
-
 def test_a_lent_stream_draws_what_a_stream_draws() -> None:
     for seed, iteration in [(0, 0), (5, 3), (2**32, 10**6), (5, 3)]:
         lent = lent_stream(seed, iteration)
@@ -662,9 +653,7 @@ def test_kernels_work_where_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> 
 def test_directions_that_are_kept_are_not_written_to(module: Any) -> None:
     x, signs = np.array([0.5, -1.0]), np.array([[1.0, -1.0], [-1.0, -1.0]])
     signs.setflags(write=False)
-
     steps, points = module.around(x, signs, 0.25)
-
     np.testing.assert_array_equal(signs, [[1.0, -1.0], [-1.0, -1.0]])
     np.testing.assert_array_equal(steps, 0.25 * signs)
     np.testing.assert_array_equal(points, np.vstack([x, x + 0.25 * signs]))

@@ -142,12 +142,10 @@ def test_a_weight_is_a_number_of_copies_in_the_rates_too(unfair: Any) -> None:
     X, y, group = (part[:300] for part in unfair)
     weights = np.random.default_rng(3).integers(0, 4, size=300)
     model = FairClassifier(random_state=0, max_iterations=30, constraint_tol=1.0)
-
     model.fit(X, y, sensitive_features=group, sample_weight=weights)
     weighted = model.coef_
     rows = np.repeat(np.arange(300), weights)
     model.fit(X[rows], y[rows], sensitive_features=group[rows])
-
     np.testing.assert_allclose(weighted, model.coef_, rtol=1e-9)
 
 
@@ -188,9 +186,6 @@ def test_wrong_sensitive_features_are_refused_before_the_fit(unfair: Any) -> Non
     with pytest.raises(ValueError, match="'tolerance' parameter"):
         attempt(group, tolerance=-0.1)
     assert not calls
-
-
-# ------------------------------------------------------------------------- the report
 
 
 def test_the_report_agrees_with_fairlearn(unfair: Any) -> None:
@@ -286,24 +281,6 @@ def test_the_positive_class_is_the_one_that_is_named(unfair: Any) -> None:
     assert other.fairness_report(X, words, group).pos_label == "reject"
     with pytest.raises(ValueError, match="pos_label must be one of the classes"):
         fitted((X, words, group), pos_label="Hire")
-
-
-def test_a_report_names_bins_that_were_not_constrained(unfair: Any) -> None:
-    X, y, _ = unfair
-    age = np.linspace(5, 105, 1500)
-    settings: dict[str, Any] = {"max_iterations": 3, "constraint_tol": 10.0}
-    numbers = fitted((X, y, {"age": age}), n_bins=None, **settings)
-    binned = fitted((X, y, {"age": age}), **settings)
-    said = numbers.fairness_report(X, y, {"age": age})
-    assert "age was constrained as numbers" in str(said)
-    assert "age was constrained as numbers" in said.to_html()
-    report = binned.fairness_report(X, y, {"age": age})
-    assert not report.notes
-    groups = ["below 30", "30 to 55", "55 to 80", "80 and above"]
-    assert [row.group for row in report.groups] == groups
-    assert [f"age = {name}" for name in groups] == list(
-        dict.fromkeys(name.split(",")[0] for name in binned.constraint_names_)
-    )
 
 
 def test_a_report_of_any_predictions_names_its_classes_and_escapes_them() -> None:

@@ -86,9 +86,7 @@ def test_classes_keep_their_type(
     X, y = two_classes
     model = quick(PairwiseClassifier).fit(X, classes[y])
     model.save(tmp_path / "model")
-
     found = load(tmp_path / "model").predict(X)
-
     assert found.dtype == model.predict(X).dtype
     np.testing.assert_array_equal(found, model.predict(X))
 
@@ -97,9 +95,7 @@ def test_a_loss_that_is_code_is_not_saved(two_classes: Any, tmp_path: Path) -> N
     X, y = two_classes
     model = quick(PairwiseClassifier, loss=lambda s, y: np.abs(s - y)).fit(X, y)
     model.save(tmp_path / "model")
-
     loaded = load(tmp_path / "model")
-
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     with pytest.raises(ValueError, match="'loss' parameter"):
         loaded.fit(X, y)
@@ -153,7 +149,6 @@ def test_a_forged_document_is_refused(saved: Path, name: str, value: Any) -> Non
     document = load_json(arrays[0].tobytes()) | {name: value}
     arrays[0] = np.frombuffer(dump_json(document), dtype=np.uint8)
     saved.write_bytes(b"".join(pack(facts, arrays, "0")))
-
     with pytest.raises(dszog.CheckpointError, match="no model that can be used"):
         load(saved)
 

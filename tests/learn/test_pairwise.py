@@ -25,7 +25,6 @@ def ranked() -> tuple[Any, Any]:
 def test_every_pair_is_kept_where_that_can_be(ranked: Any) -> None:
     X, y = ranked
     model = PairwiseClassifier(margin=0.05, penalty=None, random_state=0).fit(X, y)
-
     scores = model.decision_function(X)
     assert scores[y == 1].min() >= scores[y == 0].max()
     assert model.result_.success
@@ -51,7 +50,6 @@ def test_the_intercept_plays_no_part_in_a_pair(ranked: Any) -> None:
     X, y = ranked
     y = np.where(np.arange(len(y)) % 7, y, 0)  # most rows are negative
     model = PairwiseClassifier(random_state=0, max_iterations=50).fit(X, y)
-
     scores = model.decision_function(X)
     worst = (scores[y == 0].max() - scores[y == 1].min()).item()
     assert model.intercept_[0] != 0.0
@@ -61,8 +59,6 @@ def test_the_intercept_plays_no_part_in_a_pair(ranked: Any) -> None:
 def test_equal_rows_make_one_pair(ranked: Any) -> None:
     X, y = ranked
     model = PairwiseClassifier(random_state=0, max_iterations=5)
-
     once = model.fit(X, y).certificate_.feasibility.n_constraints
     twice = model.fit(np.vstack([X, X]), np.tile(y, 2))
-
     assert twice.certificate_.feasibility.n_constraints == once

@@ -31,9 +31,6 @@ def test_there_are_five_kinds_of_directions() -> None:
     assert KINDS == DIRECTIONS == (*independent, *COMPLETE, "rademacher")
 
 
-# ------------------------------------------------------------------------ directions
-
-
 @each_kind
 @pytest.mark.parametrize("n_directions", [1, 2, 5, 7, 12])
 def test_as_many_are_drawn_as_asked_for(kind: Directions, n_directions: int) -> None:
@@ -76,8 +73,6 @@ def test_coordinate_directions_are_positive_multiples_of_unit_vectors() -> None:
     np.testing.assert_array_equal(np.sort(directions.argmax(axis=1)), np.arange(6))
     assert np.count_nonzero(directions) == 6
 
-
-# ---------------------------------------------------------------------- differences
 
 numbers = st.floats(-100, 100, allow_subnormal=False)
 radii = st.sampled_from([1e-3, 0.1, 1.0, 10.0])

@@ -53,7 +53,6 @@ def test_the_budget_decides(
     size: ProblemSize, iterations: int | None, queries: int | None, chosen: str
 ) -> None:
     choice = Choice("sampled_sqp").for_problem(size, iterations, queries)
-
     assert choice.name == chosen
     assert choice.sentence.startswith(f"The method is {chosen}: ")
     assert choice.for_problem(size, 1, 1) is choice  # it stays
@@ -61,7 +60,6 @@ def test_the_budget_decides(
 
 def test_many_variables_are_for_dszog() -> None:
     result = solve(dim=MOST_VARIABLES + 1, max_queries=100_000, max_iterations=40)
-
     assert isinstance(result.method, DSZOG)
     assert (
         "The method is dszog: sampled_sqp is for at most 1,000 vari" in result.message
@@ -82,7 +80,6 @@ def test_many_variables_are_for_dszog() -> None:
 )
 def test_the_message_says_which_and_why(more: Any, kind: type, why: str) -> None:
     result = solve(**more)
-
     assert type(result.method) is kind
     assert why in result.message
     assert result.message.count("The method is") == 1
@@ -90,7 +87,6 @@ def test_the_message_says_which_and_why(more: Any, kind: type, why: str) -> None
 
 def test_it_is_the_default() -> None:
     result = dszog.minimize(problem(), max_queries=20_000, seed=0)
-
     assert result.digest == solve().digest
 
 
@@ -108,7 +104,6 @@ def test_options_of_neither_or_of_both_are_refused() -> None:
 def test_nothing_has_to_be_kept() -> None:
     # SciPy's first example: the Rosenbrock function, without constraints and bounds.
     result = dszog.minimize(rosen, [1.3, 0.7, 0.8, 1.9, 1.2], seed=0)
-
     assert (result.status, result.success) == (Status.CONVERGED, True)
     np.testing.assert_allclose(result.x, np.ones(5), atol=1e-3)
 
@@ -129,7 +124,6 @@ def saved(folder: Path, **more: Any) -> Any:
 def test_a_saved_run_goes_on_with_its_method(tmp_path: Path) -> None:
     first = saved(tmp_path, max_queries=1000)
     again = saved(tmp_path, max_queries=5000)
-
     assert isinstance(first.method, DSZOG)
     assert isinstance(again.method, DSZOG)
     assert "sampled_sqp would be chosen now, in an empty folder" in again.message

@@ -171,9 +171,7 @@ def test_two_hundred_iterations_follow_algorithm_1_to_1e_12(
     problem, _ = make_problem(Kind(dim=4, n=8, m=12))
     settings = {"distribution": distribution} | SMALL | changes
     method = DSZOG.as_published(**settings)
-
     worst = replay(_paper_for(problem, method), method, problem, 5, iterations=200)
-
     assert max(worst) < 1e-12
 
 
@@ -181,7 +179,6 @@ def test_the_reference_would_notice_a_missing_penalty() -> None:
     problem, _ = make_problem(Kind(dim=4, n=8, m=12))
     method = DSZOG.as_published(**SMALL)
     paper = replace(_paper_for(problem, method), beta=1.01)
-
     assert max(replay(paper, method, problem, 5, iterations=20)) > 1e-6
 
 
@@ -238,7 +235,6 @@ def _look_at_all(method: DSZOG, size: ProblemSize) -> list[IntArray]:
 
 def test_the_blocks_of_the_exact_start_double_from_256_to_131072() -> None:
     asked = _look_at_all(DSZOG(start="exact"), _size(10**6))
-
     assert np.array_equal(np.concatenate(asked), np.arange(10**6))
     lengths = [len(block) for block in asked]
     assert lengths[:10] == [256, *(2**k for k in range(8, 17))]
@@ -251,7 +247,6 @@ def test_no_block_of_the_exact_start_cuts_a_call_in_two(width: int) -> None:
     m = 12_000
     size = replace(_size(m), calls=Calls.of_width(width, m))
     asked = _look_at_all(DSZOG(start="exact"), size)
-
     assert np.array_equal(np.concatenate(asked), np.arange(m))
     assert all(block[0] % width == 0 for block in asked)
     assert len(asked[0]) == math.ceil(256 / width) * width
@@ -426,7 +421,6 @@ def test_a_variable_without_room_is_looked_at_where_it_is() -> None:
     size = replace(_size(0), lower=np.array([1.0, -1.0]), upper=np.array([1.0, 1.0]))
     method = DSZOG()
     points = method.ask(method.init(np.ones(2), size, 0))[0].points(size)
-
     np.testing.assert_array_equal(points[:, 0], 1.0)
     assert np.ptp(points[:, 1]) > 0.0
     assert (points[:, 1] <= 1.0).all()
@@ -544,36 +538,11 @@ def test_the_info_is_that_of_the_sampled_batch(white: bool, distribution: Any) -
     assert info.sampled_violation > 0.0
 
 
-def test_each_look_before_the_first_step_reports_what_it_saw() -> None:
-    problem, _ = make_problem(Kind())
-    assert problem.constraints is not None
-    method = DSZOG()
-    state = method.init(problem.x0, problem.size, 0)
-    values = problem.constraints.values(problem.x0[np.newaxis], np.arange(300))[0]
-    for seen in (values[:256], values[256:]):
-        queries = method.ask(state)
-        state, info = method.tell(state, queries, evaluate(problem, queries))
-
-        assert not info.is_step
-        assert math.isnan(info.sampled_objective)
-        assert info.sampled_violation == pytest.approx(seen.max(), rel=1e-12)
-        assert info.sampled_share == (seen > 0).mean()
-        assert 0.3 < info.sampled_share < 0.7
-        np.testing.assert_array_equal(state.x, problem.x0)
-
-    queries = method.ask(state)
-    state, info = method.tell(state, queries, evaluate(problem, queries))
-    assert info.is_step
-    assert not math.isnan(info.sampled_objective)
-    assert (state.x != problem.x0).any()
-
-
 # --------------------------------------------------------------------------- settings
 
 
 def test_as_published_are_the_settings_of_the_paper() -> None:
     method = DSZOG.as_published(step_size=0.001)
-
     assert (method.step_size, method.dual_step_size, method.penalty) == (0.001, 0.01, 1)
     assert (method.radius, method.n_directions) == (1e-3, 10)
     assert (method.averaging, method.dual_averaging) == (0.9, 0.9)
@@ -662,7 +631,6 @@ def test_a_violation_whose_square_is_no_number_draws_the_weight_to_itself(
 def test_a_run_among_such_values_ends_in_words(value: float) -> None:
     walls = Constraints(lambda p, j: p[:, :1] - 1.0 + np.where(j == 3, value, 0.0), 20)
     result = minimize(lambda x: float(x @ x), np.ones(2), walls, max_iterations=9)
-
     assert not result.success
     assert result.maxcv == value
 

@@ -71,9 +71,6 @@ def estimated(
     return estimate(queries, [answered(q) for q in queries], estimator, radius)
 
 
-# --------------------------------------------------------------------------- on average
-
-
 @pytest.mark.parametrize("estimator", ["gaussian", "sphere"])
 def test_the_mean_of_many_draws_is_the_gradient(estimator: Estimator) -> None:
     # On a quadratic both smoothings leave the gradient as it is.
@@ -94,7 +91,6 @@ def test_the_mean_of_many_draws_is_the_gradient(estimator: Estimator) -> None:
 def test_one_direction_per_loss_averages_to_the_same(estimator: Estimator) -> None:
     rng = np.random.Generator(np.random.Philox(key=2))
     steps = draw_steps(rng, estimator, RADIUS, 500, DIM)
-
     np.testing.assert_allclose(
         estimated(steps, estimator, RADIUS, per_sample=True),
         estimated(steps, estimator, RADIUS),
@@ -108,22 +104,6 @@ def test_differences_along_the_coordinates_are_exact_on_a_quadratic() -> None:
         steps = draw_steps(rng, "coordinate", radius, 1, DIM)
         found = estimated(steps, "coordinate", radius)
         np.testing.assert_allclose(found, GRADIENT, atol=1e-8)
-
-
-def test_near_a_bound_the_point_is_moved_so_that_no_step_is_cut() -> None:
-    size = replace(SIZE, lower=np.zeros(DIM), upper=np.full(DIM, np.inf))
-    steps = draw_steps(
-        np.random.Generator(np.random.Philox(key=6)), "sphere", 0.1, 9, DIM
-    )
-    (query,) = ask_around(
-        np.zeros(DIM), steps, np.arange(2), iteration=0, size=size, estimator="sphere"
-    )
-
-    np.testing.assert_allclose(query.points(size)[1:] - query.x, steps, atol=1e-15)
-    assert (query.points(size) >= 0.0).all()
-
-
-# ---------------------------------------------------------------- common random numbers
 
 
 def noisy(points: FloatArray, i: IntArray) -> FloatArray:
@@ -176,9 +156,6 @@ def test_where_nothing_moved_a_correction_is_exactly_nothing(method: Any) -> Non
     share = shift @ full / (full @ full)
     assert 0.0 < share <= 1.0
     np.testing.assert_allclose(shift, share * full, atol=1e-12)
-
-
-# ------------------------------------------------------------------------- failures
 
 
 def failing_now_and_then(rate: float) -> Callable[[FloatArray, IntArray], FloatArray]:

@@ -30,7 +30,6 @@ REPORT = RoundReport(
 
 def test_the_penalty_is_raised_to_what_the_violation_asks_for() -> None:
     method, said = DSZOG().policy(frozenset()).after_round(DSZOG(), REPORT)
-
     assert method.penalty == pytest.approx(4 * 30.0)  # from 4e-3 to 0.1 of 1e-2
     assert method.step_size == pytest.approx(0.02 / 2)  # by the root
     assert said == "The penalty was raised from 30 to 120."
@@ -53,7 +52,6 @@ def test_it_is_raised_only_if_need_be_and_not_without_end(
     report = replace(REPORT, **changes)  # type: ignore[arg-type]
     before = DSZOG(penalty=penalty)
     method, said = before.policy(frozenset()).after_round(before, report)
-
     assert method.penalty == pytest.approx(raised)
     assert bool(said) == (raised != penalty)
 
@@ -61,7 +59,6 @@ def test_it_is_raised_only_if_need_be_and_not_without_end(
 def test_what_the_caller_set_is_never_changed() -> None:
     policy = DSZOG().policy(frozenset({"step_size"}))
     method, _ = policy.after_round(DSZOG(), REPORT)
-
     assert (policy.shares, method.step_size) == (ROUNDS, 0.02)
     assert policy.after_runaway(DSZOG(), REPORT) is None
     assert DSZOG().policy(frozenset({"penalty"})).shares == (1.0,)
@@ -84,7 +81,6 @@ def test_a_run_that_ran_away_starts_again_with_a_quarter_of_the_step(
     method = DSZOG(step_size=step_size)
     report = replace(REPORT, n_restarts=n_restarts, fell=fell)
     again = method.policy(frozenset()).after_runaway(method, report)
-
     assert (again is not None) == goes_on
     if again is not None:
         assert again[0] == replace(method, step_size=step_size / 4)

@@ -66,9 +66,7 @@ def average_square(n_iterations: int, seed: int) -> float:
 @pytest.mark.slow
 def test_the_gradient_of_the_outer_function_vanishes_on_average() -> None:
     lengths = [100, 400, 1600]
-
     means = [np.mean([average_square(t, seed) for seed in range(8)]) for t in lengths]
-
     # The theorem promises -0.5, and -0.62 was seen. The means have standard errors of
     # 6 %, the slope one of 0.03: a false alarm is more than five of these away.
     slope = float(np.polyfit(np.log(lengths), np.log(means), 1)[0])

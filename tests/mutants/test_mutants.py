@@ -35,7 +35,6 @@ def names_in(file: str) -> set[str]:
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_guard_is_where_the_list_says_and_its_tests_are_there(mutant: Mutant) -> None:
     source = source_of(mutant.file)
-
     assert source.count(mutant.old) == 1
     ast.parse(source.replace(mutant.old, mutant.new))
     assert mutant.test in names_in(mutant.test_file)
@@ -43,6 +42,5 @@ def test_a_guard_is_where_the_list_says_and_its_tests_are_there(mutant: Mutant) 
 
 def test_there_are_enough_of_them_and_none_stands_twice() -> None:
     places = [(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS]
-
     assert len(set(places)) == len(places) >= 40
     assert len({mutant.file for mutant in MUTANTS}) >= 15

@@ -21,17 +21,12 @@ real = pytest.mark.skipif("DSZOG_DATA" not in os.environ, reason="DSZOG_DATA not
 
 def test_every_file_of_every_data_set_has_a_parser() -> None:
     parts = [(name, part) for name in DATA_SETS for part in DATA_SETS[name].files]
-
     assert sorted(parts) == sorted(PARTS)
-
-
-# --------------------------------------------------------------------------- stand-ins
 
 
 @pytest.mark.parametrize(("name", "part"), PARTS, ids=IDS)
 def test_a_stand_in_is_like_the_real_one_by_name(name: str, part: str) -> None:
     samples = stand_in(name, part)
-
     assert samples.name == f"{name} (stand-in)"
     assert samples.n_features == REAL[name, part][1]
     assert bool(samples.sensitive_names) == (name in FAIR)
@@ -42,7 +37,6 @@ def test_a_stand_in_is_like_the_real_one_by_name(name: str, part: str) -> None:
 @pytest.mark.parametrize(("name", "part"), PARTS, ids=IDS)
 def test_a_stand_in_follows_its_seed(name: str, part: str, tmp_path: Path) -> None:
     first = write_stand_in(name, part, tmp_path, seed=1).read_bytes()
-
     assert write_stand_in(name, part, tmp_path, seed=1).read_bytes() == first
     assert write_stand_in(name, part, tmp_path, seed=2).read_bytes() != first
 
@@ -60,7 +54,6 @@ def test_no_sensitive_column_is_a_feature(name: str) -> None:
     samples = stand_in(name)
     sensitive = {each.split()[0] for each in samples.sensitive_names}
     features = {each.split()[0] for each in samples.feature_names}
-
     assert not sensitive & features
     assert samples.sensitive.shape == (samples.n_rows, len(samples.sensitive_names))
     assert set(np.unique(samples.sensitive)) == {0, 1}
@@ -73,9 +66,6 @@ def test_an_unknown_name_or_part_is_refused_with_the_nearest() -> None:
         load("a9b")
     with pytest.raises(InputError, match="`part` must be one of 'train', got 'test'"):
         stand_in("compas", "test")
-
-
-# -------------------------------------------------------------------------- wrong files
 
 
 @pytest.mark.parametrize(
@@ -113,8 +103,6 @@ def test_a_cut_off_file_is_refused(tmp_path: Path, name: str, part: str) -> None
         PARSERS[name, part](path)
 
 
-# ----------------------------------------------------------------------- the real files
-
 REAL = {  # rows, columns, share of positives in %, sensitive columns
     ("a9a", "train"): (32_561, 123, 24.081, 0),
     ("a9a", "test"): (16_281, 123, 23.623, 0),
@@ -133,7 +121,6 @@ REAL = {  # rows, columns, share of positives in %, sensitive columns
 @pytest.mark.parametrize(("name", "part"), PARTS, ids=IDS)
 def test_the_real_file_has_the_published_size_and_shares(name: str, part: str) -> None:
     samples = load(name, part, allow_download=False)
-
     n_rows, n_features, positives, n_sensitive = REAL[name, part]
     assert samples.X.shape == (n_rows, n_features)
     assert 100 * samples.positive_share == pytest.approx(positives, abs=5e-4)
@@ -144,7 +131,6 @@ def test_the_real_file_has_the_published_size_and_shares(name: str, part: str) -
 def test_adult_and_a9a_are_the_same_people() -> None:
     a9a, adult = load("a9a").dense, load("adult")
     place = {name: j for j, name in enumerate(adult.sensitive_names)}
-
     np.testing.assert_array_equal(load("a9a").y, adult.y)
     np.testing.assert_array_equal(a9a[:, 71], adult.sensitive[:, place["sex = Female"]])
     first = place["age = 17-25"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import lzma
 import os
 import shutil
 import stat
@@ -80,9 +79,6 @@ def net(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Net]:
     assert left == []  # no temporary file stays behind
 
 
-# --------------------------------------------------------------------- where it lies
-
-
 def test_the_named_folder_comes_first_then_the_cache_then_the_net(
     net: Net, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,29 +98,6 @@ def test_the_named_folder_comes_first_then_the_cache_then_the_net(
     (tmp_path / "argument" / "rows").write_bytes(CONTENT)
     assert fetch(FILE, data=str(tmp_path / "argument")).parent.name == "argument"
     assert net.asked == [FILE.url]
-
-
-def test_a_file_may_be_packed_or_end_lines_as_it_will(net: Net, tmp_path: Path) -> None:
-    packed = tmp_path / "rows.xz"
-    packed.write_bytes(lzma.compress(CONTENT))
-    assert fetch(FILE, data=tmp_path) == packed
-
-    plain = tmp_path / "rows"
-    plain.write_bytes(CONTENT.replace(b"\n", b"\r\n"))
-    assert fetch(FILE, data=tmp_path) == plain
-
-
-def test_a_folder_that_is_none_is_refused(net: Net, monkeypatch: Any) -> None:
-    with pytest.raises(
-        InputError, match=r"`data` must name a folder .*, got 'nowhere'"
-    ):
-        fetch(FILE, data="nowhere")
-    monkeypatch.setenv("DSZOG_DATA", "nowhere")
-    with pytest.raises(InputError, match="DSZOG_DATA must name a folder"):
-        fetch(FILE)
-
-
-# ------------------------------------------------------------------------ what is wrong
 
 
 @pytest.mark.parametrize(
@@ -165,7 +138,6 @@ def test_without_a_network_the_error_says_what_to_do(
     net.answer = error
     with pytest.raises(InputError) as caught:
         fetch(FILE, data=tmp_path)
-
     said = str(caught.value)
     assert f"rows is not in {tmp_path} and {tmp_path / 'cache' / 'dszog'}" in said
     assert "the download failed (" in said
@@ -198,7 +170,6 @@ def test_a_download_needs_its_extra_and_a_file_at_hand_does_not(
         match=r'A download of rows needs pooch: pip install "dszog\[paper\]"',
     ):
         fetch(FILE)
-
     (tmp_path / "rows").write_bytes(CONTENT)
     assert fetch(FILE, data=tmp_path) == tmp_path / "rows"
 
@@ -219,13 +190,9 @@ def test_only_https_is_read_also_where_a_source_moved(net: Net, url: str) -> Non
     assert net.asked[-1] == "https://example.org/newer"
 
 
-# ------------------------------------------------------------------------------ writing
-
-
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 def test_the_cache_belongs_to_the_user_alone(net: Net, tmp_path: Path) -> None:
     path = fetch(FILE)
-
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     path.unlink()
@@ -241,7 +208,6 @@ def test_a_link_in_the_cache_is_not_followed(net: Net, tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "rows").symlink_to(victim)  # which is not there
     fetch(FILE)
-
     assert not victim.exists()
     assert not (folder / "rows").is_symlink()
 
@@ -260,9 +226,6 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing_behind(
     with pytest.raises(InputError, match="No space left"):
         fetch(FILE)
     assert list((tmp_path / "cache" / "dszog").iterdir()) == []
-
-
-# --------------------------------------------------------------------------- preparing
 
 
 def test_a_prepared_file_is_checked_before_and_after(net: Net) -> None:
@@ -290,7 +253,6 @@ def test_a_prepared_file_is_checked_before_and_after(net: Net) -> None:
 
 def test_communities_are_given_the_names_of_their_columns() -> None:
     text = name_communities_columns(b"8,?\n").decode().split("\n")
-
     assert text[0].startswith("state,county,community,communityname,fold,population,")
     assert len(text[0].split(",")) == 128
     assert text[1:] == ["8,?", ""]

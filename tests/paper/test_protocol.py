@@ -40,9 +40,6 @@ def without_time(record: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name != "time"}
 
 
-# ------------------------------------------------------------------------- the units
-
-
 def test_units_that_differ_have_other_keys() -> None:
     others = [
         UNIT.again(1),
@@ -77,25 +74,17 @@ def test_units_that_differ_have_other_keys() -> None:
 )
 def test_a_unit_without_time_limit_gives_the_same_record_each_time(unit: Unit) -> None:
     one, other = run_unit(unit), run_unit(unit)
-
     assert without_time(one) == without_time(other)
     assert json.loads(json.dumps(one)) == one
     assert one["iterations"] > 0
     assert 0.0 <= one["test_accuracy"] <= 1.0
 
 
-# ------------------------------------------------------------------------- the store
-
-
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"unit": {}}', "\x00\xff"])
 def test_a_damaged_record_is_as_if_there_were_none(tmp_path: Path, text: str) -> None:
     store = RecordFolder(tmp_path)
     store.path(UNIT).write_text(text, encoding="utf-8")
-
     assert store.get(UNIT) is None
-
-
-# ------------------------------------------------------------------------ the choices
 
 
 def chooser(scores: dict[float, float]) -> Any:
@@ -110,34 +99,9 @@ def chooser(scores: dict[float, float]) -> Any:
 
 def test_the_setting_with_the_best_validation_accuracy_is_chosen() -> None:
     choice = Choice(unit=UNIT, stages=(grid(step_size=(1.0, 2.0, 3.0)),), n_selection=2)
-
     _, chosen = choice.follow(chooser({1.0: 0.5, 2.0: 0.7, 3.0: 0.7}))
-
     assert chosen is not None
     assert dict(chosen.setting) == {"step_size": 2.0}  # the first of equals
-
-
-def test_the_next_stage_begins_where_the_one_before_ended() -> None:
-    stages = (grid(step_size=(1.0, 2.0)), grid(penalty=(5.0,)))
-    choice = Choice(unit=UNIT, stages=stages)
-
-    units, chosen = choice.follow(
-        lambda unit: (
-            None
-            if "penalty" in dict(unit.setting)
-            else chooser({1.0: 0.1, 2.0: 0.9})(unit)
-        )
-    )
-
-    assert chosen is None
-    assert [dict(unit.setting) for unit in units] == [
-        {"step_size": 1.0},
-        {"step_size": 2.0},
-        {"penalty": 5.0, "step_size": 2.0},
-    ]
-
-
-# ------------------------------------------------------------------------- the tables
 
 
 @pytest.mark.parametrize("protocol", [QUICK, FULL], ids=lambda p: p.name)
@@ -186,7 +150,6 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         make_everything(tmp_path / "cut", (2,), stop_after=7)
     _, resumed, n_after = make_everything(tmp_path / "cut", (2,))
-
     assert n_after == n_all - 7
     assert_same_records(all_units(tables, straight.get), straight, resumed)
 
@@ -221,10 +184,8 @@ def assert_same_records(units: Any, here: RecordFolder, there: RecordFolder) -> 
 def test_workers_keep_the_same_records(tmp_path: Path) -> None:
     units = [UNIT.again(turn) for turn in range(3)]
     here, there = RecordFolder(tmp_path / "here"), RecordFolder(tmp_path / "there")
-
     execute(units, here)
     execute(units, there, jobs=2)
-
     assert_same_records(units, here, there)
 
 
@@ -236,6 +197,5 @@ def test_a_lost_process_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "run_unit", end_the_process)
-
     with pytest.raises(EvaluationError, match=r"a process was lost .*--output"):
         execute([UNIT], RecordFolder(tmp_path), jobs=2)

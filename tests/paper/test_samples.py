@@ -62,15 +62,11 @@ def test_wrong_samples_are_told_by_name(changes: dict[str, Any], message: str) -
         _samples(**changes)
 
 
-# ------------------------------------------------------------------------------ splits
-
-
 @pytest.mark.parametrize("n", [13, 99, 101, 1000])
 def test_a_split_is_half_three_tenths_two_tenths_and_uses_each_row_once(n: int) -> None:
     rows = np.arange(float(n))
     samples = Samples(name="s", X=rows[:, None], y=np.where(rows % 2, 1, -1))
     split = paper_split(samples, seed=3)
-
     parts = [part.dense[:, 0] for part in (split.train, split.test, split.validation)]
     sizes = [len(part) for part in parts]
     np.testing.assert_allclose(sizes, [0.5 * n, 0.3 * n, 0.2 * n], atol=2)
@@ -120,9 +116,6 @@ def test_a_split_refuses_wrong_arguments(wrong: dict[str, Any], said: str) -> No
         paper_split(generate("gen", seed=0), **{"seed": 0} | wrong)
 
 
-# ----------------------------------------------------------------------- generated data
-
-
 @pytest.mark.parametrize(
     ("name", "n_rows", "n_features", "n_sensitive"),
     [
@@ -139,7 +132,6 @@ def test_generated_data_have_the_sizes_of_the_paper(
     if name != "gen":
         pytest.importorskip("sklearn")
     samples = generate(name, seed=1)
-
     assert samples.n_rows == n_rows
     assert samples.n_features == n_features - n_sensitive
     assert samples.sensitive.shape == (n_rows, n_sensitive)
@@ -152,7 +144,6 @@ def test_seed_and_repetition_decide_the_data(name: str) -> None:
     if name != "gen":
         pytest.importorskip("sklearn")
     first = generate(name, seed=1)
-
     np.testing.assert_array_equal(first.X, generate(name, seed=1).X)
     assert not np.array_equal(first.X, generate(name, seed=2).X)
     assert not np.array_equal(first.X, generate(name, seed=1, repetition=1).X)

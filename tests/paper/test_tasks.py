@@ -26,14 +26,10 @@ def slopes(values: Any, point: Any, step: float = 1e-6) -> Any:
     return ((values(point + steps) - values(point - steps)) / (2 * step)).T
 
 
-# --------------------------------------------------------------------------- pairwise
-
-
 def test_the_pairwise_task_is_the_papers() -> None:
     split = gen_split()
     task = pairwise_task(split)
     w = 0.1 * RNG.standard_normal(50)
-
     gap = split.train.y[7] - split.train.dense[7] @ w
     found = task.losses.values(w[np.newaxis], np.array([7]))
     np.testing.assert_allclose(found, [[1.0 - np.exp(-(gap**2))]])
@@ -45,18 +41,14 @@ def test_the_pairwise_task_is_the_papers() -> None:
 def test_gradients_are_those_of_the_losses(make: Any) -> None:
     task = make(gen_split() if make is pairwise_task else fair_split())
     w, some = 0.1 * RNG.standard_normal(task.features.dim), np.arange(10)
-
     by_hand = slopes(lambda points: task.losses.values(points, some), w)
-
     np.testing.assert_allclose(task.losses.gradient(w, some), by_hand, atol=1e-6)
 
 
 def test_a_method_is_shown_no_more_than_it_is_given() -> None:
     task = pairwise_task(gen_split())
-
     black = task.problem(white_constraints=False).size
     white = task.problem(white_constraints=True, gradient=True).size
-
     assert (black.has_gradient, black.has_jacobian) == (False, False)
     assert (white.has_gradient, white.has_jacobian) == (True, True)
 
@@ -64,16 +56,11 @@ def test_a_method_is_shown_no_more_than_it_is_given() -> None:
 def test_violations_at_norm_one_do_not_depend_on_the_norm() -> None:
     task = pairwise_task(gen_split())
     w = RNG.standard_normal(50)
-
     large, small = task.violations(w), task.violations(1e-6 * w)
-
     assert large["unit_worst_violation"] == pytest.approx(small["unit_worst_violation"])
     assert large["unit_share_beyond"] == pytest.approx(small["unit_share_beyond"])
     assert large["worst_violation"] == pytest.approx(1e6 * small["worst_violation"])
     assert large["unit_share_beyond"] <= large["unit_share_violated"]
-
-
-# --------------------------------------------------------------------------- fairness
 
 
 def covariances_by_hand(split: Split, w: Any) -> list[float]:
@@ -112,6 +99,3 @@ def test_the_constraints_are_bounds_on_the_covariances() -> None:
 def test_data_without_sensitive_columns_are_refused() -> None:
     with pytest.raises(InputError, match="no sensitive columns"):
         fairness_task(gen_split())
-
-
-# ---------------------------------------------------------------------------- kernels

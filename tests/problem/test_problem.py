@@ -31,9 +31,6 @@ def half_lines(m: int = 4) -> Constraints:
     return Constraints(ceilings, m)
 
 
-# -------------------------------------------------------------------------- the losses
-
-
 def test_losses_know_their_number_and_values() -> None:
     losses = Losses(distances, 3)
     assert len(losses) == 3
@@ -58,9 +55,6 @@ def test_losses_are_a_white_box_exactly_if_a_gradient_is_given() -> None:
     assert not black.has_gradient
     with pytest.raises(DszogError, match="no gradient"):
         black.gradient(np.array([2.0]), np.array([0]))
-
-
-# ------------------------------------------------------------------------- the problem
 
 
 def test_size_is_all_that_a_method_may_know() -> None:
@@ -100,8 +94,6 @@ def test_a_problem_may_have_bounds_alone(nothing: Any) -> None:
     assert problem.size.n_constraints == 0
     assert not problem.size.has_jacobian
 
-
-# -------------------------------------------------------------------------- the bounds
 
 BOUNDS: dict[str, tuple[Any, list[float], list[float]]] = {
     "nothing": (None, [-INF, -INF], [INF, INF]),
@@ -145,9 +137,6 @@ def test_bounds_and_x0_are_copied_and_read_only() -> None:
             problem.upper[0] = 5.0
 
 
-# --------------------------------------------------------------------------- the start
-
-
 @pytest.mark.parametrize(
     ("x0", "bounds", "start"),
     [
@@ -166,9 +155,6 @@ def test_the_start_is_x0_or_the_origin_moved_into_the_bounds(
     problem = Problem(Losses(distances, 3), half_lines(), 2, bounds=bounds, x0=x0)
     np.testing.assert_array_equal(problem.x0, start)
     assert problem.x0.dtype == np.float64
-
-
-# -------------------------------------------------------------------------- the errors
 
 
 def test_a_start_outside_the_bounds_is_moved_into_them_and_that_is_said() -> None:

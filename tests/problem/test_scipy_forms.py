@@ -43,9 +43,6 @@ def excess(values: FloatArray, lower: Any, upper: Any) -> float:
     return float(max((values - upper).max(), (lower - values).max()))
 
 
-# ------------------------------------------------------------------------------ signs
-
-
 LIMITS = st.one_of(st.floats(-5.0, 5.0), st.sampled_from([-np.inf, np.inf]))
 
 
@@ -127,12 +124,6 @@ def test_a_list_may_mix_all_forms_and_keeps_their_order() -> None:
     np.testing.assert_allclose(values_at(tuple(mixed), [3.0, 4.0])[:2], [2, 3])
 
 
-# ------------------------------------------------------------------------- the runs
-
-
-# ---------------------------------------------------------------------------- x_scale
-
-
 def badly_scaled(x: FloatArray) -> float:
     """Return a bowl around (2e-3, 3e4): the variables differ by seven digits."""
     return float((x[0] / 1e-3 - 2.0) ** 2 + (x[1] / 1e4 - 3.0) ** 2)
@@ -178,12 +169,6 @@ def test_scaling_by_powers_of_two_is_the_run_on_scaled_variables() -> None:
     np.testing.assert_array_equal(scaled.x / scale, plain.x)
     assert scaled.fun == plain.fun
     assert scaled.ncev == plain.ncev
-
-
-# -------------------------------------------------------------------------- warm starts
-
-
-# ------------------------------------------------------------------------------ bounds
 
 
 @dataclass
@@ -246,9 +231,6 @@ def test_no_function_is_called_outside_the_bounds(
     assert (result.x <= upper).all()
     is_short = method == "auto"  # too short a run for so many points
     assert is_short or result.certificate.stationarity is not None
-
-
-# ------------------------------------------------------------------------ the sign hint
 
 
 def _sign_hint(

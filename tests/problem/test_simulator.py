@@ -67,9 +67,6 @@ class Plant:
         return Simulator(self.run, self.n, self.width)
 
 
-# --------------------------------------------------------------------------- counting
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -156,9 +153,6 @@ def test_a_budget_counts_calls_and_is_kept(kind: str, max_queries: int) -> None:
     assert result.nit > 0
 
 
-# --------------------------------------------------------------------- exact values
-
-
 @pytest.mark.parametrize("policy", ["resample", "penalise"])
 def test_a_scenario_that_fails_is_one_call_all_the_same(policy: Any) -> None:
     plant = Plant(n=40, width=10)
@@ -183,9 +177,6 @@ def test_a_scenario_that_fails_is_one_call_all_the_same(policy: Any) -> None:
     assert set(plant.most) == {1}
     assert not result.success  # two scenarios in forty never gave a value
     assert np.isnan(result.maxcv)
-
-
-# ------------------------------------------------------------------ drawing whole calls
 
 
 PARTS = st.lists(

@@ -27,12 +27,10 @@ def path(tmp_path: Path) -> Path:
 class TestPacked:
     def test_a_file_is_unpacked_by_content(self, path: Path, pack: Any) -> None:
         path.write_bytes(pack(TEXT))
-
         assert read_content(path) == TEXT
 
     def test_streams_in_a_row_are_one_file(self, path: Path, pack: Any) -> None:
         path.write_bytes(pack(TEXT) + pack(b"more"))
-
         assert read_content(path) == TEXT + b"more"
 
     def test_every_cut_is_an_error(self, path: Path, pack: Any) -> None:

@@ -25,12 +25,8 @@ def read(content: str | bytes, **options: Any) -> Table:
         return read_csv(path, **options)
 
 
-# ------------------------------------------------------------------------- valid files
-
-
 def test_columns_are_numbers_texts_or_choices_as_asked() -> None:
     table = read("age,sex,code\n39,Male,007\n50,Female,1e3\n")
-
     assert table.names == ("age", "sex", "code")
     assert table.n_rows == 2
     np.testing.assert_array_equal(table.numbers("age"), [39, 50])
@@ -41,7 +37,6 @@ def test_columns_are_numbers_texts_or_choices_as_asked() -> None:
 
 def test_missing_values_are_taken_on_request_only() -> None:
     table = read("a,b\n1,?\n?,x\n")
-
     np.testing.assert_array_equal(table.numbers("a", missing="?"), [1, np.nan])
     np.testing.assert_array_equal(table.choices("b", ["x"], missing="?"), [-1, 0])
     with pytest.raises(InputError, match="table, line 3, column 'a': a finite number"):
@@ -53,7 +48,6 @@ def test_missing_values_are_taken_on_request_only() -> None:
 def test_a_file_without_names_is_given_them() -> None:
     table = read("junk, with\n1, a\n2,  b\n\n", names=["n", "t"], skip_lines=1)
     assert table.texts("t").tolist() == [" a", "  b"]
-
     table = read("1, a\n2,  b\n", names=["n", "t"], skip_blanks=True)
     assert table.texts("t").tolist() == ["a", "b"]
     assert table.lines.tolist() == [1, 2]
@@ -61,7 +55,6 @@ def test_a_file_without_names_is_given_them() -> None:
 
 def test_quotes_may_hold_delimiters_quotes_and_line_ends() -> None:
     table = read('a;b\n"x;""y""";"1\r\n2"\nz;3\n', delimiter=";")
-
     assert table.texts("a").tolist() == ['x;"y"', "z"]
     assert table.texts("b").tolist() == ["1\n2", "3"]
     assert table.lines.tolist() == [2, 4]
@@ -77,9 +70,7 @@ def test_what_the_standard_library_writes_is_read_back(rows: list[list[str]]) ->
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([["a", "b"], *rows])
-
     table = read(text.getvalue())
-
     # An array of text drops NULs at the end, of which there are none.
     assert table.texts("a").tolist() == [row[0] for row in rows]
     assert table.texts("b").tolist() == [row[1] for row in rows]
@@ -88,7 +79,6 @@ def test_what_the_standard_library_writes_is_read_back(rows: list[list[str]]) ->
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
 def test_numbers_are_read_back_to_the_bit(values: list[float]) -> None:
     table = read("x\n" + "".join(f"{value!r}\n" for value in values))
-
     assert table.numbers("x").tobytes() == np.array(values).tobytes()
 
 
@@ -112,9 +102,6 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
 
 def test_the_last_line_need_not_end() -> None:
     assert read("a,b\n1,2\n3,4").numbers("b").tolist() == [2.0, 4.0]
-
-
-# ----------------------------------------------------------------------- invalid files
 
 
 @pytest.mark.parametrize(
@@ -145,7 +132,6 @@ def test_a_bad_file_is_refused_by_place(content: str, message: str) -> None:
 )
 def test_what_is_no_finite_number_is_refused(text: str) -> None:
     table = read(f'x,y\n1,2\n"{text}",3\n')
-
     place = "table, line 3, column 'x': a finite number belongs here, got "
     with pytest.raises(InputError, match=re.escape(place + repr(text))):
         table.numbers("x")

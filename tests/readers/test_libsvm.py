@@ -24,12 +24,8 @@ def read(content: str | bytes, *args: Any, **options: Any) -> LabelledRows:
         return read_libsvm(path, *args, **options)
 
 
-# ------------------------------------------------------------------------- valid files
-
-
 def test_rows_and_labels_are_read() -> None:
     X, y = read("+1 1:0.5 3:-2e-1\n-1\n0.5 2:.5\t3:1. \n")
-
     np.testing.assert_array_equal(X.toarray(), [[0.5, 0, -0.2], [0, 0, 0], [0, 0.5, 1]])
     np.testing.assert_array_equal(y, [1, -1, 0.5])
     assert X.dtype == y.dtype == np.float64
@@ -37,7 +33,6 @@ def test_rows_and_labels_are_read() -> None:
 
 def test_comments_are_left_out() -> None:
     X, y = read("# a header\n1 1:2 # a note: 7:x\n  # more\n-1 2:3#\n")
-
     np.testing.assert_array_equal(X.toarray(), [[2, 0], [0, 3]])
     np.testing.assert_array_equal(y, [1, -1])
 
@@ -51,7 +46,6 @@ def test_the_number_of_columns_is_told_or_the_largest_index() -> None:
 def test_zero_based_is_taken_on_request_only() -> None:
     X, _ = read("1 0:5 2:6\n", zero_based=True)
     np.testing.assert_array_equal(X.toarray(), [[5, 0, 6]])
-
     X, _ = read("1 1:5\n", zero_based=True)  # never guessed from the indices
     np.testing.assert_array_equal(X.toarray(), [[0, 5]])
 
@@ -95,7 +89,6 @@ def by_scikit_learn(content: bytes, **options: Any) -> Any:
 def test_every_valid_file_is_read_as_scikit_learn_reads_it(content: str) -> None:
     X, y = read(content, 40)
     expected, labels = by_scikit_learn(content.encode(), n_features=40)
-
     np.testing.assert_array_equal(X.toarray(), expected.toarray())
     np.testing.assert_array_equal(y, labels)
 
@@ -145,8 +138,6 @@ def test_any_bytes_are_read_rightly_or_refused(content: bytes) -> None:
     np.testing.assert_array_equal(X.toarray()[:, : theirs.shape[1]], theirs.toarray())
     np.testing.assert_array_equal(y, their_labels)
 
-
-# ----------------------------------------------------------------------- invalid files
 
 BAD_LINES = [
     ("1 2:1 1:1", 7, "the index 1 does not come after 2"),

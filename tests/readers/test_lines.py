@@ -52,7 +52,6 @@ def test_damage_is_told_by_place(tmp_path: Path, content: bytes, message: str) -
 
 def test_too_long_a_line_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "MAX_LINE", 3)
-
     assert _read(tmp_path, b"abc\n") == ["abc"]
     with pytest.raises(InputError, match="line 2, column 4: the line has 4 characters"):
         _read(tmp_path, b"abc\nabcd\n")

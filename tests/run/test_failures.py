@@ -849,12 +849,17 @@ def test_values_that_fail_leave_an_answer_that_says_what_it_rests_on(
     def constraint(x: FloatArray, j: int) -> float:
         return np.nan if _unit(x, 7.0 * j) < rate else clean_constraint(x, j)
 
+    def objective(x: FloatArray) -> float:
+        is_start = np.array_equal(x, x0)  # without a value there is no start
+        fails = not is_start and _unit(x, 1.0) < rate
+        return np.nan if fails else clean_objective(x)
+
     rates = []
     for seed in range(3):
         x0 = np.array([0.1 + 0.05 * seed, 0.2])
         at_start = [constraint(x0, j) for j in range(len(ANGLES))]
         result = dszog.minimize(
-            clean_objective,
+            objective,
             x0,
             Constraints.from_function(constraint, len(ANGLES)),
             method=method,

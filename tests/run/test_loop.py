@@ -165,21 +165,9 @@ def test_queries_are_used_to_one_iteration_never_exceeded(queries: int) -> None:
 def test_no_iteration_begins_too_late(stopped_clock: Box, seconds: float) -> None:
     stopped_clock.seconds_per_query = 1.0
     outcome, _ = go(stopped_clock, end=Limits(time=seconds))
-
     assert outcome.status == Status.MAX_TIME
     # The pace is unknown before the first iteration, which is therefore always made.
     assert stopped_clock.now == max(5.0 * ((seconds - 1e-9) // 5.0), 5.0)
-
-
-@pytest.mark.parametrize(
-    ("end", "status"),
-    [
-        (Limits(iterations=3, queries=20), Status.MAX_ITERATIONS),
-        (Limits(iterations=5, queries=20), Status.MAX_QUERIES),
-    ],
-)
-def test_of_some_limits_the_nearest_ends_the_run(end: Limits, status: Status) -> None:
-    assert go(Box(), end=end)[0].status == status
 
 
 # ------------------------------------------------------------------------- the meter
@@ -213,28 +201,6 @@ def test_what_fails_is_charged_for() -> None:
 # --------------------------------------------------------------------- the callbacks
 
 
-@pytest.mark.parametrize(
-    ("error", "status"),
-    [
-        (StopIteration, Status.STOPPED_BY_CALLBACK),
-        (KeyboardInterrupt, Status.INTERRUPTED),
-    ],
-)
-def test_a_callback_that_ends_the_run_keeps_the_iteration_just_made(
-    error: type[BaseException], status: Status
-) -> None:
-    def end_at_4(progress: Progress) -> None:
-        if progress.iteration == 4:
-            raise error
-
-    box = Box()
-    outcome, _ = go(box, end=Limits(iterations=9), callbacks=[end_at_4])
-
-    assert outcome.status == status
-    assert outcome.position.state.x.item() == 4.0
-    assert box.n_calls == 4
-
-
 # ------------------------------------------------------------------------ running away
 
 
@@ -242,7 +208,6 @@ def test_a_callback_that_ends_the_run_keeps_the_iteration_just_made(
 def test_an_iterate_that_is_not_finite_is_not_taken(bad: float) -> None:
     method = Scripted(point=lambda t: bad if t == 4 else float(t))
     outcome, meter = go(Box(), end=Limits(iterations=9), method=method)
-
     assert outcome.status == Status.DIVERGED
     assert outcome.position.state.x.item() == 3.0
     assert np.isfinite(outcome.position.average).all()
@@ -390,18 +355,6 @@ def test_memory_does_not_grow_with_the_iterations(n: int) -> None:
     go(Ramp(), end=Limits(iterations=n), history=History(), callbacks=[look])
     tracemalloc.stop()
     assert held[n] - held[n // 2] < 10 * n  # bytes: a megabyte in 100,000 iterations
-
-
-def test_the_history_of_a_run_is_what_the_callback_saw() -> None:
-    seen: list[Progress] = []
-    history = History()
-    go(Box(), end=Limits(iterations=5), history=history, callbacks=[seen.append])
-    columns = history.columns()
-
-    for name in History.COLUMNS:
-        np.testing.assert_array_equal(
-            columns[name], [getattr(progress, name) for progress in seen]
-        )
 
 
 def history_of(objective: Any, violation: Any, penalty: Any) -> History:

@@ -110,7 +110,6 @@ def test_a_start_that_was_not_improved_on_is_named_in_the_verdict(level: float) 
 def test_a_start_nobody_chose_is_named(given: dict[str, Any], said: str | None) -> None:
     problem = dszog.Problem(lambda x: float(x @ x), WALLS, 2, **given)
     result = dszog.minimize(problem, max_iterations=2, seed=0)
-
     assert ("No x0" in result.message) == (said is not None)
     assert said is None or said in result.message
     chosen = dszog.minimize(problem, np.ones(2), max_iterations=2, seed=0)
@@ -127,7 +126,6 @@ def test_the_html_says_the_same_and_nothing_in_it_is_markup(result: Result) -> N
     odd = Result(result)
     odd.message = "<script>alert(1)</script> \x1b[31m"
     html = odd._repr_html_()
-
     assert html.startswith(f"<b>✓ {result.verdict}")
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
@@ -152,6 +150,5 @@ def test_without_pandas_the_extra_is_named(
     result: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-
     with pytest.raises(dszog.MissingExtraError, match=r'pip install "dszog\[pandas\]"'):
         result.to_frame()

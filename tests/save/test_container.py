@@ -42,11 +42,9 @@ def with_header(header: Any) -> bytes:
 @given(st.lists(BITS, max_size=50))
 def test_every_pattern_of_64_bits_comes_back(patterns: list[int]) -> None:
     bits = np.array(patterns, dtype=np.uint64)
-
     _, (floats, ints) = unpack(
         b"".join(pack({}, [bits.view(np.float64), bits.view(np.int64)], "0"))
     )
-
     np.testing.assert_array_equal(floats.view(np.uint64), bits)
     np.testing.assert_array_equal(ints.view(np.uint64), bits)
 
@@ -54,11 +52,8 @@ def test_every_pattern_of_64_bits_comes_back(patterns: list[int]) -> None:
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (2, 3), (2, 3, 4)])
 def test_shapes_and_facts_come_back_in_any_order(shape: tuple[int, ...]) -> None:
     array = np.arange(float(np.prod(shape))).reshape(shape)
-
     orders = (array, array.T, array[..., ::-1] if shape else array)
-
     facts, found = unpack(b"".join(pack(FACTS, orders, "0")))
-
     assert facts == FACTS
     assert found[0].flags.c_contiguous
     assert found[0].dtype == np.float64
@@ -87,7 +82,6 @@ def test_no_single_bit_flips_unnoticed() -> None:
 
 def test_a_newer_format_says_what_to_install() -> None:
     content = MAGIC + struct.pack("<I", FORMAT + 1) + small_file()[12:]
-
     with pytest.raises(CheckpointError, match=r"format 2.*'dszog>=1\.2\.3'"):
         unpack(resealed(content))
 

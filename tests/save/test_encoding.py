@@ -62,7 +62,6 @@ def test_every_float_comes_back_to_the_bit_unless_it_is_a_nan(pattern: int) -> N
 )
 def test_plain_values_come_back_with_their_types(value: Any) -> None:
     back = there_and_back(value)
-
     assert is_same(back, value)
 
 
@@ -85,7 +84,6 @@ def every_state(kind: type[Any] = State) -> Iterator[type[Any]]:
 def test_every_state_and_distribution_of_the_library_is_listed() -> None:
     # By name: a dataclass with slots is made of a class that is thrown away.
     ours = {k.__name__ for k in every_state() if k.__module__.startswith("dszog.")}
-
     assert {"DSZOGState", "FeasibleState"} <= ours <= set(TYPES)
     assert set(DISTRIBUTIONS.values()) <= set(TYPES.values())
 
@@ -136,14 +134,10 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
     tree: Any = 1
     for _ in range(100_000):
         tree = {"list": [tree]}
-
     with pytest.raises(CheckpointError, match="deep"):
         decode(tree, [], SIZE)
     while isinstance(tree, dict):  # taken apart by hand: freeing it would recurse
         tree = tree.pop("list")[0]
-
-
-# --------------------------------------------------------------------------- settings
 
 
 @pytest.mark.parametrize("cell", FEW, ids=str)
@@ -217,9 +211,6 @@ def test_a_field_of_a_wrong_type_is_refused(name: str, wrong: Any) -> None:
     items[place] = [name, wrong]
     with pytest.raises(CheckpointError, match=f"`{name}` of a .* has a wrong type"):
         decode(tree, arrays, made.problem.size)
-
-
-# ------------------------------------------------------------------------------- runs
 
 
 def run_of(**changes: Any) -> Run:

@@ -48,7 +48,6 @@ def read(path: Path) -> tuple[list[bytes], int]:
 
 def test_records_come_back_in_order(tmp_path: Path) -> None:
     written(tmp_path / "j", CONTENTS)
-
     assert read(tmp_path / "j") == (CONTENTS, 0)
     assert (tmp_path / "j").stat().st_mode & 0o777 == 0o600
 
@@ -97,7 +96,6 @@ def test_zeros_as_a_loss_of_power_leaves_them_are_cut(tmp_path: Path) -> None:
     written(path, CONTENTS)
     with path.open("ab") as file:
         file.write(bytes(4096))
-
     assert read(path) == (CONTENTS, 4096)
 
 
@@ -106,7 +104,6 @@ def test_a_journal_torn_in_its_head_is_begun_again(tmp_path: Path, length: int) 
     path = tmp_path / "j"
     written(path, [])
     os.truncate(path, min(length, path.stat().st_size))
-
     assert read(path) == ([], 0)
     assert read(path) == ([], 0)
 
@@ -116,7 +113,6 @@ def test_a_journal_of_another_run_or_generation_is_refused(
     tmp_path: Path, run: bytes, generation: int
 ) -> None:
     written(tmp_path / "j", CONTENTS)
-
     with pytest.raises(CheckpointError, match="another run"):
         Journal.open(tmp_path / "j", run, generation)
 
@@ -128,7 +124,6 @@ def test_a_swapped_pair_of_records_is_noticed(tmp_path: Path) -> None:
     start = len(content) - 3 * 13
     swapped = content[start + 13 : start + 26] + content[start : start + 13]
     path.write_bytes(content[:start] + swapped + content[start + 26 :])
-
     assert read(path) == ([], 39)
 
 
@@ -164,7 +159,6 @@ def test_what_the_system_takes_in_parts_is_written_whole(
     )
     written(tmp_path / "j", CONTENTS)
     monkeypatch.undo()
-
     assert read(tmp_path / "j") == (CONTENTS, 0)
 
 
@@ -185,9 +179,6 @@ def test_a_disk_that_fails_is_loud(
     monkeypatch.undo()
     journal.close()
     assert read(tmp_path / "j")[0][0] == b"before"
-
-
-# ---------------------------------------------------------------------------- records
 
 
 @given(st.lists(BITS, max_size=12), st.lists(BITS, max_size=6))
@@ -225,7 +216,6 @@ def test_replies_come_back_bit_for_bit(first: list[int], second: list[int]) -> N
 
 def test_questions_come_back() -> None:
     asked = pack_asked(Cost(losses=3, constraints=4), -5, 2.5)
-
     assert unpack(asked) == Asked(3, 4, -5, 2.5)
     assert unpack(pack_lost(9)) == Lost(9)
 

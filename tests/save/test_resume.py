@@ -163,7 +163,6 @@ def test_a_run_that_dies_in_every_call_ends_as_one_that_lives(
 @pytest.mark.parametrize("cell", CELLS[::5], ids=str)
 def test_saving_changes_nothing(cell: Cell, cadence: str, tmp_path: Path) -> None:
     expected = fresh(cell).run()
-
     same_result(fresh(cell).run(tmp_path / "run"), expected)
 
 
@@ -358,7 +357,6 @@ def test_a_run_goes_on_to_a_raised_budget(cadence: str, tmp_path: Path) -> None:
 def test_a_budget_may_be_lowered_but_not_below_what_was_used(tmp_path: Path) -> None:
     killed(tmp_path / "lower", at=11)
     assert run(tmp_path / "lower", max_iterations=3).nit < 12
-
     first = run(tmp_path / "run", max_queries=3000)
     used = first.nfev + first.ncev
     with pytest.raises(dszog.InputError, match=r"has used [\d,]+ queries, got max_"):
@@ -383,10 +381,8 @@ def test_after_ctrl_c_it_can_go_on(
     cadence: str, tmp_path: Path, iteration: int
 ) -> None:
     expected = run()
-
     stopped = run(tmp_path / "run", callback=interrupt_at(iteration))
     result = run(tmp_path / "run")
-
     assert stopped.status == dszog.Status.INTERRUPTED
     assert not stopped.success
     assert stopped.nit == iteration
@@ -723,7 +719,6 @@ def test_another_run_is_refused_by_what_it_differs_in(
 ) -> None:
     other()(tmp_path / "run")
     before = sorted(path.stat().st_size for path in (tmp_path / "run").iterdir())
-
     with pytest.raises(CheckpointError, match=f"differs in: .*{said}"):
         other(**changes)(tmp_path / "run")
     after = sorted(path.stat().st_size for path in (tmp_path / "run").iterdir())
@@ -732,13 +727,11 @@ def test_another_run_is_refused_by_what_it_differs_in(
 
 def test_the_seed_of_the_folder_is_used_if_none_is_given(tmp_path: Path) -> None:
     first = other(seed=None)(tmp_path / "run")
-
     assert other(seed=None)(tmp_path / "run").seed == first.seed
 
 
 def test_the_first_weights_are_part_of_the_run(tmp_path: Path) -> None:
     run(tmp_path / "run", weights=(np.array([2]), np.array([1.0])))
-
     with pytest.raises(CheckpointError, match="differs in: weights"):
         run(tmp_path / "run")
 
@@ -757,7 +750,6 @@ def test_other_versions_and_machines_are_told_of(tmp_path: Path, name: str) -> N
         tmp_path / "run",
         lambda facts: facts["about"]["surroundings"].update({name: "0.0"}),
     )
-
     with pytest.warns(CheckpointWarning, match=rf"began elsewhere: {name} \(0.0 there"):
         assert run(tmp_path / "run").digest == first.digest
 
@@ -789,7 +781,6 @@ def test_a_header_that_was_tampered_with_gives_our_error(
 ) -> None:
     run(tmp_path / "run")
     change_headers(tmp_path / "run", change)
-
     with pytest.raises(CheckpointError):
         run(tmp_path / "run")
 
@@ -924,7 +915,6 @@ def test_the_budget_holds_over_all_places(tmp_path: Path) -> None:
 
 def test_other_numbers_in_the_same_place_are_an_error(tmp_path: Path) -> None:
     killed(tmp_path / "run")
-
     with elsewhere(), pytest.MonkeyPatch.context() as patch:
         patch.setattr("dszog.save.fingerprint.rounding", rounding)
         with pytest.raises(CheckpointError, match="answers other questions"):
@@ -949,7 +939,6 @@ def test_a_run_goes_on_with_other_kernels(
 ) -> None:
     pytest.importorskip("numba")
     with_kernels(first, lambda: killed(tmp_path / "run", at=at))
-
     with heard() as texts:
         result = with_kernels(then, lambda: run(tmp_path / "run"))
     assert "began elsewhere: kernels" in texts[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -114,9 +113,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_calls_of_a_death_at_sizing_are_lost(number: int, tmp_path: Path) -> None:
     with pytest.raises(Killed):
         dying_at(number).run(tmp_path)
-
     result = Box().run(tmp_path)
-
     assert result.costs.n_lost == N_SIZING
     assert same(result, Box().run(None))
 
@@ -179,7 +176,6 @@ def of_both(first: Any, second: Any, n_values: int = 5) -> FloatArray:
 )
 def test_a_function_that_does_not_fit_its_limits_is_named_by_itself(bound: Any) -> None:
     limited = NonlinearConstraint(bound, -np.inf, np.ones(3))
-
     with pytest.raises(EvaluationError, match=r"\(of_both returned 5 values for 3 lim"):
         dszog.minimize(lambda x: float(x @ x), np.zeros(2), limited, seed=0)
 
@@ -214,23 +210,6 @@ def test_a_budget_that_deaths_used_up_costs_no_call(tmp_path: Path) -> None:
     result = box.run(tmp_path, max_queries=600)
     assert result.costs.n_lost == 4
     assert charged(result) <= 600
-
-
-def test_a_budget_too_small_after_deaths_names_another(tmp_path: Path) -> None:
-    with pytest.raises(Killed):
-        dying_at(1).run(tmp_path)
-    first, second = Box(), Box()
-    with pytest.raises(InputError, match="need") as refused:
-        first.run(tmp_path, max_queries=8)
-    assert first.n_calls == N_SIZING
-    found = re.search(r"need (\d+) queries", str(refused.value))
-    assert found is not None
-
-    enough = int(found[1])
-    result = second.run(tmp_path, max_queries=enough)
-
-    assert result.nit >= 1
-    assert 1 + first.n_calls + second.n_calls <= charged(result) <= enough
 
 
 def test_wrong_calls_are_refused_before_sizes_are_learned(tmp_path: Path) -> None:

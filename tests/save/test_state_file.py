@@ -95,7 +95,6 @@ def test_a_setting_that_an_earlier_version_lacked_counts_as_its_default(
 def test_a_later_save_replaces_the_file_and_no_more(saved: Path) -> None:
     method = dszog.DSZOG()
     dszog.save_state(str(saved), method, advanced(method, load(saved), 2))
-
     assert load(saved).iteration == 5
     assert [path.name for path in saved.parent.iterdir()] == ["state"]
     assert stat.S_IMODE(saved.stat().st_mode) == 0o600

@@ -100,7 +100,6 @@ def test_two_generations_are_kept_with_their_journals(tmp_path: Path) -> None:
 def test_a_used_folder_is_not_written_to_without_resume(tmp_path: Path) -> None:
     folder = filled(tmp_path / "run")
     before = names(folder)
-
     with pytest.raises(CheckpointError, match="resume=True; or give an empty folder"):
         opened(folder, resume=False)
     assert names(folder) == before
@@ -173,7 +172,6 @@ def test_with_no_good_one_left_the_error_names_them(tmp_path: Path, how: str) ->
     folder = filled(tmp_path / "run")
     for path in sorted(folder.glob("checkpoint-*"), reverse=True):
         damage(how if how != "swapped" else "cut", path)
-
     with pytest.raises(CheckpointError, match=r"00000003.*00000002.*empty folder"):
         loaded(folder)
 
@@ -231,7 +229,6 @@ def test_a_journal_alone_is_no_run(tmp_path: Path) -> None:
     folder = filled(tmp_path / "run")
     for path in folder.glob("checkpoint-*"):
         path.unlink()
-
     with pytest.raises(CheckpointError, match="only a journal"):
         loaded(folder)
 
@@ -367,9 +364,7 @@ def test_the_order_of_a_save_is_write_sync_rename_sync(
 ) -> None:
     seen: list[str] = []
     calls_wrapped(monkeypatch, lambda name, number: seen.append(name))
-
     write_whole(tmp_path / "file", [b"a", b"b"])
-
     told = [name for name in seen if name not in ("close", "unlink")]
     expected = ["open", "write", "write", "fsync", "rename", "open", "fsync"]
     assert told == expected
@@ -446,14 +441,12 @@ class Shadow:
 
 def test_a_folder_that_anybody_may_write_to_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-
     with pytest.raises(CheckpointError, match=r"by anybody.*chmod o-w"):
         opened(tmp_path)
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-
     with pytest.raises(CheckpointError, match=r"cannot be used.*Give another one"):
         opened(tmp_path / "file" / "run")
 

@@ -68,7 +68,6 @@ def test_a_checkpoint_behind_a_link_is_not_read(tmp_path: Path) -> None:
     here.mkdir(mode=0o700)
     for path in there.glob("*.dszog"):
         (here / path.name).symlink_to(path)
-
     with pytest.raises(CheckpointError, match=r"No checkpoint in .* can be used"):
         CELL.run(here, max_iterations=3)
 
@@ -80,7 +79,6 @@ def test_a_lock_with_other_names_is_left_so(precious: Path, tmp_path: Path) -> N
     with pytest.raises(CheckpointError, match=r"other names \(hard links\).*delete it"):
         CELL.run(folder, max_iterations=3)
     assert precious.read_bytes() == b"keep"
-
     (folder / "lock").unlink()
     assert CELL.run(folder, max_iterations=3).nit == 3
 
@@ -155,7 +153,6 @@ def test_a_folder_of_a_group_is_warned_of(mode: int, tmp_path: Path) -> None:
     folder.chmod(mode)
     with pytest.warns(dszog.CheckpointWarning, match=r"by its group.*chmod g-w"):
         result = CELL.run(folder, max_iterations=3)
-
     assert result.nit == 3
     folder.chmod(mode & ~0o020)
     assert CELL.run(folder, max_iterations=3).nit == 3  # without a word
@@ -287,7 +284,6 @@ def test_a_link_that_the_user_names_is_read_but_no_circle(tmp_path: Path) -> Non
     (tmp_path / "data").write_text("1 1:1\n")
     (tmp_path / "link").symlink_to(tmp_path / "data")
     assert read_libsvm(tmp_path / "link").y.tolist() == [1.0]
-
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     with pytest.raises(InputError, match="cannot be read"):
         read_libsvm(tmp_path / "circle")

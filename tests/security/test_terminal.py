@@ -48,7 +48,6 @@ def test_errors_of_readers_are_plain_text(name: str, tmp_path: Path) -> None:
     path.write_text(content, encoding="utf-8")
     with pytest.raises(InputError) as caught:
         read(path)
-
     assert str(caught.value).isprintable()
     assert "\\x1b]0;owned" in str(caught.value)  # shown, not left out
 
@@ -68,7 +67,6 @@ def test_the_owner_of_a_lock_is_named_plainly(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError) as caught:
         Store(tmp_path, resume=True, library="0")
     store.close()
-
     assert "process 1 on \\x1b]0;owned" in str(caught.value)
     assert str(caught.value).isprintable()
 
@@ -86,7 +84,6 @@ def test_a_foreign_checkpoint_is_described_plainly(tmp_path: Path) -> None:
     rewritten(tmp_path / "run", "fingerprint")
     with pytest.raises(CheckpointError, match="differs in") as caught:
         CELLS[0].run(tmp_path / "run", max_iterations=3)
-
     assert str(caught.value).isprintable()
 
 

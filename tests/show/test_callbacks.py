@@ -17,8 +17,6 @@ from dszog.contract.arrays import FloatArray
 from dszog.show.callbacks import MLflow, TensorBoard
 from tests.runs import by_dszog, short_run
 
-# ----------------------------------------------------------------- what they are told
-
 
 def test_a_callback_is_told_what_a_person_would_plot() -> None:
     seen: list[Progress] = []
@@ -85,7 +83,6 @@ def test_a_finish_that_fails_does_not_lose_the_result(said: str, told: str) -> N
         dszog.CallbackWarning, match=rf"Finishing\.finish failed \(OSError: {told}\)"
     ):
         result = short_run(callback=[broken, other])
-
     assert result.digest == short_run().digest
     assert other.results == [result]
 
@@ -93,13 +90,9 @@ def test_a_finish_that_fails_does_not_lose_the_result(said: str, told: str) -> N
 def test_ctrl_c_in_a_finish_that_hangs_does_not_lose_the_result() -> None:
     with pytest.warns(dszog.CallbackWarning, match=r"failed \(KeyboardInterrupt: \)"):
         result = short_run(callback=Finishing(KeyboardInterrupt()))
-
     assert result.digest == short_run().digest
     with pytest.raises(KeyboardInterrupt):
         short_run(callback=Finishing(KeyboardInterrupt()), on_interrupt="raise")
-
-
-# ------------------------------------------------------------------------ TensorBoard
 
 
 def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
@@ -150,14 +143,10 @@ def test_without_a_writer_the_extra_is_named(
 ) -> None:
     for name in modules:
         monkeypatch.setitem(sys.modules, name, None)
-
     with pytest.raises(
         dszog.MissingExtraError, match=rf"dszog\[{kind.__name__.lower()}\]"
     ):
         kind("folder")
-
-
-# ----------------------------------------------------------------------------- MLflow
 
 
 class FakeMlflowException(Exception):  # noqa: N818
@@ -222,7 +211,6 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeMLflow:
 def test_mlflow_gets_metrics_settings_and_the_verdict(fake: FakeMLflow) -> None:
     result = short_run(callback=MLflow(every=20, prefix="first."))
     steps = [s for _, name, _, s in fake.metrics if name == "first.batch/objective"]
-
     assert steps == [1, 20, 40]
     assert (None, "first.result/objective", result.fun, 40) in fake.metrics
     assert fake.params["first.method"] == "DSZOG"
@@ -233,7 +221,6 @@ def test_mlflow_gets_metrics_settings_and_the_verdict(fake: FakeMLflow) -> None:
 
 def test_mlflow_logs_to_the_run_that_is_named(fake: FakeMLflow) -> None:
     result = short_run(callback=MLflow("abc"))
-
     assert {run_id for run_id, *_ in fake.metrics} == {"abc"}
     assert fake.tags == {"abc:verdict": result.verdict}
 
@@ -243,7 +230,6 @@ def test_a_server_that_is_down_is_told_once_and_ends_no_run(
 ) -> None:
     fake.is_down = True
     result = short_run(callback=MLflow(every=1))
-
     assert result.success
     assert fake.n_calls > 40
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]

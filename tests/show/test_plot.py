@@ -119,7 +119,6 @@ def test_a_bound_is_called_a_bound_and_never_rounded_down() -> None:
     assert feasibility.kind == "sampled"
     said = words(result.plot())
     text = said[said.index("at most ") + len("at most ") :]
-
     assert "of all (95 %)" in said
     assert float(text.split(" %")[0]) >= 100 * feasibility.share_bound
     assert "among those checked" in said
@@ -131,7 +130,6 @@ def test_a_bound_is_called_a_bound_and_never_rounded_down() -> None:
 )
 def test_it_can_be_drawn_against(result: Result, against: str, column: str) -> None:
     panel = next(axes for axes in axes_of(result.plot(against)) if axes.get_lines())
-
     np.testing.assert_array_equal(
         panel.get_lines()[0].get_xdata(), result.history[column]
     )
@@ -141,7 +139,6 @@ def test_the_heaviest_weights_are_drawn_by_name(result: Result) -> None:
     indices, values = result.weights
     bars = next(axes for axes in axes_of(result.plot()) if axes.patches)
     order = np.argsort(-values, kind="stable")[:12]
-
     assert len(bars.patches) == min(len(indices), 12)
     np.testing.assert_allclose([bar.get_width() for bar in bars.patches], values[order])
     names = [label.get_text() for label in bars.get_yticklabels()]
@@ -186,7 +183,6 @@ def test_any_run_can_be_drawn(arguments: dict[str, Any], told: str) -> None:
     more = {"max_iterations": 30, "seed": 0} | arguments
     result = dszog.minimize(distance, np.zeros(2), **more)
     figure = result.plot()
-
     assert is_drawn(figure)
     assert told in words(figure)
     assert is_drawn(compare([result, run(max_iterations=5)]))
@@ -218,7 +214,6 @@ def test_drawing_touches_no_state(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)  # it has the windows
     figure = matplotlib.figure.Figure(figsize=(5, 5))
-
     picture: Any = result.plot()
     assert picture._repr_png_().startswith(b"\x89PNG\r\n")
     assert result.plot(figure=figure) is figure
@@ -246,16 +241,6 @@ def test_several_runs_are_compared_in_curves_and_a_table(result: Result) -> None
         if line.get_marker() in ("o", "X") and len(line.get_xdata())
     }
     assert (float(result.history["n_queries"][-1]), float(result.fun)) in marks
-
-
-def test_fourteen_runs_look_different_whatever_their_names(result: Result) -> None:
-    labels = ["$x_1", "cost in $ and $\\frac", *(f"run {k}" for k in range(12))]
-    figure = compare([result] * 14, labels=labels)
-    handles = figure.legends[0].get_lines()
-
-    assert is_drawn(figure)  # dollar signs are not taken for formulas
-    assert len({(line.get_color(), line.get_linestyle()) for line in handles}) == 14
-    assert "DSZOG, seed 0" in words(compare([result]))
 
 
 # ------------------------------------------------------------------------- wrong calls
@@ -298,7 +283,6 @@ def test_without_matplotlib_the_extra_is_named(
     result: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-
     with pytest.raises(dszog.MissingExtraError, match=r'pip install "dszog\[viz\]"'):
         result.plot()
     with pytest.raises(dszog.MissingExtraError, match="compare needs matplotlib"):
@@ -329,6 +313,5 @@ def test_the_running_mean_is_that_of_a_window_around_each_row() -> None:
 def test_long_times_have_large_units(seconds: float, label: str, last: float) -> None:
     fake = SimpleNamespace(history={"elapsed": np.array([0.0, seconds])})
     (x,), said = horizontal([fake], "time")
-
     assert said == f"time in {label}"
     assert x[-1] == last

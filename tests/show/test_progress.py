@@ -13,7 +13,7 @@ import pytest
 
 from dszog.run.history import Progress
 from dszog.run.meter import Limits
-from dszog.show.progress import Lines, is_notebook, line, share_done, show_progress
+from dszog.show.progress import Lines, line, show_progress
 from dszog.show.progress.summary import time_left
 from tests import runs
 
@@ -45,34 +45,12 @@ class Terminal(io.StringIO):
         return True
 
 
-# ------------------------------------------------------------------- how far a run is
-
-
-@pytest.mark.parametrize(
-    ("limits", "share"),
-    [
-        (Limits(), 0.0),
-        (Limits(iterations=12_340), 0.1),
-        (Limits(queries=113_578), 0.5),
-        (Limits(time=4.0), 0.75),
-        (Limits(iterations=12_340, queries=113_578, time=4.0), 0.75),
-        (Limits(iterations=10), 1.0),
-    ],
-)
-def test_share_done_is_that_of_the_nearest_limit(limits: Limits, share: float) -> None:
-    assert share_done(seen_at(), limits) == pytest.approx(share)
-
-
 def test_a_line_leaves_out_what_is_not_known_and_adds_failures_and_time() -> None:
     unknown = seen_at(sampled_violation=math.nan, sampled_share=math.nan, n_failed=17)
-
     assert line(unknown, left=125.0) == (
         "iteration 1,234  queries 56,789  objective ~0.1235  failures 17  "
         "left 2 min 05 s"
     )
-
-
-# ----------------------------------------------------------------- lines, in a log
 
 
 def test_a_run_without_a_terminal_writes_lines_to_standard_error(
@@ -135,9 +113,6 @@ def test_showing_progress_changes_no_bit_and_leaves_the_callback_of_the_user(
     assert (quiet.ncev, quiet.message) == (shown.ncev, shown.message)
     assert iterations == list(range(13))  # 0 is the look at the constraints
     assert len(capsys.readouterr().err.splitlines()) == N_LOOKS + 12
-
-
-# ------------------------------------------------------------- a display, to a person
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> Terminal:
@@ -213,9 +188,6 @@ def test_a_terminal_that_cannot_draw_gets_lines(
     assert "\x1b" not in stderr.getvalue()
 
 
-# ---------------------------------------------------------------------- in a notebook
-
-
 @pytest.mark.parametrize("has_widgets", [True, False])
 def test_in_a_notebook_rich_draws_where_there_are_widgets(
     has_widgets: bool, monkeypatch: pytest.MonkeyPatch
@@ -228,18 +200,3 @@ def test_in_a_notebook_rich_draws_where_there_are_widgets(
     monkeypatch.setitem(sys.modules, "ipywidgets", there)
     with show_progress(Limits(iterations=2)) as (shown,):
         assert isinstance(shown, Lines) is not has_widgets
-
-
-@pytest.mark.parametrize(
-    "shell", [None, SimpleNamespace(), SimpleNamespace(kernel=None), "not loaded"]
-)
-def test_ipython_without_a_kernel_is_no_notebook_and_is_not_looked_for(
-    shell: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = SimpleNamespace(get_ipython=lambda: shell)
-    monkeypatch.setitem(sys.modules, "IPython", module)
-    if shell == "not loaded":
-        monkeypatch.delitem(sys.modules, "IPython")
-
-    assert not is_notebook()
-    assert ("IPython" in sys.modules) is (shell != "not loaded")

@@ -74,7 +74,6 @@ def test_a_bar_is_met_or_not(bar: Bar, value: float, is_met: bool) -> None:
 
 def test_an_item_whose_tests_are_not_there_says_so() -> None:
     found = reliability.run_item(Item("X", "none", ("no/such_file.py",)), quick=True)
-
     assert found["outcome"] == "not run"
 
 
@@ -109,7 +108,6 @@ def test_figures_are_measured_compared_kept_and_shown(
     page = (tree / "docs" / "reliability.md").read_text()
     assert "| X | Nothing breaks | passed | tests 1; breaks 0 | breaks = 0 |" in page
     assert "earlier |" not in page
-
     capsys.readouterr()
     reliability.main()
     assert "X    passed before" in capsys.readouterr().out
@@ -173,13 +171,9 @@ def test_the_page_has_a_row_for_every_item() -> None:
         assert f"| {item.id} | {item.promise} | not run |" in page
 
 
-# ------------------------------------------------------------------------- no holes
-
-
 def test_every_item_names_tests_that_are_there() -> None:
     named = {node for item in ITEMS for node in item.nodes}
     missing = {node for node in named if not (ROOT / "tests" / node).exists()}
-
     assert missing <= ELSEWHERE
     ids = [item.id for item in (*ITEMS, MUTANTS)]
     assert len(set(ids)) == len(ids)
@@ -194,7 +188,6 @@ def test_every_other_promise_names_a_test_that_is_there(promise: str) -> None:
 
 def test_every_reader_is_fuzzed() -> None:
     functions = {name for name in dszog.readers.__all__ if name.startswith("read_")}
-
     assert {f"read_{name}" for name in NAMES if name in ("libsvm", "csv")} == functions
     assert {"checkpoint", "journal"} < set(NAMES)
 
@@ -234,5 +227,4 @@ def test_no_reliability_test_is_skipped_or_expected_to_fail() -> None:
         for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
             if file.name not in ALLOWED:
                 found += marks(file)
-
     assert found == []

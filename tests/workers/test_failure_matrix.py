@@ -114,9 +114,6 @@ def test_processes_report_failures_as_serial_does(cell: tuple[str, str]) -> None
     assert outcome(*cell, "resample", "processes") == alone
 
 
-# ------------------------------------------------------------------ threads in general
-
-
 def test_callbacks_are_called_in_the_callers_thread_one_at_a_time() -> None:
     import threading
 

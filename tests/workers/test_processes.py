@@ -207,7 +207,6 @@ def test_a_dead_worker_with_children_is_replaced(how: str, tmp_path: Path) -> No
 def test_a_worker_that_writes_to_all_is_replaced(how: str, tmp_path: Path) -> None:
     problem = with_limit(Misbehaves(str(tmp_path), how, n=2))
     found = solve(problem, Processes(2), timeout=20.0)  # else the old way would hang
-
     assert found.costs.traffic.n_lost == 2
     assert digest(found) == digest(solve(PROBLEMS["plain"]()))
 
@@ -223,7 +222,6 @@ def test_a_worker_that_never_stops_writing_is_named(tmp_path: Path) -> None:
 def test_a_child_that_returns_from_the_function_answers_nothing(tmp_path: Path) -> None:
     problem = with_limit(Misbehaves(str(tmp_path), "fork_and_return", n=3))
     found = solve(problem, Processes(2), timeout=20.0)
-
     traffic = found.costs.traffic
     assert traffic.n_duplicate == traffic.n_late == traffic.n_lost == 0
     assert digest(found) == digest(solve(PROBLEMS["plain"]()))
@@ -274,7 +272,6 @@ def test_a_timeout_does_not_count_what_the_initializer_takes() -> None:
     problem = with_limit(limit_of_model)
     with pytest.raises(EvaluationError, match=r"took longer than timeout=0\.5 seconds"):
         solve(problem, Processes(2), **call)
-
     ready = solve(problem, Processes(2, initializer=load_slowly), **call)
     assert digest(ready) == digest(solve(with_limit(limit), max_iterations=2))
     assert ready.costs.traffic.n_timeouts == 0

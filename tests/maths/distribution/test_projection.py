@@ -74,9 +74,6 @@ def exact_projection_with_background(
     )
 
 
-# ------------------------------------------------------------------ every scale
-
-
 def vectors_of_all_scales(n_vectors: int) -> list[FloatArray]:
     rng = np.random.default_rng(20_000)
     sizes = rng.integers(1, 101, size=n_vectors)
@@ -101,16 +98,10 @@ def test_values_of_every_scale_get_into_the_simplex(values: FloatArray) -> None:
     assert is_projection(values, project_onto_simplex(values))
 
 
-# --------------------------------------------------------------------- exactness
-
-
 @given(st.one_of(scaled_vectors, any_vectors))
 def test_the_projection_is_that_of_rational_arithmetic(values: FloatArray) -> None:
     exact = [float(weight) for weight in exact_projection(values.tolist())]
     np.testing.assert_allclose(project_onto_simplex(values), exact, rtol=0, atol=1e-13)
-
-
-# -------------------------------------------------------------------- long vectors
 
 
 @pytest.mark.parametrize("m", [1, 2, 1_000, 10**6])
@@ -152,9 +143,6 @@ def test_single_precision_values_are_projected_in_double_precision() -> None:
     np.testing.assert_allclose(single, double, rtol=0, atol=1e-12)
 
 
-# ------------------------------------------------------------------------- refusals
-
-
 @pytest.mark.parametrize(
     "values",
     [[], [math.nan], [0.0, math.nan, 1.0], [math.inf], [0.0, -math.inf]],
@@ -173,9 +161,6 @@ def test_values_or_a_background_that_are_not_finite_are_refused(bad: float) -> N
         project_with_background(np.array([0.5]), bad, 4)
     with pytest.raises(InputError, match="at least one finite number"):
         project_with_background(np.empty(0), 0.0, 0)
-
-
-# ------------------------------------------------------------------ with a background
 
 
 def around(

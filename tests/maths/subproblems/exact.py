@@ -55,9 +55,6 @@ def dot(x: Sequence[Any], y: Sequence[Any]) -> Any:
     return sum((a * b for a, b in zip(x, y, strict=True)), start=0)
 
 
-# -------------------------------------------------------------------------- the answers
-
-
 def nearest(domain: Set, point: Vector) -> Vector | None:
     """Return the nearest point of a set; None if the set is empty.
 
@@ -147,9 +144,6 @@ def _root(x: Fraction) -> Fraction:
 
 def _rounded(x: Fraction) -> Fraction:
     return Fraction(round(x * FINE), FINE)
-
-
-# ------------------------------------------------------------ least-distance problems
 
 
 def _nearest_of_rows(domain: Set, point: Vector) -> ExactPoint | None:

@@ -77,9 +77,6 @@ class Case:
         return float((w * self.point).sum())
 
 
-# ---------------------------------------------------------------------- random sets
-
-
 def on_grid(x: Any) -> FloatArray:
     """Round to short fractions, which exact arithmetic is quick with."""
     return np.asarray(np.round(np.asarray(x) * GRID) / GRID)
@@ -201,9 +198,6 @@ def random_point(rows: FloatArray, exact: Set, rng: np.random.Generator) -> Floa
     return point
 
 
-# -------------------------------------------------------------------------- the judge
-
-
 def answer(case: Case) -> dict[str, Any]:
     """Return what the library answers."""
     solve = case.domain.project if case.task == "project" else case.domain.lmo
@@ -247,8 +241,6 @@ def off_by(domain: Set, w: FloatArray) -> float:
     return outside
 
 
-# ------------------------------------------------------------------------- the tests
-
 N_SAMPLE, N_ALL = 450, 10_000
 
 
@@ -259,7 +251,6 @@ def test_answers_agree_with_exact_arithmetic() -> None:
         f"{seed}: {case}": fault(case, answer(case), reference)
         for seed, (case, reference) in enumerate(zip(cases, references, strict=True))
     }
-
     assert {name: said for name, said in faults.items() if said} == {}
     assert 0.05 < sum(one is None for one in references) / N_SAMPLE < 0.4  # empty
 

@@ -74,7 +74,6 @@ def test_with_a_small_gap_sliding_ends_at_the_projection(domain: Domain) -> None
     for _ in range(2):
         x, gradient = domain.project(rng.normal(size=DIM)).point, rng.normal(size=DIM)
         end = slid(domain, gradient, x, gap=1e-10, max_inner=cap, step_size=step_size)
-
         exact = domain.project(x - step_size * gradient).point
         np.testing.assert_allclose(end.point, exact, atol=1e-4)
         assert domain.contains(end.point)
@@ -86,7 +85,6 @@ def test_the_gap_bounds_the_distance_from_the_projection(domain: Domain) -> None
     for gap in (1e-1, 1e-2, 1e-3):
         x, gradient = domain.project(rng.normal(size=DIM)).point, rng.normal(size=DIM)
         end = slid(domain, gradient, x, gap=gap, max_inner=20_000)
-
         exact = domain.project(x - 0.3 * gradient).point
         assert end.is_exact
         assert np.square(end.point - exact).sum() / 0.6 <= gap + 1e-9
@@ -95,7 +93,6 @@ def test_the_gap_bounds_the_distance_from_the_projection(domain: Domain) -> None
 def test_the_cap_is_respected_and_reported() -> None:
     ball = DOMAINS["l1 ball"]
     x, gradient = np.zeros(DIM), np.array([-1.0, -1.1, -1.2, 0.3])
-
     for cap in (1, 2, 7):
         end = slid(ball, gradient, x, gap=1e-14, max_inner=cap)
         assert end.n_inner == cap
@@ -107,12 +104,8 @@ def test_a_point_that_is_optimal_already_stays_and_costs_one_minimisation() -> N
     ball = DOMAINS["l2 ball"]
     x = np.array([1.0, 0.0, 0.0, 0.0])
     end = slid(ball, np.array([-5.0, 0.0, 0.0, 0.0]), x, gap=1e-12, max_inner=50)
-
     np.testing.assert_array_equal(end.point, x)
     assert (end.n_inner, end.is_exact) == (1, True)
-
-
-# ------------------------------------------------------------------------- the measures
 
 
 @every_domain
@@ -120,7 +113,6 @@ def test_both_measures_are_zero_at_the_optimum_alone(domain: Domain) -> None:
     target = np.array([2.0, -1.0, 0.4, 0.0])
     optimum = domain.project(target).point
     elsewhere = domain.feasible_start()
-
     assert abs(frank_wolfe_gap(domain, optimum, optimum - target)) < 1e-8
     assert gradient_mapping(domain, optimum, optimum - target, 0.1) < 1e-7
     assert frank_wolfe_gap(domain, elsewhere, elsewhere - target) > 1e-3
@@ -130,7 +122,6 @@ def test_both_measures_are_zero_at_the_optimum_alone(domain: Domain) -> None:
 def test_the_frank_wolfe_gap_bounds_what_can_be_gained() -> None:
     target, ball = np.array([2.0, 1.0, 0.0, 0.0]), DOMAINS["l1 ball"]
     best = 0.5 * np.square(ball.project(target).point - target).sum()
-
     for x in 0.2 * np.random.default_rng(5).normal(size=(20, DIM)):
         gained = 0.5 * np.square(x - target).sum() - best
         assert gained <= frank_wolfe_gap(ball, x, x - target) + 1e-12

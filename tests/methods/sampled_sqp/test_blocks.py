@@ -83,9 +83,7 @@ def solved(towers: Towers, seed: int = 0, **options: Any) -> dszog.Result:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_optimum_is_found_and_every_call_is_counted(seed: int) -> None:
     towers = Towers()
-
     result = solved(towers, seed=seed, constraint_tol=1e-3)
-
     assert result.status == Status.STALLED  # no optimum is shown
     assert result.fun == pytest.approx(towers.optimum(), rel=1e-3)
     assert towers.worst(result.x) <= 1e-3
@@ -120,7 +118,6 @@ def test_saving_and_loading_changes_no_iterate(tmp_path: Any) -> None:
 
 def test_nothing_grows_with_the_number_of_cases() -> None:
     small, large = Towers(1000), Towers(10**12)
-
     for towers in (small, large):
         result = solved(towers, max_queries=4000)
         assert towers.worst(result.x) <= 1e-2
@@ -131,9 +128,7 @@ def test_limits_that_contradict_each_other_are_said_to() -> None:
     towers = Towers()
     towers.rows[1] = -towers.rows[0]
     towers.tight = -1.0
-
     result = solved(towers, max_queries=5000)
-
     assert result.status == Status.LEAST_VIOLATION
     assert not result.success
 
@@ -156,9 +151,7 @@ def test_slopes_are_borrowed_from_the_case_that_is_most_alike() -> None:
 def test_calls_that_fail_now_and_then_are_left_out(rate: float) -> None:
     towers, rng = Towers(), np.random.default_rng(1)
     towers.fails = lambda x, case: rng.uniform() < rate
-
     result = solved(towers, on_failure="resample", constraint_tol=1e-3)
-
     assert result.fun == pytest.approx(towers.optimum(), rel=1e-2)
     assert not result.success or towers.worst(result.x) <= 1e-3
     assert result.failures.n_failed
@@ -168,9 +161,7 @@ def test_calls_that_fail_now_and_then_are_left_out(rate: float) -> None:
 def test_asking_again_keeps_to_the_budget(max_queries: int) -> None:
     towers, rng = Towers(), np.random.default_rng(1)
     towers.fails = lambda x, case: rng.uniform() < 0.2
-
     solved(towers, on_failure="resample", max_queries=max_queries)
-
     assert towers.calls.total() <= max_queries
 
 
@@ -220,9 +211,7 @@ def test_a_start_of_another_size_leads_to_no_false_success(at: float) -> None:
 def test_a_start_where_cases_fail_is_a_start() -> None:
     towers = Towers()
     towers.fails = lambda x, case: case % 4 == 0 and np.abs(x).max() < 0.05
-
     result = solved(towers, on_failure="resample", constraint_tol=1e-3)
-
     assert result.status == Status.STALLED
     assert towers.worst(result.x) <= 1e-3
     assert result.fun == pytest.approx(towers.optimum(), rel=1e-2)
@@ -231,8 +220,6 @@ def test_a_start_where_cases_fail_is_a_start() -> None:
 def test_cases_that_never_give_a_value_are_no_success() -> None:
     towers = Towers()
     towers.fails = lambda x, case: case == 7
-
     result = solved(towers, on_failure="resample", constraint_tol=1e-3)
-
     assert not result.success
     assert result.fun == pytest.approx(towers.optimum(), rel=1e-2)

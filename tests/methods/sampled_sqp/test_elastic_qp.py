@@ -74,18 +74,14 @@ def test_no_point_nearby_is_better(
     gradient = rng.normal(size=dim)
     rows = rows_of(rng.normal(size=(k, dim)), rng.normal(size=k) - 0.5, n_equal)
     sides = np.full(dim, reach)
-
     answer = solve(hessian, gradient, rows, price, -sides, sides, np.zeros(k))
-
     check_optimal(hessian, gradient, rows, price, reach, answer)
 
 
 def test_rows_that_contradict_each_other_are_violated_as_little_as_can_be() -> None:
     rows = rows_of(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([1.0, 1.0]))
     far = np.full(2, FAR)
-
     answer = solve(np.eye(2), np.array([0.0, 1.0]), rows, 1e3, -far, far, np.zeros(2))
-
     values = rows.offsets + rows.slopes @ answer.step
     assert np.maximum(values, 0.0).sum() == pytest.approx(2.0)  # 1 - s and 1 + s
     assert answer.step[1] == pytest.approx(-1.0)
@@ -97,7 +93,6 @@ def test_an_equality_pulls_from_either_side() -> None:
     for target in (-2.0, 2.0):
         rows = rows_of(np.array([[1.0]]), np.array([-target]), n_equal=1)
         answer = solve(np.eye(1), np.zeros(1), rows, 1e3, -far, far, np.zeros(1))
-
         assert answer.step == pytest.approx([target])
         assert answer.multipliers == pytest.approx([-target])
 
@@ -107,9 +102,7 @@ def test_rows_that_depend_on_each_other_are_no_obstacle() -> None:
     rows = rows_of(slopes, np.full(8, -1.0))
     far = np.full(3, FAR)
     gradient = -np.array([3.0, 5.0, 3.0])
-
     answer = solve(np.eye(3), gradient, rows, 1e3, -far, far, np.zeros(8))
-
     assert answer.residual <= 1e-9
     assert (rows.offsets + rows.slopes @ answer.step).max() <= 1e-9
 
@@ -140,7 +133,5 @@ def test_a_subproblem_that_cannot_be_solved_says_so() -> None:
     rows = rows_of(np.array([[1.0]]), np.array([1.0]))
     far = np.full(1, FAR)
     hessian = np.full((1, 1), np.nan)
-
     answer = solve(hessian, np.ones(1), rows, 1e3, -far, far, np.zeros(1))
-
     assert not answer.residual <= 1.0

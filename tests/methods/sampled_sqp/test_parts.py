@@ -54,7 +54,6 @@ def test_a_corrected_model_agrees_with_the_last_two_values() -> None:
     values = np.array([3.0, -4.0])
     curved = members.with_bends(np.arange(2), values, z)
     corrected = members.corrected(np.arange(2), values, z)
-
     assert curved.bent.all()
     np.testing.assert_allclose(corrected.at(z), values)
     np.testing.assert_allclose(corrected.at(np.zeros(3)), before, atol=1e-12)
@@ -168,7 +167,6 @@ def test_the_noise_of_values_is_found(noise: float) -> None:
     t = 1e-6 * np.arange(7)[:, np.newaxis]
     smooth = np.sin(t + np.arange(300.0)) * 5.0
     found = noise_level(smooth + noise * rng.normal(size=(7, 300)))
-
     assert 0.5 * noise < np.median(found) < 2.0 * noise
 
 
@@ -191,7 +189,6 @@ def test_a_table_that_was_learned_by_heart_is_noticed(
 ) -> None:
     rng = np.random.Generator(np.random.Philox(key=7))
     values, others = rng.normal(size=(2, 64))
-
     assert trial._is_fitted(values, others + higher) == expected
 
 
@@ -214,6 +211,5 @@ def test_who_pulls_and_equalities_stay_when_the_set_is_trimmed() -> None:
         np.arange(4), np.array([0.0, 3.0, 0.0, 0.0])
     )
     kept = members.trimmed(2, np.zeros(3))
-
     assert len(kept) == 2
     assert 1 in kept.indices

@@ -30,7 +30,6 @@ def test_a_permutation_has_every_number_once(n: int) -> None:
 def test_a_permutation_of_very_many_repeats_nothing_and_keeps_the_range() -> None:
     n = 10**12
     found = permuted(np.arange(50_000), n, key=3)
-
     assert len(np.unique(found)) == 50_000
     assert found.min() >= 0
     assert found.max() < n
@@ -54,7 +53,6 @@ def test_draws_meet_every_constraint_once_a_pass() -> None:
 def test_whole_calls_are_drawn() -> None:
     size = size_of(60, calls=Calls.of_width(6, 60))
     drawn, _ = Seen.nothing(2).draw(12, size, seed=0)
-
     assert len(drawn) == 12
     assert len(np.unique(drawn // 6)) == 2
 
@@ -80,7 +78,6 @@ def test_a_violation_that_was_overlooked_raises_the_rate() -> None:
     seen = replace(Seen.nothing(1), rate=0.1, first_rate=0.1)
     seen = seen.with_values(np.array([3]), np.array([-1.0]), np.zeros(1))
     seen = seen.with_values(np.array([3]), np.array([4.0]), np.ones(1))
-
     assert seen.rate >= 5.0
 
 
@@ -89,7 +86,6 @@ def test_what_is_kept_is_capped_by_safety(monkeypatch: pytest.MonkeyPatch) -> No
     seen = replace(Seen.nothing(1), rate=1.0, first_rate=1.0)
     values = -np.arange(100.0)
     seen = seen.with_values(np.arange(100), values, np.zeros(1))
-
     assert len(seen.indices) <= 64
     assert seen.values.min() >= -64.0
     assert 0 in seen.indices

@@ -75,7 +75,6 @@ def test_nothing_is_said_to_be_optimal_that_noise_or_steps_may_hide(spoil: Any) 
 def test_small_problems_are_solved_and_said_to_be(number: int) -> None:
     problem = BY_NUMBER[number]
     result = solve(problem)
-
     assert problem.is_solved(result.x, gap=1e-4)
     assert result.success
     assert result.status == Status.CONVERGED
@@ -258,7 +257,6 @@ def above(function: Any) -> dict[str, Any]:
 def test_constraints_that_contradict_each_other_end_with_the_least_violation() -> None:
     both = [above(lambda x: x[0] - 1.0), above(lambda x: -x[0] - 1.0)]
     result = run(distance, np.array([5.0, 5.0]), both)
-
     assert result.status == Status.LEAST_VIOLATION
     assert "may contradict each other" in result.message
     assert "larger budget" not in result.message
@@ -273,7 +271,6 @@ def test_equalities_that_contradict_each_other_likewise() -> None:
         {"type": "eq", "fun": lambda x: x[0] + x[1] - 2.0},
     ]
     result = run(distance, np.zeros(2), both)
-
     assert result.status == Status.LEAST_VIOLATION
     assert 1.0 - 1e-6 <= result.x.sum() <= 2.0 + 1e-6
 
@@ -297,7 +294,6 @@ def test_many_constraints_that_contradict_each_other_end_soon() -> None:
 @pytest.mark.parametrize("power", [1, 3])
 def test_an_objective_without_a_minimum_is_noticed(power: int) -> None:
     result = run(lambda x: float(x[0] ** power), -np.ones(2), above(lambda x: 1 - x[1]))
-
     assert result.status == Status.UNBOUNDED
     assert not result.success
     assert "has no minimum" in result.message
@@ -327,7 +323,6 @@ def test_a_start_without_slopes_is_left_or_found_to_be_the_end(
     fun: Any, optimum: float
 ) -> None:
     result = run(fun, np.zeros(3), above(lambda x: 100.0 - x @ x))
-
     assert result.status == Status.CONVERGED
     assert result.fun == pytest.approx(optimum, abs=1e-6)
     assert result.nfev < 300
@@ -347,7 +342,6 @@ def test_kinks_are_followed_to_the_minimum(
     fun: Any, optimum: float, where: str
 ) -> None:
     result = run(fun, np.array([3.0, -5.0]), **(BOX if where == "box" else DISC))
-
     assert (result.status, result.success) == (Status.STALLED, False)  # not shown
     assert result.fun == pytest.approx(optimum, abs=1e-4)
 
@@ -370,7 +364,6 @@ def test_a_run_that_ends_at_a_kink_is_no_success(
     fun: Any, start: Any, seed: int
 ) -> None:
     result = dszog.minimize(fun, start, seed=seed)
-
     assert not result.success
     assert "slopes differ on the two sides" in result.message.lower()
 
@@ -505,7 +498,6 @@ def test_a_steep_variable_does_not_hide_the_slope_along_another(
     fun: Any, start: list[float], where: dict[str, Any], optimum: float
 ) -> None:
     result = dszog.minimize(fun, start, method="sampled_sqp", seed=0, **where)
-
     assert result.status == Status.CONVERGED
     assert result.fun == pytest.approx(optimum, abs=1e-3)
 

@@ -110,16 +110,3 @@ def test_every_table_and_figure_shows_and_nothing_is_cut_off(
         len(AXES) * len(figure["panels"]) for figure in results()["figures"]
     )
     assert seen["overflow"] <= 0
-
-
-def test_the_page_is_dark_for_dark_readers(chromium: str, report: Path) -> None:
-    light = looked(chromium, report, "--blink-settings=preferredColorScheme=1")
-    dark = looked(chromium, report, "--blink-settings=preferredColorScheme=0")
-    assert light["ground"] == "rgb(255, 255, 255)"
-    assert dark["ground"] == "rgb(23, 23, 27)"
-
-
-def test_a_picture_can_be_taken(chromium: str, report: Path, tmp_path: Path) -> None:
-    picture = tmp_path / "report.png"
-    browse(chromium, report, f"--screenshot={picture}", "--window-size=1280,2000")
-    assert picture.read_bytes().startswith(b"\x89PNG\r\n")
