@@ -15,6 +15,7 @@ where a problem has many local minima.
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -113,8 +114,8 @@ def energy(x: Any) -> float:
     wind += a * ((1 - b) * GUST[column + 1, row] + b * GUST[column + 1, row + 1])
     in_air = np.hypot(speed[:, 0] - wind, speed[:, 1])
     charge = 1.0
-    for power in (0.3 + in_air**3) / (N_PLACES - 1):
-        charge -= 0.2 * power / np.sqrt(max(charge, 0.1))  # an empty battery sags
+    for power in ((0.3 + in_air**3) / (N_PLACES - 1)).tolist():
+        charge -= 0.2 * power / sqrt(max(charge, 0.1))  # an empty battery sags
     return 1.0 - charge
 
 

@@ -18,7 +18,7 @@ from tests.cli.conftest import Dszog
 
 TINY = Effort(
     iterations=5,
-    n_blocks=2,
+    n_blocks=1,
     plain_counts=(200,),
     counts=(10**4, 10**6),
     headline_iterations=20,

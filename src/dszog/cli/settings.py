@@ -13,7 +13,8 @@ from dszog.errors import InputError
 from dszog.methods import METHODS
 from dszog.methods.auto import AUTO, OPTIONS
 
-_TRUE, _FALSE, _NONE = ("true", "yes"), ("false", "no"), ("none", "auto")
+_FLAGS = {"true": True, "yes": True, "false": False, "no": False}
+_NOTHING = {"none": None, "auto": None}
 
 
 def kinds_of(method: str) -> dict[str, Any]:
@@ -68,7 +69,7 @@ def _read(key: str, text: str, kind: Any) -> Any:
     for read in readers.values():
         try:
             return read(text)
-        except ValueError:
+        except (ValueError, KeyError):
             continue
     raise InputError(
         f"dszog solve: --set {key} takes {' or '.join(readers)}, got {shown(text)}. "
@@ -86,7 +87,8 @@ def _readers(kind: Any) -> dict[str, Callable[[str], Any]]:
         return readers if set(readers) != {"none"} else {}
     if origin is Literal:
         choices = get_args(kind)
-        return {", ".join(map(repr, choices)): lambda text: _choice(text, choices)}
+        words = {choice: choice for choice in choices}
+        return {", ".join(map(repr, choices)): words.__getitem__}
     return _BY_TYPE.get(kind, {})
 
 
@@ -101,23 +103,6 @@ def whole(text: str) -> int:
     return int(number)
 
 
-def _choice(text: str, choices: tuple[str, ...]) -> str:
-    if text not in choices:
-        raise ValueError(text)
-    return text
-
-
-def _flag(text: str) -> bool:
-    if text.lower() not in _TRUE + _FALSE:
-        raise ValueError(text)
-    return text.lower() in _TRUE
-
-
-def _nothing(text: str) -> None:
-    if text.lower() not in _NONE:
-        raise ValueError(text)
-
-
 def _number(convert: Callable[[str], Any]) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         if "_" in text or not text.isascii():
@@ -130,9 +115,9 @@ def _number(convert: Callable[[str], Any]) -> Callable[[str], Any]:
 _BY_TYPE: dict[Any, dict[str, Callable[[str], Any]]] = {
     float: {"a number": _number(float)},
     int: {"a whole number": _number(whole)},
-    bool: {"true or false": _flag},
+    bool: {"true or false": lambda text: _FLAGS[text.lower()]},
     str: {"a word": str},
-    type(None): {"none": _nothing},
+    type(None): {"none": lambda text: _NOTHING[text.lower()]},
 }
 
 

@@ -23,10 +23,10 @@ from dszog.kernels.tables import (
     Draw,
     Drawn,
     DualStep,
-    Learned,
     SparseWeights,
     Stepped,
     Violated,
+    Weights,
 )
 
 try:
@@ -171,7 +171,7 @@ def step(
     return Stepped(
         found[:dim],
         found[dim : 2 * dim],
-        _learned(touched, found[2 * dim :].reshape(3, room), n_touched, p, z),
+        _learned(weights, touched, found[2 * dim :].reshape(3, room), n_touched, p, z),
         objective,
         worst,
         mean,
@@ -185,12 +185,12 @@ def violations(values: FloatArray) -> Violated:
 
 
 def learn(
-    weights: SparseWeights,
+    weights: Weights,
     drawn: IntArray,
     penalties: FloatArray,
     step: DualStep,
     spread: float,
-) -> Learned | None:
+) -> Weights | None:
     room = len(weights.indices) + len(drawn)
     touched, table = np.empty(room, dtype=np.int64), np.empty((3, room))
     n_touched, p, z = _steps.learn(
@@ -206,7 +206,7 @@ def learn(
     )
     if n_touched < 0:
         return None
-    return _learned(touched, freeze(table), n_touched, p, z)
+    return _learned(weights, touched, freeze(table), n_touched, p, z)
 
 
 def _numbers(
@@ -233,12 +233,17 @@ def _constants(n: int, step: DualStep, spread: float, radius: float) -> FloatArr
 
 
 def _learned(
-    touched: IntArray, table: FloatArray, n_touched: int, weight: float, z: float
-) -> Learned:
+    old: Weights,
+    touched: IntArray,
+    table: FloatArray,
+    n_touched: int,
+    weight: float,
+    z: float,
+) -> Weights:
     freeze(touched)
     if n_touched < len(touched):
         touched, table = touched[:n_touched], table[:, :n_touched]
-    return Learned(touched, table[0], table[1], table[2], weight, z)
+    return old.after(touched, table[0], table[1], table[2], weight, z)
 
 
 def prepared_rows(matrix: Any) -> Any:

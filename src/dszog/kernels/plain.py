@@ -10,7 +10,7 @@ import numpy as np
 from dszog.contract.arrays import FloatArray, IntArray, all_finite, freeze
 from dszog.errors import InputError
 from dszog.kernels.projection import project_with_background
-from dszog.kernels.tables import EXACT, DualStep, Learned, SparseWeights, Violated
+from dszog.kernels.tables import EXACT, DualStep, SparseWeights, Violated, Weights
 
 NAME = "plain"
 AT_ONCE = False  # a method draws and steps by itself, not in one call
@@ -160,12 +160,12 @@ def weights_of(weights: SparseWeights, indices: IntArray) -> FloatArray:
 
 
 def learn(
-    weights: SparseWeights,
+    weights: Weights,
     drawn: IntArray,
     penalties: FloatArray,
     step: DualStep,
     spread: float,
-) -> Learned | None:
+) -> Weights | None:
     """Estimate the gradient in the weights, ascend, project, average, merge."""
     # `drawn` ascend. None if a number is not finite.
     try:
@@ -176,12 +176,12 @@ def learn(
 
 
 def _learn(
-    old: SparseWeights,
+    old: Weights,
     drawn: IntArray,
     penalties: FloatArray,
     step: DualStep,
     spread: float,
-) -> Learned:
+) -> Weights:
     # Touch: each violated constraint gets a place of its own, with background values.
     violated = drawn[penalties > 0.0]
     new = violated[~np.isin(violated, old.indices, assume_unique=True)]
@@ -219,8 +219,9 @@ def _learn(
     weights = (1 - a) * weights + a * target  # line 7
     rest = (1 - a) * rest + a * rest_target
     total = weights.sum() + n_background * rest
-    return merged(
-        indices, weights / total, z, memory, float(rest / total), rest_z, n_background
+    background = float(rest / total), rest_z
+    return old.after(
+        *merged(indices, weights / total, z, memory, *background, n_background)
     )
 
 
@@ -232,7 +233,7 @@ def merged(
     background_weight: float,
     background_gradient: float,
     n_background: int,
-) -> Learned:
+) -> tuple[Any, ...]:
     """Let the constraints that no longer differ from the background rejoin it."""
     least = MERGE_GRADIENT * _norm(gradient, background_gradient, n_background)
     keep = np.abs(weights - background_weight) > MERGE_WEIGHT
@@ -241,10 +242,8 @@ def merged(
     if not keep.all():
         indices, weights = indices[keep], weights[keep]
         gradient, memory = gradient[keep], memory[keep]
-    return Learned(
-        *(freeze(indices), freeze(weights), freeze(gradient), freeze(memory)),
-        *(background_weight, background_gradient),
-    )
+    kept = map(freeze, (indices, weights, gradient, memory))
+    return *kept, background_weight, background_gradient
 
 
 def _norm(gradient: FloatArray, background: float, n_background: int) -> float:

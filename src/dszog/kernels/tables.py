@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self, TypeVar
 
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.query import Distinct
 
 EXACT = 2**53  # a random float is a multiple of the inverse of this
 SPARE = 8  # uniform numbers drawn at the least beyond those needed
+
+
+Weights = TypeVar("Weights", bound="SparseWeights")
 
 
 class Draw(NamedTuple):
@@ -72,16 +75,9 @@ class SparseWeights:
     background_weight: float
     background_gradient: float
 
-
-class Learned(NamedTuple):
-    """The same after a step; read-only arrays."""
-
-    indices: IntArray
-    weights: FloatArray
-    gradient: FloatArray
-    memory: FloatArray
-    background_weight: float
-    background_gradient: float
+    def after(self, *learned: Any) -> Self:
+        """Return the same after a step: read-only arrays, and the background."""
+        return type(self)(self.n_constraints, *learned)
 
 
 class Violated(NamedTuple):
@@ -99,7 +95,7 @@ class Stepped(NamedTuple):
 
     x: FloatArray
     velocity: FloatArray
-    learned: Learned
+    weights: Any  # of the type that was given
     objective: float  # the mean loss at the iterate
     worst: float  # the largest violation that was seen there
     mean_violation: float  # over the constraints drawn from the weights

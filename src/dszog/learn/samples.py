@@ -58,23 +58,9 @@ def _unique_dense(table: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def _unique_sparse(X: Any, beside: FloatArray) -> tuple[IntArray, IntArray]:
-    columns = X.indices.astype(np.int64)
-    places: dict[bytes, int] = {}
-    names: list[bytes] = []
-    firsts: list[int] = []
-    group = np.empty(X.shape[0], dtype=np.int64)
+    columns, keys = X.indices.astype(np.int64), np.empty(X.shape[0], dtype=object)
     for row, (start, stop) in enumerate(zip(X.indptr[:-1], X.indptr[1:], strict=True)):
-        key = (
-            beside[row].tobytes()
-            + columns[start:stop].tobytes()
-            + X.data[start:stop].tobytes()
-        )
-        place = places.setdefault(key, len(names))
-        if place == len(names):
-            names.append(key)
-            firsts.append(row)
-        group[row] = place
-    order = sorted(range(len(names)), key=names.__getitem__)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return np.array(firsts)[order], rank[group]
+        parts = beside[row], columns[start:stop], X.data[start:stop]
+        keys[row] = b"".join(part.tobytes() for part in parts)
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    return first, group

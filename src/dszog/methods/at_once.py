@@ -101,7 +101,7 @@ def step_at_once(
         sampled_violation=found.worst,
         sampled_share=found.n_violated / len(duals),
         weighted_violation=found.mean_violation,
-        n_touched=len(found.learned.indices),
+        n_touched=len(found.weights.indices),
     )
     x = frozen_floats(size.clip(found.x)) if size.has_bounds else found.x
-    return x, found.velocity, distribution.after(found.learned), info
+    return x, found.velocity, found.weights, info

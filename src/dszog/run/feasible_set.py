@@ -174,6 +174,13 @@ class _Builder:
             for part in constraints.parts:
                 self._take(part, first)
                 first += len(part)
+        elif not constraints.has_jacobian:
+            raise InputError(
+                f"{type(self._method).__name__}: constraints that can be projected on "
+                f"are needed, got {len(constraints):,} that are known by values alone. "
+                "Use method='dszog', which needs no more, or give linear or pairwise "
+                "constraints, or a jacobian."
+            )
         elif isinstance(constraints, PairwiseConstraints):
             positives, negatives = constraints.samples
             pairs = Polyhedron.pairwise(
@@ -186,21 +193,14 @@ class _Builder:
         elif isinstance(constraints, LinearConstraints):
             matrix, limits = constraints.rows
             self._families.append(_unit_rows(matrix * self._scale[np.newaxis], limits))
-        elif constraints.has_jacobian and len(constraints) > MOST_TANGENTS:
+        elif len(constraints) > MOST_TANGENTS:
             raise InputError(
                 f"{type(self._method).__name__}: tangents to all constraints are "
                 f"needed at each iterate, got {len(constraints):,} constraints. Use "
                 "method='dszog', which looks at few of them at a time."
             )
-        elif constraints.has_jacobian:
-            self._nonlinear.append(np.arange(first, first + len(constraints)))
         else:
-            raise InputError(
-                f"{type(self._method).__name__}: constraints that can be projected on "
-                f"are needed, got {len(constraints):,} that are known by values alone. "
-                "Use method='dszog', which needs no more, or give linear or pairwise "
-                "constraints, or a jacobian."
-            )
+            self._nonlinear.append(np.arange(first, first + len(constraints)))
 
 
 def _unit_rows(matrix: Any, limits: FloatArray) -> MatrixRows:

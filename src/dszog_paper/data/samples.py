@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
-from dszog.contract.validation import as_numbers, check_count, check_seed
+from dszog.contract.validation import check_count, check_seed
 from dszog.errors import InputError
 from dszog.maths.random_stream import stream
 
@@ -31,51 +31,20 @@ class Samples:
     one_class: bool = False  # one label alone will do, as in the test part of svmguide3
 
     def __post_init__(self) -> None:
-        X = self.X if issparse(self.X) else as_numbers(self.name, "X", self.X)
-        if X.ndim != 2 or 0 in X.shape:
-            raise InputError(
-                f"{self.name}: `X` must be a matrix with a sample per row, got shape "
-                f"{X.shape}. Pass at least one row and one column."
-            )
-        names = self.feature_names or tuple(map(str, range(1, X.shape[1] + 1)))
-        sensitive = as_numbers(self.name, "sensitive", self.sensitive)
-        checked = {
-            "X": csr_array(X, dtype=np.float64) if issparse(X) else X,
-            "feature_names": tuple(names),
-            "y": as_numbers(self.name, "y", self.y),
-            "sensitive": sensitive if sensitive.size else np.empty((X.shape[0], 0)),
+        X = csr_array(self.X) if issparse(self.X) else frozen_floats(self.X)
+        n, d = X.shape
+        names = self.feature_names or tuple(map(str, range(1, d + 1)))
+        sensitive = frozen_floats(self.sensitive)
+        kept = {
+            "X": X,
+            "feature_names": names,
+            "y": frozen_floats(self.y),
+            "sensitive": sensitive if sensitive.size else np.empty((n, 0)),
         }
-        for name, value in checked.items():
+        for name, value in kept.items():
             object.__setattr__(self, name, value)
-        self._check_shapes()
-        self._check_features()
         self._check_labels()
         self._check_sensitive()
-
-    def _check_shapes(self) -> None:
-        n, d = self.X.shape
-        for name, shape, expected in (
-            ("y", self.y.shape, (n,)),
-            ("feature_names", (len(self.feature_names),), (d,)),
-            ("sensitive", self.sensitive.shape, (n, len(self.sensitive_names))),
-        ):
-            if shape != expected:
-                raise InputError(
-                    f"{self.name}: `{name}` has shape {shape}, {expected} belongs to "
-                    f"`X` of shape {(n, d)}. Pass one entry for each row or column."
-                )
-
-    def _check_features(self) -> None:
-        values = self.X.data if issparse(self.X) else self.X
-        if np.isfinite(values).all():
-            return
-        dense = self.dense
-        row, column = np.argwhere(~np.isfinite(dense))[0]
-        raise InputError(
-            f"{self.name}: column {self.feature_names[column]!r} of `X` must be "
-            f"finite, got {dense[row, column]} in row {row}. Leave the row or the "
-            "column out, or put a number there."
-        )
 
     def _check_labels(self) -> None:
         found = np.unique(self.y)

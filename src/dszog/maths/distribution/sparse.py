@@ -18,7 +18,7 @@ from dszog.errors import InputError
 from dszog.kernels import chosen
 from dszog.kernels.plain import background, merged, weights_of
 from dszog.kernels.projection import project_with_background
-from dszog.kernels.tables import DualStep, Learned, SparseWeights
+from dszog.kernels.tables import DualStep, SparseWeights
 from dszog.maths.distribution.base import inverse_draws
 from dszog.maths.random_stream import random_indices
 
@@ -71,7 +71,7 @@ class SparseDistribution(SparseWeights):
         spread: float | None = None,
     ) -> Self:
         """Estimate the gradient in the weights, then take one step along it."""
-        learned = chosen().learn(
+        learned: Self | None = chosen().learn(
             self,
             indices,
             penalties,
@@ -83,11 +83,7 @@ class SparseDistribution(SparseWeights):
                 "SparseDistribution: penalties and steps must be finite, also squared, "
                 "got larger ones. Scale the constraints, or lower the penalty."
             )
-        return self.after(learned)
-
-    def after(self, learned: Learned) -> Self:
-        """Return the distribution that a step leads to."""
-        return type(self)(self.n_constraints, *learned)
+        return learned
 
     def weights_of(self, indices: IntArray) -> FloatArray:
         """Return the weights of some constraints."""

@@ -3,6 +3,7 @@ r"""A family of constraints :math:`f_j(x) \le 0`, known by its values alone."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -105,12 +106,14 @@ class Constraints(Family):
         """
         return None
 
-    def black_box(self) -> Constraints:
+    def black_box(self) -> Self:
         """Return the same constraints with their gradients hidden.
 
         A method then uses values alone; the exact summary of a point stays known.
         """
-        return BlackBoxConstraints(self)
+        other = copy(self)
+        other._slopes = None
+        return other
 
     # ------------------------------------------------------------------- ready kinds
 
@@ -227,33 +230,6 @@ class Constraints(Family):
         from dszog.problem.constraints.pairwise import PairwiseConstraints
 
         return PairwiseConstraints(X_pos, X_neg, margin)
-
-
-class BlackBoxConstraints(Constraints):
-    """Constraints whose gradients are not to be used."""
-
-    def __init__(self, inner: Constraints) -> None:
-        super().__init__(inner.values_at, len(inner))
-        self._inner = inner
-
-    @property
-    def dim(self) -> int | None:
-        """Those of the constraints, as all that follows."""
-        return self._inner.dim
-
-    @property
-    def calls(self) -> Calls | None:
-        return self._inner.calls
-
-    @property
-    def grains(self) -> tuple[tuple[int, Grain], ...]:
-        return self._inner.grains
-
-    def in_pieces(self, size: int) -> Self:
-        return type(self)(self._inner.in_pieces(size))
-
-    def summary(self, x: FloatArray) -> Summary | None:
-        return self._inner.summary(x)
 
 
 def summarise(values: FloatArray, first_index: int = 0) -> Summary:

@@ -75,6 +75,9 @@ class ConcatConstraints(Constraints):
     def in_pieces(self, size: int) -> Self:
         return type(self)([part.in_pieces(size) for part in self._parts])
 
+    def black_box(self) -> Self:
+        return type(self)([part.black_box() for part in self._parts])
+
     def _split(self, indices: IntArray) -> list[tuple[Constraints, IntArray, IntArray]]:
         """Return each part that is asked for, where, and for which of its own."""
         split = []

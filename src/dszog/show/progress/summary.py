@@ -21,46 +21,29 @@ class Window:
     objectives and the worst of their violations are kept.
     """
 
-    _before: BatchSummary | None = None
-
     def __init__(self) -> None:
-        self._n = 0
-        self._objective = _Mean()
-        self._share = _Mean()
-        self._violation = math.nan
+        self._seen: list[tuple[float, float, float]] = []
+        self._before = BatchSummary(math.nan, math.nan, math.nan)
 
     def add(self, progress: Progress) -> None:
-        self._n += 1
-        self._objective.add(progress.sampled_objective)
-        self._share.add(progress.sampled_share)
-        found, worst = progress.sampled_violation, self._violation
-        if found > worst or math.isnan(worst):
-            self._violation = found
+        self._seen.append(
+            (
+                progress.sampled_objective,
+                progress.sampled_violation,
+                progress.sampled_share,
+            )
+        )
 
     def take(self) -> BatchSummary:
-        if not self._n and self._before is not None:
-            return self._before
-        seen = BatchSummary(self._objective.value, self._violation, self._share.value)
-        Window.__init__(self)
-        self._before = seen
-        return seen
-
-
-class _Mean:
-    """The mean of those numbers that are known."""
-
-    def __init__(self) -> None:
-        self._n = 0
-        self._sum = 0.0
-
-    def add(self, number: float) -> None:
-        if not math.isnan(number):
-            self._n += 1
-            self._sum += number
-
-    @property
-    def value(self) -> float:
-        return self._sum / self._n if self._n else math.nan
+        if self._seen:
+            known = [
+                [one for one in column if not math.isnan(one)] or [math.nan]
+                for column in zip(*self._seen, strict=True)
+            ]
+            objective, share = (sum(known[k]) / len(known[k]) for k in (0, 2))
+            self._before = BatchSummary(objective, max(known[1]), share)
+            self._seen = []
+        return self._before
 
 
 @dataclass(frozen=True)
