@@ -25,7 +25,6 @@ from dszog.kernels.tables import (
     DualStep,
     SparseWeights,
     Stepped,
-    Violated,
     Weights,
 )
 
@@ -179,9 +178,10 @@ def step(
     )
 
 
-def violations(values: FloatArray) -> Violated:
+def violations(values: FloatArray) -> tuple[float, int, float, FloatArray]:
     penalties = np.empty(len(values))
-    return Violated(*_steps.violations(frozen_floats(values), penalties), penalties)
+    _, worst, n, total = _steps.violations(frozen_floats(values), penalties)
+    return worst, n, total, penalties
 
 
 def learn(

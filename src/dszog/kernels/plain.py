@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dszog.contract.arrays import FloatArray, IntArray, all_finite, freeze
+from dszog.contract.arrays import FloatArray, IntArray, freeze
 from dszog.errors import InputError
 from dszog.kernels.projection import project_with_background
-from dszog.kernels.tables import EXACT, DualStep, SparseWeights, Violated, Weights
+from dszog.kernels.tables import EXACT, DualStep, SparseWeights, Weights
 
 NAME = "plain"
 AT_ONCE = False  # a method draws and steps by itself, not in one call
@@ -102,16 +102,11 @@ def around(
 # ----------------------------------------------------------------------- the weights
 
 
-def violations(values: FloatArray) -> Violated:
-    """Square violations; return if all is finite, the worst, how many, and the sum."""
+def violations(values: FloatArray) -> tuple[float, int, float, FloatArray]:
+    """Return the worst violation, how many there are, their sum and their squares."""
     over = np.maximum(values, 0.0)
-    return Violated(
-        finite=all_finite(values),
-        worst=float(np.maximum.reduce(over, initial=0.0)),
-        n_violated=int(np.count_nonzero(over)),
-        total=float(np.add.reduce(over)),
-        penalties=freeze(over * over),
-    )
+    worst, total = np.maximum.reduce(over, initial=0.0), np.add.reduce(over)
+    return float(worst), int(np.count_nonzero(over)), float(total), over * over
 
 
 def combine(

@@ -80,16 +80,6 @@ class SparseWeights:
         return type(self)(self.n_constraints, *learned)
 
 
-class Violated(NamedTuple):
-    """What a batch of constraints says about a point."""
-
-    finite: bool  # whether every value is
-    worst: float  # the largest max(f_j, 0)
-    n_violated: int
-    total: float  # of max(f_j, 0)
-    penalties: FloatArray  # of each, squared
-
-
 class Stepped(NamedTuple):
     """Both steps of an iteration, and what the values they rest on say."""
 

@@ -31,16 +31,15 @@ class Violations(NamedTuple):
     share: float  # of those with f_j > 0, likewise
     mean: float  # of max(f_j, 0); 0 if there is none
     penalties: FloatArray  # of each, squared
-    finite: bool  # whether every value is
 
 
 def violations(values: FloatArray) -> Violations:
     """Return the penalties of a batch, and how bad they are in all."""
     n = len(values)
-    finite, worst, n_violated, total, penalties = chosen().violations(values)
+    worst, n_violated, total, penalties = chosen().violations(values)
     if not n:
-        return Violations(math.nan, math.nan, 0.0, freeze(penalties), True)
-    return Violations(worst, n_violated / n, total / n, freeze(penalties), finite)
+        return Violations(math.nan, math.nan, 0.0, freeze(penalties))
+    return Violations(worst, n_violated / n, total / n, freeze(penalties))
 
 
 def merit(objective: float, worst: float, penalty: float) -> float:
