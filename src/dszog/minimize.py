@@ -50,7 +50,7 @@ from dszog.problem.constraints import Simulator
 from dszog.run.failures import POLICIES, OnFailure
 from dszog.run.feasible_set import check_policy, with_feasible_set
 from dszog.run.history import Callback, Progress
-from dszog.run.job import Job, OnInterrupt, takes_weights
+from dszog.run.job import Job, OnInterrupt
 from dszog.run.meter import Limits
 from dszog.run.result import Result
 from dszog.run.scipy_call import (
@@ -288,8 +288,12 @@ def minimize(
     check_choice("minimize", "on_failure", on_failure, POLICIES)
     if on_failure != "raise":
         check_policy(chosen, on_failure)
-    if weights is not None:
-        _check_takes_weights(chosen)
+    takes_weights = "weights" in inspect.signature(chosen.init).parameters
+    if weights is not None and not takes_weights:
+        raise InputError(
+            f"minimize: `weights` are for methods that weigh constraints, got "
+            f"{type(chosen).__name__}. Leave them out."
+        )
     check_evaluator("minimize", evaluator, timeout)
     check_flag("minimize", "progress", progress)
     check_choice("minimize", "on_interrupt", on_interrupt, INTERRUPTS)
@@ -614,14 +618,6 @@ def _as_method(
         said = [f"{n!r}.{hint or listed}" for n, hint in zip(wrong, hints, strict=True)]
         raise InputError(f"minimize: {who} {' And no option '.join(said)}")
     return kind(**options), frozenset(options)
-
-
-def _check_takes_weights(method: Method) -> None:
-    if not takes_weights(method):
-        raise InputError(
-            f"minimize: `weights` are for methods that weigh constraints, got "
-            f"{type(method).__name__}. Leave them out."
-        )
 
 
 def _check_folder(

@@ -29,7 +29,6 @@ from dszog.evidence.certificate import (
     confirm_constraints,
     known_feasibility,
     mean_and_error,
-    unchecked,
     violated_share_bound,
 )
 from dszog.evidence.checker import Checker, certificate_merit, plan_check, suspects_of
@@ -682,7 +681,8 @@ def test_a_sampled_check_reads_as_what_it_is() -> None:
     )
     assert str(replace(SAMPLED, n_unknown=1234)) == f"{SAMPLED}, 1,234 gave no value"
     assert "so at most 0 % of all" in str(replace(SAMPLED, share_bound=0.0))
-    assert str(unchecked(5000)) == "the constraints were not checked"
+    nothing = Feasibility(kind="unchecked", n_constraints=5000)
+    assert str(nothing) == "the constraints were not checked"
 
 
 @given(share=st.floats(1e-300, 1.0))

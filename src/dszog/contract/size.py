@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -42,25 +43,16 @@ class Calls:
     n_shared: int = 0
 
     @classmethod
-    def of_width(cls, width: int, n_constraints: int) -> Calls:
-        """Return remembered calls that serve `width` consecutive constraints each."""
+    def of_width(
+        cls, width: int, n_constraints: int, *, remembered: bool = True
+    ) -> Calls:
+        """Return calls that serve `width` consecutive constraints each."""
         return cls(
             starts=np.zeros(1, np.int64),
             widths=np.array([width]),
             first_calls=np.zeros(1, np.int64),
-            remembered=np.array([True]),
+            remembered=np.array([remembered]),
             n_calls=n_constraints // width,
-        )
-
-    @classmethod
-    def of_each(cls, n_constraints: int) -> Calls:
-        """Return a call for each constraint, made whenever it is asked for."""
-        return cls(
-            starts=np.zeros(1, np.int64),
-            widths=np.ones(1, np.int64),
-            first_calls=np.zeros(1, np.int64),
-            remembered=np.array([False]),
-            n_calls=n_constraints,
         )
 
     @classmethod
@@ -72,23 +64,22 @@ class Calls:
         parts : sequence of (calls, number of constraints)
             `None` where each constraint has a call of its own.
         """
-        all_calls = [cls.of_each(n) if calls is None else calls for calls, n in parts]
-        sizes = [n for _, n in parts]
-        n_before = np.cumsum([0, *sizes])[:-1]
-        calls_before = np.cumsum([0, *(calls.n_calls for calls in all_calls)])
+        segments: list[tuple[IntArray, IntArray, IntArray, BoolArray]] = []
+        n_before = n_calls = 0
+        for calls, n in parts:
+            calls = calls or cls.of_width(1, n, remembered=False)
+            starts, firsts = n_before + calls.starts, n_calls + calls.first_calls
+            segments.append((starts, calls.widths, firsts, calls.remembered))
+            n_before, n_calls = n_before + n, n_calls + calls.n_calls
+        joined: list[Any] = [
+            np.concatenate(part) for part in zip(*segments, strict=True)
+        ]
         return cls(
-            starts=np.concatenate(
-                [n + c.starts for n, c in zip(n_before, all_calls, strict=True)]
-            ),
-            widths=np.concatenate([calls.widths for calls in all_calls]),
-            first_calls=np.concatenate(
-                [
-                    n + calls.first_calls
-                    for n, calls in zip(calls_before[:-1], all_calls, strict=True)
-                ]
-            ),
-            remembered=np.concatenate([calls.remembered for calls in all_calls]),
-            n_calls=int(calls_before[-1]),
+            starts=joined[0],
+            widths=joined[1],
+            first_calls=joined[2],
+            remembered=joined[3],
+            n_calls=n_calls,
         )
 
     def are_remembered(self, constraints: IntArray) -> BoolArray:

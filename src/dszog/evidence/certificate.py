@@ -72,14 +72,14 @@ class Feasibility:
 
     kind: Literal["structure", "all", "sampled", "none", "unchecked"]
     n_constraints: int
-    n_checked: int  # uniformly drawn ones, or all
-    n_violated: int  # of these
-    n_suspects: int  # in addition: suspects, and a draw by which the point was chosen
-    n_unknown: int  # of all that were checked, those that gave no value
-    worst_value: float
-    worst_index: int
-    sum_squares: float  # of max(f_j, 0) over the checked ones
-    share_bound: float
+    n_checked: int = 0  # uniformly drawn ones, or all
+    n_violated: int = 0  # of these
+    n_suspects: int = 0  # in addition: suspects, and a draw that chose the point
+    n_unknown: int = 0  # of all that were checked, those that gave no value
+    worst_value: float = math.nan
+    worst_index: int = -1
+    sum_squares: float = math.nan  # of max(f_j, 0) over the checked ones
+    share_bound: float = 1.0
     worst_indices: IntArray = field(repr=False, default_factory=lambda: NO_INDICES)
     worst_values: FloatArray = field(repr=False, default_factory=lambda: np.empty(0))
     calls: CallCounts | None = None  # of a sample in which a call gives many
@@ -282,30 +282,12 @@ def known_feasibility(summary: Any) -> Feasibility:
         n_constraints=summary.n_constraints,
         n_checked=summary.n_constraints,
         n_violated=summary.n_violated,
-        n_suspects=0,
-        n_unknown=0,
         worst_value=summary.worst_value,
         worst_index=summary.worst_index,
         sum_squares=summary.sum_squares,
         share_bound=summary.n_violated / summary.n_constraints,
         worst_indices=np.array([summary.worst_index]),
         worst_values=np.array([summary.worst_value]),
-    )
-
-
-def unchecked(n_constraints: int) -> Feasibility:
-    """Return what is known of constraints at which nobody looked: nothing."""
-    return Feasibility(
-        kind="unchecked",
-        n_constraints=n_constraints,
-        n_checked=0,
-        n_violated=0,
-        n_suspects=0,
-        n_unknown=0,
-        worst_value=float("nan"),
-        worst_index=-1,
-        sum_squares=float("nan"),
-        share_bound=1.0,
     )
 
 

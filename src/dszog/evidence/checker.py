@@ -24,7 +24,6 @@ from dszog.evidence.certificate import (
     confirm_constraints,
     known_feasibility,
     mean_and_error,
-    unchecked,
 )
 from dszog.evidence.stationarity import stationarity
 from dszog.maths.penalties import merit
@@ -148,7 +147,9 @@ class Checker:
             objective=math.nan,
             objective_error=math.nan,
             n_losses_checked=0,
-            feasibility=unchecked(self._size.n_constraints),
+            feasibility=Feasibility(
+                kind="unchecked", n_constraints=self._size.n_constraints
+            ),
         )
 
     def with_stationarity(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -36,8 +35,3 @@ class Job:
     saver: Saver | None = None
     on_interrupt: OnInterrupt = "return"
     interrupts: Interrupts = field(default_factory=Interrupts)
-
-
-def takes_weights(method: Any) -> bool:
-    """Whether a method can begin with weights over the constraints."""
-    return "weights" in inspect.signature(method.init).parameters

@@ -384,16 +384,14 @@ class Solver:
         if self._journal is not None and self._journal.is_replaying:
             return
         with self._job.interrupts.held():
-            saver.save(self._without_start(self._now(run)), self._job.seed)
+            now = self._now(run)
+            if np.array_equal(run.start, self._x0()):  # which is not kept twice
+                now = replace(now, start=np.empty(0))
+            saver.save(now, self._job.seed)
         n_done = self.meter.n_iterations
         LOGGER.info("Saved to %s at iteration %d.", saver.place, n_done)
         if self._journal is None:
             self._open_journal()
-
-    def _without_start(self, run: Run) -> Run:
-        """Return a run that does not hold its start where that is `x0`."""
-        at_x0 = np.array_equal(run.start, self._x0())
-        return replace(run, start=np.empty(0)) if at_x0 else run
 
     def _x0(self) -> FloatArray:
         return self._size.clip(self._job.problem.scaled(self._job.problem.x0))
@@ -404,11 +402,10 @@ class Solver:
         """Refuse a number of queries that is not enough for one step and the check."""
         limit = self._job.limits.queries
         has_begun = self.meter.n_iterations or self._journal is not None
-        if has_begun or limit is None:
+        if has_begun or limit is None or (needed := self._needed(limit)) <= limit:
             return
-        needed = self.needed_queries()
-        if needed <= limit:
-            return
+        while (more := self._needed(needed)) > needed:
+            needed = more  # the check and the first look grow with the budget
         sizes = "the batch sizes, such as loss_batch"
         if hasattr(self._job.method, "n_directions"):
             sizes = f"n_directions and {sizes}"
@@ -416,16 +413,6 @@ class Solver:
             f"minimize: one iteration and the check of the result need {needed} "
             f"queries, got max_queries={limit}. Raise max_queries, or lower {sizes}."
         )
-
-    def needed_queries(self) -> int:
-        """Return what one step and the check need; `max_queries` if that is enough."""
-        limit = self._job.limits.queries
-        needed = self._needed(limit or 1)
-        if limit is not None and needed <= limit:
-            return limit
-        while (more := self._needed(needed)) > needed:
-            needed = more  # the check and the first look grow with the budget
-        return needed
 
     def _needed(self, max_queries: int) -> int:
         """Return what one step and the check need if so many queries are allowed."""
@@ -526,36 +513,22 @@ class Solver:
         ]
         return " ".join(sentences)
 
-    def _with_first_order(
-        self, run: Run, state: Any, certificate: Certificate
-    ) -> Certificate:
-        """Return the evidence with what the method knows of its last iterate."""
-        is_last = np.array_equal(certificate.x, self._job.problem.unscaled(state.x))
-        if not (is_last and hasattr(run.method, "first_order")):
-            return certificate
-        return replace(certificate, first_order=run.method.first_order(state))
-
     def _result(
         self, run: Run, status: Status, outcome: Outcome, certificate: Certificate
     ) -> Result:
         position, tolerance = outcome.position, self._job.constraint_tol
-        method, noise = run.method, None
-        if hasattr(method, "noise"):
-            noise = method.noise(position.state)
-        certificate = self._with_first_order(run, position.state, certificate)
-        start = self._job.problem.unscaled(run.start)
-        is_start = bool(np.array_equal(certificate.x, start))
-        meter = self.meter
+        problem, method, meter = self._job.problem, run.method, self.meter
+        converges = hasattr(method, "first_order")  # and knows its last iterate
+        last = problem.unscaled(position.state.x)
+        if converges and np.array_equal(certificate.x, last):
+            known = method.first_order(position.state)
+            certificate = replace(certificate, first_order=known)
+        is_start = np.array_equal(certificate.x, problem.unscaled(run.start))
         return Result(
             x=np.array(certificate.x),
             fun=certificate.objective,
             maxcv=certificate.feasibility.maxcv,
-            success=is_success(
-                status,
-                certificate,
-                tolerance,
-                converges=hasattr(run.method, "first_order"),
-            ),
+            success=is_success(status, certificate, tolerance, converges=converges),
             status=status,
             message=self._message(run, status, outcome, certificate, is_start=is_start),
             nit=meter.n_iterations,
@@ -567,7 +540,7 @@ class Solver:
             certificate=certificate,
             multipliers=certificate.multipliers,
             weights=method.weights(position.state),
-            noise=noise,
+            noise=method.noise(position.state) if hasattr(method, "noise") else None,
             method=method,
             costs=self._costs(),
             digest=position.digest_now(method).hex(),
