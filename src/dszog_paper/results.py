@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import zip_longest
 from statistics import fmean, stdev
 from typing import Any
 
@@ -142,19 +143,36 @@ def _figures(tables: Sequence[Table], get: Get) -> list[dict[str, Any]]:
 
 
 def _panels(table: Table, get: Get) -> list[dict[str, Any]]:
-    """Return the traces of the first repetitions, by data set."""
-    curves: dict[str, list[Any]] = {row: [] for row in table.rows}
+    """Return the traces, means over the repetitions, by data set."""
+    panels: dict[str, Any] = {
+        row: {"data": row, "majority": None, "curves": []} for row in table.rows
+    }
     for cell in table.cells:
-        for record in _found(cell, get)[:1]:
-            curve = {
-                "label": cell.column,
-                "method": record["unit"]["method"],
-                "form": record["unit"]["form"],
-                "seconds": record["time"]["trace"],
-                **record["trace"],
-            }
-            curves[cell.row].append(curve)
-    return [{"data": row, "curves": found} for row, found in curves.items()]
+        found, panel = _found(cell, get), panels[cell.row]
+        if found:
+            unit = found[0]["unit"]
+            about = {"label": cell.column, "method": unit["method"]}
+            panel["curves"].append(about | {"form": unit["form"]} | _curve(found))
+            panel["majority"] = fmean(record["majority_share"] for record in found)
+    return list(panels.values())
+
+
+def _curve(records: Sequence[Record]) -> dict[str, list[float]]:
+    """Return the looks of several runs, the first of each, the second, and so on."""
+    # All look after the same numbers of iterations; some end before others.
+    traces = [one["trace"] | {"seconds": one["time"]["trace"]} for one in records]
+    looks: dict[str, list[list[float]]] = {
+        name: [
+            [value for value in values if value is not None]
+            for values in zip_longest(*(trace[name] for trace in traces))
+        ]
+        for name in traces[0]
+    }
+    accuracies = looks["test_accuracy"]
+    return {name: list(map(fmean, values)) for name, values in looks.items()} | {
+        "low": list(map(min, accuracies)),
+        "high": list(map(max, accuracies)),
+    }
 
 
 def _groups(tables: Sequence[Table], get: Get) -> list[dict[str, Any]]:

@@ -19,9 +19,9 @@ pytest.importorskip("matplotlib")
 from dszog.cli.files import known as as_json
 from dszog_paper.protocol import FULL, QUICK
 from dszog_paper.report import markdown, page, write_report
-from dszog_paper.report.cells import cell_lines
-from dszog_paper.report.figures import AXES
-from dszog_paper.report.readings import protocol_reading
+from dszog_paper.report.cells import best_places, cell_lines
+from dszog_paper.report.figures import AXES, panel_svgs
+from dszog_paper.report.readings import protocol_reading, verdict
 from dszog_paper.results import assemble
 from dszog_paper.tables import LABELS, PAIRWISE, Table, plan
 
@@ -248,6 +248,58 @@ def test_the_kind_of_run_stands_at_the_top(small: dict[str, Any]) -> None:
     for words in wanted.split("|"):
         assert words in top
     assert "This is a full run" in protocol_reading({"protocol": as_json(vars(FULL))})
+
+
+def test_the_report_opens_with_the_verdict(small: dict[str, Any]) -> None:
+    told = copy.deepcopy(small)
+    told["tables"] = [table(2, rows=("a9a", "w8a"))]
+    cells = told["tables"][0]["rows"][1]["cells"]
+    cells["DSZOG"] |= {"mean": 50.5, "unit_worst_violation": 0.3}
+    lines = verdict(told)
+    wanted = (
+        "holds in 1 of 2 comparisons; against the best other method from -24.0 points "
+        "(w8a) to +2.0 (a9a)",
+        "holds in 1 of 2 comparisons; of the other methods’ accuracies 2 of 2 do",
+        "holds in 1 of 2 comparisons; at worst 0.3 (w8a)",
+        "5 of 6 are met within 2 points; differences from -25.4 to +0.6",
+        "does not hold in any of 2 comparisons; accuracies differ by -1.0 to +25.0",
+    )
+    assert len(lines) == 5
+    assert all(part in line for part, line in zip(wanted, lines, strict=True))
+    assert lines[0] in Page(page(told)).text.partition("What was run")[2]
+    assert markdown(told).index("verdict") < markdown(told).index("What was run")
+
+
+def test_what_does_not_beat_the_majority_share_is_not_bold() -> None:
+    one = table(2, rows=("a9a", "w8a"))
+    for cells in one["rows"][1]["cells"].values():
+        cells["majority_share"] = 0.765
+    assert best_places(one) == {("a9a", "DSZOG")}
+
+
+def test_curves_are_means_in_bands_over_the_repetitions() -> None:
+    whole = next(t for t in plan(QUICK) if t.number == 3)
+    (chosen,) = [c for c in whole.cells if (c.row, c.column) == ("D1", "DSZOG")]
+
+    def get(unit: Any) -> dict[str, Any]:
+        record = _record(unit.as_json())
+        if unit.repetition:  # it ended one look later, and higher
+            record["trace"] = {k: [*v, 1.0] for k, v in record["trace"].items()}
+            record["trace"]["test_accuracy"] = [0.7, 0.71, 0.72, 0.73]
+            record["time"]["trace"] = [*record["time"]["trace"], 0.5]
+        return record
+
+    found = assemble([Table(number=3, title="", cells=(chosen,))], get, QUICK)
+    (panel,) = found["figures"][0]["panels"]
+    (drawn,) = panel["curves"]
+    assert drawn["low"] == [0.5, 0.51, 0.52, 0.73]
+    assert drawn["high"] == [0.7, 0.71, 0.72, 0.73]
+    assert drawn["test_accuracy"] == pytest.approx([0.6, 0.61, 0.62, 0.73])
+    assert panel["majority"] == 0.5
+    assert "in bands" in markdown(found)
+    (svg,) = panel_svgs(found["figures"][0], AXES[0])
+    assert "fill-opacity: 0.15" in svg
+    assert svg.count("stroke-dasharray") == 1  # the majority share
 
 
 # ------------------------------------------------------------- missing and hostile

@@ -87,7 +87,8 @@ def _sections(results: Data) -> list[dict[str, Any]]:
     """Return the sections in their order: kind, address, heading, what it shows."""
     descriptions = [("description", part) for part in results["descriptions"]]
     numbered = [*descriptions, *(("table", part) for part in results["tables"])]
-    found = [
+    found = [_section("verdict", "The verdict")] if readings.verdict(results) else []
+    found += [
         _section("run", "What was run"),
         _section("reading", "How to read the tables"),
     ]

@@ -110,12 +110,21 @@ def cell_lines(cell: dict[str, Any]) -> list[str]:
     return lines
 
 
+def beats_majority(cell: Data) -> bool:
+    majority = cell["majority_share"]
+    return not is_number(majority) or cell["mean"] > 100.0 * majority
+
+
 def best_places(table: Data) -> set[tuple[str, str]]:
-    """Return data and column of the highest accuracies of a table; more if level."""
+    """Return data and column of the highest accuracies that beat the majority share."""
     top: dict[str, float] = {}
     for data, _, cell in entries(table):
         top[data] = max(cell["mean"], top.get(data, cell["mean"]))
-    return {(e.data, e.column) for e in entries(table) if e.cell["mean"] == top[e.data]}
+    return {
+        (data, column)
+        for data, column, cell in entries(table)
+        if cell["mean"] == top[data] and beats_majority(cell)
+    }
 
 
 def group_tables(groups: Sequence[Data]) -> dict[str, list[Data]]:

@@ -174,6 +174,8 @@ def _draw(axes: Axes, panel: Data, axis: Axis, limits: tuple[float, float]) -> N
         axes.set_yticks([])
         axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", color=INK)
         return
+    if is_number(majority := panel.get("majority")):
+        axes.axhline(100.0 * majority, color=INK, linewidth=1.0, linestyle=":")
     low, high = axes.get_ylim()
     if high - low < 2.0:  # points: noise should not look like a story
         middle = (low + high) / 2
@@ -200,6 +202,17 @@ def _plot(axes: Axes, curve: Data, axis: Axis, least: float) -> bool:
     if not points:
         return False
     line = line_of(curve)
+    band = [
+        (max(x, least), 100.0 * low, 100.0 * high)
+        for x, low, high in zip(
+            curve[axis.field], curve.get("low", ()), curve.get("high", ()), strict=False
+        )
+        if is_number(x) and is_number(low) and is_number(high)
+    ]
+    if band:
+        places, low, high = map(list, zip(*band, strict=True))
+        options: dict[str, Any] = {"color": line.colour, "alpha": 0.15, "linewidth": 0}
+        axes.fill_between(places, low, high, step="post", **options)
     axes.plot(
         [max(x, least) for x, _ in points],
         [100.0 * y for _, y in points],
