@@ -31,6 +31,7 @@ import torch
 from torch.nn import functional
 
 import dszog.torch as dt
+from dszog.methods import many
 from dszog.methods.named import PointName
 from dszog.torch.space import digest_of
 
@@ -189,7 +190,7 @@ def killed(given: Any) -> dict[str, Any]:
     """Run until an iteration, and end as if killed there."""
 
     def die(progress: Any) -> None:
-        if progress.nit >= given.n >= 0:
+        if progress.iteration >= given.n >= 0:
             os.kill(os.getpid(), 9)
 
     print(small_run(given.device, given.out, callback=die), flush=True)
@@ -212,7 +213,7 @@ def pace(given: Any) -> dict[str, Any]:
     def closure(i: Any, j: Any) -> Any:
         which = torch.cat([i, j])
         both = each_loss(net(words[which]), targets[which])
-        return both[: len(i)], both[len(i) :] - 2.7
+        return both[: len(i)], both[len(i) :] - given.bound
 
     indices = torch.arange(352, device=given.device)
 
@@ -302,7 +303,7 @@ def step_pace(given: Any) -> dict[str, Any]:
         def closure(i: Any, j: Any, net: Any = net, x: Any = inputs, y: Any = targets):
             which = torch.cat([i, j])
             both = each_loss(net(x[which]), y[which])
-            return both[: len(i)], both[len(i) :] - 2.7
+            return both[: len(i)], both[len(i) :] - given.bound
 
         adam = torch.optim.Adam(net.parameters(), lr=1e-6)
         opt = dt.DSZOG(net, n_losses=20_000, n_constraints=20_000, optimizer=adam)
@@ -464,8 +465,9 @@ def update(given: Any) -> dict[str, Any]:
         n_forwards = with_cooper(given, net, new, keep, kept_right)
     else:
         options = OPTIONS[given.method, given.gradients] | json.loads(given.options)
-        if given.factor != 1.0 and not given.gradients:
-            options["step_size"] = given.factor * default_step(given, net, new, options)
+        for name in ("REACH", "WANDER", "MOST"):  # all that bounds the step
+            setattr(many, name, given.factor * getattr(many, name))
+        dt.doors.WANDER, dt.doors.STEADY = many.WANDER, given.factor * given.steady
         optimizer, n_looks = None, 2 * (len(learnt[0]) + len(keep[0]))
         if given.gradients and given.rate:
             optimizer = torch.optim.Adam(net.parameters(), lr=given.rate)
@@ -494,18 +496,6 @@ def update(given: Any) -> dict[str, Any]:
         "of": int(old_right.sum()),
         "finite": finite,
     }
-
-
-def default_step(given: Any, net: Any, new: Any, options: Any) -> float:
-    """Return the step that would be chosen."""
-    opt = dt.DSZOG(
-        net,
-        n_losses=len(new[0]),
-        n_constraints=1000,
-        n_iterations=int(0.9 * given.forwards / 832),
-        **options,
-    )
-    return float(opt.method.step_size)
 
 
 def with_cooper(given: Any, net: Any, new: Any, keep: Any, kept_right: Any) -> int:
@@ -563,69 +553,64 @@ def margins(outputs: Any, targets: Any) -> Any:
 # ------------------------------------------------------------------------------ batches
 
 
-def jobs_of(name: str) -> list[tuple[str, str]]:
+def jobs_of(given: Any) -> list[tuple[str, str]]:
     """Return what belongs together: where to run it, and what."""
-    small = "update --data digits --forwards 3e6 --device cpu"
-    wide = "update --data shift"
-    rivals = ("uniform", "replay", "plain")
-    grid = [("uniform", f"--options '{{\"penalty\": {p}}}'") for p in (1, 10, 100)]
-    grid += [(one, "") for one in ("replay", "plain")]
-    if name == "tiny":
-        return [
-            ("gpu", "checks --device cpu"),
-            ("cpu", "update --data digits --forwards 2e4 --device cpu"),
-            ("cpu", "update --data digits --forwards 2e4 --device cpu --method replay"),
-        ]
-    if name == "first":
-        paces = [f"pace --size {size}" for size in ("1e6", "1e7", "1e8", "1e9")]
-        paces += [f"{one} --tf32" for one in paces]
-        paces += ["pace --size 1e6 --kind bfloat16", "pace --size 1e8 --kind bfloat16"]
-        found = [("gpu", one) for one in ("checks", *paces, "step_pace --tf32")]
-        found += [("gpu", "kills --n 5")]
-        found += [("gpu", "update --data sentences --forwards 1e7")]
-        found += [("cpu", "kills --n 100 --device cpu")]
-        full = small.replace("3e6", "10.6e6")
-        found += [("cpu", f"{full} --seed {seed}") for seed in range(3)]
-        found += [("cpu", f"{small} --factor {f}") for f in (0.18, 0.4, 1, 2.5, 5.5)]
-        return found
-    if name == "updates":
-        found = [("gpu", f"{wide} --forwards 5e7 --seed {s}") for s in range(3)]
-        found += [
-            ("gpu", f"update --data sentences --forwards 1e7 --seed {s}")
-            for s in (1, 2)
-        ]
-        for method, more in grid:  # chosen on another seed
-            found.append(
-                (
-                    "gpu",
-                    f"update --data sentences --forwards 1e7 --method {method} "
-                    f"--seed 0 {more}",
-                )
-            )
-        for s in range(3):
-            found.append(
-                ("cpu", f"{wide} --device cpu --gradients --forwards 1e7 --seed {s}")
-            )
-            found += [
-                (
-                    "cpu",
-                    f"{wide} --device cpu --gradients --forwards 1e7 --seed {s} "
-                    f"--method {one}",
-                )
-                for one in rivals
-            ]
-        return found
-    if name == "rivals":
-        found = [
-            ("gpu", f"{wide} --forwards 5e7 --seed 0 --method {one} {more}")
-            for one, more in grid
-        ]
-        full = small.replace("3e6", "10.6e6")
-        found += [
-            ("cpu", f"{full} --method {one} --seed 0 {more}") for one, more in grid
-        ]
-        return found
-    raise SystemExit(f"no batch {name!r}")
+    on_cpu = "--device cpu"
+    digits, wide = "update --data digits --forwards", "update --data shift --forwards"
+    words = "update --data sentences --forwards 1e7"
+    chosen = "--seed 100 --steady"  # of settings, on a seed of its own
+    grid = [f"--method uniform --options '{{\"penalty\": {p}}}'" for p in (1, 10, 100)]
+    grid += ["--method replay", "--method plain"]
+    batches = {
+        "tiny": [("gpu", f"checks {on_cpu}"), ("cpu", f"{digits} 2e4 {on_cpu}")],
+        "checks": [("gpu", "checks"), ("gpu", "kills --n 5")],
+        "paces": [
+            ("gpu", f"pace --size {size} {more}")
+            for size in ("1e6", "1e7", "1e8", "1e9")
+            for more in ("", "--tf32", "--kind bfloat16")
+        ],
+        "quiet": [("gpu", "pace --size 1e6"), ("gpu", "step_pace --tf32")],
+        "steps": [
+            ("cpu", f"{digits} 3e6 {on_cpu} --factor {factor}")
+            for factor in (0.18, 0.4, 1, 2.5, 5.5)
+        ],
+        "digits": [("cpu", f"{digits} 10.6e6 {on_cpu} --seed {s}") for s in range(3)],
+        "shift": [
+            *(("gpu", f"{wide} 5e7 {chosen} {c}") for c in (1, 2, 4)),
+            *(
+                ("gpu", f"{wide} 5e7 --seed {s} --steady {c}")
+                for c in (2, 4)
+                for s in range(3)
+            ),
+        ],
+        "choose": [("gpu", f"{words} {chosen} {c}") for c in (1, 2, 4)],
+        "report": [
+            ("gpu", f"{words} --seed {s} --steady {given.steady}") for s in range(3)
+        ],
+        "pool": [
+            *(
+                ("cpu", f"{wide} 1e7 {on_cpu} --gradients --seed {s} {more}")
+                for s in (100, 0, 1, 2)
+                for more in (f"--options '{{\"penalty\": {p}}}'" for p in (3, 10))
+            ),
+            *(
+                ("cpu", f"{wide} 1e7 {on_cpu} --gradients --seed 100 {one}")
+                for one in grid
+            ),
+            *(("cpu", f"{digits} 10.6e6 {on_cpu} {one}") for one in grid),
+            ("cpu", "kills --n 5"),
+        ],
+    }
+    return batches[given.name]
+
+
+def choose(given: Any) -> dict[str, Any]:
+    """Print how steady sentences shall be: no regressions first, then most right."""
+    lines = (Path(given.out) / "choose.jsonl").read_text().splitlines()
+    found = [json.loads(line) for line in lines]
+    found.sort(key=lambda r: (r["regressions"] > 0, -r["held-out new right, after"]))
+    print(found[0]["steady"] if found else many.STEADY)
+    sys.exit(0)
 
 
 def batch(given: Any) -> dict[str, Any]:
@@ -635,7 +620,7 @@ def batch(given: Any) -> dict[str, Any]:
     end = time.monotonic() + 60 * given.minutes
     lanes = {"gpu": given.gpu, "cpu": given.cpu}
     waiting = {lane: deque() for lane in lanes}
-    for lane, job in jobs_of(given.name):
+    for lane, job in jobs_of(given):
         waiting[lane].append(job)
     running: dict[str, list[Any]] = {lane: [] for lane in lanes}
     n_done = 0
@@ -684,7 +669,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     tasks = {
         one.__name__: one
-        for one in (checks, pace, step_pace, kills, killed, update, batch)
+        for one in (checks, pace, step_pace, kills, killed, update, choose, batch)
     }
     parser.add_argument("task", choices=tasks)
     parser.add_argument("--seed", type=int, default=0)
@@ -694,10 +679,12 @@ def main() -> None:
     parser.add_argument("--method", default="dszog")
     parser.add_argument("--options", default="{}")
     parser.add_argument("--factor", type=float, default=1.0, help="of the step")
+    parser.add_argument("--steady", type=float, default=many.STEADY)
     parser.add_argument("--rate", type=float, default=0.0, help="of Adam")
     parser.add_argument("--size", choices=SIZES, default="1e6")
     parser.add_argument("--kind", default="float32")
     parser.add_argument("--tf32", action="store_true")
+    parser.add_argument("--bound", type=float, default=3.5, help="of losses, for paces")
     parser.add_argument("--n", type=int, default=10)
     parser.add_argument("--out", default="")
     parser.add_argument("--name", default="tiny")

@@ -25,11 +25,18 @@ SETTINGS: dict[str, Any] = {
 }
 REACH = 1.5  # of the length of x0, that all steps in one direction would go
 WANDER = 1.0  # of it, that steps in random directions would go
+STEADY = 2.0  # times what breaks one in a hundred constraints: they may go so far
 MOST = 0.02  # of it, that one step goes at most, however short the run
 UNKNOWN_LENGTH = 2000  # iterations, where only time limits a run
 
 
-def step_for(length: float, dim: int, n_directions: int, n_iterations: int) -> float:
+def step_for(
+    length: float,
+    dim: int,
+    n_directions: int,
+    n_iterations: int,
+    wander: float = WANDER,
+) -> float:
     """Return the step size, the root mean square over the variables.
 
     Of a step, the part along the gradient is the root of ``n_directions / dim``. All of
@@ -41,7 +48,7 @@ def step_for(length: float, dim: int, n_directions: int, n_iterations: int) -> f
     0.001342
     """
     n = max(n_iterations, 1)
-    share = min(REACH * math.sqrt(dim / n_directions) / n, WANDER / math.sqrt(n))
+    share = min(REACH * math.sqrt(dim / n_directions) / n, wander / math.sqrt(n))
     return min(share, MOST) * (length or math.sqrt(dim)) / math.sqrt(dim)
 
 
@@ -64,13 +71,14 @@ def settings_for(
     size: ProblemSize,
     iterations: int | None,
     queries: int | None,
+    wander: float = WANDER,
 ) -> dict[str, Any]:
     """Return settings for so many variables, of which some may be given."""
     chosen = SETTINGS | dict(given)
     if "step_size" not in chosen and chosen["normalised"]:
         method = DSZOG(**chosen)
         n = n_steps(method, size, iterations, queries)
-        chosen["step_size"] = step_for(length, dim, method.n_directions, n)
+        chosen["step_size"] = step_for(length, dim, method.n_directions, n, wander)
     return chosen
 
 

@@ -209,6 +209,9 @@ FIELDS = {name: _fields_of(kind) for name, kind in TYPES.items()}
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value is of the type that a field is said to have."""
     kind, parts = get_origin(hint), get_args(hint)
+    alias = getattr(kind or hint, "__value__", None)  # of NumPy, from 2.5 on
+    if alias is not None:
+        return _fits(value, alias[parts] if parts else alias)
     if hint is Any:
         return True
     if hint is int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from os import PathLike
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from dszog._log import LOGGER
 from dszog.contract import ProblemSize, Query, Reply
 from dszog.contract.hints import about_option
 from dszog.contract.validation import check_seed, shown
@@ -19,21 +20,20 @@ from dszog.errors import InputError, InputTypeError
 from dszog.maths.random_stream import fresh_seed
 from dszog.methods.base import Info
 from dszog.methods.dszog import DSZOGState
-from dszog.methods.many import UNKNOWN_LENGTH, settings_for
+from dszog.methods.many import MANY, STEADY, UNKNOWN_LENGTH, WANDER, settings_for
 from dszog.methods.named import HEAD, NamedDSZOG, PointName
 from dszog.minimize import minimize as minimize_names
 from dszog.problem import Losses, Problem
 from dszog.problem.constraints import Constraints
 from dszog.run.result import Result
 from dszog.torch.functions import (
-    AT_ONCE,
     OneByOne,
     TorchConstraints,
     TorchLosses,
     both_of,
 )
 from dszog.torch.moves import MoveLog
-from dszog.torch.passes import Both, Passes
+from dszog.torch.passes import AT_ONCE, SOME, Both, Passes
 from dszog.torch.space import ModuleSpace, chosen_parameters, digest_of
 
 
@@ -116,6 +116,7 @@ def minimize(
             )
     chosen_parameters(model, params)  # refuse what cannot be before anything is done
     with ExitStack() as opened:
+        LOGGER.info(about_mode(model) or "The network is in evaluation mode.")
         opened.enter_context(evaluating(model))
         folder = None if checkpoint is None else Path(checkpoint).absolute()
         seed = _seed(seed, folder, resume)
@@ -124,16 +125,25 @@ def minimize(
         losses.check(space.device)
         constraints.check(space.device)
         if folder is not None:
-            _check_empty(folder, resume)
-            space.log = MoveLog(folder / "weights", space.tensors(), _print(space))
+            check_empty(folder, resume)
+            print_ = print_of(model, space.named.values())
+            space.log = MoveLog(folder / "weights", space.tensors(), print_)
             opened.callback(space.log.close)
             (folder / "seed").write_text(str(seed))
             space.start = [space.log.start[name] for name in space.named]
             space.load(space.start, 0)
         size = _size(HEAD, len(losses), len(constraints))
-        method = _method(space, options or {}, size, max_iterations, max_queries)
-        space.radius = method.radius
         passes = Passes(space, both_of(losses, constraints), record=record)
+        wander, n_looks, asked = WANDER, 0, options or {}
+        few = max_queries is not None and max_queries < 100 * SOME
+        if space.dim >= MANY and "step_size" not in asked and not few:
+            with torch.no_grad():
+                share, n_looks = passes.steadiness(len(constraints))
+            wander = min(WANDER, STEADY * share)
+        if max_queries is not None:
+            max_queries = int(max_queries) - n_looks
+        method = _method(space, asked, size, max_iterations, max_queries, wander)
+        space.radius = method.radius
         callbacks = [] if callback is None else callback
         if not isinstance(callbacks, (list, tuple)):
             callbacks = [callbacks]
@@ -155,6 +165,7 @@ def minimize(
         space.restore()
         space.go_to(PointName.of(result.x))
     result["model"], result["weights_digest"] = model, space.digest()
+    result["n_steadiness"] = n_looks
     return result
 
 
@@ -164,6 +175,7 @@ def _method(
     size: ProblemSize,
     iterations: Any,
     queries: Any,
+    wander: float = WANDER,
 ) -> NamedDSZOG:
     """Return the method with settings for a network, and for a run of some length."""
     iterations, queries = (None if n is None else int(n) for n in (iterations, queries))
@@ -172,7 +184,9 @@ def _method(
         if name not in names:
             hint = about_option(name, sorted(names), [])
             raise InputError(f"dszog.torch: there is no option {name!r}.{hint}")
-    chosen = settings_for(options, space.norm, space.dim, size, iterations, queries)
+    chosen = settings_for(
+        options, space.norm, space.dim, size, iterations, queries, wander
+    )
     return NamedDSZOG(n_variables=space.dim, **chosen)
 
 
@@ -202,15 +216,14 @@ def _problem(
         ),
         dim,
         x0=np.zeros(dim),
-        tag=tag or f"weights {_print(space)[:16]}",
+        tag=tag or f"weights {print_of(space.model, space.named.values())[:16]}",
         by_name=True,
     )
 
 
-def _print(space: ModuleSpace) -> str:
+def print_of(model: Any, changing: Iterable[Any]) -> str:
     """Return a print of all that values depend on and that does not change."""
-    ids = {id(one) for one in space.named.values()}
-    model = space.model
+    ids = {id(one) for one in changing}
     others = [one for one in model.parameters() if id(one) not in ids]
     return digest_of([*others, *model.buffers()])
 
@@ -223,13 +236,26 @@ def _seed(seed: Any, folder: Path | None, resume: bool) -> int:
     return fresh_seed()
 
 
-def _check_empty(folder: Path, resume: bool) -> None:
+def check_empty(folder: Path, resume: bool) -> None:
     if not resume and folder.exists() and any(folder.iterdir()):
         raise InputError(
             f"dszog.torch.minimize: `checkpoint` must be an empty folder, got "
             f"{str(folder)!r}, which holds a run. Go on with it: resume=True; or give "
             "another."
         )
+
+
+def about_mode(model: Any) -> str:
+    """Return what evaluation mode changes in a network, or nothing."""
+    kinds = torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase
+    layers = [one for one in model.modules() if isinstance(one, kinds) and one.training]
+    if not layers:
+        return ""
+    return (
+        f"The network was in training mode: for the run its {len(layers)} layers of "
+        "dropout or batch norm were in evaluation mode: dropout off, batch norm as it "
+        "has learned. It is in training mode again."
+    )
 
 
 @contextmanager

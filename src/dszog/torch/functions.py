@@ -13,12 +13,10 @@ from dszog.contract.arrays import FloatArray, IntArray, all_finite
 from dszog.contract.validation import check_callable, check_count
 from dszog.errors import EvaluationError, InputError, InputTypeError
 from dszog.problem import Problem
-from dszog.torch.passes import Both, Passes
+from dszog.torch.passes import AT_ONCE, Both, Passes
 from dszog.torch.space import ModuleSpace
 from dszog.workers._chunks import Assembly, Piece, Place
 from dszog.workers.base import answer
-
-AT_ONCE = 256  # examples of a forward pass, where many are looked at
 
 
 class TorchLosses:

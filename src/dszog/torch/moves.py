@@ -41,7 +41,7 @@ class MoveLog:
                 self._take(_unpack(self._journal.content(number)))
         else:
             self._journal = Journal.new(folder / MOVES, self._print, 0)
-            _save(folder / START, tensors)
+            save_tensors(folder / START, tensors)
 
     @property
     def is_due(self) -> bool:
@@ -75,7 +75,7 @@ class MoveLog:
         """Keep the weights as they are after a move; forget older ones."""
         self._journal.sync()
         before = self._snapshots()
-        _save(self._folder / f"{n_moves}.safetensors", tensors)
+        save_tensors(self._folder / f"{n_moves}.safetensors", tensors)
         for number in before:
             if number != n_moves:
                 (self._folder / f"{number}.safetensors").unlink()
@@ -122,10 +122,12 @@ def _compare(here: dict[str, Any], there: dict[str, Any]) -> None:
         )
 
 
-def _save(path: Path, tensors: dict[str, Any]) -> None:
+def save_tensors(
+    path: Path, tensors: dict[str, Any], about: dict[str, str] | None = None
+) -> None:
     """Write a file that is there whole or not at all."""
     part = path.with_suffix(".part")
-    save_file(tensors, part)
+    save_file(tensors, part, about)
     os.replace(part, path)
 
 

@@ -7,6 +7,7 @@ passes give that it was made of.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,9 @@ from dszog.torch.space import ModuleSpace
 Both = Callable[[Any, Any], tuple[Any, Any]]  # losses and constraints, by indices
 CLOSE = 1e-3  # relative: what a recording may differ by, as sums are ordered otherwise
 N_CHECKED = 2  # iterations whose recording is compared
+AT_ONCE = 256  # examples of a forward pass, where many are looked at
+SOME, FEW = 512, 100  # constraints that are looked at, and that must hold at the start
+WANDERS = tuple(2.0 ** (-k / 2) for k in range(17))  # shares of the weights' length
 
 
 class Passes:
@@ -76,8 +80,7 @@ class Passes:
 
         space = self._space
         if not self._recordings:
-            here = torch.from_numpy(wanted[[0, 1, -2, -1]]).to(space.device)
-            space.prepare(lambda: torch.cat(self._both(here[:2], here[2:])).double())
+            self._prepare(wanted[:2], wanted[-2:])
         recording = self._recordings.get((n, numbers))
         if recording is None and self._records:
             recording = self._recorded(passes, wanted, (n, numbers))
@@ -93,6 +96,47 @@ class Passes:
                 self._recordings, self._records = {}, False
                 return truth
         return found
+
+    def _prepare(self, *wanted: Any) -> None:
+        """Have the space choose how to perturb, by a look at some values."""
+        i, j = (
+            torch.from_numpy(np.array(one)).to(self._space.device) for one in wanted
+        )
+        self._space.prepare(lambda: torch.cat(self._both(i, j)).double())
+
+    def steadiness(self, n_constraints: int) -> tuple[float, int]:
+        """Return how far the weights may wander, and how many values that took.
+
+        It is the share of their length by which random signs may move them before one
+        in a hundred of some constraints breaks; infinite where that says nothing.
+        """
+        space = self._space
+        n = min(n_constraints, SOME)
+        chosen = np.arange(n) * n_constraints // n
+        self._prepare(chosen[:2], chosen[-2:])
+        indices = torch.from_numpy(chosen).to(space.device)
+
+        def are_kept() -> Any:
+            parts = [self._both(indices[:0], j)[1] for j in indices.split(AT_ONCE)]
+            return torch.cat(parts) <= 0.0
+
+        first, n_looks = are_kept(), 1
+        before, length = space.radius, space.norm / math.sqrt(space.dim)
+        low, high = -1, len(WANDERS)  # the first that holds lies between
+        while high - low > 1:
+            middle = (low + high) // 2
+            space.radius = WANDERS[middle] * length
+            space.perturb(0, 0)
+            n_broken = int((first & ~are_kept()).sum())
+            n_looks += 1
+            if 100 * n_broken <= int(first.sum()):
+                high = middle
+            else:
+                low = middle
+        space.restore()
+        space.radius = before
+        says = high < len(WANDERS) and int(first.sum()) >= FEW
+        return (WANDERS[high] if says else math.inf), n_looks * n
 
     def _recorded(self, passes: Any, wanted: Any, key: Any) -> _Recording | None:
         """Record the passes; from then on none are, where that cannot be."""

@@ -17,13 +17,14 @@ from dszog.contract.validation import check_choice, check_count, check_nonnegati
 from dszog.errors import InputError, InputTypeError
 from dszog.evidence.certificate import violated_share_bound
 from dszog.run.result import Result
-from dszog.torch.doors import NetworkOptimizer, evaluating, minimize
-from dszog.torch.functions import AT_ONCE, TorchConstraints, TorchLosses, both_of
+from dszog.torch.descent import descend
+from dszog.torch.doors import about_mode, evaluating, minimize
+from dszog.torch.functions import TorchConstraints, TorchLosses
+from dszog.torch.passes import AT_ONCE
 from dszog.torch.space import chosen_parameters
 
 Rule = Literal["right", "loss"]
 MARGIN = 0.1  # by which an example that is right shall be, if it was by as much
-RATE = 1e-3  # of Adam, where there are gradients and no optimiser is given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,8 @@ class UpdateReport:
     before, after : Scores
     n_forwards : int
         Examples that went through the network, at any weights.
+    note : str
+        What was done with a network in training mode.
     result : Result or None
         Of the run; None where gradients were used.
     """
@@ -64,6 +67,7 @@ class UpdateReport:
     after: Scores
     n_forwards: int
     seed: int
+    note: str = ""
     result: Result | None = field(default=None, repr=False)
 
     @property
@@ -90,6 +94,8 @@ class UpdateReport:
         lines.append(f"evidence  {self.certificate}.")
         for group, (n, bad) in self.groups.items():
             lines.append(f"  {group}: {bad:,} of {n:,} got worse")
+        if self.note:
+            lines.append(f"note      {self.note}")
         return "\n".join(lines)
 
 
@@ -142,8 +148,8 @@ def update(
         Settings, as for :func:`dszog.torch.minimize`.
     seed : int
     **others
-        `checkpoint`, `resume`, `progress`, `callback` and others of
-        :func:`dszog.torch.minimize`, without gradients.
+        `checkpoint` and `resume`; without gradients also `progress`, `callback` and
+        others of :func:`dszog.torch.minimize`.
 
     Returns
     -------
@@ -161,7 +167,7 @@ def update(
             f"dszog.torch.update: `groups` must name one for each of {len(old)} "
             f"examples to keep, got {len(groups)}. Leave it out, or give all."
         )
-    n_looks = 2 * (len(fresh) + len(old))
+    n_looks, note = 2 * (len(fresh) + len(old)), about_mode(model)
     if limit <= n_looks:
         raise InputError(
             f"dszog.torch.update: a look at all examples before and after takes "
@@ -184,13 +190,21 @@ def update(
         )
     n_left, result = limit - n_looks, None
     if gradients:
-        if others:
+        for name in others.keys() - {"checkpoint", "resume"}:
             raise InputError(
-                f"dszog.torch.update: {sorted(others)[0]!r} goes with gradients=False. "
+                f"dszog.torch.update: {name!r} goes with gradients=False. "
                 "Leave it out, or write the loop with dszog.torch.DSZOG."
             )
-        n_used = _descend(
-            model, params, losses, values, optimizer, n_left, options, seed
+        n_used = descend(
+            model,
+            list(chosen_parameters(model, params).values()),
+            losses,
+            values,
+            optimizer=optimizer,
+            n_forwards=n_left,
+            options=options or {},
+            seed=seed,
+            **others,
         )
     else:
         if optimizer is not None:
@@ -208,7 +222,7 @@ def update(
             seed=seed,
             **others,
         )
-        n_used = result.nfev + result.ncev
+        n_used = result.nfev + result.ncev + result["n_steadiness"]
     with evaluating(model), torch.no_grad():
         last = look.all_of(old)
         after = look.scores(fresh, last)
@@ -223,46 +237,9 @@ def update(
         after=after,
         n_forwards=n_looks + n_used,
         seed=seed,
+        note=note,
         result=result,
     )
-
-
-def _descend(
-    model: Any,
-    params: Any,
-    losses: TorchLosses,
-    constraints: TorchConstraints,
-    optimizer: Any,
-    n_forwards: int,
-    options: dict[str, Any] | None,
-    seed: int,
-) -> int:
-    """Step down gradients of the weighted batch; return how many passes it took."""
-    weights = list(chosen_parameters(model, params).values())
-    schedule: Any = None
-    opt = NetworkOptimizer(
-        weights,
-        n_losses=len(losses),
-        n_constraints=len(constraints),
-        seed=seed,
-        optimizer=optimizer,
-        **(options or {}),
-    )
-    n_losses, n_drawn, n_duals = opt.method.batches(opt.state.size)
-    n = max((n_forwards - len(constraints)) // (3 * (n_losses + n_drawn) + n_duals), 1)
-    if optimizer is None:
-        opt.optimizer = torch.optim.Adam(weights, lr=RATE)
-        schedule = torch.optim.lr_scheduler.LambdaLR(
-            opt.optimizer, lambda t: max(1.0 - t / n, 1e-3)
-        )
-
-    closure = both_of(losses, constraints)
-    with evaluating(model):
-        for _ in range(n):
-            opt.step(closure)
-            if schedule is not None:
-                schedule.step()
-    return opt.n_forwards + 2 * n * (n_losses + n_drawn)
 
 
 # ------------------------------------------------------------------ what is looked at
@@ -312,11 +289,12 @@ class _Examples:
         return inputs.to(self._device), targets.to(self._device)
 
     def fits(self, other: _Examples) -> bool:
-        """Whether both are tensors that one pass can take together."""
-        if self._pair is None or other._pair is None:
+        """Whether one pass can take examples of both together."""
+        first = torch.zeros(1, dtype=torch.long, device=self._device)
+        own, others = self.at(first)[0], other.at(first)[0]
+        if not isinstance(own, torch.Tensor) or not isinstance(others, torch.Tensor):
             return False
-        own, others = self._pair[0], other._pair[0]
-        return bool(own.shape[1:] == others.shape[1:] and own.dtype == others.dtype)
+        return bool(own.shape == others.shape and own.dtype == others.dtype)
 
     def blocks(self) -> Iterator[tuple[Any, Any]]:
         """Yield all of them."""
