@@ -21,9 +21,8 @@ from dszog.methods.theory import TheoremConstants, theorem_parameters
 from tests.contracts.helpers import Kind, make_problem
 from tests.runs import by_dszog
 
+
 # ------------------------------------------------------------ minima that are known
-
-
 @dataclass(frozen=True)
 class Known:
     """A problem with its minimiser and multipliers, worked out by hand."""
@@ -157,8 +156,6 @@ def test_the_evidence_is_in_the_users_variables(name: str, scale: Any) -> None:
 
 
 # --------------------------------------------- the definitions, recomputed from scratch
-
-
 @pytest.mark.parametrize("white", [True, False], ids=["given", "differences"])
 @pytest.mark.parametrize("seed", range(6))
 def test_definitions_2_3_and_4_are_those_of_the_paper(seed: int, white: bool) -> None:
@@ -249,13 +246,10 @@ def test_without_multipliers_the_residual_is_too_large_and_never_too_small(
     known = KNOWN["a corner"]
     found = certify(known.problem(white=True), known.x).stationarity
     assert found is not None
-
     assert found.best_lagrangian == pytest.approx(found.gradient_norm)
 
 
 # -------------------------------------------------------------------- how much is seen
-
-
 def stripes(m: int) -> tuple[Problem, list[int]]:
     counted = [0, 0]
 
@@ -336,8 +330,6 @@ def test_the_report_can_be_read() -> None:
 
 
 # ------------------------------------------------------------- the evidence of minimize
-
-
 @pytest.mark.parametrize("name", ["linear in a disc", "a corner", "with a bound"])
 def test_minimize_brings_the_evidence_and_the_multipliers(name: str) -> None:
     known = KNOWN[name]
@@ -376,8 +368,6 @@ def test_where_gradients_are_too_expensive_the_note_says_what_they_cost() -> Non
 
 
 # ------------------------------------------------------------------------ the theorem
-
-
 POSITIVE = st.floats(1e-3, 1e3)
 CONSTANTS = st.builds(
     TheoremConstants,
@@ -484,7 +474,6 @@ def test_slopes_of_many_variables_are_found_in_blocks(monkeypatch: Any) -> None:
     n_queries = tally.n_queries
     monkeypatch.setattr(stationarity, "MANY", 6)  # a variable at a time
     in_blocks = dszog.certify(problem, x)
-
     assert tally.n_queries == 2 * n_queries
     for name in ("gradient_norm", "best_lagrangian", "outer_gradient"):
         found, expected = (getattr(c.stationarity, name) for c in (in_blocks, at_once))

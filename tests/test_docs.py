@@ -186,7 +186,6 @@ def test_the_targets_and_extras_that_a_page_names_exist(page: Path) -> None:
     named = {word for line in typed for word in line[1:2] if re.match("[a-z-]+$", word)}
     named |= set(re.findall(r"`make ([a-z-]+)", text))
     assert named <= targets
-
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     asked = re.findall(r'pip install "(?:dszog|\.)\[([\w,]+)\]"', text)
     extras = {name for names in asked for name in names.split(",")}

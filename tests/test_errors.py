@@ -28,7 +28,6 @@ def test_a_missing_extra_is_told_by_one_function() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
     found = calls_of_missing_extra()
-
     assert len(found) > 10
     for where, call in found:
         assert where.endswith("MissingExtraError.of")

@@ -83,8 +83,6 @@ RANDOM_TYPES = {"Generator", "Philox", "SeedSequence", "BitGenerator"}
 
 
 # ----------------------------------------------------------------- reading the source
-
-
 @dataclass(frozen=True)
 class Import:
     """One import statement of one name."""
@@ -153,8 +151,6 @@ def _absolute(module: Module, statement: ast.ImportFrom) -> str:
 
 
 # -------------------------------------------------------------------------- the rules
-
-
 def complaints(root: Path) -> list[str]:
     """Return what is wrong with the source under a folder, one line for each."""
     modules = modules_under(root)
@@ -285,8 +281,6 @@ def _cycles(found: list[Import], known: set[str]) -> Iterator[str]:
 
 
 # -------------------------------------------------------------------------- the tests
-
-
 def test_the_source_keeps_to_the_layers() -> None:
     assert complaints(SOURCE) == []
 

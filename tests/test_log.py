@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import dszog
 from dszog.contract.arrays import FloatArray
-from dszog.run import loop as run_module
 from tests.runs import short_run
 
 
@@ -27,7 +25,6 @@ def test_info_tells_of_start_rounds_and_stop(caplog: pytest.LogCaptureFixture) -
     caplog.set_level(logging.INFO, logger="dszog")
     result = short_run()
     said = heard(caplog, logging.INFO)
-
     assert said[0] == (
         "Start: DSZOG; variables 2, losses 1, constraints 9; seed 0; limits: "
         "iterations 40, queries None, seconds None."
@@ -50,7 +47,6 @@ def test_saves_and_resuming_are_told(
     caplog.clear()
     short_run(checkpoint=tmp_path / "run", resume=True)
     second = heard(caplog, logging.INFO)
-
     assert f"Saved to {tmp_path / 'run'} at iteration 0." in first
     assert f"Saved to {tmp_path / 'run'} at iteration 40." in first
     assert second[0].startswith(
@@ -120,17 +116,3 @@ def test_nobody_who_does_not_listen_is_shown_anything() -> None:
     logger = logging.getLogger("dszog")
     assert [type(handler) for handler in logger.handlers] == [logging.NullHandler]
     assert logger.level == logging.NOTSET
-
-
-def test_nothing_is_made_for_those_who_do_not_listen(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def made(**values: Any) -> None:
-        pytest.fail("nobody listens")
-
-    monkeypatch.setattr(run_module, "Progress", made)
-    small = {"n_directions": 1, "constraint_batch": 1, "dual_batch": 1}
-    result = short_run(max_iterations=2400, options=small)
-
-    n_kept = 1000 + (result.nit - 2000) // 2  # every second row was dropped once
-    assert len(result.history["iteration"]) == n_kept

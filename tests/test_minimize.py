@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import Bounds, OptimizeResult
 
 from dszog import DSZOG, Constraints, Losses, Problem, Progress, Status, minimize
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray
 from tests.contracts.helpers import (
     PROBLEMS,
     Kind,
@@ -22,9 +22,8 @@ from tests.contracts.helpers import (
 )
 from tests.runs import by_dszog
 
+
 # ----------------------------------------------------------------------------- helpers
-
-
 def exact_fun(problem: Problem, x: FloatArray) -> float:
     every = np.arange(problem.size.n_losses)
     return float(problem.losses.values(x[np.newaxis], every).mean())
@@ -50,8 +49,6 @@ def bits(result: OptimizeResult) -> object:
 
 
 # ------------------------------------------------------------------------- the budget
-
-
 def test_without_a_budget_two_thousand_iterations_are_made() -> None:
     problem, _ = make_problem(Kind(dim=1, n=1, m=0, gradient=True, bounded=True))
     result = by_dszog(problem, seed=0)
@@ -60,8 +57,6 @@ def test_without_a_budget_two_thousand_iterations_are_made() -> None:
 
 
 # ------------------------------------------------------------------------ the callback
-
-
 def test_a_callback_may_end_the_run_and_the_result_is_checked_as_ever() -> None:
     problem, _ = make_problem(Kind())
 
@@ -70,7 +65,6 @@ def test_a_callback_may_end_the_run_and_the_result_is_checked_as_ever() -> None:
             raise StopIteration
 
     result = by_dszog(problem, seed=0, callback=stop)
-
     assert result.status == Status.STOPPED_BY_CALLBACK
     assert result.nit == 40
     assert "A callback or the dashboard ended the run." in result.message
@@ -79,14 +73,11 @@ def test_a_callback_may_end_the_run_and_the_result_is_checked_as_ever() -> None:
 
 
 # ---------------------------------------------------------------------- honest results
-
-
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("method", ["auto", "dszog"])
 def test_fun_and_maxcv_are_fresh_full_values(name: str, method: str) -> None:
     problem, _ = make_problem(PROBLEMS[name])
     result = minimize(problem, method=method, max_iterations=60, seed=0)
-
     assert result.fun == pytest.approx(exact_fun(problem, result.x), rel=1e-12)
     assert result.maxcv == pytest.approx(
         exact_maxcv(problem, result.x), rel=1e-10, abs=1e-13
@@ -127,7 +118,6 @@ def test_an_optimal_start_is_returned_as_it_is() -> None:
         max_iterations=20,
         seed=0,
     )
-
     np.testing.assert_array_equal(result.x, [1.0, 1.0])
     assert result.fun == result.maxcv == 0.0
     assert result.success
@@ -156,32 +146,6 @@ def test_a_violation_above_the_tolerance_is_no_success() -> None:
     assert not minimize(
         problem, constraint_tol=math.nextafter(loose.maxcv, 0.0), **call
     ).success
-
-
-def test_a_sampled_check_says_so_and_looks_where_violations_were_found() -> None:
-    # One constraint of 300,000 is violated; a draw of a quarter of them misses it.
-    def values(points: FloatArray, j: IntArray) -> FloatArray:
-        return np.asarray(np.where(j == 77_777, 0.3, -1.0) + 0.0 * points[:, :1])
-
-    result = minimize(
-        lambda x: float(x @ x),
-        np.ones(2),
-        Constraints(values, 300_000),
-        max_queries=1_500_000,
-        max_iterations=6,
-        seed=0,
-        options={"start": "exact"},
-    )
-
-    known = result.certificate.feasibility
-    assert (known.kind, known.is_exact, known.n_violated) == ("sampled", False, 0)
-    assert (known.worst_index, known.maxcv, result.maxcv) == (77_777, 0.3, 0.3)
-    assert known.n_suspects >= 1
-    assert 60_000 < known.n_checked < 80_000
-    # None of k is violated: 1 - 0.05^(1/k), the exact bound, is about 3/k.
-    assert known.share_bound == pytest.approx(1 - 0.05 ** (1 / known.n_checked))
-    assert f"{known.n_checked:,} of 300,000 constraints drawn" in result.message
-    assert not result.success
 
 
 def test_divergence_is_reported_with_advice_and_costs_nothing() -> None:
@@ -242,15 +206,12 @@ def test_a_fall_without_end_is_not_tried_with_ever_smaller_steps() -> None:
         max_queries=50_000,
         seed=0,
     )
-
     assert result.status == Status.DIVERGED
     assert "started again 3 times" in result.message
     assert "look at the signs" in result.message
 
 
 # ----------------------------------------------------------------- the penalty's raise
-
-
 def test_the_penalty_is_raised_until_the_violation_fits_the_tolerance() -> None:
     problem, _ = make_problem(Kind(n=1))
     result = by_dszog(problem, max_iterations=300, seed=0)
@@ -261,8 +222,6 @@ def test_the_penalty_is_raised_until_the_violation_fits_the_tolerance() -> None:
 
 
 # ------------------------------------------------------------------------- determinism
-
-
 def test_a_run_without_a_seed_reports_one_that_repeats_it() -> None:
     problem, _ = make_problem(Kind())
     drawn = [minimize(problem, max_iterations=10) for _ in range(2)]
@@ -285,13 +244,10 @@ def test_what_the_caller_passes_stays_as_it_was() -> None:
         max_iterations=20,
         seed=0,
     )
-
     assert (digest([x0, low]), options) == before
 
 
 # ---------------------------------------------------------------------- does it solve?
-
-
 def _disc(m: int) -> Constraints:
     angles = 2 * np.pi * np.arange(m) / m
     return Constraints(
@@ -344,12 +300,9 @@ def test_a_nonconvex_problem_is_solved_from_an_infeasible_start() -> None:
 
 
 # ---------------------------------------------------------------------- the front door
-
-
 def test_the_result_is_scipys_with_what_the_documentation_lists() -> None:
     problem, _ = make_problem(Kind())
     result = minimize(problem, max_iterations=5, seed=3)
-
     assert isinstance(result, OptimizeResult)
     names = "x fun maxcv success status message nit nfev ncev seed history weights "
     names += "certificate failures multipliers method costs digest noise is_start "
@@ -365,8 +318,6 @@ def test_the_result_is_scipys_with_what_the_documentation_lists() -> None:
 
 
 # ------------------------------------------------------------------------ ways to call
-
-
 @pytest.mark.filterwarnings("ignore::dszog.StartWarning")
 def test_the_ways_to_call_are_one_call() -> None:
     def fun(x: FloatArray) -> float:

@@ -84,19 +84,6 @@ def test_a_table_that_rounds_differently_in_another_shape_is_not_blamed() -> Non
     assert TOLD not in result.message
 
 
-def test_values_that_fail_are_not_compared() -> None:
-    n_calls = [0]
-
-    def limit(x: FloatArray, j: int) -> float:
-        n_calls[0] += 1
-        return float("nan") if n_calls[0] == 50 else float(ROWS[j] @ x - 1.0)
-
-    problem = Problem(exact, Constraints.from_function(limit, 40), 4)
-    result = run(problem, on_failure="resample")
-    assert result.failures.n_failed
-    assert TOLD not in result.message
-
-
 def test_to_notice_it_costs_no_query(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = PROBLEMS["limits"](WarmStart(0.0))
     watched = run(problem)

@@ -268,9 +268,8 @@ DOORS: dict[str, Door] = OF_FIELDS | {
     "Polyhedron.pairwise": door(pairwise_set, **SAMPLES),
 }
 
+
 # -------------------------------------------------- what may be wrong with an argument
-
-
 @dataclass(frozen=True)
 class Wrong:
     """Values that are refused for the same reason."""
@@ -775,9 +774,8 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
     },
 }
 
+
 # -------------------------------------------------------- arguments that do not fit
-
-
 @dataclass(frozen=True)
 class Row:
     """A call that is refused, and what its message says."""
@@ -1035,8 +1033,6 @@ for one in (*rows(), *TOGETHER):
 
 
 # ------------------------------------------------------------------------------- tests
-
-
 def message_of(row: Row, user: User) -> str:
     with pytest.raises(row.wrong.error) as caught:
         row.call(user)
@@ -1080,8 +1076,6 @@ def test_input_errors_are_also_pythons_own_value_and_type_errors() -> None:
 
 
 # -------------------------------------------------------------------- indices by hand
-
-
 def families(user: User) -> dict[str, Callable[[Any], object]]:
     """Return what takes indices of 3 losses or constraints."""
     both = dszog.Losses(user.values, 3, gradient=user.gradients)

@@ -27,9 +27,7 @@ def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_every_method_is_given_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "NAMES", ("dszog", "zopsgd"))
     monkeypatch.setattr(answers, "STEPS", ())
-
     rows = list(answers.methods(TINY))
-
     assert [row.what.split(": ")[0] for row in rows] == [
         "dszog, black box, 0.016 s",
         "dszog, black box, 100,000 queries",
@@ -49,9 +47,7 @@ def test_all_projections_agree(monkeypatch: pytest.MonkeyPatch) -> None:
         return made
 
     monkeypatch.setattr(answers, "RelaxedPairs", fewer)
-
     rows = list(answers.projections(TINY))
-
     assert len(rows) == 4
     assert max(row.details["difference"] for row in rows) < 1e-6
 

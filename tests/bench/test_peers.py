@@ -64,7 +64,6 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Case:
 def test_a_look_at_everything_costs_as_many_queries_as_there_are_values() -> None:
     case = TinyCase()
     budget = Budget(case, 60.0, 10**6)
-
     assert budget.objective(np.zeros(2)) == case.objective(np.zeros(2))
     assert (budget.n_losses, budget.n_constraints) == (3, 0)
     values = budget.constraints(np.zeros(2))
@@ -120,11 +119,9 @@ def test_every_value_of_dszog_is_charged() -> None:
 @pytest.mark.parametrize("name", PEERS)
 def test_a_solver_reaches_an_easy_target_or_says_why_not(tiny: Case, name: str) -> None:
     pytest.importorskip(PEERS[name].package)
-
     # NOMAD cannot be stopped from inside a value: its own clock ends it.
     seconds = 2.0 if "NOMAD" in name else REQUEST.seconds
     row = answer(replace(REQUEST, peer=name, queries=400_000, seconds=seconds))
-
     hard = ("uniform", "optuna", "nevergrad", "Lagrangian", "NOMAD")
     if any(word in name for word in hard):
         assert row["outcome"] in ("reached", "not reached")
@@ -149,9 +146,7 @@ def test_a_solver_that_does_not_look_up_is_reported_from_outside(
 
     peer = replace(PEERS["scipy COBYQA"], solve=stuck)
     monkeypatch.setitem(PEERS, "scipy COBYQA", peer)
-
     answer(replace(REQUEST, peer="scipy COBYQA", seconds=0.05), late.append)
-
     assert [row["why"] for row in late] == ["time, inside the solver"]
     assert late[0]["loss_queries"] == 3
 
@@ -191,9 +186,7 @@ def test_a_row_adds_the_cost_of_each_constraint_to_the_measured_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = {"dszog": REACHED, "scipy COBYLA": FAR, "cma, penalty": MISSING}
-
     (ours, far, missing), _ = rows_of(tmp_path, monkeypatch, runs)
-
     assert ours.what == "relaxed: dszog"
     assert ours.figure == 10_000
     assert ours.details["outcome"] == "reached by 1 of 1"
@@ -204,21 +197,6 @@ def test_a_row_adds_the_cost_of_each_constraint_to_the_measured_time(
         "not reached (time); 10.0 % above the optimum at best"
     )
     assert missing.details["outcome"] == "missing (pip install it)"
-
-
-def test_no_run_is_made_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = {"dszog": REACHED, "cma, penalty": MISSING}
-
-    before, made = rows_of(tmp_path, monkeypatch, runs)
-    after, again = rows_of(tmp_path, monkeypatch, runs)
-
-    assert made == ["dszog", "cma, penalty"]
-    assert again == ["cma, penalty"]  # it may have been installed since
-    assert [row.cells() for row in after] == [row.cells() for row in before]
-    for path in (tmp_path / "peers").glob("*.json"):
-        run = json.loads(path.read_text())
-        path.write_text(json.dumps(run | {"gigabytes": 1.0}))  # other limits
-    assert rows_of(tmp_path, monkeypatch, runs)[1] == made
 
 
 def test_a_process_of_its_own_returns_its_run_or_says_how_it_failed() -> None:

@@ -77,9 +77,7 @@ def test_suites_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         foreign._loaded("equalities", "HS9"),
     ]
     monkeypatch.setattr(suites, "sample", lambda *args: iter(small))
-
     rows = list(suites.suites_choosing(Effort(output=tmp_path)))
-
     assert [row.figure for row in rows if row.unit == "of 1"] == [1, 1, 1, 1]
     assert (tmp_path / "suites-choosing.svg").exists()
 
@@ -103,9 +101,7 @@ def test_a_family_has_the_optimum_that_it_says(make: Any) -> None:
 def test_noise_and_units_leave_the_problem_as_it_is() -> None:
     member = families.nearest(4, 7, m=300)
     units, x, which = np.array([1e-4, 1.0, 10.0, 1e4]), np.ones((2, 4)), np.arange(3)
-
     other, noisy = member.in_units(units), member.noisy(1e-3)
-
     np.testing.assert_allclose(
         other.constraints(x * units, which), member.constraints(x, which)
     )

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -58,21 +57,8 @@ def test_a_missed_bar_is_told_by_the_exit_code(
         yield Row(what="a ratio", figure=3.0, bar=2.0)
 
     monkeypatch.setitem(MEASURES, "memory", missed)
-
     assert dszog("bench", "memory", "-o", tmp_path)[0] == 3
     assert "| a ratio | 3 | at most 2 | no |" in (tmp_path / "bench.md").read_text()
-
-
-def test_the_table_keeps_the_measures_of_earlier_calls(
-    tiny: None, dszog: Dszog, tmp_path: Path
-) -> None:
-    dszog("bench", "constraints", "-o", tmp_path)
-    assert dszog("bench", "a9a", "-o", tmp_path)[0] == 0
-    text = (tmp_path / "bench.md").read_text()
-    assert "m = 1e+06" in text
-    assert "stand-in" in text
-    rows = json.loads((tmp_path / "a9a.json").read_text())["rows"]
-    assert all(row["bar"] is None for row in rows)  # stand-ins are held to none
 
 
 def test_the_page_on_benchmarks_has_every_measure() -> None:
@@ -108,21 +94,10 @@ def test_wrong_words_are_refused_before_anything_is_measured(
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
     Path("file").write_text("")
-
     code, _, told = dszog("bench", *words.split())
-
     assert code == 2
     assert told.startswith("dszog bench: ")
     assert re.search(complaint, told)
     assert "ownload" not in told
     assert told.count("\n") == 1
     assert sorted(path.name for path in Path().iterdir()) == ["empty", "file"]
-
-
-def test_a_missing_package_is_named(
-    tiny: None, dszog: Dszog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "dszog_bench.command", None)
-    code, _, told = dszog("bench", "a9a")
-    assert code == 2
-    assert 'pip install "dszog[bench]"' in told

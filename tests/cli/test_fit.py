@@ -78,8 +78,6 @@ def report(folder: str = "dszog-fit") -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------------ what it does
-
-
 def test_the_model_is_that_of_the_classifier(dszog: Dszog) -> None:
     code, said, _ = dszog("fit", "rows", "--task", "pairwise", "--seed", "5", *QUICK)
 
@@ -142,7 +140,6 @@ def test_groups_are_reported_for_train_and_test_rows(dszog: Dszog) -> None:
         "fit", *FAIR, "--holdout", "0.25", "--tolerance", "0.3", *QUICK
     )
     found = report()
-
     assert code == 0, said
     assert found["constraints_kept"] is True
     assert (found["train"]["rows"], found["test"]["rows"]) == (150, 50)
@@ -207,7 +204,6 @@ def test_no_class_is_written_as_a_formula(
     write_csv("people.csv", columns)
     dszog("fit", *PAIRS, *QUICK)
     code, said, _ = dszog("predict", "dszog-fit/model.dszog", "people.csv")
-
     assert code == 0
     rows = csv.DictReader(io.StringIO(said, newline=""))
     assert {row["prediction"] for row in rows} == set(written)
@@ -421,7 +417,6 @@ def test_a_model_is_replaced_only_if_that_is_asked_for(dszog: Dszog) -> None:
     assert code == 2
     assert "is there already" in told
     assert Path("dszog-fit/model.dszog").read_bytes() == before
-
     words = ("rows", "--task", "pairwise", "--seed", "1", "--overwrite")
     assert dszog("fit", *words, *QUICK)[0] == 0
     assert Path("dszog-fit/model.dszog").read_bytes() != before
@@ -490,8 +485,6 @@ def test_names_of_columns_do_not_steer_the_terminal(dszog: Dszog) -> None:
 
 
 # ------------------------------------------------------------------------- interrupted
-
-
 SIGNALS = pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
 )
@@ -506,7 +499,6 @@ def test_an_interrupt_keeps_the_best_model_so_far(number: int, code: int) -> Non
         assert process.poll() is None
     process.send_signal(number)
     out, err = process.communicate(timeout=120)
-
     assert process.returncode == code, err
     assert out.startswith("Interrupted. This is the best model so far.")
     found = report()

@@ -113,9 +113,8 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 RUN = ("--seed", "3", "--max-iterations", "60", "--set", "penalty=300")
 
+
 # -------------------------------------------------------------------- what it runs
-
-
 def test_the_run_is_that_of_minimize(solve: Solve) -> None:
     code, said = solve(
         "model.py:problem", *RUN, "--set", "n_directions=3", "-o", "result.json"
@@ -207,7 +206,6 @@ def test_unknown_numbers_are_null_in_the_output(solve: Solve) -> None:
         "model.py:failing", *RUN, "--on-failure", "resample", "-o", "result.json"
     )
     text = Path("result.json").read_text()
-
     assert code == 3
     assert "NaN" not in text
     assert "Infinity" not in text
@@ -292,8 +290,6 @@ def test_wrong_usage_is_one_line_with_the_cure_and_calls_nothing(
 
 
 # ------------------------------------------------------------------------- the file
-
-
 @pytest.mark.parametrize(
     ("file", "told"),
     [
@@ -339,8 +335,6 @@ def test_a_file_cannot_hide_an_installed_module(solve: Solve) -> None:
 
 
 # ---------------------------------------------------------------- saved and resumed
-
-
 STRAIGHT = ("solve", "model.py:problem", *RUN)
 SAVED = (*STRAIGHT, "--checkpoint", "run", "--resume", "-o", "result.json")
 
@@ -374,7 +368,6 @@ def test_sigterm_saves_and_reports_and_resume_gives_the_digest_of_a_straight_run
     assert code in (0, 3), err
     assert resumed["nit"] == 60
     n_resumed = (tmp_path / "calls").stat().st_size - n_before
-
     (tmp_path / "calls").write_text("")
     finish(start(*STRAIGHT, "-o", "straight.json"))
     straight = json.loads((tmp_path / "straight.json").read_text())
@@ -423,7 +416,6 @@ def test_a_signal_while_a_result_is_told_and_written_loses_nothing_of_it(
 
     monkeypatch.setattr(solve_module, step, pressed)
     got, out = solve("model.py:problem", *RUN, "-o", "result.json")
-
     assert got == code
     assert "Written to result.json." in out
     assert "before there was a result" not in out
@@ -464,11 +456,9 @@ def test_the_command_line_takes_its_signal_handlers_away_again(solve: Solve) -> 
 def test_a_run_that_breaks_off_exits_with_1_and_can_go_on(solve: Solve) -> None:
     words = ("model.py:failing", *RUN, "--checkpoint", "run", "--resume")
     code, said = solve(*words)
-
     assert code == 1
     assert "The run is saved: fix the function" in said
     assert "the point was not checked" in said
-
     fixed = MODEL.replace('float("nan") if x[0] > 0.05 else ', "")
     Path("model.py").write_text(fixed)
     os.utime("model.py", (2e9, 2e9))  # not the compiled one

@@ -85,7 +85,6 @@ def test_a_run_is_seen_running_then_ended_with_what_its_result_says(
     seen = []
     result = solve(tmp_path, callback=lambda progress: seen.append(look_at(tmp_path)))
     look = look_at(tmp_path)
-
     assert {one.going for one in seen} == {"running"}
     assert look.going == ("ended" if result.success else "failed")
     assert look.end is not None
@@ -109,7 +108,6 @@ def test_a_run_that_broke_off_says_why(tmp_path: Path) -> None:
     with pytest.raises(library.EvaluationError):
         library.minimize(fail, [0.0], checkpoint=tmp_path, method="dszog", seed=0)
     board = Board([tmp_path])
-
     assert [run.going for run in board.runs()] == ["failed"]
     assert "ValueError: &lt;img" in body(board.runs(), {}, "")
 
@@ -125,7 +123,6 @@ def test_a_file_ends_a_run_and_the_next_one_is_free_of_it(
 
     stopped = solve(tmp_path, callback=stop)
     resumed = solve(tmp_path, resume=True)
-
     assert (stopped.status.name, stopped.nit) == ("STOPPED_BY_CALLBACK", 5)
     assert resumed.nit == 20
 
@@ -145,7 +142,6 @@ def test_the_table_of_workers_counts_what_each_answered(
         pytest.importorskip({"dask": "distributed", "ray": "ray"}[kind])
     solve(tmp_path, evaluator=getattr(library.evaluators, kind.title())(n_workers=2))
     look = look_at(tmp_path)
-
     assert 1 <= len(look.workers) <= 2
     assert sum(n for _, n, _ in look.workers) >= 20
     assert look.lost == (0, 0)
@@ -185,7 +181,6 @@ def test_a_deleted_run_stays_as_it_was_seen_and_a_damaged_one_says_so(
         path.write_bytes(b"damaged")
     shutil.rmtree(runs / "ended")
     page = body(board.runs(), {}, "")
-
     assert sorted(run.going for run in board.runs()) == ["deleted", "unreadable"]
     assert "folder is gone" in page
     assert "too few for a checkpoint" in page
@@ -220,7 +215,6 @@ def test_only_the_page_can_stop_a_run(
     monkeypatch.setattr("dszog.save.looking.owner_of", lambda folder: (None, True))
     key = {run.name: run.key for run in board.runs()}["ended"]
     wish = urlencode({"token": board.token, "run": key})
-
     assert ask(port, "POST", "/stop", body=urlencode({"run": key}))[0] == 403
     assert ask(port, "POST", "/stop", body=wish, headers={"Host": "evil"})[0] == 403
     assert not (runs / "ended" / store.STOP).exists()

@@ -23,9 +23,8 @@ from dszog.methods.spider import SpiderMethod
 
 Values: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
 
+
 # ------------------------------------------------------------------- counted problems
-
-
 @dataclass
 class Tally:
     """What the user's functions saw, counted by themselves.
@@ -122,8 +121,6 @@ def make_problem(kind: Kind) -> tuple[Problem, Tally]:
 
 
 # --------------------------------------------------------------------------- the cells
-
-
 @dataclass(frozen=True, eq=False)
 class Cell:
     """One method with one set of hyper-parameters on one problem."""
@@ -297,8 +294,6 @@ CELLS: list[Cell] = [cell for name in METHODS for cell in cells_of(name)]
 
 
 # ------------------------------------------------------------------- walking by hand
-
-
 def evaluate(problem: Problem, queries: Sequence[Query]) -> tuple[Reply, ...]:
     """Answer the queries with arrays that can be written to."""
     evaluator = EVALUATORS["serial"](problem)

@@ -50,8 +50,6 @@ def dot(row: FloatArray, x: FloatArray) -> float:
 
 
 # ------------------------------------------------------------------ the table of kinds
-
-
 def bowl(x: FloatArray, j: int) -> float:
     return dot(x, x) - j
 
@@ -275,8 +273,6 @@ def test_every_public_kind_is_in_the_table() -> None:
 
 
 # ------------------------------------------------------------------- what all promise
-
-
 def test_numbers_of_constraints_and_variables_are_told(kind: Kind) -> None:
     assert len(kind.constraints) == kind.m
     assert f"m={kind.m}" in repr(kind.constraints)
@@ -378,8 +374,6 @@ def test_black_box_differs_in_its_gradients_alone(kind: Kind) -> None:
 
 
 # --------------------------------------------------------- summaries, by brute force
-
-
 @dataclass(frozen=True)
 class Case:
     """Constraints with structure, a point, and the value of each constraint there."""
@@ -507,8 +501,6 @@ def test_summary_agrees_with_brute_force_to_the_last_digits(
 
 
 # ---------------------------------------------------------------------- large indices
-
-
 @pytest.mark.parametrize("m", LARGE_COUNTS)
 def test_a_run_asks_for_64_bit_indices_from_the_whole_range(m: int) -> None:
     asked: list[IntArray] = []
@@ -575,8 +567,6 @@ def test_a_trillion_pairs_are_summed_up_from_two_million_rows() -> None:
 
 
 # ----------------------------------------------------------------- the caller's arrays
-
-
 def given_matrix(form: Any) -> tuple[list[Any], Constraints]:
     A, b = form(quarters(5, DIM, seed=12)), quarters(5, seed=13)
     parts = ("data", "indices", "indptr", "row", "col")
@@ -614,7 +604,6 @@ def test_the_callers_arrays_are_neither_modified_nor_kept(
     jacobian = np.array(constraints.jacobian(points[0], indices))
     summary = constraints.summary(points[0])
     assert [array.tobytes() for array in arrays] == before
-
     for array in arrays:
         array[...] = 0
     np.testing.assert_array_equal(constraints.values(points, indices), values)
@@ -645,9 +634,19 @@ def test_repeated_entries_of_a_sparse_matrix_add_up() -> None:
     np.testing.assert_array_equal(values, [[3.0, 4.0]])
 
 
+@pytest.mark.parametrize(("margin", "total"), [(0.0, np.inf), (-3e300, 0.0)])
+def test_pairs_whose_squares_are_no_numbers_have_a_sum(
+    margin: float, total: float
+) -> None:
+    samples = 1e300 * quarters(3, DIM, seed=1), 1e300 * quarters(4, DIM, seed=2)
+    pairs, x = Constraints.pairwise(*samples, margin=margin), np.eye(DIM)[0]
+    summary = pairs.summary(x)
+    assert summary is not None
+    assert summary.worst_value == pairs.values(x[np.newaxis], np.arange(12)).max()
+    assert summary.sum_squares == total
+
+
 # ------------------------------------------------------------------------- subclasses
-
-
 @pytest.mark.parametrize("base", [Constraints, dszog.Losses])
 @pytest.mark.parametrize("name", ["values", "values_at"])
 def test_values_that_a_subclass_hides_are_refused(base: type[Any], name: str) -> None:
@@ -668,5 +667,4 @@ def test_a_subclass_that_passes_its_values_on_is_asked() -> None:
             return points[:, :1] + indices
 
     found = Mine().values(np.ones((1, 2)), np.arange(2))
-
     np.testing.assert_array_equal(found, [[1.0, 2.0]])

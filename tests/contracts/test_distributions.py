@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray
 from dszog.errors import DszogError
 from dszog.maths.distribution import DISTRIBUTIONS, Distribution, DualStep
 from dszog.maths.random_stream import distinct_indices, stream
@@ -230,27 +230,11 @@ def test_arrays_that_change_later_change_nothing(name: str, start: str) -> None:
     before = distribution.dense().copy()
     indices[:], values[:] = [0, 1], 0.0
     np.testing.assert_array_equal(distribution.dense(), before)
-
     indices, values = np.array([3, 7]), np.array([0.25, 0.5])
     after = distribution.learn(indices, values, STEP, True)
     before = after.dense().copy()
     indices[:], values[:] = [0, 1], 0.0
     np.testing.assert_array_equal(after.dense(), before)
-
-
-@each_distribution
-def test_the_arrays_it_is_told_are_not_written_to(name: str) -> None:
-    def frozen(*values: float) -> tuple[IntArray, FloatArray]:
-        pair = np.array([3, 7]), np.array(values)
-        for array in pair:
-            array.flags.writeable = False
-        return pair
-
-    kind = DISTRIBUTIONS[name]
-    kind.from_weights(10, *frozen(0.25, 0.5))
-    kind.from_penalties(10, *frozen(0.25, 0.5), 1.0).learn(
-        *frozen(0.0, 1.0), STEP, True
-    )
 
 
 @each_learning

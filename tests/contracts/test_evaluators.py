@@ -97,8 +97,6 @@ def shape_of(part: str, where: FloatArray, indices: IntArray) -> tuple[int, int]
 
 
 # ----------------------------------------------------------------------- right answers
-
-
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_reply_holds_the_values_at_every_point(ask: Ask, name: str) -> None:
     problem, _ = make_problem(PROBLEMS[name])
@@ -168,8 +166,6 @@ def test_an_empty_query_calls_nothing(ask: Ask) -> None:
 
 
 # -------------------------------------------------------------------- how it is called
-
-
 @pytest.mark.parametrize("part", PARTS)
 def test_a_repeated_index_is_evaluated_only_once(ask: Ask, part: str) -> None:
     seen: list[list[int]] = []
@@ -182,7 +178,6 @@ def test_a_repeated_index_is_evaluated_only_once(ask: Ask, part: str) -> None:
     repeated = np.array([6, 2, 6, 6, 0, 2])
     asked = query(part, repeated)
     (reply,) = ask(problem_with(part, function), asked)
-
     assert [sorted(indices) for indices in seen] == [[0, 2, 6]]
     is_values = part in ("losses", "constraints")
     assert asked.n_evaluations == (3 if is_values else 2)
@@ -200,7 +195,6 @@ def test_functions_get_read_only_floats_and_int64(ask: Ask, part: str) -> None:
         return np.ones(shape_of(part, where, indices))
 
     ask(problem_with(part, function), query(part))
-
     ((where, indices),) = seen
     assert where.shape == ((3, 3) if part in ("losses", "constraints") else (3,))
     assert (where.dtype.str, indices.dtype.str) == ("<f8", "<i8")
@@ -216,7 +210,6 @@ def test_a_function_that_writes_to_arguments_is_told(ask: Ask, part: str) -> Non
 
     asked = query(part)
     before = digest(asked)
-
     with pytest.raises(EvaluationError, match=r"raised ValueError: .*read-only"):
         ask(problem_with(part, function), asked)
     assert digest(asked) == before
@@ -288,7 +281,6 @@ def test_values_are_taken_in_any_real_form(ask: Ask, part: str, form: str) -> No
 
     # Ascending indices, so that the reply has the order in which values are returned.
     (reply,) = ask(problem_with(part, function), query(part, (2, 4)))
-
     got = getattr(reply, FIELDS[part])
     expected = TABLE if part in ("losses", "constraints") else TABLE.reshape(2, 3)
     np.testing.assert_array_equal(got, expected)
@@ -376,6 +368,12 @@ def test_what_is_not_a_real_number_is_refused_with_the_shape_that_is_wanted(
         ask(problem_with(part, function), query(part))
 
 
+def test_a_masked_value_is_missing_and_not_a_number(ask: Ask) -> None:
+    masked: Any = np.ma.masked_greater([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]], 1.0)
+    with pytest.raises(EvaluationError, match=r"Constraint.*masked"):
+        ask(problem_with("constraints", lambda x, j: masked), query("constraints"))
+
+
 WRONG_SHAPES: dict[str, Callable[[tuple[int, int]], tuple[int, ...]]] = {
     "a number for many": lambda shape: (),
     "flat": lambda shape: (shape[0] * shape[1],),
@@ -398,7 +396,6 @@ def test_another_shape_is_told_with_both(ask: Ask, part: str, wrong: str) -> Non
 
     with pytest.raises(EvaluationError) as caught:
         ask(problem_with(part, function), query(part))
-
     is_values = part in ("losses", "constraints")
     message = str(caught.value)
     assert message.startswith(WHAT[part])

@@ -48,9 +48,8 @@ for _cell in CELLS:
     SETTINGS.setdefault(f"{_cell.method_name}-{_cell.variant}", []).append(_cell)
 every_setting = pytest.mark.parametrize("cells", SETTINGS.values(), ids=list(SETTINGS))
 
+
 # ----------------------------------------------------------------------- the matrix
-
-
 def test_every_method_meets_every_problem() -> None:
     per_method = Counter(cell.method_name for cell in CELLS)
     assert set(per_method) == set(METHODS)
@@ -76,15 +75,12 @@ def test_every_two_settings_of_dszog_meet_in_some_cell() -> None:
         "adaptive": [False, True],
     }
     variants = list(dszog_variants().values())
-
     for one, other in combinations(offered, 2):
         met = {(getattr(v, one), getattr(v, other)) for v in variants}
         assert met == {(a, b) for a in offered[one] for b in offered[other]}
 
 
 # -------------------------------------------------------------------------- settings
-
-
 @pytest.mark.parametrize("kind", METHODS.values(), ids=METHODS)
 def test_settings_are_known_ones_given_by_name(kind: Any) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'step_sise'"):
@@ -113,8 +109,6 @@ def test_swapped_arguments_of_init_are_told_apart(cells: list[Cell]) -> None:
 
 
 # ---------------------------------------------------------------------------- purity
-
-
 @every_cell
 def test_asking_twice_gives_the_same_queries(cell: Cell) -> None:
     for state, queries in zip(trip(cell).states, trip(cell).queries, strict=True):
@@ -125,14 +119,12 @@ def test_asking_twice_gives_the_same_queries(cell: Cell) -> None:
 def test_asking_and_telling_change_nothing_that_was_passed(cell: Cell) -> None:
     problem = cell.problem()
     state = cell.start(problem)
-
     for _ in range(3):
         before = digest(state)
         queries = cell.method.ask(state)
         replies = evaluate(problem, queries)
         told = digest([queries, replies])
         moved, _ = cell.method.tell(state, queries, replies)
-
         assert digest(state) == before
         assert digest([queries, replies]) == told
         assert digest(moved) != before
@@ -151,7 +143,6 @@ def test_a_state_keeps_nothing_of_the_arrays_it_was_given(cell: Cell) -> None:
         before = digest([state, moved])
         for _, array in [("x0", x0), *(pair for r in replies for pair in arrays_in(r))]:
             array[...] = 77.0
-
         assert digest([state, moved]) == before
         state = moved
 
@@ -176,8 +167,6 @@ def test_the_global_generator_of_numpy_is_untouched(cell: Cell) -> None:
 
 
 # ----------------------------------------------------------------------- determinism
-
-
 @every_cell
 def test_the_same_seed_gives_the_same_bits(cell: Cell) -> None:
     problem = cell.problem()
@@ -267,8 +256,6 @@ def test_each_iteration_counts_one(cells: list[Cell]) -> None:
 
 
 # --------------------------------------------------------------------- what is asked
-
-
 @every_cell
 def test_every_point_asked_about_is_within_the_bounds(cell: Cell) -> None:
     size = trip(cell).problem.size
@@ -334,12 +321,10 @@ def _gradients_used(method: Any, size: ProblemSize) -> tuple[bool, bool]:
 def test_the_cost_of_queries_is_what_the_box_counts(cells: list[Cell]) -> None:
     for cell in cells:
         problem, tally = cell.counted()
-
         for queries in trip(cell).queries:
             before = (tally.n_losses, tally.n_constraints)
             evaluate(problem, queries)
             counted = (tally.n_losses - before[0], tally.n_constraints - before[1])
-
             charged = cost(queries, problem.size)
             assert counted == (charged.losses, charged.constraints)
             assert sum(counted) == charged.total > 0
@@ -387,7 +372,6 @@ def test_tell_refuses_another_number_of_replies_than_queries(cells: list[Cell]) 
     for cell in cells:
         replies = trip(cell).replies[HERE]
         n = len(replies)
-
         for wrong in (replies[:-1], (*replies, replies[0]), ()):
             match = (
                 rf"{n} queries need {n} replies, got {len(wrong)}. Pass the replies in"
@@ -495,8 +479,6 @@ def test_tell_refuses_gradients_that_do_not_fit(cell: Cell, name: str) -> None:
 
 
 # --------------------------------------------------------------------- what is told
-
-
 @every_setting
 def test_the_weights_are_a_part_of_a_distribution(cells: list[Cell]) -> None:
     for cell in cells:
@@ -514,7 +496,6 @@ def test_a_plan_settles_what_was_open_and_leaves_the_rest(cells: list[Cell]) -> 
     for cell in cells:
         size = trip(cell).problem.size
         planned: Any = cell.method.planned(size, 10, 10_000)
-
         open_before = {"horizon", "horizon_queries", "start", "step_decay", "method"}
         for old, new in (
             (cell.method, planned),

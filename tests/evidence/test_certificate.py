@@ -27,14 +27,12 @@ from dszog.evidence.certificate import (
     check_objective,
     check_together,
     confirm_constraints,
-    known_feasibility,
     mean_and_error,
     violated_share_bound,
 )
 from dszog.evidence.checker import Checker, certificate_merit, plan_check, suspects_of
 from dszog.evidence.stationarity import Stationarity
 from dszog.methods import State
-from dszog.problem.constraints import Summary
 from dszog.run.final_check import FinalCheck
 from dszog.run.loop import Outcome, Position
 from dszog.run.meter import Limits, Meter
@@ -115,8 +113,6 @@ def checked(
 
 
 # ----------------------------------------------------------------------- the objective
-
-
 def test_a_sampled_objective_is_a_mean_of_distinct_losses_with_standard_error() -> None:
     answers = Answers(losses=np.sqrt)
     objective, error = check_objective(X, size(n=1000), plan(n=40), 3, answers)
@@ -143,19 +139,6 @@ def test_a_sampled_objective_is_right_on_average_and_within_its_error() -> None:
     assert errors.std() == pytest.approx(math.sqrt(0.9) * found[:, 1].mean(), rel=0.1)
 
 
-def test_the_same_seed_checks_the_same_losses_and_constraints() -> None:
-    def looked_at(seed: int) -> tuple[list[int], list[int]]:
-        losses, constraints = Answers(), Answers()
-        check_objective(X, size(n=10**6), plan(n=20), seed, losses)
-        check_constraints(X, size(m=10**6), plan(m=20), seed, constraints)
-        return losses.losses.tolist(), constraints.constraints.tolist()
-
-    assert looked_at(5) == looked_at(5)
-    first, second = looked_at(5), looked_at(6)
-    assert first[0] != second[0]
-    assert first[1] != second[1]
-
-
 def test_a_check_asks_at_the_point_alone_and_in_blocks() -> None:
     n, answers = 2 * BLOCK + 5, Answers()
     check_objective(X, size(n=n), plan(n=n), 0, answers)
@@ -169,8 +152,6 @@ def test_a_check_asks_at_the_point_alone_and_in_blocks() -> None:
 
 
 # --------------------------------------------------------------------- the constraints
-
-
 def test_no_constraints_cost_nothing_and_are_no_violation() -> None:
     answers = Answers()
     found = check_constraints(X, size(m=0), plan(m=0), 0, answers)
@@ -285,22 +266,7 @@ def test_a_plan_fits_its_allowance_and_a_check_never_costs_more_than_its_plan(
     assert found.is_exact == (intended.n_calls == m)
 
 
-def test_structure_is_evidence_from_all_constraints() -> None:
-    known: dict[str, Any] = {
-        "n_violated": 2,
-        "worst_value": 0.5,
-        "worst_index": 3,
-        "sum_squares": 0.3,
-    }
-    found = known_feasibility(Summary(n_constraints=8, **known))
-    assert numbers(found) == found_by("structure", 8, 8, **known, share_bound=0.25)
-    assert found.worst_indices.tolist() == [3]
-    assert found.is_exact
-
-
 # -------------------------------------------- losses and constraints from the same call
-
-
 def full(both: ProblemSize) -> CheckPlan:
     """Return a plan to look at everything."""
     return plan(n=both.n_losses, m=both.n_constraint_calls)
@@ -357,8 +323,6 @@ def test_in_a_check_of_both_together_the_unknown_stays_unknown() -> None:
 
 
 # ------------------------------------------------------------------ the 95 % confidence
-
-
 @given(st.integers(1, 5000).flatmap(lambda k: st.tuples(st.integers(0, k), st.just(k))))
 @example((0, 10**6))
 def test_the_share_bound_is_clopper_and_pearsons(counts: tuple[int, int]) -> None:
@@ -401,8 +365,6 @@ def test_the_bound_covers_a_planted_share_in_95_of_100_checks(
 
 
 # ----------------------------------------------------- a point that is chosen by a draw
-
-
 def hidden(x: FloatArray, j: IntArray, share: float) -> FloatArray:
     """Violate other constraints at every point: a share of them, scattered by `x`."""
     scattered = (j + round(1e6 * float(x[0]))) * 7919 % M
@@ -548,8 +510,6 @@ def test_all_looks_of_a_final_check_together_keep_to_what_is_set_aside(
 
 
 # --------------------------------------------------- calls that give many constraints
-
-
 def test_a_sampled_check_uses_all_values_of_its_calls_and_bounds_their_share() -> None:
     calls, width = Calls.of_width(20, 20_000), 20
     blocks = size(m=20_000, calls=calls)
@@ -611,8 +571,6 @@ def test_suspects_are_taken_by_turns_from_the_heaviest_and_the_worst_seen() -> N
 
 
 # --------------------------------------------------------------------- what a run shows
-
-
 def rows(points: FloatArray, indices: IntArray) -> FloatArray:
     values: FloatArray = points[:, :1] - 1.0 - indices / 10**9
     return values
@@ -713,8 +671,6 @@ def test_satisfied_constraints_are_worst_violated_by_nothing(worst: float) -> No
 
 
 # ------------------------------------------------------------------ the unknown is bad
-
-
 def evidence_of(**changes: Any) -> Certificate:
     feasible = replace(SAMPLED, n_violated=0, worst_value=-1.0, share_bound=6e-4)
     certificate = Certificate(

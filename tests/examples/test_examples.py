@@ -89,7 +89,6 @@ def test_an_example_has_the_form_of_the_gallery(name: str) -> None:
 
 def test_the_fair_model_is_fairer_and_gains_no_less(tmp_path: Path) -> None:
     ran = run("fair_adult", tmp_path)
-
     assert "Data: a generated census (no real data)" in ran.output
     assert "Verdict: feasible" in ran.output
     assert "limits on 8 groups by 3 attributes" in ran.output
@@ -112,7 +111,6 @@ def test_the_worst_pair_is_less_reversed(tmp_path: Path) -> None:
 
 def test_no_customer_gets_worse_than_was_promised(tmp_path: Path) -> None:
     ran = run("no_customer_worse", tmp_path)
-
     assert "Data: generated, 20,000 customers" in ran.output
     assert "Verdict: feasible" in ran.output
     old, _, _ = ran.row("old")
@@ -136,7 +134,6 @@ def test_the_bridge_is_lighter_and_bears_all(tmp_path: Path) -> None:
 
 def test_gradients_of_the_trees_save_evaluations(tmp_path: Path) -> None:
     ran = run("flight_path", tmp_path)
-
     assert "Gradients of the constraints: True" in ran.output
     assert "Verdict: feasible" in ran.output
     straight, near = ran.row("straight on")

@@ -79,8 +79,6 @@ def flipped(rng: Rng, content: bytes) -> bytes:
 
 
 # ------------------------------------------------------------------------------- text
-
-
 def text(rng: Rng, seed: bytes, parting: str) -> bytes:
     """Change fields of lines; now and then bytes, line ends, or the packing."""
     tokens: tuple[str, ...] = ENTRIES if parting == " " else FIELDS
@@ -140,8 +138,6 @@ def packed(rng: Rng, content: bytes) -> bytes:
 
 
 # ------------------------------------------------------------------------------- JSON
-
-
 def tree(rng: Rng, value: Any, n_changes: int) -> Any:
     """Return JSON with some of its nodes replaced, deleted, repeated or exchanged."""
     made = json.loads(json.dumps(value))

@@ -55,7 +55,6 @@ def test_a_reader_that_lets_an_error_escape_is_found_out(tmp_path: Path) -> None
         "naive", lambda rng: (mutate.text(rng, LIBSVM[0], " "), 0), read, ()
     )
     found = campaign(target, 100, 0, tmp_path)
-
     assert found["escaped"] > 5
     assert any("Error at test_fuzz.py" in one for one in found["first escaped"])
 
@@ -108,6 +107,5 @@ def test_nearly_every_branch_of_the_readers_is_reached(record_property: Record) 
     }
     for file, share in shares.items():
         record_property(f"coverage of {file}", share)
-
     assert {file for file, share in shares.items() if share < BAR} == set(), missed
     assert len(shares) == 10

@@ -203,8 +203,6 @@ def test_repeats_are_found(indices: list[int], ascending: bool) -> None:
 
 
 # ------------------------------------------------------- both halves of an iteration
-
-
 def some_weights(rng: np.random.Generator, m: int, rest: float) -> Any:
     touched = distinct_indices(rng, m, min(m, 12))
     weights = rng.random(len(touched)) * (rng.random(len(touched)) > 0.3)
@@ -463,8 +461,6 @@ def test_compiled_directions_are_orthogonal(seed: int, n: int, dim: int) -> None
 
 
 # -------------------------------------------------------------------- scores of rows
-
-
 def mostly_zeros(seed: int, n: int = 40, dim: int = 12) -> FloatArray:
     rng = np.random.default_rng(seed)
     matrix: FloatArray = rng.standard_normal((n, dim)) * (rng.random((n, dim)) < 0.15)
@@ -530,8 +526,6 @@ def test_dense_pairs_are_the_plain_ones(seed: int, n_points: int, dim: int) -> N
 
 
 # ------------------------------------------------------------------- the whole library
-
-
 def test_a_run_with_kernels_is_the_run_without(monkeypatch: pytest.MonkeyPatch) -> None:
     X = mostly_zeros(5, n=60)
     y = np.where(X.sum(axis=1) > 0, 1.0, -1.0)
@@ -564,27 +558,6 @@ def test_importing_the_library_neither_loads_nor_compiles_anything() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_ctrl_c_while_numba_is_imported_breaks_no_later_run() -> None:
-    code = """
-import signal, sys
-import numpy as np
-import dszog
-
-class Presser:
-    def find_spec(self, name, path=None, target=None):
-        if name == "numba.core.config":
-            sys.meta_path.remove(self)
-            signal.raise_signal(signal.SIGINT)
-
-sys.meta_path.insert(0, Presser())
-box = dszog.Constraints.linear(np.eye(2), 1.0).black_box()
-for wanted in (dszog.Status.INTERRUPTED, dszog.Status.MAX_ITERATIONS):
-    r = dszog.minimize(lambda x: x @ x, [3.0, 3.0], box, max_iterations=5, seed=0)
-    assert r.status == wanted, r.status
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 @pytest.mark.parametrize("seed", [0, 7, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("iteration", [0, 1, 2**40])
 def test_a_stream_is_the_generator_with_that_key(seed: int, iteration: int) -> None:
@@ -597,8 +570,6 @@ def test_a_stream_is_the_generator_with_that_key(seed: int, iteration: int) -> N
 
 
 # --------------------------------------------------------------- where it cannot work
-
-
 def test_points_of_another_length_are_refused_not_read_beyond() -> None:
     X = mostly_zeros(0)
     losses = dszog.Losses.linear(sparse.csr_array(X), np.ones(40), lambda s, y: s * y)

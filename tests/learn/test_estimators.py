@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,7 +65,6 @@ def test_a_black_box_loss_sees_scores_and_signs(kind: Any, two_classes: Any) -> 
         return np.abs(scores - labels)
 
     model = quick(kind, loss=loss, max_iterations=20).fit(X, y)
-
     assert model.score(X, y) > 0.9
     assert all(fits and labels <= {-1.0, 1.0} for fits, labels in seen)
 
@@ -134,10 +130,8 @@ def test_sparse_rows_are_taken_as_they_are(kind: Any, two_classes: Any) -> None:
     X = np.where(np.abs(X) < 0.8, 0.0, X)
     plain = quick(kind, standardize=False)
     scores = plain.fit(X, y).decision_function(X)
-
     found = clone(plain).fit(sparse.csr_array(X), y)
     again = clone(plain).fit(sparse.coo_matrix(X), y)
-
     assert np.mean((found.decision_function(X) > 0) == (scores > 0)) > 0.97
     np.testing.assert_array_equal(found.coef_, again.coef_)
     assert quick(kind).fit(sparse.csc_array(X), y).score(sparse.csr_array(X), y) > 0.85
@@ -217,30 +211,6 @@ def test_wrong_data_is_refused_as_by_sklearn(kind: Any, two_classes: Any) -> Non
         model.fit(X, y).predict(X[:, :3])
 
 
-def test_without_scikit_learn_the_extra_is_named() -> None:
-    script = f"""
-import sys
-
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "sklearn":
-            raise ModuleNotFoundError(name)
-
-sys.meta_path.insert(0, Refuse())
-sys.path.insert(0, {str(Path(dszog.__file__).parents[1])!r})
-import dszog
-try:
-    import dszog.learn
-except dszog.MissingExtraError as error:
-    print(error)
-"""
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
-    )
-
-    assert 'pip install "dszog[learn]"' in done.stdout
-
-
 # ------------------------------------------------------------- counts that are floats
 
 COUNTS = {
@@ -257,7 +227,6 @@ def test_a_count_may_be_a_whole_float(kind: Any, two_classes: Any) -> None:
     known = [name for name in COUNTS if name in kind._get_param_names()]
     counts = dict.fromkeys(known, 30) | {"max_queries": 10**6}
     others: dict[str, Any] = {"kernel": "rbf", "random_state": 0}
-
     for as_float in (float, np.float64, np.float32):
         floats = {name: as_float(n) for name, n in counts.items()}
         model = kind(**others, **floats).fit(X, y)

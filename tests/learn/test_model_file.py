@@ -32,10 +32,8 @@ def test_a_loaded_model_is_the_same(
     X, y = two_classes
     X = sparse.csr_array(np.where(np.abs(X) < 0.5, 0.0, X)) if is_sparse else X
     model = quick(PairwiseClassifier, kernel=kernel, gamma=0.3, margin=0.25).fit(X, y)
-
     model.save(tmp_path / "model")
     loaded = load(tmp_path / "model")
-
     np.testing.assert_array_equal(
         loaded.decision_function(X), model.decision_function(X)
     )

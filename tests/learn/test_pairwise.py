@@ -38,7 +38,6 @@ def test_the_certificate_counts_the_pairs_out_of_order() -> None:
     y = np.repeat([0, 1], 80)
     X = rng.normal(size=(160, 2)) + y[:, np.newaxis]
     model = PairwiseClassifier(random_state=0, max_iterations=100).fit(X, y)
-
     feasibility = model.certificate_.feasibility
     share = feasibility.n_violated / feasibility.n_constraints
     auc = roc_auc_score(y, model.decision_function(X))

@@ -98,8 +98,6 @@ def test_the_test_needs_no_scatter_to_be_red() -> None:
 
 
 # ------------------------------------------------- (a) directions, against quadratics
-
-
 @dataclass(frozen=True)
 class Quadratic:
     """``c x + x A x / 2``."""
@@ -163,8 +161,6 @@ def test_a_direction_estimate_is_the_smoothed_gradient_of_a_quadratic_on_average
 
 
 # -------------------------------------------------------- (b) which constraint is drawn
-
-
 def unequal_weights(name: str, m: int) -> Distribution:
     rng = np.random.default_rng(2)
     own = distinct_indices(rng, m, m // 2)
@@ -298,8 +294,6 @@ def test_the_combined_estimate_averages_to_the_gradient(name: str) -> None:
 
 
 # ------------------------------------------------------------ (d) the composed gradient
-
-
 @dataclass(frozen=True)
 class Small:
     """Quadratic losses and linear constraints, with every gradient in closed form."""

@@ -21,9 +21,8 @@ from dszog.methods import DSZOGState
 from tests.contracts.helpers import Kind, advance, evaluate, make_problem, walk
 from tests.runs import size_of
 
+
 # ------------------------------------------------- Algorithm 1, as the paper prints it
-
-
 def simplex(v: FloatArray) -> FloatArray:
     """Project onto the simplex by bisection on the shift, not by sorting."""
     low, high = v.max() - 1.0, v.max()
@@ -183,8 +182,6 @@ def test_the_reference_would_notice_a_missing_penalty() -> None:
 
 
 # ----------------------------------------------------------------------- the first p
-
-
 def _first_weights(method: DSZOG, problem: Problem, iterations: int) -> FloatArray:
     state = method.init(problem.x0, problem.size, 0)
     for looks in walk(method, problem, state, iterations)[:-1]:
@@ -215,7 +212,6 @@ def test_the_exact_start_is_the_best_p_at_the_first_point(
     )
     weights = _first_weights(method, problem, iterations=math.ceil(12 / block))
     paper = replace(_paper_for(problem, method), lam=ridge)
-
     np.testing.assert_allclose(weights, paper.best_p(problem.x0), rtol=0, atol=1e-12)
     assert np.count_nonzero(weights) == n_positive
 
@@ -263,7 +259,6 @@ def test_the_sampled_start_is_the_best_p_of_the_drawn_constraints(
     )
     (query,) = method.ask(method.init(problem.x0, problem.size, 0))
     weights = _first_weights(method, problem, iterations=1)
-
     paper = replace(_paper_for(problem, method), lam=0.05)
     drawn = set(query.constraints.tolist())
     phi = [paper.phi(problem.x0, j) if j in drawn else 0.0 for j in range(40)]
@@ -296,7 +291,6 @@ def test_weights_replace_the_first_look(distribution: Any, order: list[int]) -> 
     indices, weights = np.array([3, 70])[order], np.array([0.25, 0.5])[order]
     state = method.init(np.zeros(2), _size(100), 0, weights=(indices, weights))
     weights[:], indices[:] = 9.0, 1  # they stay the caller's
-
     assert state.start is None
     assert state.distribution is not None
     expected = np.full(100, 0.25 / 98)
@@ -306,8 +300,6 @@ def test_weights_replace_the_first_look(distribution: Any, order: list[int]) -> 
 
 
 # ---------------------------------------------------------------------- the gradient
-
-
 def _penalised(problem: Problem, query: Query, penalty: float, x: FloatArray) -> float:
     """Return the mean loss and the penalised mean of a query's batch at a point."""
     assert problem.constraints is not None
@@ -412,7 +404,6 @@ def test_at_a_bound_no_direction_is_cut_short(
     state = replace(advance(method, problem, state, 2), x=np.array(corner))
     around = method.ask(state)[0]
     points = around.points(size)
-
     np.testing.assert_allclose(points[1:] - points[0], around.steps, rtol=0, atol=1e-15)
     assert np.abs(points[0] - corner).max() < np.abs(around.steps).max() + 1e-15
 
@@ -427,8 +418,6 @@ def test_a_variable_without_room_is_looked_at_where_it_is() -> None:
 
 
 # ------------------------------------------------------------------- the step's decay
-
-
 def _steps(method: DSZOG, iterations: int) -> FloatArray:
     """Return the lengths of the steps down a slope of 1, in units of the step size."""
     problem = Problem(
@@ -478,7 +467,6 @@ def test_the_step_decays_as_the_settings_say(
 
 def test_a_plan_fits_the_horizon_to_the_run() -> None:
     size = _size(1000)
-
     assert DSZOG().planned(size, 50, None).horizon == 50
     assert DSZOG().planned(size, 50, None).horizon_queries is None
     assert DSZOG().planned(size, None, 90_000).horizon_queries == 90_000
@@ -514,8 +502,6 @@ def test_a_new_round_keeps_the_iterate_alone(limit: dict[str, Any]) -> None:
 
 
 # ----------------------------------------------------------------- what a person sees
-
-
 @pytest.mark.parametrize("white", [False, True])
 @pytest.mark.parametrize("distribution", ["sparse", "dense", "uniform"])
 def test_the_info_is_that_of_the_sampled_batch(white: bool, distribution: Any) -> None:
@@ -539,8 +525,6 @@ def test_the_info_is_that_of_the_sampled_batch(white: bool, distribution: Any) -
 
 
 # --------------------------------------------------------------------------- settings
-
-
 def test_as_published_are_the_settings_of_the_paper() -> None:
     method = DSZOG.as_published(step_size=0.001)
     assert (method.step_size, method.dual_step_size, method.penalty) == (0.001, 0.01, 1)
@@ -550,6 +534,11 @@ def test_as_published_are_the_settings_of_the_paper() -> None:
     assert (method.step_decay, method.directions) == ("constant", "gaussian")
     assert (method.antithetic, method.adaptive) == (False, True)
     assert (method.dual_estimate, method.start) == ("plain", "exact")
+
+
+def test_a_start_of_another_dimension_is_refused() -> None:
+    with pytest.raises(InputError, match=r"x0.*3.*2"):
+        DSZOG().init(np.zeros(3), _size(10), 0)
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64])
@@ -566,8 +555,6 @@ def test_whole_numbers_are_the_floats_that_kernels_are_compiled_for() -> None:
 
 
 # ------------------------------------------------------------------- who holds the loop
-
-
 def test_a_step_needs_as_many_queries_as_there_are_calls_to_make() -> None:
     plain = _size(50)
     shared = replace(plain, calls=Calls.of_width(25, 50))
@@ -586,8 +573,6 @@ def test_tell_refuses_queries_in_another_order_though_each_has_its_reply() -> No
 
 
 # ------------------------------------------------------- values that no square holds
-
-
 @pytest.mark.parametrize("estimate", ["plain", "centred", "combined"])
 @pytest.mark.parametrize("value", [1e70, 1e100, 1e152, 1e200, 1.7e308])
 @pytest.mark.parametrize("when", ["at the start", "later"])
@@ -641,7 +626,6 @@ def test_the_evidence_on_such_values_is_what_is_known(value: float) -> None:
     problem = Problem(lambda x: float(x @ x), walls, 2)
     evidence = certify(problem, np.array([-1.0, 0.5]))
     assert evidence.stationarity is not None  # where nothing is squared
-
     evidence = certify(problem, np.array([1.0, 0.5]))
     assert evidence.feasibility.maxcv == value
     assert (evidence.stationarity is None) == (value > 1e60)

@@ -7,7 +7,6 @@ four variables: with fresh seeds that would be red in 1 % of the runs of a cell
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,14 +15,11 @@ import pytest
 
 from dszog import (
     FZFW,
-    ZOPSGD,
-    ZOSCGD,
     AccSZOFW,
     AccSZOFWStorm,
     AccZOM,
     Losses,
     Problem,
-    minimize,
 )
 from dszog.contract import Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray
@@ -80,7 +76,6 @@ def test_the_mean_of_many_draws_is_the_gradient(estimator: Estimator) -> None:
     factor = DIM if estimator == "sphere" else 1
     each = factor * slopes[:, np.newaxis] * steps / RADIUS
     error = each.std(axis=0, ddof=1) / np.sqrt(N_DRAWS)
-
     mean = estimated(steps, estimator, RADIUS)
     np.testing.assert_allclose(mean, each.mean(axis=0), rtol=1e-6)
     assert (np.abs(mean - GRADIENT) <= 3.0 * error).all()
@@ -156,37 +151,3 @@ def test_where_nothing_moved_a_correction_is_exactly_nothing(method: Any) -> Non
     share = shift @ full / (full @ full)
     assert 0.0 < share <= 1.0
     np.testing.assert_allclose(shift, share * full, atol=1e-12)
-
-
-def failing_now_and_then(rate: float) -> Callable[[FloatArray, IntArray], FloatArray]:
-    rng = np.random.Generator(np.random.Philox(key=8))
-
-    def values(points: FloatArray, i: IntArray) -> FloatArray:
-        table = np.square(points - 0.3).sum(axis=1)[:, np.newaxis] + 0.0 * i
-        table[rng.random(len(points)) < rate] = np.nan
-        return np.asarray(table)
-
-    return values
-
-
-@pytest.mark.parametrize(
-    ("kind", "policy"),
-    [
-        *((kind, "resample") for kind in (FZFW, AccSZOFW, AccSZOFWStorm, AccZOM)),
-        *((kind, "penalise") for kind in (ZOSCGD, ZOPSGD)),
-    ],
-)
-def test_a_run_with_failures_ends_near_the_optimum(kind: Any, policy: Any) -> None:
-    result = minimize(
-        Losses(failing_now_and_then(0.02), 50),
-        np.ones(3),
-        bounds=[(-1.0, 1.0)] * 3,
-        method=kind(),
-        max_iterations=150,
-        seed=0,
-        on_failure=policy,
-    )
-
-    assert result.failures.n_failed > 10
-    if policy == "resample":
-        np.testing.assert_allclose(result.x, 0.3, atol=0.15)

@@ -7,7 +7,6 @@ import io
 import os
 import shutil
 import stat
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ pytest.importorskip("pooch")
 import requests
 from urllib3 import HTTPResponse
 
-from dszog.errors import InputError, MissingExtraError
+from dszog.errors import InputError
 from dszog.readers.content import read_content
 from dszog_paper.data import DATA_SETS, DataFile
 from dszog_paper.data.fetch import fetch
@@ -87,12 +86,10 @@ def test_the_named_folder_comes_first_then_the_cache_then_the_net(
     assert cached.read_bytes() == CONTENT
     assert fetch(FILE, allow_download=False) == cached
     assert net.asked == [FILE.url]
-
     (tmp_path / "environment").mkdir()
     (tmp_path / "environment" / "rows").write_bytes(CONTENT)
     monkeypatch.setenv("DSZOG_DATA", str(tmp_path / "environment"))
     assert fetch(FILE) == tmp_path / "environment" / "rows"
-
     (tmp_path / "argument").mkdir()
     assert fetch(FILE, data=tmp_path / "argument") == cached
     (tmp_path / "argument" / "rows").write_bytes(CONTENT)
@@ -159,19 +156,6 @@ def test_a_download_too_long_or_cut_has_failed(net: Net, tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"the download failed \(.*IncompleteRead"):
         fetch(FILE)
     assert list((tmp_path / "cache" / "dszog").iterdir()) == []
-
-
-def test_a_download_needs_its_extra_and_a_file_at_hand_does_not(
-    net: Net, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(
-        MissingExtraError,
-        match=r'A download of rows needs pooch: pip install "dszog\[paper\]"',
-    ):
-        fetch(FILE)
-    (tmp_path / "rows").write_bytes(CONTENT)
-    assert fetch(FILE, data=tmp_path) == tmp_path / "rows"
 
 
 @pytest.mark.parametrize("url", ["http://a/b", "file:///etc/passwd", "ftp://a/b", ""])

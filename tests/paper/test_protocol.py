@@ -107,7 +107,6 @@ def test_the_setting_with_the_best_validation_accuracy_is_chosen() -> None:
 @pytest.mark.parametrize("protocol", [QUICK, FULL], ids=lambda p: p.name)
 def test_every_cell_of_the_papers_tables_is_planned(protocol: Protocol) -> None:
     tables = {table.number: table for table in plan(protocol)}
-
     assert set(tables) == {2, 3, 6, 7, 8, 9, 10, 11, 12, "F"}
     for table in tables.values():
         filled = {(cell.row, cell.column) for cell in table.cells}
@@ -157,9 +156,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
 @runs_units
 def test_the_results_have_every_cell_and_curve(tmp_path: Path) -> None:
     tables, store, _ = make_everything(tmp_path, (3, 9))
-
     results = assemble(tables, store.get, TINY, command="dszog paper 3 9")
-
     assert json.loads(json.dumps(results))["meta"]["command"] == "dszog paper 3 9"
     assert [table["number"] for table in results["tables"]] == [3, 9]
     for table in results["tables"]:

@@ -32,8 +32,6 @@ HOSTILE = '<script>alert("1")</script> & $x_{ | `code` **bold** [a](http://b.c)'
 
 
 # ------------------------------------- made-up results, in the layout of `assemble`
-
-
 def cell(method: str = "dszog", form: str = "none", **changes: Any) -> dict[str, Any]:
     return {
         "printed": [75.9, 0.26],
@@ -156,8 +154,6 @@ def results() -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------- what a page has
-
-
 class Page(HTMLParser):
     """What a page holds; an error if a tag is not closed where it should be."""
 
@@ -209,8 +205,6 @@ def shown(small: dict[str, Any]) -> Page:
 
 
 # ------------------------------------------------------------------------- the page
-
-
 def test_the_page_has_every_table_and_every_figure_on_three_axes(shown: Page) -> None:
     captions = "\n".join(shown.captions)
     for name in (*range(1, 13), "F"):
@@ -277,6 +271,20 @@ def test_what_does_not_beat_the_majority_share_is_not_bold() -> None:
     assert best_places(one) == {("a9a", "DSZOG")}
 
 
+def _record(unit: dict[str, Any]) -> dict[str, Any]:
+    trace = curve("", "", "", n=3)
+    fields = {
+        name: value
+        for name, value in cell(test_accuracy=0.75).items()
+        if name not in ("setting", "ended_by")
+    }
+    time = {"seconds": 1.0, "subproblem": 0.0, "trace": trace.pop("seconds")}
+    more = {"unit": unit, "ended_by": "MAX_TIME", "time": time, "trace": trace}
+    for name in ("label", "method", "form"):
+        trace.pop(name)
+    return fields | more | {"groups": {}, "validation_accuracy": 0.7}
+
+
 def test_curves_are_means_in_bands_over_the_repetitions() -> None:
     whole = next(t for t in plan(QUICK) if t.number == 3)
     (chosen,) = [c for c in whole.cells if (c.row, c.column) == ("D1", "DSZOG")]
@@ -303,8 +311,6 @@ def test_curves_are_means_in_bands_over_the_repetitions() -> None:
 
 
 # ------------------------------------------------------------- missing and hostile
-
-
 def test_cells_that_were_not_run_say_so(small: dict[str, Any]) -> None:
     holed = copy.deepcopy(small)
     holed["tables"] = [table(2), table(3)]
@@ -316,31 +322,6 @@ def test_cells_that_were_not_run_say_so(small: dict[str, Any]) -> None:
     holed["groups"] = []
     for text in (Page(page(holed)).text, markdown(holed)):
         assert text.count("not run") > 12
-
-
-def test_the_layout_that_assemble_returns_can_be_shown_after_runs() -> None:
-    whole = next(t for t in plan(QUICK) if t.number == 10)
-    cells = tuple(c for c in whole.cells if c.row == "D1" and c.column == "DSZOG")
-    part = Table(number=10, title="One cell", cells=cells)
-    found = assemble([part], lambda unit: _record(unit.as_json()), QUICK)
-    shown = Page(page(found))
-    assert "75.00" in shown.text
-    assert "paper 84.25" in shown.text
-    assert sum(a.get("role") == "img" for _, a in shown.tags) == len(AXES)
-
-
-def _record(unit: dict[str, Any]) -> dict[str, Any]:
-    trace = curve("", "", "", n=3)
-    fields = {
-        name: value
-        for name, value in cell(test_accuracy=0.75).items()
-        if name not in ("setting", "ended_by")
-    }
-    time = {"seconds": 1.0, "subproblem": 0.0, "trace": trace.pop("seconds")}
-    more = {"unit": unit, "ended_by": "MAX_TIME", "time": time, "trace": trace}
-    for name in ("label", "method", "form"):
-        trace.pop(name)
-    return fields | more | {"groups": {}, "validation_accuracy": 0.7}
 
 
 def test_hostile_words_are_shown_and_nothing_else(small: dict[str, Any]) -> None:
@@ -379,8 +360,6 @@ def test_missing_numbers_do_not_show_as_nan(small: dict[str, Any]) -> None:
 
 
 # ----------------------------------------------------------------------- sentences
-
-
 def test_a_cell_says_what_its_accuracy_is_worth() -> None:
     plain = cell_lines(cell())
     shrunk = cell_lines(cell() | {"majority_share": cell()["mean"] / 100, "norm": 1e-9})
@@ -388,21 +367,10 @@ def test_a_cell_says_what_its_accuracy_is_worth() -> None:
     assert shrunk == [*plain, *said]
 
 
-def test_stand_ins_are_named(small: dict[str, Any]) -> None:
-    changed = copy.deepcopy(small)
-    changed["tables"][0]["rows"][0]["stand_in"] = True
-    changed["figures"] = []
-    for text in (Page(page(changed)).text, markdown(changed)):
-        assert "Generated stand-ins take the place of a9a" in text
-        assert "a9a (stand-in)" in text
-
-
 # --------------------------------------------------------------------------- figures
 
 
 # ---------------------------------------------------------------------------- files
-
-
 def test_all_files_are_written_and_replaced_whole(tmp_path: Path) -> None:
     few = {**results(), "figures": [figure(1, rows=("a9a",))]}
     folder = tmp_path / "new" / "folder"

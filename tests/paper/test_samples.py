@@ -26,7 +26,6 @@ def _samples(**changes: Any) -> Samples:
 
 def test_rows_are_taken_with_all_that_belongs_to_them() -> None:
     taken = _samples().take(np.array([2, 0]), "part")
-
     assert taken.name == "part"
     np.testing.assert_array_equal(taken.X, [[5, 6], [1, 2]])
     np.testing.assert_array_equal(taken.y, [1, -1])
@@ -93,42 +92,6 @@ def test_what_is_constant_in_a_split_is_refused_by_name(rare: str, said: str) ->
     match = rf"rare, \w+ split \(seed 0, repetition 0\): the .*{said}"
     with pytest.raises(InputError, match=match):
         paper_split(samples, seed=0)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"n_samples": 1001}, r"`n_samples` must be at most 1000, .*got 1001"),
-        ({"n_samples": 9}, "`n_samples` must be at least 10, got 9"),
-        ({"seed": -1}, "`seed` must be at least 0"),
-    ],
-)
-def test_a_split_refuses_wrong_arguments(wrong: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        paper_split(generate("gen", seed=0), **{"seed": 0} | wrong)
-
-
-@pytest.mark.parametrize(
-    ("name", "n_rows", "n_features", "n_sensitive"),
-    [
-        ("gen", 1000, 50, 0),
-        ("D1", 2000, 100, 10),
-        ("D2", 2000, 200, 20),
-        ("D3", 2000, 300, 20),
-        ("D4", 2000, 400, 20),
-    ],
-)
-def test_generated_data_have_the_sizes_of_the_paper(
-    name: str, n_rows: int, n_features: int, n_sensitive: int
-) -> None:
-    if name != "gen":
-        pytest.importorskip("sklearn")
-    samples = generate(name, seed=1)
-    assert samples.n_rows == n_rows
-    assert samples.n_features == n_features - n_sensitive
-    assert samples.sensitive.shape == (n_rows, n_sensitive)
-    assert 0.45 < samples.positive_share < 0.55
-    np.testing.assert_allclose(samples.sensitive.mean(axis=0), 0.5, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", GENERATED)

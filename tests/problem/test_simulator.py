@@ -247,9 +247,7 @@ def test_an_objective_of_its_own_is_no_mean_over_the_scenarios() -> None:
     problem = Problem(simulator, None, DIM)
     losses, rows = np.array([0]), np.array([3, 5, 14])
     queries = [Query.at(np.ones(DIM), iteration=0, losses=losses, constraints=rows)]
-
     (reply,) = dszog.workers.serial.Serial(problem)(queries)
-
     assert problem.size.n_losses == 1
     assert cost(queries, problem.size) == (1, 2)
     assert plant.n_calls == 2

@@ -128,7 +128,6 @@ def test_any_bytes_are_read_rightly_or_refused(content: bytes) -> None:
     except InputError:
         return
     rows, labels = by_definition(content.removeprefix(b"\xef\xbb\xbf"))
-
     assert labels == y.tolist()
     for row, expected in zip(X.toarray(), rows, strict=True):
         assert {i: v for i, v in expected.items() if v} == {

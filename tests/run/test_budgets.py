@@ -37,9 +37,8 @@ from dszog.run.failures import POLICIES
 from tests.contracts.helpers import FEASIBLE_METHODS
 from tests.runs import by_dszog
 
+
 # ------------------------------------------------------- E1: random configurations
-
-
 @dataclass
 class Counted:
     """Functions that count their calls: one point and one index, or one block."""
@@ -365,8 +364,6 @@ def test_no_budget_is_exceeded_in_4000_random_configurations(
 
 
 # ------------------------------------------------------------- E3: budgets too small
-
-
 def enough_for(fun: Any, constraints: Any, budget: int) -> int:
     """Return the number of queries that the refusal of a budget names."""
     said = rf"need \d+ queries, got max_queries={budget}"
@@ -389,8 +386,6 @@ def test_a_budget_too_small_is_refused_with_one_that_does(n: int, m: int) -> Non
 
 
 # -------------------------------------------------------------------------- E3: time
-
-
 @dataclass
 class Clock:
     """A clock that only the user's functions move."""
@@ -473,8 +468,6 @@ def test_the_check_of_the_result_is_inside_the_time(clock: Clock) -> None:
 
 
 # --------------------------------------------------------------- F1 and F2: interrupts
-
-
 @dataclass
 class Interrupted:
     """A problem that presses Ctrl-C at a given call."""
@@ -633,8 +626,6 @@ def test_stop_iteration_of_a_function_is_a_failure(policy: Any) -> None:
 
 
 # --------------------------------------------------------------- K1: callbacks, nesting
-
-
 def test_callbacks_come_in_order_in_the_callers_thread_with_read_only_points() -> None:
     seen: list[tuple[int, int, int]] = []
 
@@ -713,8 +704,6 @@ def test_runs_in_two_threads_are_the_runs_alone() -> None:
 
 
 # ---------------------------------------------------------------------- D1 and D4: bits
-
-
 def test_the_users_random_numbers_are_left_alone_and_change_nothing() -> None:
     found = []
     for seed in (1, 2):

@@ -44,9 +44,8 @@ from dszog.workers import Serial
 from tests.contracts.helpers import FEASIBLE_METHODS
 from tests.runs import by_dszog
 
+
 # ---------------------------------------------------------- what a function may return
-
-
 def raise_error() -> Any:
     raise ZeroDivisionError("the simulator broke")
 
@@ -119,8 +118,6 @@ def test_the_matrix_has_a_cell_for_every_combination() -> None:
 
 
 # ------------------------------------------------------------------------ the matrix
-
-
 ANGLES = 2.0 * np.pi * np.arange(12) / 12
 
 
@@ -273,8 +270,6 @@ def test_success_is_never_reported_at_a_point_that_is_not_known(
 
 
 # ----------------------------------------------------------------------- the NaN well
-
-
 WELL_STARTS: list[tuple[list[float], dict[str, Any]]] = [
     ([2.0, 1.0], {}),  # from the feasible side, as a user would
     ([2.0, 1.0], {"step_size": 0.5}),  # steps that jump into the well
@@ -356,8 +351,6 @@ def test_no_failure_makes_a_feasible_well(bad: str, function: str, policy: str) 
 
 
 # ---------------------------------------------------- pairs of points that stay matched
-
-
 @dataclass(frozen=True)
 class Pair:
     """A method between two points, and what it asked there."""
@@ -439,10 +432,8 @@ def test_what_is_unknown_at_one_point_is_left_out_at_both(
         return  # gradients have no directions
     else:
         lost[2, 1] = True
-
     one = pair.gradient("resample", {side: lost})
     both = pair.gradient("resample", {0: lost, 1: lost})
-
     np.testing.assert_array_equal(one, both)
     assert np.abs(one - pair.gradient("resample", {})).max() > 0.0
 
@@ -459,7 +450,6 @@ def test_where_nothing_is_known_at_both_points_the_estimate_stays(
     here, before = np.zeros(shape, bool), np.zeros(shape, bool)
     here[1 : 1 + half, 0] = True
     before[1 + half : (None if half > 1 else 4), 0] = True
-
     np.testing.assert_array_equal(
         pair.gradient("resample", {0: here, 1: before}), pair.state.gradient
     )
@@ -507,8 +497,6 @@ def test_a_policy_that_a_method_can_make_no_sense_of_is_refused_before_any_call(
 
 
 # -------------------------------------------------- constraints replaced by tangents
-
-
 @dataclass
 class Curved:
     """A disc whose constraints or losses are not known at some calls."""
@@ -573,8 +561,6 @@ def test_a_look_or_step_that_fails_once_is_made_again_half_way_back(
 
 
 # ------------------------------------------------------------------- the estimates (B2)
-
-
 DIM, N_DIRECTIONS, N_FAILED, RADIUS = 22, 2000, 25, 1e-3
 
 
@@ -684,8 +670,6 @@ def test_an_index_unknown_at_the_base_point_is_left_out_alone() -> None:
 
 
 # ----------------------------------------------------------------- steps taken back
-
-
 @dataclass
 class Bases:
     """A loss that notes every base point and fails where it is told to."""
@@ -750,8 +734,6 @@ def test_a_start_without_values_is_refused(
 
 
 # --------------------------------------------------------------------- counting (B3)
-
-
 @dataclass
 class Log:
     """What the functions saw and did, kept by themselves, one entry per query."""
@@ -839,8 +821,6 @@ def test_the_first_three_failures_are_kept_with_where_and_why() -> None:
 
 
 # ------------------------------------------------- some failures are normal (B5, B6)
-
-
 @pytest.mark.parametrize("method", ["dszog", "sampled_sqp"])
 @pytest.mark.parametrize("rate", [1e-3, 0.01, 0.05, 0.2])
 def test_values_that_fail_leave_an_answer_that_says_what_it_rests_on(
@@ -881,8 +861,6 @@ def test_values_that_fail_leave_an_answer_that_says_what_it_rests_on(
 
 
 # ---------------------------------------------------------------------- breaker (B4)
-
-
 @dataclass
 class Ramp:
     """A loss whose rate of failures follows a law of the number of points so far."""
@@ -969,8 +947,6 @@ def test_twenty_points_in_a_row_are_enough_and_nineteen_are_not() -> None:
 
 
 # ----------------------------------------------------------------------- the message
-
-
 def fails_at(index: int, error: bool) -> Constraints:
     def constraint(x: FloatArray, j: int) -> float:
         if j == index and x[0] < 0.99:
@@ -1056,9 +1032,7 @@ def test_a_value_is_not_blamed_on_the_error_of_another_query() -> None:
         iteration=0, x=np.zeros(1), steps=np.ones((1, 1)), losses=np.array([0])
     )
     dual = Query.at(np.zeros(1), iteration=0, constraints=np.arange(2))
-
     of_loss, of_constraint = Serial(problem)([around, dual])
-
     assert [one.kind for one in of_loss.failures] == ["exception"]
     np.testing.assert_array_equal(of_loss.failures[0].x, [1.0])
     assert [one.kind for one in of_constraint.failures] == ["not finite"]
@@ -1066,7 +1040,5 @@ def test_a_value_is_not_blamed_on_the_error_of_another_query() -> None:
 
 
 # ------------------------------------------------------------------ what to do about it
-
-
 def raising(x: FloatArray) -> float:
     raise RuntimeError("mesh did not converge")

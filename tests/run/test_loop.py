@@ -113,13 +113,10 @@ def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> Box:
 
 
 # ------------------------------------------------------------------------ the limits
-
-
 @pytest.mark.parametrize("iterations", [0, 1, 2, 17])
 def test_exactly_as_many_iterations_are_made_as_are_allowed(iterations: int) -> None:
     box = Box()
     outcome, meter = go(box, end=Limits(iterations=iterations))
-
     assert outcome.status == Status.MAX_ITERATIONS
     assert (
         outcome.position.state.iteration
@@ -136,7 +133,6 @@ def test_a_look_that_is_no_step_is_no_iteration_but_is_shown_and_charged() -> No
     outcome, meter = go(
         box, end=Limits(iterations=3), method=looks, callbacks=[seen.append]
     )
-
     assert outcome.status == Status.MAX_ITERATIONS
     assert (meter.n_iterations, outcome.position.state.iteration, box.n_calls) == (
         3,
@@ -151,7 +147,6 @@ def test_a_look_that_is_no_step_is_no_iteration_but_is_shown_and_charged() -> No
 def test_queries_are_used_to_one_iteration_never_exceeded(queries: int) -> None:
     box = Box()
     outcome, meter = go(box, end=Limits(queries=queries))
-
     assert outcome.status == Status.MAX_QUERIES
     assert box.n_queries == 5 * (queries // 5) <= queries
     assert (meter.n_loss_queries, meter.n_constraint_queries) == (
@@ -171,14 +166,11 @@ def test_no_iteration_begins_too_late(stopped_clock: Box, seconds: float) -> Non
 
 
 # ------------------------------------------------------------------------- the meter
-
-
 def test_the_meter_refuses_what_would_exceed_the_budget_and_calls_nothing() -> None:
     box = Box()
     meter = Meter(box, SIZE, max_queries=7)
     queries = Scripted().ask(Scripted().init(np.zeros(1), SIZE, 0))
     meter(queries)
-
     assert (meter.affords(2), meter.affords(3)) == (True, False)
     with pytest.raises(
         DszogError, match=r"5 queries more .* exceed the 7 allowed, 5 are used"
@@ -194,7 +186,6 @@ def test_what_fails_is_charged_for() -> None:
     meter = Meter(Box(then=fail), SIZE)
     with pytest.raises(OSError, match="lost"):
         meter(Scripted().ask(Scripted().init(np.zeros(1), SIZE, 0)))
-
     assert (meter.n_loss_queries, meter.n_constraint_queries) == (2, 3)
 
 
@@ -202,8 +193,6 @@ def test_what_fails_is_charged_for() -> None:
 
 
 # ------------------------------------------------------------------------ running away
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_an_iterate_that_is_not_finite_is_not_taken(bad: float) -> None:
     method = Scripted(point=lambda t: bad if t == 4 else float(t))
@@ -241,19 +230,15 @@ def test_the_scale_is_that_of_each_value_the_first_time_it_is_seen() -> None:
         return seen if t <= 2 else seen._replace(sampled_objective=123_456.0)
 
     outcome, _ = go(Box(), end=Limits(iterations=9), method=Scripted(info=info))
-
     assert outcome.status == Status.MAX_ITERATIONS
 
 
 # ------------------------------------------------------------------------ the averages
-
-
 def test_the_average_weighs_iterate_t_by_t_to_the_eighth() -> None:
     method = Scripted(
         point=lambda t: np.sin(t), info=lambda t: Info(weighted_violation=np.cos(t))
     )
     outcome, _ = go(Box(), end=Limits(iterations=30), method=method)
-
     t = np.arange(1.0, 31.0)
 
     def weights(power: int) -> FloatArray:
@@ -322,8 +307,6 @@ def test_what_holds_is_not_remembered() -> None:
 
 
 # -------------------------------------------------------------------------- the history
-
-
 @pytest.mark.parametrize("iterations", [1, 99, 100, 101, 1000, 12_345])
 def test_the_history_is_bounded_evenly_spaced_and_up_to_date(iterations: int) -> None:
     history = History(capacity=100)
@@ -331,7 +314,6 @@ def test_the_history_is_bounded_evenly_spaced_and_up_to_date(iterations: int) ->
         if history.wants(t):
             history.record(_row(t))
     columns = history.columns()
-
     kept = columns["iteration"]
     assert set(columns) == set(History.COLUMNS)
     assert all(len(column) == len(kept) for column in columns.values())

@@ -36,7 +36,6 @@ def test_it_is_scipys_result_with_entries_as_attributes(result: Result) -> None:
 )
 def test_copies_are_results_that_say_the_same(result: Result, again: Any) -> None:
     other = again(result)
-
     assert type(other) is Result
     assert set(other) == set(result)
     assert other.x.tobytes() == result.x.tobytes()
@@ -50,7 +49,6 @@ def test_copies_are_results_that_say_the_same(result: Result, again: Any) -> Non
 
 def test_the_text_begins_with_verdict_and_what_it_rests_on(result: Result) -> None:
     first, *rest = str(result).splitlines()
-
     assert first == result.verdict
     assert repr(result) == str(result)
     names = [line.split()[0] for line in rest if line[0] != " "]
@@ -88,7 +86,6 @@ def test_a_start_that_was_not_improved_on_is_named_in_the_verdict(level: float) 
         return dszog.minimize(loss, x0, fixed, max_iterations=9, seed=0)
 
     kept, moved = run_from(0.0), run_from(1.0)
-
     assert (kept.is_start, moved.is_start) == (True, False)
     assert kept.success == moved.success == (level < 0.0)
     assert kept.verdict == (
@@ -136,7 +133,6 @@ def test_the_html_says_the_same_and_nothing_in_it_is_markup(result: Result) -> N
 def test_the_frame_is_the_history(result: Result) -> None:
     pandas = pytest.importorskip("pandas")
     frame = result.to_frame()
-
     assert isinstance(frame, pandas.DataFrame)
     assert list(frame.columns) == list(result.history)
     assert frame["iteration"].tolist() == list(range(1, 41))

@@ -18,7 +18,7 @@ from dszog.maths.distribution import DISTRIBUTIONS
 from dszog.methods import METHODS, State
 from dszog.run.counts import Counts, FailureCounts, SubproblemCounts
 from dszog.run.history import Rows
-from dszog.run.loop import N_SEEN, Position
+from dszog.run.loop import Position
 from dszog.run.meter import Limits
 from dszog.run.run import Run
 from dszog.save.container import dump_json, load_json
@@ -150,9 +150,7 @@ def test_settings_come_back_and_leave_the_set_alone(cell: Cell) -> None:
     else:
         other = replace(inner, radius=0.123, n_directions=7)
     changed = other if inner is method else replace(method, method=other)
-
     back = with_settings(changed, settings)
-
     assert settings_of(back) == settings_of(method)
     for name in ("domain", "constraints"):
         assert getattr(back, name, None) is getattr(method, name, None)
@@ -282,15 +280,3 @@ def test_a_run_comes_back_with_what_it_remembers_in_its_order() -> None:
 def test_a_run_that_makes_no_sense_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(CheckpointError):
         there_and_back(run_of(**changes))
-
-
-def test_a_run_remembers_so_many_constraints_and_no_more() -> None:
-    many = replace(SIZE, n_constraints=2 * N_SEEN)
-    state = METHODS["dszog"]().init(np.zeros(3), many, 0)
-    fits, over = (
-        Position.at(state, seen=dict.fromkeys(range(n), 0.5))
-        for n in (N_SEEN, N_SEEN + 1)
-    )
-    assert there_and_back(fits, many).seen == fits.seen
-    with pytest.raises(CheckpointError):
-        there_and_back(over, many)

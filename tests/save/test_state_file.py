@@ -46,10 +46,8 @@ def test_saving_and_loading_changes_no_iterate(name: str, tmp_path: Path) -> Non
     method, _ = with_feasible_set(problem(), METHODS[name]())
     size = problem().size
     half = advanced(method, method.init(np.zeros(3), size, 0), 5)
-
     dszog.save_state(tmp_path / "half", method, half)
     loaded = dszog.load_state(tmp_path / "half", method, size)
-
     assert type(loaded) is type(half)
     straight, resumed = advanced(method, half, 5), advanced(method, loaded, 5)
     assert resumed.x.tobytes() == straight.x.tobytes()

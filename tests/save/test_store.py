@@ -80,11 +80,8 @@ def newest(folder: Path) -> Path:
 
 
 # ------------------------------------------------------------------------ generations
-
-
 def test_two_generations_are_kept_with_their_journals(tmp_path: Path) -> None:
     folder = filled(tmp_path / "run", 5)
-
     assert names(folder) == [
         "checkpoint-00000004.dszog",
         "checkpoint-00000005.dszog",
@@ -197,7 +194,6 @@ def test_a_damaged_journal_is_the_end_of_the_replies(tmp_path: Path) -> None:
     damage("cut", newest(folder))
     journal = folder / "journal-00000002.dszog"
     os.truncate(journal, journal.stat().st_size - 1)
-
     store = opened(folder)
     with pytest.warns(CheckpointWarning) as caught:
         number = load(store)
@@ -214,7 +210,6 @@ def test_a_damaged_journal_is_the_end_of_the_replies(tmp_path: Path) -> None:
 def test_a_damaged_newest_journal_costs_replies(tmp_path: Path, how: str) -> None:
     folder = filled(tmp_path / "run")
     damage(how, folder / "journal-00000003.dszog")
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CheckpointWarning)
         store = opened(folder)
@@ -437,8 +432,6 @@ class Shadow:
 
 
 # ----------------------------------------------------------------------------- folders
-
-
 def test_a_folder_that_anybody_may_write_to_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     with pytest.raises(CheckpointError, match=r"by anybody.*chmod o-w"):
@@ -620,6 +613,5 @@ def test_the_journal_before_is_synced_with_each_save(
     monkeypatch.setattr(os, "fsync", noted)
     store.save({}, content_of(2))
     store.close()
-
     # First of all: were the new one damaged, the one before has its replies.
     assert synced[0] == journal

@@ -58,7 +58,6 @@ def test_a_planted_link_is_never_written_through(
     else:
         with pytest.raises(CheckpointError):
             CELL.run(folder, max_iterations=3)
-
     assert precious.read_bytes() == b"keep"
 
 
@@ -167,7 +166,6 @@ def test_folders_that_are_made_are_for_this_user_to_write_to_whatever_the_umask(
         CELL.run(tmp_path / "of" / "mine" / "run", max_iterations=3)
     finally:
         os.umask(before)
-
     run = tmp_path / "of" / "mine" / "run"
     assert run.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in run.iterdir()} == {0o600}
@@ -213,7 +211,6 @@ def test_a_large_file_is_read_only_if_its_header_accounts_for_it(
     whole = b"".join(pack({}, [np.zeros(SMALL, np.uint8)], "0"))
     path.write_bytes(whole)
     assert read(path)[0] == {}
-
     monkeypatch.setattr(os, "fdopen", None)  # with which it would be read
     path.write_bytes(whole + bytes(1))
     with pytest.raises(

@@ -96,7 +96,6 @@ def test_a_warning_about_a_checkpoint_is_plain(tmp_path: Path) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         CELLS[0].run(folder, max_iterations=3)
-
     said = [str(one.message) for one in caught if one.category is CheckpointWarning]
     assert len(said) == 2
     assert all(text.isprintable() for text in said)

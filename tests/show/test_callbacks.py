@@ -6,8 +6,8 @@ import logging
 import sys
 import warnings
 from pathlib import Path
-from types import ModuleType
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -22,7 +22,6 @@ def test_a_callback_is_told_what_a_person_would_plot() -> None:
     seen: list[Progress] = []
     result = short_run(callback=seen.append, max_iterations=300)
     last = seen[-1]
-
     for progress in seen:
         assert progress.n_queries == (
             progress.n_loss_queries + progress.n_constraint_queries
@@ -149,89 +148,46 @@ def test_without_a_writer_the_extra_is_named(
         kind("folder")
 
 
-class FakeMlflowException(Exception):  # noqa: N818
-    pass
-
-
-class FakeMLflow(ModuleType):
-    """MLflow as far as it is used, with its signatures and its rules for names."""
-
-    def __init__(self) -> None:
-        super().__init__("mlflow")
-        self.metrics: list[tuple[str | None, str, float, int]] = []
-        self.params: dict[str, str] = {}
-        self.tags: dict[str, str] = {}
-        self.is_down = False
-        self.n_calls = 0
-        exceptions: Any = ModuleType("mlflow.exceptions")
-        exceptions.MlflowException = FakeMlflowException
-        self.exceptions = exceptions
-
-    def _called(self) -> None:
-        self.n_calls += 1
-        if self.is_down:
-            raise FakeMlflowException("API request failed \x1b[31m")
-
-    def log_metrics(
-        self, metrics: dict[str, float], step: int, run_id: str | None = None
-    ) -> None:
-        self._called()
-        for name, value in metrics.items():
-            assert isinstance(value, float)
-            assert all(c.isalnum() or c in "_-. /:" for c in name), name
-            self.metrics.append((run_id, name, value, step))
-
-    def log_params(self, params: dict[str, str], run_id: str | None = None) -> None:
-        self._called()
-        self.params.update(params)
-
-    def set_tags(self, tags: dict[str, str]) -> None:
-        self._called()
-        self.tags.update(tags)
-
-    def MlflowClient(self) -> Any:  # noqa: N802
-        fake = self
-
-        class Client:
-            def set_tag(self, run_id: str, key: str, value: str) -> None:
-                fake._called()
-                fake.tags[f"{run_id}:{key}"] = value
-
-        return Client()
-
-
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> FakeMLflow:
-    made = FakeMLflow()
+def fake(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
+    made = MagicMock()
+    made.exceptions.MlflowException = type("MlflowException", (Exception,), {})
     monkeypatch.setitem(sys.modules, "mlflow", made)
     monkeypatch.setitem(sys.modules, "mlflow.exceptions", made.exceptions)
     return made
 
 
-def test_mlflow_gets_metrics_settings_and_the_verdict(fake: FakeMLflow) -> None:
+def test_mlflow_gets_metrics_settings_and_the_verdict(fake: MagicMock) -> None:
     result = short_run(callback=MLflow(every=20, prefix="first."))
-    steps = [s for _, name, _, s in fake.metrics if name == "first.batch/objective"]
+    calls = [(one.args[0], one.kwargs) for one in fake.log_metrics.call_args_list]
+    steps = [more["step"] for named, more in calls if "first.batch/objective" in named]
     assert steps == [1, 20, 40]
-    assert (None, "first.result/objective", result.fun, 40) in fake.metrics
-    assert fake.params["first.method"] == "DSZOG"
-    assert fake.params["first.penalty"] == str(result.method.penalty)
-    assert fake.params["first.seed"] == "0"
-    assert fake.tags == {"first.verdict": result.verdict}
+    assert calls[-1][0]["first.result/objective"] == result.fun
+    assert all(
+        c.isalnum() or c in "_-. /:" for named, _ in calls for c in "".join(named)
+    )
+    (settings,) = fake.log_params.call_args.args
+    assert settings["first.method"] == "DSZOG"
+    assert settings["first.penalty"] == str(result.method.penalty)
+    fake.set_tags.assert_called_once_with({"first.verdict": result.verdict})
 
 
-def test_mlflow_logs_to_the_run_that_is_named(fake: FakeMLflow) -> None:
+def test_mlflow_logs_to_the_run_that_is_named(fake: MagicMock) -> None:
     result = short_run(callback=MLflow("abc"))
-    assert {run_id for run_id, *_ in fake.metrics} == {"abc"}
-    assert fake.tags == {"abc:verdict": result.verdict}
+    calls = fake.log_metrics.call_args_list
+    assert {one.kwargs["run_id"] for one in calls} == {"abc"}
+    client = fake.MlflowClient.return_value
+    client.set_tag.assert_called_once_with("abc", "verdict", result.verdict)
 
 
 def test_a_server_that_is_down_is_told_once_and_ends_no_run(
-    fake: FakeMLflow, caplog: pytest.LogCaptureFixture
+    fake: MagicMock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fake.is_down = True
+    down = fake.exceptions.MlflowException("API request failed \x1b[31m")
+    fake.log_metrics.side_effect = fake.log_params.side_effect = down
     result = short_run(callback=MLflow(every=1))
     assert result.success
-    assert fake.n_calls > 40
+    assert fake.log_metrics.call_count > 40
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert warnings == ["MLflow did not take it: API request failed \\x1b[31m"]
 

@@ -13,7 +13,7 @@ import dszog
 from dszog import Result
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.show.plot import compare
-from dszog.show.plot.series import horizontal, running_mean
+from dszog.show.plot.series import horizontal
 from tests.runs import by_dszog
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -71,8 +71,6 @@ def is_drawn(figure: Any) -> bool:
 
 
 # ------------------------------------------------------------------------ what is drawn
-
-
 def test_the_curves_are_the_history_and_say_samples(result: Result) -> None:
     figure = result.plot()
     panels = [axes for axes in axes_of(figure) if axes.get_lines()]
@@ -107,7 +105,6 @@ def test_fresh_values_and_tolerance_are_drawn_where_they_are() -> None:
         name: {line.get_ydata()[0] for line in axes.get_lines()[2:]}
         for name, axes in zip("ovs", (objective, violation, share), strict=True)
     }
-
     assert result.fun in levels["o"]
     assert {result.maxcv, 0.02} <= levels["v"]
     assert result.certificate.feasibility.share_bound in levels["s"]
@@ -154,15 +151,12 @@ def test_a_raised_penalty_is_marked() -> None:
     marks = [
         line.get_xdata()[0] for line in panel.get_lines() if line.get_linestyle() == ":"
     ]
-
     expected = result.history["iteration"][1:][np.diff(penalty) != 0]
     np.testing.assert_array_equal(marks, expected)
     assert "penalty raised" in words(figure)
 
 
 # --------------------------------------------------------------- it can always be drawn
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -222,8 +216,6 @@ def test_drawing_touches_no_state(
 
 
 # --------------------------------------------------------------------------- several
-
-
 def test_several_runs_are_compared_in_curves_and_a_table(result: Result) -> None:
     other = run(m=2000, seed=1, options={"distribution": "uniform"})
     figure = compare([result, other], labels=["learnt", "uniform"])
@@ -244,8 +236,6 @@ def test_several_runs_are_compared_in_curves_and_a_table(result: Result) -> None
 
 
 # ------------------------------------------------------------------------- wrong calls
-
-
 @pytest.mark.parametrize(
     ("call", "error", "told"),
     [
@@ -290,20 +280,6 @@ def test_without_matplotlib_the_extra_is_named(
 
 
 # ------------------------------------------------------------------------------ curves
-
-
-def test_the_running_mean_is_that_of_a_window_around_each_row() -> None:
-    values = np.arange(200.0) ** 2
-    values[50] = np.nan
-    smooth = running_mean(values)
-
-    assert len(smooth) == 200
-    for row in (0, 1, 49, 50, 51, 100, 199):
-        window = values[max(row - 2, 0) : row + 3]
-        assert smooth[row] == pytest.approx(np.nanmean(window))
-    few = np.array([3.0, 1.0, 2.0])
-    np.testing.assert_array_equal(running_mean(few), few)
-    assert np.isnan(running_mean(np.full(100, np.nan))).all()
 
 
 @pytest.mark.parametrize(

@@ -138,31 +138,12 @@ def test_on_a_terminal_there_is_a_bar_that_ends_full(
     result = short_run(progress=True, max_iterations=None, max_queries=1_000)
     drawn = without_escapes(terminal.getvalue())
     last = drawn[drawn.rindex("dszog ") :]
-
     assert "100%" in last  # though the check of the result left some queries over
     assert re.search(rf"iteration {result.nit}\s+queries [\d,]+ of 1,000", last)
     assert re.search(r"objective ~\S+\s+worst violation seen \S+", last)
     assert "left" not in last
     assert "failures" not in last
     assert capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize("width", [20, 40, 60, 100, 300])
-def test_the_display_fits_any_terminal(width: int) -> None:
-    rich = pytest.importorskip("rich.console")
-    from dszog.show.progress.terminal import TerminalDisplay
-
-    display = TerminalDisplay(Limits(iterations=2_000, queries=3_000_000, time=3600.0))
-    console = rich.Console(width=width, file=io.StringIO())
-    console.print(display)
-    display(seen_at(n_failed=17, n_queries=1_056_789))
-    console.print(display)
-    drawn = console.file.getvalue()
-
-    assert max(len(text) for text in drawn.splitlines()) <= width
-    if width >= 40:
-        for fact in ("1,234 of 2,000", "~0.1235", "0.00123", "~50.00%", "failures 17"):
-            assert fact in drawn
 
 
 def test_the_time_left_is_taken_from_the_pace_so_far() -> None:

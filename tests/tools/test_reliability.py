@@ -44,7 +44,6 @@ REPORT = """<?xml version="1.0"?>
 
 def test_a_report_is_read_and_its_figures_are_joined(tmp_path: Path) -> None:
     (tmp_path / "report.xml").write_text(REPORT)
-
     assert read_report(tmp_path / "report.xml") == {
         "tests": 4,
         "skipped": 1,
@@ -98,19 +97,6 @@ def outcome_of(tree: Path, n_breaks: int) -> str:
     reliability.main()
     record = json.loads((tree / "reliability.json").read_text())
     return str(record["items"]["X"]["outcome"])
-
-
-def test_figures_are_measured_compared_kept_and_shown(
-    tree: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert outcome_of(tree, 2) == "missed"
-    assert outcome_of(tree, 0) == "passed"  # another source: measured again
-    page = (tree / "docs" / "reliability.md").read_text()
-    assert "| X | Nothing breaks | passed | tests 1; breaks 0 | breaks = 0 |" in page
-    assert "earlier |" not in page
-    capsys.readouterr()
-    reliability.main()
-    assert "X    passed before" in capsys.readouterr().out
 
 
 def test_a_figure_lasts_as_long_as_what_it_depends_on(

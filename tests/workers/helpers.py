@@ -147,8 +147,6 @@ def solve(
 
 
 # ------------------------------------------------------ functions that note their calls
-
-
 @dataclass
 class Deadly:
     """Functions that note each call in a file, and end the process now and then.
@@ -207,8 +205,6 @@ def children() -> set[int]:
 
 
 # ------------------------------------------------------------ functions that go wrong
-
-
 class OddError(Exception):
     """An exception that can neither be pickled nor shown."""
 

@@ -57,8 +57,6 @@ def with_limit(function: Any, m: int = 30) -> Problem:
 
 
 # -------------------------------------------------------------------- what can be sent
-
-
 def test_lambdas_and_closures_can_be_sent() -> None:
     pytest.importorskip("cloudpickle")
     shift = 0.25
@@ -99,15 +97,12 @@ def test_an_exception_that_cannot_be_pickled_is_told_with_its_traceback() -> Non
 
 
 # --------------------------------------------------------------- workers that are lost
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_killed_workers_change_no_bit_nor_reply(tmp_path: Path, seed: int) -> None:
     calm = Deadly(str(tmp_path / "calm"), mean_life=INF)
     wanted = solve(calm.problem(), seed=seed)
     deadly = Deadly(str(tmp_path / "deadly"))
     found = solve(deadly.problem(), Processes(2), seed=seed)
-
     assert digest(found) == digest(wanted)
     traffic, calls = found.costs.traffic, deadly.calls()
     assert calls.keys() == calm.calls().keys()
@@ -185,7 +180,6 @@ def test_a_killed_fork_server_is_replaced_with_its_workers(tmp_path: Path) -> No
 def test_a_dead_worker_with_children_is_replaced(how: str, tmp_path: Path) -> None:
     problem = with_limit(Misbehaves(str(tmp_path), how, n=2))
     found = solve(problem, Processes(2))
-
     offspring = [int(note.read_text()) for note in tmp_path.iterdir()]
     lived_on = [_is_alive(pid) for pid in offspring]
     for pid in offspring:
@@ -242,8 +236,6 @@ def test_a_message_is_taken_whole_and_only_as_it_was_sent() -> None:
 
 
 # ---------------------------------------------------------------------------- timeouts
-
-
 @pytest.mark.parametrize(
     "function", [sleep_long, pytest.param(stay_away, marks=pytest.mark.slow)]
 )
@@ -301,8 +293,6 @@ def test_a_worker_never_ready_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 # ----------------------------------------------------------------------------- budgets
-
-
 @pytest.mark.parametrize(
     "max_queries", [150, pytest.param(400, marks=pytest.mark.slow)]
 )
@@ -321,8 +311,6 @@ def test_what_is_repeated_is_in_the_budget(tmp_path: Path, max_queries: int) -> 
 
 
 # ------------------------------------------------------------------------- no orphans
-
-
 @linux
 def test_nothing_is_left_behind() -> None:
     before = children()
@@ -387,8 +375,6 @@ def _is_alive(pid: int) -> bool:
 
 
 # -------------------------------------------------------------------------- interrupts
-
-
 @pytest.mark.filterwarnings("ignore")  # of the clusters themselves
 @pytest.mark.parametrize(
     "name",

@@ -46,8 +46,6 @@ def difference(sparse: SparseDistribution, dense: DenseDistribution) -> float:
 
 
 # ----------------------------------------------------------- dense and sparse: programs
-
-
 @dataclass(frozen=True)
 class Phase:
     """Some updates in which one part of the constraints is violated, or none is."""
@@ -140,8 +138,6 @@ def test_sparse_equals_dense_whatever_is_learnt(program: Program) -> None:
 
 
 # ------------------------------------------------- dense and sparse: the acceptance run
-
-
 @dataclass(frozen=True)
 class Landscape:
     """Violations that wander through the constraints, swell, shrink and vanish."""
@@ -215,8 +211,6 @@ def test_sparse_equals_dense_over_thousands_of_iterations(
 
 
 # ---------------------------------------------------- against fifty digits, at 10^12
-
-
 @dataclass
 class FiftyDigits:
     """Lines 13, 15, 6 and 7 of Algorithm 1 as printed, in decimal arithmetic.
@@ -310,8 +304,6 @@ def test_a_trillion_weights_are_right_to_fifty_digits(m: int, adaptive: bool) ->
 
 
 # ------------------------------------------------------------------------- the store
-
-
 def test_constraints_that_are_not_violated_are_never_stored() -> None:
     weights = SparseDistribution.from_penalties(10**6, NONE, np.empty(0), 1.0)
     for i in range(50):
@@ -377,8 +369,6 @@ def test_a_constraint_with_a_remembered_penalty_is_not_forgotten(small: float) -
 
 
 # ------------------------------------------------------------------------ sum and drift
-
-
 def drift(n_updates: int) -> float:
     m = 1_009
     landscape = Landscape(n_constraints=m, batch=16, period=500)
@@ -411,8 +401,6 @@ def test_an_error_in_the_sum_is_gone_after_one_update() -> None:
 
 
 # ----------------------------------------------------------------------------- sampling
-
-
 class EveryRank:
     """A generator that draws the background only, and each of its ranks once."""
 
@@ -440,8 +428,6 @@ def test_each_rank_of_the_background_is_a_different_untouched_constraint(
 
 
 # ----------------------------------------------------------------------------- numbers
-
-
 @pytest.mark.parametrize("m", [2**31 - 1, 2**31 + 1, 10**12])
 def test_indices_beyond_32_bits_are_learnt_and_drawn(m: int) -> None:
     last = np.array([m - 3, m - 1])

@@ -292,5 +292,4 @@ def test_answers_agree_with_exact_arithmetic_under_every_kernel() -> None:
                 faults[f"{seed}: {cases[seed]}"] = said
         n_wrong[str(kernel)] = len(faults)
         print(kernel, faults)
-
     assert set(n_wrong.values()) == {0}, n_wrong

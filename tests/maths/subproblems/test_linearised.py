@@ -28,7 +28,6 @@ def test_tangents_of_linear_functions_are_the_functions_themselves() -> None:
     A = rng.normal(size=(4, DIM))
     b = np.ones(4)
     exact = Polyhedron.linear(A, b)
-
     for x in 2.0 * rng.normal(size=(10, DIM)):
         domain, events = linearised().at(x, A @ x - b, A)
         assert events == ()
@@ -94,7 +93,6 @@ def test_a_retracted_point_is_feasible_for_homogeneous_functions(
         return np.asarray(np.concatenate([covariances, -covariances]) - limit)
 
     factor = retraction(values(x), values(np.zeros(DIM)))
-
     assert 0.0 <= factor <= 1.0
     assert values(factor * x).max() <= 1e-9 * (1.0 + limit)
     if factor < 1.0:  # no farther than needed

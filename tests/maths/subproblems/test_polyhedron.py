@@ -45,13 +45,10 @@ def samples(kind: str, seed: int = 0) -> tuple[FloatArray, FloatArray]:
 
 
 # -------------------------------------------------------------------------------- hints
-
-
 @pytest.mark.parametrize("ball", BALLS)
 def test_a_hint_changes_an_answer_by_rounding_at_most(ball: Any) -> None:
     domain = Polyhedron.pairwise(*samples("separable"), -0.2, ball=ball)
     rng = np.random.default_rng(10)
-
     for point in 3.0 * rng.normal(size=(6, DIM)):
         cold = domain.project(point)
         hints = [cold.active, np.arange(20), rng.integers(domain.n_rows, size=5)]
@@ -66,8 +63,6 @@ def test_a_hint_changes_an_answer_by_rounding_at_most(ball: Any) -> None:
 
 
 # --------------------------------------------------------------------------- degenerate
-
-
 def test_a_cone_that_is_the_origin_alone_sends_everything_there() -> None:
     rows = np.vstack([np.eye(DIM), -np.eye(DIM)])
     in_ball = Polyhedron.linear(rows, np.zeros(2 * DIM), ball="l2")
@@ -83,7 +78,6 @@ def test_a_row_of_zeros_is_true_or_a_contradiction() -> None:
     A = np.array([[0.0, 0.0], [1.0, 0.0]])
     true = Polyhedron.linear(A, [0.0, 1.0])
     untrue = Polyhedron.linear(A, [-1e-3, 1.0])
-
     np.testing.assert_allclose(true.project(np.array([3.0, 3.0])).point, [1.0, 3.0])
     for point in (np.zeros(2), np.array([3.0, 3.0])):
         with pytest.raises(EmptySetError, match="The feasible set is empty"):
@@ -101,7 +95,6 @@ def test_rows_and_sets_of_any_size_are_projected_on_alike(scale: float) -> None:
     lengths = 10.0 ** rng.integers(-8, 8, size=6)
     plain = Polyhedron.linear(A, b)
     scaled = Polyhedron.linear(lengths[:, np.newaxis] * A, lengths * b * scale)
-
     for point in 3.0 * rng.normal(size=(5, DIM)):
         np.testing.assert_allclose(
             scaled.project(scale * point).point,
@@ -111,8 +104,6 @@ def test_rows_and_sets_of_any_size_are_projected_on_alike(scale: float) -> None:
 
 
 # --------------------------------------------------------------------------- empty sets
-
-
 @pytest.mark.parametrize("ball", BALLS)
 def test_a_set_without_a_point_is_said_to_be_empty(ball: Any) -> None:
     nowhere = Polyhedron.linear([[1.0, 0.0], [-1.0, 0.0]], [0.0, -1.0], ball=ball)
@@ -133,8 +124,6 @@ def test_a_set_that_is_empty_by_little_is_said_to_be_empty(gap: float) -> None:
 
 
 # -------------------------------------------------------------------------- boundedness
-
-
 def recedes(A: FloatArray) -> bool:
     """Whether some direction never leaves ``A w <= b``, in two variables, by trying.
 
@@ -169,8 +158,6 @@ def test_an_unbounded_set_has_no_lowest_point(gradient: list[float]) -> None:
 
 
 # --------------------------------------------------------------------------- what fails
-
-
 def test_least_squares_are_right_where_nnls_is_not() -> None:
     rounded = least_squares(A_ROUNDED, B_ROUNDED)
     whole = least_squares(A_WHOLE, B_WHOLE)
@@ -201,7 +188,6 @@ def test_a_wrong_answer_of_nnls_is_replaced_and_counted(
         nearest, "nnls", lambda A, b, maxiter: WRONG_WEIGHTS[kind](A, b)
     )
     found = least_squares(A, b)
-
     np.testing.assert_allclose(found.weights, right[0], atol=1e-14)
     assert found.residual == pytest.approx(right[1], rel=1e-12)
     assert found.events == (
@@ -217,7 +203,6 @@ def test_nnls_that_stops_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     right = cone.project(-np.ones(DIM))
     monkeypatch.setattr(nearest, "nnls", stops)
     found = cone.project(-np.ones(DIM))
-
     np.testing.assert_allclose(found.point, right.point, atol=1e-12)
     assert set(found.events) == {
         "nnls failed (Maximum number of iterations reached.); an active-set method was "
@@ -245,7 +230,6 @@ def test_an_active_set_is_optimal(seed: int, n_columns: int, n: int) -> None:
     b = rng.integers(-3, 4, size=n).astype(float)
     found = by_active_set(A, b)
     left = b - A @ found.weights
-
     assert (found.weights >= 0.0).all()
     assert (A.T @ left).max() <= 1e-11 * max(np.abs(A).max(), 1.0)
     assert abs((A @ found.weights) @ left) <= 1e-11
@@ -273,7 +257,6 @@ def test_a_wrong_answer_of_highs_is_replaced_and_counted(
     monkeypatch.setattr(polyhedron, "linprog", wrong)
     domain = Polyhedron.linear(np.eye(2), np.ones(2), ball="box", ball_radius=2.0)
     found = domain.lmo(np.array([-1.0, 1.0]))
-
     np.testing.assert_allclose(found.point, [1.0, -2.0], atol=1e-5)
     said = WRONG_CORNERS[kind].get("message", "a wrong answer")
     assert found.events == (f"HiGHS failed ({said}); a projection was used instead",)
@@ -307,8 +290,6 @@ def test_a_projection_that_makes_no_progress_is_an_error_that_says_so(
 
 
 # -------------------------------------------------------------------------- wrong input
-
-
 def test_a_list_of_pairs_that_would_not_fit_is_refused_with_its_size() -> None:
     many = np.zeros((40_000, 10))
     with pytest.raises(

@@ -106,7 +106,6 @@ def test_saving_and_loading_changes_no_iterate(tmp_path: Any) -> None:
     start = method.init(problem.x0, problem.size, 3)
     assert isinstance(start, BlockState)
     straight, _ = advanced(method, problem, start, 14)
-
     for n in range(1, 14, 4):
         half, _ = advanced(method, problem, start, n)
         save_state(tmp_path / f"{n}.state", method, half)
@@ -140,9 +139,7 @@ def test_slopes_are_borrowed_from_the_case_that_is_most_alike() -> None:
     values = np.array([np.zeros(WIDTH), np.ones(WIDTH)])
     for number in range(2):
         cases = cases.joined(50 + number, values[number], state.z, slopes[number])
-
     joined = cases.joined(59, np.full(WIDTH, 0.9), state.z)
-
     np.testing.assert_array_equal(joined.slopes[-1], slopes[1])
     assert joined.own[-1] == 0
 

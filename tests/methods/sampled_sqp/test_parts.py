@@ -63,9 +63,7 @@ def test_the_two_sides_of_an_equality_are_one_row() -> None:
     raw = np.array([0.5, -0.2, -0.5])
     slopes = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0], [-1.0, -2.0, 0.0]])
     members = WorkingSet.empty(3).joined(np.array([7, 1, 4]), raw, slopes, np.zeros(3))
-
     rows, who = members.rows(members.at(np.zeros(3)))
-
     assert members.opposites.tolist() == [4, NOBODY, 7]
     assert who.tolist() == [0, 1]
     assert rows.two_sided.tolist() == [True, False]
@@ -104,7 +102,6 @@ def test_refreshing_the_whole_table_gives_the_mean_of_the_slopes() -> None:
         rows = table.next_rows(2)
         table = table.refreshed(rows, fresh[rows])
         n_parts += 1
-
     np.testing.assert_allclose(table.gradient, fresh.mean(axis=0))
     assert table.noise_left(step) == 0.0
     assert n_parts == 3  # 2, then as many as were, twice
@@ -151,7 +148,6 @@ def test_scales_follow_the_units_of_variables_and_not_those_of_functions() -> No
     slopes, more = RNG.normal(size=(6, 3)), RNG.normal(size=(4, 3))
     units = np.array([1e-5, 1.0, 1e4])
     plain = variable_scales([slopes, more])
-
     # How much each kind counts may shift with the units, but not by much.
     other = variable_scales([1e8 * slopes / units, more / units]) / units
     np.testing.assert_allclose(other / other[0], plain / plain[0], rtol=0.5)
@@ -178,7 +174,6 @@ def test_rows_that_join_during_a_refresh_keep_their_part_of_the_gradient() -> No
     later = rng.normal(size=(4, 3))
     table = table.grown(np.arange(6, 10), np.zeros(4), later)
     table = table.refreshed(np.arange(2, 6), fresh[2:])
-
     truth = np.vstack([fresh, later]).mean(axis=0)
     np.testing.assert_allclose(table.gradient, truth)
 
@@ -200,7 +195,6 @@ def test_rows_are_refreshed_until_the_next_step_is_sure() -> None:
     changed = slopes[:32] + np.array([1.0, 0.0, 0.0])
     changed[:, 2] += rng.normal(size=32)
     table = table.refreshed(np.arange(32), changed)
-
     # All rows agree on what changed along the first variable, not along the last.
     assert table.noise_left(np.array([1.0, 0.0, 0.0])) < 1e-12
     assert table.noise_left(np.array([0.0, 0.0, 1.0])) > 0.05

@@ -43,7 +43,6 @@ def test_draws_meet_every_constraint_once_a_pass() -> None:
     while not seen.all_drawn(size):
         drawn, seen = seen.draw(300, size, seed=5)
         met.append(drawn)
-
     np.testing.assert_array_equal(np.sort(np.concatenate(met)), np.arange(1000))
     again, seen = seen.draw(300, size, seed=5)
     assert seen.n_passes == 1
@@ -70,7 +69,6 @@ def test_what_may_have_become_violated_is_at_risk() -> None:
         z = z + 0.1 * rng.normal(size=2)
         violated = np.flatnonzero(slopes @ z > 1.0)
         safe = seen.indices[replace(seen, rate=1.0).risks(z) <= 0]
-
         assert not np.isin(violated, safe).any()
 
 
@@ -102,7 +100,6 @@ def test_few_points_are_kept_and_nothing_looks_safer_for_it(
         monkeypatch.setattr(screening, "MOST_POINTS", 1000)
         full = full.with_values(np.array([i]), np.array([-50.0]), z)
         monkeypatch.setattr(screening, "MOST_POINTS", 8)
-
     assert len(few.points) <= 8
     assert len(full.points) == 30
     at = np.array([10.0])

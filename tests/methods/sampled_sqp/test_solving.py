@@ -92,7 +92,6 @@ def test_the_weights_are_the_multipliers() -> None:
         seed=0,
     )
     indices, weights = result.weights
-
     assert indices.tolist() == [0, 1]
     np.testing.assert_allclose(weights, [0.0, 1.0])
 
@@ -118,8 +117,6 @@ def test_multipliers_and_the_residual_come_with_the_certificate() -> None:
 
 
 # ---------------------------------------------------------------------- units of things
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_other_units_change_next_to_nothing(seed: int) -> None:
     rng = np.random.Generator(np.random.Philox(key=seed))
@@ -141,8 +138,6 @@ def test_other_units_change_next_to_nothing(seed: int) -> None:
 
 
 # --------------------------------------------------------------------- many constraints
-
-
 def half_planes(m: int) -> Constraints:
     def values(points: FloatArray, j: IntArray) -> FloatArray:
         angles = j * (2.0 * np.pi / m)
@@ -233,13 +228,10 @@ def test_losses_are_looked_at_as_far_as_needed() -> None:
         x0=np.full(4, 3.0),
     )
     result = dszog.minimize(problem, method="sampled_sqp", max_queries=200_000, seed=0)
-
     np.testing.assert_allclose(result.x, centres.mean(axis=0), atol=1e-3)
 
 
 # ------------------------------------------------------------------------ kinds of ends
-
-
 def run(fun: Any, x0: Any, constraints: Any = None, **more: Any) -> Any:
     return dszog.minimize(
         fun, x0, constraints, method="sampled_sqp", max_queries=4000, seed=0, **more
@@ -435,7 +427,6 @@ def test_one_variable_within_bounds(x0: float) -> None:
         return float((x[0] - 3.0) ** 2)
 
     result = run(fun, np.array([x0]), bounds=[(0.0, 1.0)])
-
     assert result.x == pytest.approx([1.0])
     assert result.status == Status.CONVERGED
     assert min(seen) >= 0.0
@@ -455,8 +446,6 @@ def test_a_variable_that_cannot_move_stays() -> None:
 
 
 # ---------------------------------------------------------------- the same on any way
-
-
 PLANES: FloatArray = np.array([[1.0, 2.0], [-3.0, 1.0], [1.0, -2.0]])
 BOX: dict[str, Any] = {"bounds": [(-30, 30)] * 2}
 DISC: dict[str, Any] = {
@@ -517,7 +506,6 @@ def test_violations_count_in_the_units_of_the_caller(
         constraint_tol=tolerance,
         seed=0,
     )
-
     assert (result.status, result.success) == (Status.CONVERGED, True)
     np.testing.assert_allclose(result.x, np.sqrt(0.5), atol=1e-3)
 
