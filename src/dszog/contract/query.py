@@ -19,7 +19,7 @@ from dszog.contract.size import ProblemSize
 from dszog.errors import DszogError
 
 Want: TypeAlias = Literal["values", "gradients"]
-Purpose: TypeAlias = Literal["step", "final check"]
+Purpose: TypeAlias = Literal["step", "look around", "final check"]
 
 # Indices without repeats, ascending, and the place of each in that list; None for the
 # places if the indices are such already.
@@ -66,8 +66,9 @@ class Query(_Fields):
         ``"gradients"`` asks for values and gradients at `x` alone.
     paired : bool
         Whether the second half of the steps are the first half's opposites.
-    purpose : {"step", "final check"}
-        Whether a method asks for its next step, or the check of the result.
+    purpose : {"step", "look around", "final check"}
+        Whether a method asks for its next step, or whether there is a better point, or
+        the check of the result. Failures in a look around are none of the run.
     """
 
     __slots__ = ()

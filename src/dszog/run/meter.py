@@ -116,7 +116,9 @@ class Meter(Counts):
     ) -> Sequence[Reply]:
         """Charge for the queries, then have them answered."""
         charged = cost(queries, self.size) if charged is None else charged
-        is_check = bool(queries) and queries[0].purpose == "final check"
+        purpose = queries[0].purpose if queries else "step"
+        is_check = purpose == "final check"
+        counts = purpose != "look around"
         if is_check:
             self.kept = max(self.kept - charged.total, 0)
         if self._log is not None:
@@ -124,7 +126,7 @@ class Meter(Counts):
             if found is not None:
                 if is_check or not self.n_iterations:
                     self._look_for_repeats(queries, found.replies)
-                return self._replay(charged, found)
+                return self._replay(charged, found, counts)
             self._start_clock()
         if not self.affords(charged.total):
             raise DszogError(
@@ -143,9 +145,11 @@ class Meter(Counts):
             spent = time.perf_counter() - before
             self._note_pace(charged, spent)
         # A failure that ends the run is not kept: it may be fixed before it goes on.
-        if self._log is not None and not self.failures.would_raise(replies):
+        raises = counts and self.failures.would_raise(replies)
+        if self._log is not None and not raises:
             self._log.answered(replies, spent, self.elapsed)
-        self.failures.count(replies)
+        if counts:
+            self.failures.count(replies)
         if is_check or not self.n_iterations:  # then points are asked about again
             self._look_for_repeats(queries, replies)
         return replies
@@ -165,14 +169,15 @@ class Meter(Counts):
         self.last_pace = spent / n_now
         self.paces[kind] = (seconds + spent, n + n_now, self.last_pace)
 
-    def _replay(self, charged: Cost, found: Replayed) -> Sequence[Reply]:
+    def _replay(self, charged: Cost, found: Replayed, counts: bool) -> Sequence[Reply]:
         """Count replies of an earlier process as if they were given now."""
         self.n_loss_queries += charged.losses
         self.n_constraint_queries += charged.constraints
         self.n_retried += found.n_retried
         self._note_pace(charged, found.spent)
         self._stopped_at = max(self._stopped_at or 0.0, found.elapsed)
-        self.failures.count(found.replies)
+        if counts:
+            self.failures.count(found.replies)
         return found.replies
 
     def _start_clock(self) -> None:

@@ -24,6 +24,10 @@ KINKED = (
     "slopes differ on the two sides of the point: functions that have kinks, such as a "
     "maximum or an absolute value, may have lower values near by"
 )
+OPEN = (
+    "the objective still falls, if slowly, as far as was looked: it may have no "
+    "minimum, so that bounds are needed"
+)
 UNCONFIRMED = "too few queries were left to look around for a better point"
 MOST_IDLE, MOST_SLOW, MOST_NULL = 4, 20, 40  # times in a row without a gain
 TINY_STEPS = 1e6  # times the proximal weight at first
@@ -49,9 +53,9 @@ def how(
     if drowned and not remarks(state):  # else it was said before
         said.append(NOISY)
     stop = Status.STALLED
-    # Planes that leave nothing to gain show no optimum: differences taken on a kink, or
-    # of a function that is not convex, may belong to no plane below it.
-    if state.confirmed == 1 and not state.is_kinked and not drowned:
+    if state.is_open:
+        said.append(OPEN)
+    elif state.confirmed == 1 and not drowned:
         stop = Status.CONVERGED
     elif state.is_kinked:
         said.append(KINKED)
@@ -111,15 +115,21 @@ def is_slight(options: Options, state: SampledSQPState, own: FloatArray) -> bool
     return is_short or state.promise <= max(worth, 16.0 * state.loss_noise)
 
 
+def little_to_gain(options: Options, state: SampledSQPState) -> float:
+    """Return what is not worth a word at a kink."""
+    gone = abs(state.first_objective - state.objective)
+    return options.tol * max(10.0 * abs(state.objective), gone)
+
+
 def is_enclosed(options: Options, state: SampledSQPState) -> bool:
     """Whether planes below a convex objective leave next to nothing to gain."""
     z, step = state.z, state.step
-    gone = abs(state.first_objective - state.objective)
-    little = 10.0 * options.tol * max(abs(state.objective), 1e-2 * gone)
+    little = little_to_gain(options, state)
     is_convex = (state.bundle.heights(z, state.objective) <= little).all()
     if not len(state.bundle) or not is_convex:
         return False
     own = np.maximum(np.abs(z), np.abs(z - state.start / state.scale)).max()
+    own = max(own, state.length)
     error = max(state.promise - state.sigma * float(step @ step), 0.0)
     left = error + state.sigma * float(np.abs(step).sum() * own)
     return left <= little

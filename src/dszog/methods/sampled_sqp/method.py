@@ -24,6 +24,8 @@ verify (:mod:`trial`)
 confirm (:mod:`confirming`)
     Values around the iterate, farther than differences go, before it is said to be
     optimal. An objective that shows kinks there is followed by a :mod:`bundle`.
+search (:mod:`searching`)
+    Values farther out, the last look before the end.
 
 With ``by_case``, where a call returns many constraints, :mod:`blocks` does the
 same with such cases as the unit.
@@ -51,6 +53,7 @@ from dszog.methods.sampled_sqp import (
     learning,
     pilot,
     plans,
+    searching,
     trial,
 )
 from dszog.methods.sampled_sqp.blocks import method as blocks
@@ -166,6 +169,8 @@ class SampledSQP(Options):
             probe_size=1.0,
             n_probes=0,
             n_confirms=0,
+            n_searches=0,
+            is_open=0,
             n_loss_queries=0,
             n_constraint_queries=0,
         )
@@ -178,6 +183,8 @@ class SampledSQP(Options):
             return pilot.noise_queries(state)
         if state.phase == "confirm":
             return confirming.queries(state)
+        if state.phase == "search":
+            return searching.queries(state)
         return tuple(
             query
             for look in state.looks
@@ -196,7 +203,7 @@ class SampledSQP(Options):
             queries,
             replies,
             len(self.ask(state)),
-            check_values=not isinstance(state, BlockState),  # which leaves out nan
+            check_values=not getattr(state, "takes_unknown", False),
         )
         if isinstance(state, BlockState):
             return blocks.tell(self, state, queries, replies)
@@ -212,6 +219,8 @@ class SampledSQP(Options):
         elif phase == "confirm":
             known = confirming.after_looking(state, queries[0], replies[0])
             state = plans.reconsidered(self, state, known)
+        elif phase == "search":
+            state = plans.searched(self, state, queries[0], replies[0])
         else:
             found = read_all(state, queries, replies)
             if phase == "pilot":

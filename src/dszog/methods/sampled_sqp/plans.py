@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dszog.contract import NO_INDICES, ProblemSize
+from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp import pilot
@@ -23,6 +23,7 @@ from dszog.methods.sampled_sqp.confirming import (
 )
 from dszog.methods.sampled_sqp.ending import (
     is_at_end,
+    is_enclosed,
     is_feasible,
     is_optimal,
     is_slight,
@@ -30,6 +31,11 @@ from dszog.methods.sampled_sqp.ending import (
 from dszog.methods.sampled_sqp.looks import NO_VALUES, Look, inward, slope_looks
 from dszog.methods.sampled_sqp.options import Options, affordable_rows, queries_left
 from dszog.methods.sampled_sqp.screening import permuted
+from dszog.methods.sampled_sqp.searching import (
+    after_searching,
+    can_search,
+    searching,
+)
 from dszog.methods.sampled_sqp.state import SampledSQPState
 from dszog.methods.sampled_sqp.subproblem import (
     excess,
@@ -107,8 +113,26 @@ def reconsidered(
         return _with_new_planes(state)
     tried = proposed(options, state)
     if tried.confirmed == CONFIRMED:
-        return verifying(options, replace(before, confirmed=CONFIRMED))
+        return _convinced(options, before)
     return tried
+
+
+def _convinced(options: Options, state: SampledSQPState) -> SampledSQPState:
+    """Look farther out, the last time; or go to the end without."""
+    state = replace(state, confirmed=CONFIRMED)
+    if can_search(options, state):
+        return searching(options, state)
+    return verifying(options, state)
+
+
+def searched(
+    options: Options, state: SampledSQPState, query: Query, reply: Reply
+) -> SampledSQPState:
+    """Go on after a look farther out: to a lower point, or to the end."""
+    found = after_searching(options, state, query, reply)
+    if found.step is not state.step:
+        return _trying(options, found)
+    return verifying(options, found)
 
 
 def _with_new_planes(state: SampledSQPState) -> SampledSQPState:
@@ -120,6 +144,7 @@ def _with_new_planes(state: SampledSQPState) -> SampledSQPState:
         bundle=Bundle.empty(state.size.dim),
         sigma=state.first_sigma,
         has_moved=1,
+        n_rejected=0,
         n_idle=0,
         n_slow=0,
     )
@@ -253,10 +278,17 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     is_open = state.confirmed == UNKNOWN and is_feasible(options, state)
     if state.keeps_planes:
         is_open = False
-        if is_optimal(options, state) and state.n_confirms < ENCLOSED:
-            return _with_new_planes(replace(state, n_confirms=state.n_confirms + 1))
+        has_end = is_enclosed(options, state)
+        n = state.n_confirms + (1 if has_end else 2)
+        if state.confirmed != CONFIRMED and state.n_confirms < ENCLOSED:
+            return _with_new_planes(replace(state, n_confirms=n))
+        if state.confirmed != CONFIRMED and has_end:
+            return _convinced(options, state)
     if is_open and can_confirm(options, state):
         return looking_around(options, replace(state, n_idle=0, n_slow=0))
+    is_stuck = state.is_kinked and state.confirmed != CONFIRMED
+    if is_stuck and can_search(options, state):
+        return searching(options, state)
     look = Look(at=state.x, losses=state.table.indices, constraints=members.indices)
     return replace(state, phase="done", looks=(look,))
 

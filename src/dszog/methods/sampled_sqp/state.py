@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray, frozen_floats
@@ -16,12 +16,12 @@ from dszog.methods.sampled_sqp.models import WorkingSet
 from dszog.methods.sampled_sqp.screening import Seen
 
 SqpPhase: TypeAlias = Literal[
-    "pilot", "slopes", "noise", "trial", "learn", "verify", "confirm", "done"
+    "pilot", "slopes", "noise", "trial", "learn", "verify", "confirm", "search", "done"
 ]
 MOST_CONFIRMS = 12  # looks around, in a run
 SHORTEST_PROBE = 1e-3  # steps of a look around, in usual ones
 _VECTORS = ("scale", "step", "anchor", "anchor_gradient")
-PHASES = ("pilot", "slopes", "noise", "trial", "learn", "verify", "confirm", "done")
+PHASES = get_args(SqpPhase)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -87,6 +87,8 @@ class SampledSQPState(State):
     probe_size: float  # of steps, in usual ones
     n_probes: int  # points that the look may ask for
     n_confirms: int
+    n_searches: int  # looks farther out
+    is_open: int  # 1: the objective falls on, as far as was looked
     n_loss_queries: int
     n_constraint_queries: int
 
@@ -106,9 +108,15 @@ class SampledSQPState(State):
         )
 
     @property
+    def takes_unknown(self) -> bool:
+        """Whether replies may hold nan: of points that are not needed."""
+        return self.phase == "search"
+
+    @property
     def keeps_planes(self) -> bool:
         """Whether the objective has kinks, and values without noise to follow them."""
-        is_exact = self.loss_noise <= 2.0**-46 * abs(self.first_objective)
+        usual = max(abs(self.first_objective), self.first_sigma * self.length**2)
+        is_exact = self.loss_noise <= 2.0**-46 * usual
         return self.is_kinked == 1 and self.size.n_losses == 1 and is_exact
 
     @property

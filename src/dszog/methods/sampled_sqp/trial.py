@@ -10,13 +10,14 @@ import numpy as np
 from dszog.contract import NO_INDICES
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.random_stream import stream
-from dszog.methods.sampled_sqp.ending import next_to_nothing
+from dszog.methods.sampled_sqp.ending import little_to_gain, next_to_nothing
 from dszog.methods.sampled_sqp.learning import learn, learn_all
 from dszog.methods.sampled_sqp.looks import NO_VALUES, Found, places_of
 from dszog.methods.sampled_sqp.options import Options, least_violation, queries_left
 from dszog.methods.sampled_sqp.pilot import with_opposites
 from dszog.methods.sampled_sqp.plans import (
     looks_at_plane,
+    looks_at_slopes,
     most_joining,
     proposed,
     verifying,
@@ -232,20 +233,14 @@ def _accepted(
     again = members.indices[bent]
     again_values = values[np.searchsorted(asked, bent)] * members.sizes[bent]
     fresh = state.table.next_rows(options.loss_batch)
-    has_planes = state.keeps_planes
-    state = learn(
-        options,
-        state,
-        y,
-        np.concatenate([again, joining]),
-        np.concatenate([again_values, joining_values]),
-        fresh[:0] if has_planes else fresh,
-    )
-    if has_planes:
-        looks = state.looks if state.phase == "learn" else ()
-        looks = (*looks, *looks_at_plane(state, y))
-        state = replace(state, phase="learn", looks=looks)
-    return state
+    who = np.concatenate([again, joining])
+    who_values = np.concatenate([again_values, joining_values])
+    if not state.keeps_planes:
+        return learn(options, state, y, who, who_values, fresh)
+    if kept > little_to_gain(options, state):
+        state = replace(state, n_confirms=0)
+    looks = looks_at_slopes(state, y, NO_INDICES, who, values=who_values)
+    return replace(state, phase="learn", looks=(*looks, *looks_at_plane(state, y)))
 
 
 def _stale_members(

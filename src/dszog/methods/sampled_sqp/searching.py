@@ -1,0 +1,166 @@
+"""The last look before a run is said to have converged, for a lower point.
+
+Slopes and curvatures say nothing of an inflection, of a slope that never ends, or of a
+kink whose sides were not met. So values are asked for along each variable, to both
+sides and farther than before; at a kink along random ways, too, at many lengths. These
+points are not needed: where one has no value, that is no failure of the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dszog.contract import Query, Reply
+from dszog.contract.arrays import BoolArray, FloatArray
+from dszog.maths.random_stream import stream
+from dszog.methods.sampled_sqp.bundle import Bundle
+from dszog.methods.sampled_sqp.confirming import own_sizes
+from dszog.methods.sampled_sqp.curvature import Pairs
+from dszog.methods.sampled_sqp.ending import little_to_gain
+from dszog.methods.sampled_sqp.looks import Look
+from dszog.methods.sampled_sqp.options import Options, queries_left
+from dszog.methods.sampled_sqp.state import SampledSQPState
+from dszog.methods.sampled_sqp.subproblem import excess
+
+# Steps, in sizes of variables: away from the start, and back.
+LENGTHS = np.array([[0.5, 2.0**-5], [2.0**-3, 0.0]])
+AT_KINKS = np.array([2 * [0.5, 2.0**-5, 2.0**-9, 2.0**-13, 2.0**-17]]).reshape(2, 5)
+MOST = 3  # such looks, in a run
+SHARE = 0.1  # of the queries so far that one may cost
+CLEAR = 16.0  # times the noise: what a value has to change by
+WORTH = 1e-2  # of the tolerance: a gain for which a run goes on
+
+
+def can_search(options: Options, state: SampledSQPState) -> bool:
+    """Whether there are queries, and patience, for such a look."""
+    left = queries_left(options, state)
+    return state.n_searches < MOST and _n_functions(state) * 8 <= left
+
+
+def _asked_members(state: SampledSQPState) -> BoolArray:
+    """Return the members whose models do not tell their values farther out."""
+    found: BoolArray = state.members.bent == 1
+    return found
+
+
+def _n_functions(state: SampledSQPState) -> int:
+    return max(len(state.table) + int(_asked_members(state).sum()), 1)
+
+
+def searching(options: Options, state: SampledSQPState) -> SampledSQPState:
+    """Ask farther out."""
+    used = state.n_loss_queries + state.n_constraint_queries
+    n_functions, left = _n_functions(state), queries_left(options, state)
+    n_points = max(int(SHARE * used) // n_functions, 8 * state.size.dim)
+    look = Look(
+        at=state.x,
+        losses=state.table.indices,
+        constraints=state.members.indices[_asked_members(state)],
+    )
+    return replace(
+        state,
+        phase="search",
+        looks=(look,),
+        n_probes=min(n_points, int(left) // n_functions - 1),
+        n_searches=state.n_searches + 1,
+    )
+
+
+def _steps(state: SampledSQPState) -> FloatArray:
+    """Return steps: by ways, two sides and lengths, shape (k, 2, n, dim).
+
+    Along variables, away from the start first; then along random ways, at a kink.
+    """
+    size, rng = state.size, stream(state.seed, state.iteration)
+    lengths = AT_KINKS if state.is_kinked else LENGTHS
+    movable = np.flatnonzero(size.upper > size.lower)
+    n = max(state.n_probes // int(np.count_nonzero(lengths)), 1)
+    chosen = np.sort(rng.permutation(movable)[:n])
+    ways = np.diag(np.where(state.x < state.start, -1.0, 1.0))[chosen]
+    if state.is_kinked:
+        random = rng.normal(size=(min(2 * size.dim, n), size.dim))
+        ways = np.vstack([ways, random / np.abs(random).max(axis=1, keepdims=True)])
+    factors = np.array([[1.0], [-1.0]]) * lengths
+    sides = ways[:, np.newaxis, np.newaxis] * factors[..., np.newaxis]
+    steps: FloatArray = size.clip(state.x + sides * own_sizes(state)) - state.x
+    return steps
+
+
+def queries(state: SampledSQPState) -> tuple[Query, ...]:
+    """Ask at the point and farther out."""
+    (look,), steps = state.looks, _steps(state)
+    steps = steps[steps.any(axis=3)]
+    query = Query(
+        iteration=state.iteration,
+        x=state.x + steps[0],
+        steps=steps[1:] - steps[0],
+        losses=look.losses,
+        constraints=look.constraints,
+        purpose="look around",
+    )
+    return (query,)
+
+
+def after_searching(
+    options: Options, state: SampledSQPState, query: Query, reply: Reply
+) -> SampledSQPState:
+    """Return the state with a step to a lower point, or with what none shows."""
+    steps = _steps(state)
+    rises = np.full(steps.shape[:3], np.inf)
+    rises[steps.any(axis=3)] = np.nan_to_num(_rises(state, query, reply), nan=np.inf)
+    noise = CLEAR * _noise(state)
+    worth = WORTH * options.tol * abs(state.objective)
+    if state.is_kinked:
+        worth = little_to_gain(options, state)
+    state = replace(state, is_open=int(_is_open(state, rises[:, 0, :2], noise)))
+    best = np.unravel_index(np.argmin(rises), rises.shape)
+    if not rises[best] < -max(worth, noise):
+        return state
+    return replace(
+        state,
+        step=steps[best] / state.scale,
+        promise=-float(rises[best]),
+        curved=0.0,
+        is_corrected=0,
+        sigma=state.first_sigma,
+        measured=np.empty((0, 0)),
+        pairs=Pairs.none(state.size.dim),
+        bundle=Bundle.empty(state.size.dim),
+        confirmed=0,
+        n_confirms=0,
+        n_rejected=0,
+        n_idle=0,
+        n_slow=0,
+        n_tiny=0,
+    )
+
+
+def _is_open(state: SampledSQPState, rises: FloatArray, noise: float) -> bool:
+    """Whether the objective falls on, away from the start, as far as was looked.
+
+    Or did so the last time, and now has become level.
+    """
+    falls = (rises < -noise).all(axis=1) & (rises[:, 0] < rises[:, 1])
+    is_level = (np.abs(rises) <= noise).all(axis=1)
+    return bool(falls.any() or (state.is_open and is_level.any()))
+
+
+def _noise(state: SampledSQPState) -> float:
+    """Return the noise of the merit."""
+    rows = state.weight * state.unit_noise * float(np.sqrt(len(state.members)))
+    return state.loss_noise / float(np.sqrt(max(len(state.table), 1))) + rows
+
+
+def _rises(state: SampledSQPState, query: Query, reply: Reply) -> FloatArray:
+    """Return by how much the merit rose at each point."""
+    members, asked = state.members, _asked_members(state)
+    here, points = members.at(state.z), query.points(state.size) / state.scale
+    values = here + (points - state.z) @ members.slopes.T
+    values[:, asked] = reply.constraints / members.sizes[asked]
+    rises: FloatArray = np.maximum(values, 0.0).sum(axis=1) - excess(here)
+    rises *= state.weight
+    if reply.losses.shape[1]:
+        rises = rises + (reply.losses - state.table.values).mean(axis=1)
+    return rises
