@@ -107,8 +107,8 @@ docs: $(VENV)/.stamp-docs ## Build the site into docs/_build/html; runs its exam
 	@echo 'The site is there: docs/_build/html/index.html'
 
 .PHONY: browser
-browser: $(VENV)/.stamp-dev ## Look at the paper's report in Chromium (Debian: apt install chromium)
-	$(BIN)/python -m pytest -m browser tests/paper/browser
+browser: $(VENV)/.stamp-dev ## Look at the paper's report and the dashboard in Chromium (Debian: apt install chromium)
+	$(BIN)/python -m pytest -m browser tests/paper/browser tests/cli/test_watch.py
 
 .PHONY: minimal
 minimal: $(MINIMAL)/.stamp ## Run tests and doctests with NumPy and SciPy alone, no extras

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import http.client
+import re
 import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -19,7 +21,8 @@ pytest.importorskip("rich")
 
 import dszog as library
 from dszog.cli.watch import Board, _serving
-from dszog.cli.watch_page import N_BUCKETS, body, thinned
+from dszog.cli.watch_page import N_BUCKETS, Shown, body, thinned
+from dszog.run.history import History
 from dszog.save import store
 from dszog.save.looking import look_at, runs_in
 from tests.cli.conftest import Dszog
@@ -158,6 +161,20 @@ def test_a_hundred_thousand_iterations_become_a_few_hundred_points() -> None:
     assert {(3.0, 50.0), (77_777.0, -50.0)} <= set(map(tuple, points))
     assert (points[0, 0], points[-1, 0]) == (0.0, 99_999.0)
     assert (np.diff(points[:, 0]) > 0).all()
+
+
+@pytest.mark.parametrize(
+    "values", [[0.0] * 3, [1e308, -1e308, 5e-324], [np.nan, np.inf, 1.0], [np.nan] * 3]
+)
+def test_numbers_of_any_size_are_drawn(runs: Path, values: list[float]) -> None:
+    rest = [values] * (len(History.COLUMNS) - 1)
+    table = np.column_stack([np.arange(1.0, 4.0), *rest])
+    look = replace(look_at(runs / "ended"), history=table, end=None)
+    shown = Shown(key="k", name="n", look=look, going="dead")
+    page = body([shown], {"against": "iterations"}, "")
+
+    assert page.count("<polyline") == (0 if np.isnan(values[-1]) else 2)
+    assert not re.search(r'points="[^"]*(nan|inf)', page)
 
 
 @pytest.mark.parametrize("against", ["queries", "iterations", "seconds", "<b>"])

@@ -41,6 +41,7 @@ COLOURS = (
 )
 N_BUCKETS = 250  # along a curve, each with its least and its greatest value
 DECADES = 6  # that are drawn at most
+LARGEST = 1e100  # of what is drawn
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, FOOT = 440, 230, 56, 12, 8, 34
 
 
@@ -175,7 +176,7 @@ def _chart(
     found = [(points, colour) for points, colour in found if len(points)]
     if not found:
         return '<p class="soft">Nothing is known yet.</p>'
-    x, y = np.vstack([points for points, _ in found]).T
+    x, y = np.vstack([points for points, _ in found]).T.clip(-LARGEST, LARGEST)
     low: float
     high: float
     if log:
@@ -205,7 +206,7 @@ def _chart(
             f"{share * float(x.max()):,.0f}{f' {against}' * (share == 1.0)}</text>"
         )
     for points, colour in found:
-        heights = points[:, 1]
+        heights = points[:, 1].clip(-LARGEST, LARGEST)
         if log:
             heights = np.log10(np.maximum(heights, 10.0**low))
         places = np.column_stack(
