@@ -76,6 +76,8 @@ OnSaveFailure: TypeAlias = Literal["raise", "warn"]
 SAVE_FAILURES: tuple[str, ...] = get_args(OnSaveFailure)
 DEFAULT_ITERATIONS = 2000
 NEEDED = ("init", "ask", "tell", "planned", "least_queries", "new_round", "weights")
+KINDS: list[Any] = list(METHODS.values())
+OPTIONS = {field.name for kind in KINDS for field in fields(kind)}  # of any method
 P = ParamSpec("P")
 
 
@@ -97,15 +99,13 @@ def _with_hints(function: Callable[P, Result]) -> Callable[P, Result]:
 
 def _about_options(options: Any) -> list[str]:
     """Return a sentence on each option that no method has."""
-    known = {name for kind in METHODS.values() for name in _field_names(kind)}
-    wrong = [name for name in options or () if name not in known]
-    hints = [about_option(name, known, _argument_names()) for name in wrong]
+    wrong = [name for name in options or () if name not in OPTIONS]
+    hints = [about_option(name, OPTIONS, _argument_names()) for name in wrong]
     return [f"there is no option {n!r}.{h}" for n, h in zip(wrong, hints, strict=True)]
 
 
 def _hint(name: str) -> str:
-    is_field = any(name in _field_names(kind) for kind in METHODS.values())
-    if is_field and name not in RENAMED:
+    if name in OPTIONS and name not in RENAMED:
         return f" It is a field of the method: options={{{name!r}: ...}}."
     return about_argument(name, _argument_names()) or " See help(minimize)."
 
@@ -401,10 +401,6 @@ def minimize(
 # ------------------------------------------------------------------- reading arguments
 
 
-def _field_names(method: Any) -> list[str]:
-    return [field.name for field in fields(method)]
-
-
 def _as_problem(
     fun: Any,
     x0: Any,
@@ -596,13 +592,13 @@ def _as_method(
                 f"minimize: `options` go with a method given by name, got "
                 f"{shown(options)} beside {type(method).__name__}. Set them there."
             )
-        return method, frozenset(_field_names(method))
+        return method, frozenset(field.name for field in fields(method))
     method = method.lower() if choice is None else choice.name
     if method not in METHODS and (hint := about_method(method)):
         raise InputError(f"minimize: there is no method {method!r}.{hint}")
     check_choice("minimize", "method", method, (AUTO, *METHODS))
     kind: Any = METHODS[method]
-    names = _field_names(kind)
+    names = [field.name for field in fields(kind)]
     known = names if choice is None else choice.known_options
     wrong = [name for name in options if name not in names]
     others = [name for name in wrong if name in known]

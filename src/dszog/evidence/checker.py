@@ -286,8 +286,9 @@ def plan_check(problem: Problem, allowance: int, n_points: int = 1) -> CheckPlan
     size = problem.size
     n, n_calls = size.n_losses, size.n_constraint_calls
     allowance = max(allowance, 2)
-    if _knows_all(problem):
-        n_calls = 0
+    constraints = problem.constraints
+    if constraints is None or constraints.summary(handed_out(problem.x0)) is not None:
+        n_calls = 0  # their structure tells all about a point
     shares_calls = size.calls is not None and size.calls.n_shared == n
     if shares_calls and n_calls <= allowance:  # one look gives losses and constraints
         return CheckPlan(
@@ -323,12 +324,4 @@ def _sampled_plan(n_losses: int, n_queries: int, n_points: int) -> CheckPlan:
         n_queries=n_losses + n_queries,
         n_fresh=n_points * (n_drawn - n_calls),
         confidence=1.0 - (1.0 - CONFIDENCE) / n_points,
-    )
-
-
-def _knows_all(problem: Problem) -> bool:
-    """Whether the structure of the constraints tells all about a point."""
-    constraints = problem.constraints
-    return (
-        constraints is None or constraints.summary(handed_out(problem.x0)) is not None
     )

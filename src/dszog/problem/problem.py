@@ -108,7 +108,9 @@ class Problem:
         parts, self.n_calls_made = _as_parts(forms, self.x0, learn)
         if self.simulator is not None:
             parts = [self.simulator.constraints, *parts]
-        self.constraints = _joined(parts)
+        self.constraints: Constraints | None = parts[0] if parts else None
+        if len(parts) > 1:
+            self.constraints = Constraints.concat(*parts)
         for family, what in ((self.constraints, "matrices"), (self.losses, "data")):
             if family is not None and family.dim not in (None, self.dim):
                 raise InputError(
@@ -282,9 +284,3 @@ def _as_parts(
     for place, width in zip(places, widths, strict=True):
         parts[place] = from_scipy(forms[place], width)
     return [parts[place] for place in range(len(forms))], len(functions)
-
-
-def _joined(parts: list[Constraints]) -> Constraints | None:
-    if len(parts) > 1:
-        return Constraints.concat(*parts)
-    return parts[0] if parts else None

@@ -87,7 +87,12 @@ class FinalCheck:
                     found is not None and certificate_merit(found, penalty) < bar
                 ):
                     best, chosen = found, x
-                if status == Status.CONVERGED and self._holds(best):
+                holds = (
+                    best is not None
+                    and best.is_known
+                    and best.feasibility.maxcv <= self.constraint_tol
+                )
+                if status == Status.CONVERGED and holds:
                     break  # what a run has converged to is its answer
             if best is not None:
                 best = checker.confirm(best, chosen, suspects)
@@ -114,12 +119,6 @@ class FinalCheck:
         if not pull > 0:
             return penalty_of(method, MERIT_PENALTY)
         return 10.0 * pull / max(self.constraint_tol, 1e-300)
-
-    def _holds(self, found: Certificate | None) -> bool:
-        """Whether a point is known to keep the constraints to the tolerance."""
-        if found is None or not found.is_known:
-            return False
-        return found.feasibility.maxcv <= self.constraint_tol
 
     def _with_stationarity(
         self,

@@ -239,13 +239,6 @@ class Meter(Counts):
             return self._stopped_at
         return time.perf_counter() - self._started
 
-    @property
-    def used(self) -> Limits:
-        """How far the run has gone."""
-        return Limits(
-            iterations=self.n_iterations, queries=self.n_charged, time=self.elapsed
-        )
-
     def affords(self, n_queries: int) -> bool:
         """Whether that many more queries are within the budget."""
         return (

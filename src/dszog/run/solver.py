@@ -166,7 +166,10 @@ class Solver:
     ) -> Run:
         """Return the beginning of a run from the start."""
         job, size, limits = self._job, self._size, self._job.limits
-        now, most = self.meter.used, self._check.set_aside(limits)
+        meter, most = self.meter, self._check.set_aside(limits)
+        now = Limits(
+            iterations=meter.n_iterations, queries=meter.n_charged, time=meter.elapsed
+        )
         ends = tuple(most.part_way(now, share) for share in self._policy.shares)
         planned = self._planned(method, ends[0])
         LOGGER.info(
