@@ -162,7 +162,7 @@ def _cutest(name: str, kind: str) -> ForeignProblem:
         if not len(indices):
             return np.empty(0)
         used, back = np.unique(who[indices], return_inverse=True)
-        c = np.asarray(made.cIx(whole(x), used.tolist()), float).ravel()
+        c = _real(lambda: made.cIx(whole(x), used.tolist()), len(used))
         found: FloatArray = signs[indices] * (c[back] - ends[indices])
         return found
 
@@ -179,7 +179,7 @@ def _cutest(name: str, kind: str) -> ForeignProblem:
     return ForeignProblem(
         name=name,
         kind=kind,
-        fun=lambda x: float(np.asarray(made.fx(whole(x))).ravel()[0]),
+        fun=lambda x: float(_real(lambda: made.fx(whole(x)), 1)[0]),
         at=at,
         m=len(who),
         n_equal=int(equal.sum()),
@@ -187,6 +187,14 @@ def _cutest(name: str, kind: str) -> ForeignProblem:
         lower=lower[free],
         upper=upper[free],
     )
+
+
+def _real(values: Callable[[], Any], n: int) -> FloatArray:
+    """Return values; none are known where a function is complex."""
+    try:
+        return np.asarray(values(), float).ravel()
+    except TypeError:
+        return np.full(n, np.nan)
 
 
 def _finite(ends: Any) -> FloatArray:
