@@ -24,6 +24,7 @@ COMMANDS = [name for name in app if not name.startswith("-")]
 def test_the_commands_are_those_of_the_documentation() -> None:
     assert set(COMMANDS) == {
         *("demo", "solve", "watch", "fit", "predict", "completion", "paper", "bench"),
+        "update",
     }
 
 

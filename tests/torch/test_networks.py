@@ -474,3 +474,155 @@ def test_a_run_does_not_go_on_with_other_frozen_weights_or_over_another(
 def test_the_library_does_not_import_torch() -> None:
     code = "import sys, dszog, dszog.minimize; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# ---------------------------------------------------------- updates, saved and unusual
+
+
+def updated(**more: Any) -> tuple[Any, Any]:
+    net, new, keep = trained()
+    report = dt.update(net, new, keep, **({"max_forwards": 2e4} | more))
+    return digest_of(net.parameters()), report
+
+
+@pytest.mark.parametrize("optimizer", [None, torch.optim.SGD])
+def test_an_update_with_gradients_goes_on_where_it_was_saved(
+    optimizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(steps: int | None = None, **more: Any) -> str:
+        net, new, keep = trained()
+        if optimizer is not None:
+            more["optimizer"] = optimizer(net.parameters(), lr=0.01, momentum=0.9)
+        step, done = dt.DSZOG.step, list[int]()
+
+        def counted(self: Any, closure: Any) -> Any:
+            if len(done) == steps:
+                raise KeyboardInterrupt
+            done.append(0)
+            return step(self, closure)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(dt.DSZOG, "step", counted)
+            patched.setattr("dszog.torch.descent.EVERY", -1.0)  # after each step
+            try:
+                dt.update(net, new, keep, gradients=True, max_forwards=2e4, **more)
+            except KeyboardInterrupt:
+                assert steps is not None
+        return digest_of(net.parameters())
+
+    straight = run()
+    saved: dict[str, Any] = {"checkpoint": tmp_path / "run", "resume": True}
+    for steps in (3, 9):
+        assert run(steps, **saved) != straight
+    assert run(**saved) == straight
+    assert run(0, **saved) == straight  # nothing is left to do
+    with pytest.raises(dszog.CheckpointError, match="another run"):
+        updated(gradients=True, seed=5, **saved)
+
+
+def test_a_budget_with_gradients_is_kept_or_refused() -> None:
+    with pytest.raises(dszog.InputError, match="one step take"):
+        updated(gradients=True, max_forwards=900)
+    for n in (1400, 2000, 5000):
+        assert updated(gradients=True, max_forwards=n)[1].n_forwards <= n
+
+
+def test_a_report_says_what_training_mode_became() -> None:
+    net, new, keep = trained()
+    net.insert(1, torch.nn.Dropout(0.5))
+    report = dt.update(net.train(), new, keep, max_forwards=5000)
+    assert "1 layers of dropout or batch norm" in str(report)
+    assert net.training
+    assert dt.update(net.eval(), new, keep, max_forwards=5000).note == ""
+
+
+def test_compiled_networks_and_autocast_are_updated() -> None:
+    net, new, keep = trained()
+    plain = dt.update(net, new, keep, max_forwards=2e4)
+    net, new, keep = trained()
+    compiled = torch.compile(net, backend="eager")
+    report = dt.update(compiled, new, keep, max_forwards=2e4)
+    assert report.after.new_loss == pytest.approx(plain.after.new_loss, rel=1e-3)
+    _, coarse = updated(autocast=torch.bfloat16)
+    assert coarse.after.new_loss < coarse.before.new_loss
+    assert coarse.before.new_loss != plain.before.new_loss
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (torch.OutOfMemoryError("no room"), "smaller batches"),
+        (RuntimeError("CUDA error: device lost"), "resume=True"),
+    ],
+)
+def test_a_gpu_that_fails_leaves_weights_and_advice(error: Any, said: str) -> None:
+    net = network()
+    losses, limits = functions(net)
+    calls: list[int] = []
+
+    def broken(i: Any) -> Any:
+        calls.append(0)
+        if len(calls) > 30:
+            raise error
+        return losses.values(i)
+
+    with pytest.raises(dszog.EvaluationError, match=said):
+        dt.minimize(net, dt.Losses(broken, 120), limits, max_iterations=50, seed=0)
+
+
+def test_weights_wander_no_further_than_constraints_bear() -> None:
+    from dszog.torch.passes import WANDERS, Passes
+
+    found = []
+    for slack in (0.02, 0.3, 1e9, -1e9):
+        net = network()
+        space = dt.ModuleSpace(net, seed=2)
+        inputs, before = data()[0], digest_of(net.parameters())
+        with torch.no_grad():
+            first = net(inputs)[:, 0]
+
+            def both(i: Any, j: Any, first: Any = first, slack: Any = slack) -> Any:
+                return first[i], (net(inputs[j])[:, 0] - first[j]).abs() - slack  # noqa: B023
+
+            share, n = Passes(space, both, record=False).steadiness(120)
+        assert digest_of(net.parameters()) == before
+        assert n <= 7 * 120
+        found.append(share)
+    assert found[0] < found[1] < found[2] == WANDERS[0]
+    assert found[3] == np.inf  # none holds: it says nothing
+
+
+FACTORY = """
+import sys
+sys.path.insert(0, {root!r})
+from tests.torch.test_networks import trained, torch
+def factory():
+    return trained()
+def wrong():
+    return 3
+"""
+
+
+@pytest.mark.parametrize("more", [[], ["--gradients"]])
+def test_the_command_updates_a_network_of_a_file(
+    more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("cyclopts")
+    from safetensors.torch import load_file
+
+    from dszog.cli.app import run as command
+
+    file, out = tmp_path / "model.py", tmp_path / "out"
+    file.write_text(FACTORY.format(root=str(Path(__file__).parents[2])))
+    typed = ["update", f"{file}:factory", "--max-forwards", "2e4", "-o", str(out)]
+    assert command([*typed, *more]) in (0, 3)
+    net, new, keep = trained()
+    dt.update(net, new, keep, max_forwards=2e4, gradients=bool(more))
+    for name, weights in load_file(out / "weights.safetensors").items():
+        assert torch.equal(weights, net.state_dict()[name])
+    assert "kept examples checked" in (out / "report.txt").read_text()
+    assert command([*typed, *more]) == 2  # it holds a run
+    assert "--resume" in capsys.readouterr().err
+    assert command([*typed, *more, "--resume"]) in (0, 3)
+    assert command(["update", f"{file}:wrong"]) == 2
+    assert "(model, new, keep)" in " ".join(capsys.readouterr().err.split())

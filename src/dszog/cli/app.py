@@ -16,6 +16,7 @@ from dszog.cli.paper import paper
 from dszog.cli.predict import predict
 from dszog.cli.solve import solve
 from dszog.cli.talk import FAILED, USAGE
+from dszog.cli.update import update
 from dszog.cli.watch import watch
 from dszog.contract.validation import did_you_mean, printable, shown
 
@@ -50,7 +51,7 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     print(app.generate_completion(prog_name="dszog", shell=shell))
 
 
-for command in (demo, solve, watch, fit, predict, paper, bench):
+for command in (demo, solve, watch, fit, predict, update, paper, bench):
     app.command(command)
 
 

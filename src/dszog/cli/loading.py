@@ -24,17 +24,31 @@ def load_problem(target: str) -> Problem:
     # added to where Python looks for modules: what the file imports has to be
     # installed, or its folder be named in PYTHONPATH.
     path, name = _split(target)
-    with _module(path) as module:
-        _run(path, module)
-        found = _named(module, path, name)
-        if callable(found) and not isinstance(found, (type, Problem)):
-            found = _called(found, path, name)
+    found = _loaded(path, name)
     if not isinstance(found, Problem):
         raise InputError(
             f"dszog solve: {name!r} in {_label(path)} must be a dszog.Problem or a "
             f"function without arguments that returns one, got {shown(found)}. Write: "
             f"{name} = dszog.Problem(losses, constraints, dim)."
         )
+    return found
+
+
+def load_object(target: str, command: str) -> Any:
+    """Return whatever ``FILE.py:name`` names, or the function there returns."""
+    try:
+        return _loaded(*_split(target))
+    except DszogError as error:  # in the words of this command
+        said = str(error).replace("dszog solve", f"dszog {command}")
+        raise type(error)(said) from error
+
+
+def _loaded(path: Path, name: str) -> Any:
+    with _module(path) as module:
+        _run(path, module)
+        found = _named(module, path, name)
+        if callable(found) and not isinstance(found, (type, Problem)):
+            found = _called(found, path, name)
     return found
 
 

@@ -136,7 +136,7 @@ class _Saved:
             with safe_open(self._path, "pt") as file:
                 about = file.metadata()
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            facts = load_json(about["facts"].encode())
+            facts = json.loads(about["facts"])
             if facts["about"] != self._about:
                 raise CheckpointError(
                     "The folder holds another run. Use the settings, examples and "

@@ -14,9 +14,10 @@ import torch
 
 from dszog._log import LOGGER
 from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract.arrays import all_finite
 from dszog.contract.hints import about_option
 from dszog.contract.validation import check_seed, shown
-from dszog.errors import InputError, InputTypeError
+from dszog.errors import EvaluationError, InputError, InputTypeError
 from dszog.maths.random_stream import fresh_seed
 from dszog.methods.base import Info
 from dszog.methods.dszog import DSZOGState
@@ -399,6 +400,11 @@ class NetworkOptimizer:
         self.optimizer.step()
         values = torch.cat([losses.detach(), constraints.detach()]).double().cpu()
         row = values.numpy()[np.newaxis]
+        if not (all_finite(row) and all_finite(duals)):
+            raise EvaluationError(
+                "dszog.torch: the network gives values that are not finite. Lower the "
+                "rate of the optimiser, and compute losses in float32."
+            )
         n = len(losses)
         replies = Reply(row[:, :n], row[:, n:]), Reply(np.empty((1, 0)), duals)
         self.state, info = self.method.learn(self.state, (around, queries[-1]), replies)
