@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import dszog
 from dszog import Constraints, ProblemSize, Result, minimize
 from dszog.contract.arrays import FloatArray, IntArray
 
+ROOT = Path(__file__).parents[1]
 by_dszog = partial(minimize, method="dszog")  # where its own behaviour is tested
 
 
@@ -33,3 +39,18 @@ def short_run(**changes: Any) -> Result:
         Constraints(values, 9),
         **arguments,
     )
+
+
+def said_by(*words: str, **environment: str) -> str:
+    """Return what a Python of its own prints, which finds the library and the tests."""
+    paths = os.pathsep.join([str(Path(dszog.__file__).parents[1]), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, *words],
+        env=os.environ | {"PYTHONPATH": paths} | environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout

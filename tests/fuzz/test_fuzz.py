@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +14,8 @@ import dszog.save.store
 from tests.fuzz import mutate
 from tests.fuzz.campaign import campaign
 from tests.fuzz.targets import LIBSVM, Target, targets
+from tests.runs import said_by
 
-ROOT = Path(__file__).parents[2]
 NAMES = ("libsvm", "csv", "checkpoint", "journal", "sizes")
 MOST_MB = 512
 BAR = 95.0  # percent of the statements and branches of a reader
@@ -70,19 +67,8 @@ def test_the_same_seed_makes_the_same_files(readers: dict[str, Target]) -> None:
 
 
 def run_campaign(*words: str) -> list[dict[str, Any]]:
-    env = os.environ | {
-        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-        "DSZOG_KERNELS": "numpy",
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.campaign", *words],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-        env=env,
-    )
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    said = said_by("-m", "tests.fuzz.campaign", *words, DSZOG_KERNELS="numpy")
+    return [json.loads(line) for line in said.splitlines()]
 
 
 @pytest.mark.slow

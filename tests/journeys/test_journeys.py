@@ -5,13 +5,12 @@ Each journey asserts what the person would expect of each step, mistakes include
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.runs import said_by
 
 ROOT = Path(__file__).parents[2]
 JOURNEYS = ROOT / "docs" / "journeys"
@@ -33,15 +32,8 @@ def test_every_journey_is_made_here() -> None:
 def test_a_journey_arrives(name: str) -> None:
     for module in NEEDS[name]:
         pytest.importorskip(module)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(JOURNEYS / f"{name}.py")],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    arrived = re.search(r"Arrived: (\d+) steps, (\d+) of them mistakes", done.stdout)
+    said = said_by("-W", "error", str(JOURNEYS / f"{name}.py"))
+    arrived = re.search(r"Arrived: (\d+) steps, (\d+) of them mistakes", said)
     assert arrived is not None
     assert int(arrived[1]) >= 10
     assert int(arrived[2]) >= 2

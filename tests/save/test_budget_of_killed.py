@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import dszog
 from dszog import SampledSQP
 from tests.kept import kept
+from tests.runs import said_by
 from tests.save.budget_loop import configuration
 
 N_SHARES = 20
@@ -25,16 +21,7 @@ EACH = 100  # configurations; with 20 shares of them 2,000
 def loop(first: int, last: int) -> dict[str, Any]:
     # Not as a script: workers without cloudpickle have to import its functions.
     code = f"from tests.save.budget_loop import show; show({first}, {last})"
-    paths = [str(Path(dszog.__file__).parents[1]), str(Path(__file__).parents[2])]
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(said_by("-c", code, OMP_NUM_THREADS="1"))
     return found
 
 

@@ -9,8 +9,6 @@ import platform
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -44,7 +42,7 @@ from dszog.save.container import pack, unpack
 from dszog.save.files import write_whole
 from dszog.save.fingerprint import rounding
 from dszog.save.recorder import Recorder
-from tests.runs import by_dszog
+from tests.runs import by_dszog, said_by
 from tests.save.cells import CELLS, Cell, Killed
 
 DSZOG_CELL = CELLS[0]
@@ -929,11 +927,7 @@ print(dszog.save.fingerprint.rounding())
 @pytest.mark.slow
 def test_other_kernels_of_blas_are_other_surroundings() -> None:
     def found(**more: str) -> str:
-        code = [sys.executable, "-c", OTHER_ROUNDING]
-        env = os.environ | {"OPENBLAS_NUM_THREADS": "1"} | more
-        return subprocess.run(
-            code, env=env, capture_output=True, text=True, check=True
-        ).stdout
+        return said_by("-c", OTHER_ROUNDING, OPENBLAS_NUM_THREADS="1", **more)
 
     names = ("Prescott", "Sandybridge", "Haswell")
     each = [found(OPENBLAS_CORETYPE=name) for name in names]
@@ -993,19 +987,9 @@ def test_killed_processes_leave_what_the_next_one_needs(
     evaluator: str,
     record_property: Callable[[str, object], None],
 ) -> None:
-    script = Path(__file__).with_name("kill_loop.py")
-    root = Path(__file__).parents[2]
-    paths = [str(Path(dszog.__file__).parents[1]), str(root)]
-    done = subprocess.run(
-        [sys.executable, str(script), str(n_kills), str(seed), evaluator],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    script = str(Path(__file__).with_name("kill_loop.py"))
+    words = (script, str(n_kills), str(seed), evaluator)
+    found = json.loads(said_by(*words, OMP_NUM_THREADS="1"))
     for figure in ("kills", "runs", "mismatches", "orphans"):
         record_property(figure, found[figure])
     if evaluator == "processes":

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.runs import said_by
+
 SCRIPT = """
 import json, pathlib, socket, sys, tempfile
 
@@ -54,18 +51,7 @@ print("\\n" + json.dumps([during, seen[len(during):]]))
 
 
 def test_a_run_touches_no_network_and_starts_no_program() -> None:
-    env = os.environ | {
-        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-        "DSZOG_KERNELS": "numpy",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        capture_output=True,
-        text=True,
-        env=env,
-        cwd=ROOT,
-    )
-    assert done.returncode == 0, done.stderr
-    during, after = json.loads(done.stdout.splitlines()[-1])
+    said = said_by("-c", SCRIPT, DSZOG_KERNELS="numpy")
+    during, after = json.loads(said.splitlines()[-1])
     assert during == []
     assert after == ["socket.__new__"]

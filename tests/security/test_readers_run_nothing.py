@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.runs import said_by
+
 N_CASES = 100  # of each of four readers
 
 SCRIPT = """
@@ -73,19 +70,8 @@ print(json.dumps({"files": n_files, "read": n_read, "seen": seen}))
 def test_no_hostile_file_makes_a_reader_run_anything(
     record_property: Callable[[str, object], None],
 ) -> None:
-    env = os.environ | {
-        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-        "DSZOG_KERNELS": "numpy",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT.replace("N_CASES", str(N_CASES))],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=env,
-        cwd=ROOT,
-    )
-    *before, last = done.stdout.splitlines()
+    script = SCRIPT.replace("N_CASES", str(N_CASES))
+    *before, last = said_by("-c", script, DSZOG_KERNELS="numpy").splitlines()
     found = json.loads(last)
     record_property("hostile files", found["files"])
     record_property("events", len(found["seen"]) - 1)

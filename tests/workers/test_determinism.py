@@ -7,9 +7,6 @@ kinds of problems; a new evaluator adds its cells by being listed.
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import sys
 from functools import cache
 from typing import Any
 
@@ -17,6 +14,7 @@ import pytest
 
 import dszog
 from dszog import EVALUATORS
+from tests.runs import said_by
 from tests.workers.helpers import PROBLEMS, SOLVED_BY, digest, need, solve, workers
 
 COUNTS = (1, 2, 3, 8)
@@ -72,20 +70,9 @@ def test_threads_of_libraries_and_the_hash_seed_change_nothing(
     evaluator: str, threads: str, seed: str
 ) -> None:
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    environment = {
-        **os.environ,
-        **dict.fromkeys(names, threads),
-        "PYTHONHASHSEED": seed,
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT.format(evaluator=evaluator)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == [expected(name) for name in PROBLEMS]
+    more = dict.fromkeys(names, threads) | {"PYTHONHASHSEED": seed}
+    said = said_by("-c", SCRIPT.format(evaluator=evaluator), **more)
+    assert said.split() == [expected(name) for name in PROBLEMS]
 
 
 @pytest.mark.parametrize("name", ["threads", "processes"])

@@ -9,11 +9,7 @@ are made of short fractions, so that they are the same to both.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +27,7 @@ from tests.maths.subproblems.exact import (
     nearest,
 )
 from tests.rounding import kernels, other_rounding
+from tests.runs import said_by
 
 KINDS = (
     "plain",
@@ -264,15 +261,8 @@ print(json.dumps([answer(random_case(seed)) for seed in range(int(sys.argv[1]))]
 
 def answers_under(kernel: dict[str, str]) -> list[dict[str, Any]]:
     """Return the answers to all cases in a process with other rounding."""
-    done = subprocess.run(
-        [sys.executable, "-c", ANSWERS, str(N_ALL)],
-        cwd=Path(__file__).parents[3],
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **kernel},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    given: list[dict[str, Any]] = json.loads(done.stdout)
+    said = said_by("-c", ANSWERS, str(N_ALL), OPENBLAS_NUM_THREADS="1", **kernel)
+    given: list[dict[str, Any]] = json.loads(said)
     return given
 
 
