@@ -24,6 +24,7 @@ from dszog.cli.watch import Board, _serving
 from dszog.cli.watch_page import N_BUCKETS, Shown, body, thinned
 from dszog.run.history import History
 from dszog.save import store
+from dszog.save.container import pack, unpack
 from dszog.save.looking import look_at, runs_in
 from tests.cli.conftest import Dszog
 
@@ -102,6 +103,21 @@ def test_a_run_that_died_after_an_end_is_dead(runs: Path) -> None:
     (journal,) = sorted((runs / "ended").glob("journal-*"))[-1:]
     journal.write_bytes(journal.read_bytes() + b"\0")
     assert look_at(runs / "ended").going == "dead"
+
+
+def test_a_run_whose_state_this_version_does_not_know_is_looked_at(runs: Path) -> None:
+    folder = runs / EVIL / "dead"
+    before = look_at(folder)
+    for path in folder.glob("checkpoint-*"):
+        facts, (tree, *arrays) = unpack(path.read_bytes())
+        assert b'"DSZOGState"' in tree.tobytes()
+        other = tree.tobytes().replace(b'"DSZOGState"', b'"OtherState"')
+        pieces = pack(facts, [np.frombuffer(other, dtype=np.uint8), *arrays], "0")
+        path.write_bytes(b"".join(pieces))
+    look = look_at(folder)
+
+    assert (look.going, look.weights) == ("dead", [])
+    np.testing.assert_array_equal(look.history, before.history)
 
 
 def test_a_run_that_broke_off_says_why(tmp_path: Path) -> None:

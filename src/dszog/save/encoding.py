@@ -75,6 +75,19 @@ def value_in(arrays: Arrays, size: ProblemSize) -> Any:
     return decode(load_json(arrays[0].tobytes()), arrays[1:], size)
 
 
+def field_in(arrays: Arrays, size: ProblemSize, kind: str, name: str) -> Any:
+    """Return one field of the object in such a file, whatever the others hold."""
+    tree: Any = load_json(arrays[0].tobytes()) if arrays else None
+    try:
+        found, items = tree["object"]
+        value = decode(dict(items)[name], arrays[1:], size)
+    except (LookupError, TypeError, ValueError) as error:
+        raise CheckpointError(f"it has no {name}") from error
+    if found != kind or not _fits(value, FIELDS[kind][name]):
+        raise CheckpointError(f"its {name} makes no sense")
+    return value
+
+
 def encode(value: Any, arrays: Arrays) -> Any:
     """Return a value as JSON; arrays are appended to the list and numbered."""
     kind = type(value)

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -21,10 +22,10 @@ from dszog.methods import DSZOG, DSZOGState, SampledSQP
 from dszog.run.counts import Counts
 from dszog.run.history import History
 from dszog.run.meter import Limits
-from dszog.run.run import Ending, Run
+from dszog.run.run import Ending
 from dszog.save.checkpoints import END, N_HEAVIEST, WORKERS
 from dszog.save.container import read
-from dszog.save.encoding import SQP_STATES, value_in
+from dszog.save.encoding import SQP_STATES, field_in, value_in
 from dszog.save.lock import Owner, owner_of
 from dszog.save.store import numbers_in, path_of, read_checkpoint
 
@@ -100,9 +101,10 @@ def _looked(folder: Path, number: int) -> View:
         str(k): str(v) for k, v in (known if isinstance(known, dict) else {}).items()
     }
     facts["seed"] = str(file.about.get("seed"))
-    run = value_in(file.arrays, _size_of(facts))
-    if not isinstance(run, Run):
-        raise CheckpointError("it has no content")
+    part = partial(field_in, file.arrays, _size_of(facts), "Run")
+    heaviest: list[tuple[int, float]] = []
+    with suppress(CheckpointError):  # other versions may have had other states
+        heaviest = _heaviest(part("position").state)
     owner, holds = owner_of(folder)
     workers, lost = _work_in(file.about)
     look = View(
@@ -110,12 +112,12 @@ def _looked(folder: Path, number: int) -> View:
         owner=owner,
         wrote=max(one.stat().st_mtime for one in os.scandir(folder)),
         facts=facts,
-        limits=run.limits,
-        counts=run.counts,
-        failures=[one.message for one in run.failures.first],
-        notes=run.notes,
-        history=run.history.table,
-        weights=_heaviest(run.position.state),
+        limits=part("limits"),
+        counts=part("counts"),
+        failures=[one.message for one in part("failures").first],
+        notes=part("notes"),
+        history=part("history").table,
+        weights=heaviest,
         workers=workers,
         lost=lost,
     )
