@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dszog.contract.arrays import FloatArray
+from dszog.methods.sampled_sqp import elastic_qp
 from dszog.methods.sampled_sqp.elastic_qp import Answer, LinearModels, solve
 
 FAR = np.inf
@@ -135,3 +136,19 @@ def test_a_subproblem_that_cannot_be_solved_says_so() -> None:
     hessian = np.full((1, 1), np.nan)
     answer = solve(hessian, np.ones(1), rows, 1e3, -far, far, np.zeros(1))
     assert not answer.residual <= 1.0
+
+
+def test_rows_that_take_turns_are_left_alone_after_some_moves() -> None:
+    rows = LinearModels(
+        slopes=np.eye(2), offsets=np.array([2.0, 1.0]), two_sided=np.zeros(2, bool)
+    )
+    far = np.full(2, np.inf)
+    problem = elastic_qp._Problem(np.eye(2), np.zeros(2), rows, 9.0, -far, far)
+    chosen = []
+    for _ in range(3):
+        found = problem._worst(np.zeros(2))
+        chosen.append(None if found is None else found[0])
+        if found is not None:
+            problem.n_moves[found[0]] = elastic_qp.MOVES
+
+    assert chosen == [0, 1, None]

@@ -22,6 +22,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 
 CHANGES = 5  # of who holds, for each row and variable: more go in circles
+MOVES = 10  # of one row: rows that depend on each other take turns for ever
 DEPENDENT = 1e-13  # the share of a slope, squared, that may be left by rounding
 PASSES = 2  # of refining a step
 HOLDS = 1e-12  # the error of a value, relative
@@ -119,6 +120,7 @@ class _Problem:
         self.most = np.concatenate([np.full(self.k, price), np.full(n, np.inf)])
         self.factor = _factor(hessian)
         self.multipliers = np.zeros(len(self.high))
+        self.n_moves = np.zeros(len(self.high), dtype=np.int64)
         # Rows that hold, with the ends where they do; their slopes in units of the
         # factor; and the factor of the matrix of these slopes.
         self.holding = np.empty(0, dtype=np.int64)
@@ -136,6 +138,7 @@ class _Problem:
             found = self._worst(step)
             if found is None or not self._moved(*found):
                 break
+            self.n_moves[found[0]] += 1
         return self.answer(self._settled())
 
     def answer(self, step: FloatArray) -> Answer:
@@ -285,7 +288,8 @@ class _Problem:
         rises = values - np.where(bottom, self.low, self.high)
         falls = np.where(top, self.high, self.low) - values
         rises[top], falls[bottom] = -np.inf, -np.inf
-        rises[self.holding] = falls[self.holding] = -np.inf
+        done = (self.n_moves >= MOVES) | np.isin(np.arange(len(rises)), self.holding)
+        rises[done] = falls[done] = -np.inf
         excess = np.maximum(rises, falls)
         if not len(excess):
             return None
