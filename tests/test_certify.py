@@ -312,23 +312,6 @@ def test_what_gave_no_value_never_counts_as_kept(what: str, bad: Any) -> None:
         assert "1 gave no value" in str(evidence)
 
 
-def test_the_report_can_be_read() -> None:
-    report = str(certify(KNOWN["a corner"].problem(white=True), KNOWN["a corner"].x))
-    objective, constraints, stationarity, *definitions = report.splitlines()
-    assert objective == "objective     2.5 (1 loss evaluated)"
-    assert constraints == (
-        "constraints   all 3 constraints checked: 0 above 0, the worst by 0"
-    )
-    assert "the best multipliers" in stationarity
-    assert "(2 positive, sum 3)" in stationarity
-    assert "from given gradients" in stationarity
-    for number, line in zip((2, 3, 4), definitions, strict=True):
-        assert line.startswith(f"Definition {number}")
-    sampled = str(certify(stripes(10**6)[0], np.zeros(2), max_queries=1000))
-    assert "+-" in sampled
-    assert sampled.splitlines()[2] == "stationarity  not computed"
-
-
 # ------------------------------------------------------------- the evidence of minimize
 @pytest.mark.parametrize("name", ["linear in a disc", "a corner", "with a bound"])
 def test_minimize_brings_the_evidence_and_the_multipliers(name: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,23 +35,6 @@ def test_info_tells_of_start_rounds_and_stop(caplog: pytest.LogCaptureFixture) -
     assert said[-1].startswith("Stop after ")
     assert result.verdict in said[-1]
     assert not heard(caplog, logging.DEBUG)
-
-
-def test_saves_and_resuming_are_told(
-    caplog: pytest.LogCaptureFixture, tmp_path: Path
-) -> None:
-    caplog.set_level(logging.INFO, logger="dszog")
-    short_run(checkpoint=tmp_path / "run")
-    first = heard(caplog, logging.INFO)
-    caplog.clear()
-    short_run(checkpoint=tmp_path / "run", resume=True)
-    second = heard(caplog, logging.INFO)
-    assert f"Saved to {tmp_path / 'run'} at iteration 0." in first
-    assert f"Saved to {tmp_path / 'run'} at iteration 40." in first
-    assert second[0].startswith(
-        f"Resume from {tmp_path / 'run'}, saved at iteration 40"
-    )
-    assert not any(text.startswith("Start") for text in second)
 
 
 def test_debug_has_a_line_for_each_iteration(caplog: pytest.LogCaptureFixture) -> None:

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 
 import dszog
-from dszog.contract import Query, Reply, cost
+from dszog.contract import cost
 from dszog.maths.subproblems import Polyhedron
 from dszog.methods import DSZOGState
 from dszog.workers import Serial
@@ -239,11 +239,3 @@ FeasibleMachine.TestCase.settings = settings(
     max_examples=25, stateful_step_count=12, deadline=None
 )
 TestFeasible = FeasibleMachine.TestCase
-
-
-def test_a_query_and_a_reply_are_all_the_core_exchanges() -> None:
-    problem = small_problem()
-    state = dszog.DSZOG(dual_batch=8).init(np.zeros(DIM), problem.size, 0)
-    queries = dszog.DSZOG(dual_batch=8).ask(state)
-    assert all(isinstance(query, Query) for query in queries)
-    assert all(isinstance(reply, Reply) for reply in Serial(problem)(queries))

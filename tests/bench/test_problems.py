@@ -40,9 +40,7 @@ def case_of(name: str) -> Any:
 def test_the_kept_optimum_is_feasible_stationary_and_a_target(name: str) -> None:
     case = case_of(name)
     w = np.array(case.known.w)
-
     residual, multiplier_sum = first_order_conditions(case, w)
-
     assert case.objective(w) == pytest.approx(case.known.value, abs=1e-6)
     assert case.worst(w) < 1e-5
     assert residual < 1e-5

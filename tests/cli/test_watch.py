@@ -188,7 +188,6 @@ def test_numbers_of_any_size_are_drawn(runs: Path, values: list[float]) -> None:
     look = replace(look_at(runs / "ended"), history=table, end=None)
     shown = Shown(key="k", name="n", look=look, going="dead")
     page = body([shown], {"against": "iterations"}, "")
-
     assert page.count("<polyline") == (0 if np.isnan(values[-1]) else 2)
     assert not re.search(r'points="[^"]*(nan|inf)', page)
 

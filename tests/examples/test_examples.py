@@ -154,23 +154,3 @@ def test_the_laboratory_finds_a_recipe(tmp_path: Path) -> None:
     assert ran.number(r"the colour by\s+([\d.]+)") < 0.3
     assert ran.number(r"after (\d+) glasses") < 250
     assert len(ran.pictures) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("DSZOG_DATA" not in os.environ, reason="the real file is needed")
-def test_on_adult_the_gap_is_a_third_and_the_gain_is_kept(tmp_path: Path) -> None:
-    ran = run("fair_adult", tmp_path, DSZOG_DATA=os.environ["DSZOG_DATA"])
-    assert "Data: Adult, 32,561 rows" in ran.output
-    _, plain_gap, plain_gain = ran.row("plain")
-    _, gap, gain = ran.row("fair, for gain")
-    assert gap < plain_gap / 3
-    assert gain > 0.8 * plain_gain
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("DSZOG_DATA" not in os.environ, reason="the real file is needed")
-def test_on_a9a_the_worst_pair_is_a_little_less_reversed(tmp_path: Path) -> None:
-    ran = run("ranking_a9a", tmp_path, DSZOG_DATA=os.environ["DSZOG_DATA"])
-    assert "193,829,520 pairs" in ran.output
-    assert ran.row("0.003")[-3] < 0.95 * ran.row("logistic")[-3]
-    assert ran.row("0.003")[-1] > ran.row("logistic")[-1] - 0.005

@@ -83,40 +83,6 @@ def distances() -> Problem:
     return Problem(losses, None, DIM, bounds=[(-50.0, 50.0)] * DIM)
 
 
-def hasty(kind: type[FeasibleMethod]) -> dict[str, Any]:
-    """Settings with steps that are as long as the method allows."""
-    more: dict[type, dict[str, Any]] = {
-        ZOSCGD: {"step_rule": "open_loop"},
-        FZFW: {"step_size": 1.0},
-        AccSZOFW: {"step_size": 1.0},
-        AccSZOFWStorm: {"step_size": 1.0, "long_factor": 6.0},
-        ZOPSGD: {"step_size": 10.0},
-        AccZOM: {"step_size": 10.0, "damping_scale": 5.0},
-        FZCGS: {"step_size": 10.0, "max_inner": 20},
-        FCGS: {"step_size": 10.0, "max_inner": 20},
-    }
-    return more[kind]
-
-
-@pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize("settings", ["defaults", "hasty"])
-@every_baseline
-def test_every_iterate_stays_in_the_set(
-    kind: type[FeasibleMethod], settings: str, name: str
-) -> None:
-    domain, problem = SETS[name], distances()
-    more = hasty(kind) if settings == "hasty" else {}
-    method: Any = kind(domain=domain, horizon=40, loss_batch=10, **more)
-    state = method.init(np.full(DIM, 3.0), problem.size, 0)
-    assert domain.contains(state.x)
-    for _ in range(40):
-        queries = method.ask(state)
-        state, _ = method.tell(state, queries, evaluate(problem, queries))
-        assert domain.contains(state.x), domain.violation(state.x)
-        if hasattr(state, "long_point"):
-            assert domain.contains(state.long_point)
-
-
 # ------------------------------------------------------------------- the toy regression
 @dataclass(frozen=True)
 class Toy:

@@ -125,13 +125,3 @@ def test_the_real_file_has_the_published_size_and_shares(name: str, part: str) -
     assert samples.X.shape == (n_rows, n_features)
     assert 100 * samples.positive_share == pytest.approx(positives, abs=5e-4)
     assert samples.sensitive.shape == (n_rows, n_sensitive)
-
-
-@real
-def test_adult_and_a9a_are_the_same_people() -> None:
-    a9a, adult = load("a9a").dense, load("adult")
-    place = {name: j for j, name in enumerate(adult.sensitive_names)}
-    np.testing.assert_array_equal(load("a9a").y, adult.y)
-    np.testing.assert_array_equal(a9a[:, 71], adult.sensitive[:, place["sex = Female"]])
-    first = place["age = 17-25"]
-    np.testing.assert_array_equal(a9a[:, :5], adult.sensitive[:, first : first + 5])

@@ -142,22 +142,6 @@ def test_linear_constraints_of_all_kinds_make_the_same_set(constraints: Any) -> 
     np.testing.assert_allclose(method.domain.project(TARGET).point, NEAREST, atol=1e-9)
 
 
-@pytest.mark.parametrize("form", ["lifted", "full"])
-def test_pairs_are_a_set_in_either_form(form: Any) -> None:
-    rng = np.random.default_rng(0)
-    positives, negatives = rng.normal(size=(6, 3)) + 0.5, rng.normal(size=(7, 3)) - 0.5
-    pairs = Constraints.pairwise(positives, negatives, margin=-0.2)
-    method = made(ZOPSGD(form=form), [pairs, Constraints.linear(A, B)])
-    rows = np.vstack([(b - a) for a in positives for b in negatives])
-    listed = Polyhedron.linear(
-        np.vstack([rows, A]), np.concatenate([np.full(42, 0.2), B])
-    )
-    np.testing.assert_allclose(
-        method.domain.project(TARGET).point, listed.project(TARGET).point, atol=1e-9
-    )
-    assert method.domain.n_named == 45
-
-
 def test_the_constraints_that_hold_the_answer_are_reported_by_their_index() -> None:
     result = solve(method=ZOPSGD(step_size=0.05), max_iterations=300)
     indices, weights = result.weights
@@ -378,8 +362,6 @@ def test_dszog_costs_no_subproblem() -> None:
 
 
 # -------------------------------------------------------------------- what may go wrong
-
-
 class Fragile:
     """A ball that works a few times."""
 

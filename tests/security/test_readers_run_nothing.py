@@ -75,7 +75,6 @@ def test_no_hostile_file_makes_a_reader_run_anything(
     found = json.loads(last)
     record_property("hostile files", found["files"])
     record_property("events", len(found["seen"]) - 1)
-
     assert before == []  # nothing of them was executed
     assert found["files"] >= 400
     assert found["read"] > 20

@@ -280,8 +280,6 @@ def test_without_matplotlib_the_extra_is_named(
 
 
 # ------------------------------------------------------------------------------ curves
-
-
 @pytest.mark.parametrize(
     ("seconds", "label", "last"),
     [(90.0, "seconds", 90.0), (900.0, "minutes", 15.0), (36_000.0, "hours", 10.0)],

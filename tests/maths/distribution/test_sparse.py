@@ -345,29 +345,6 @@ def test_constraints_that_are_no_longer_violated_rejoin_the_background() -> None
     np.testing.assert_array_equal(weights.indices, later)
 
 
-@pytest.mark.parametrize("small", [1e-3, 1e-25])
-def test_a_constraint_with_a_remembered_penalty_is_not_forgotten(small: float) -> None:
-    step = DualStep(
-        step_size=0.01,
-        averaging=0.9,
-        mixing=0.9,
-        penalty=1.0,
-        ridge=1e-6,
-        step_eps=1e-8,
-        centred=True,
-    )
-    m = 1_000
-    sparse = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
-    dense = DenseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
-    for i in range(100):  # 3 is seen once; what is remembered of it goes on counting
-        indices = np.array([3, 4]) if i == 0 else np.array([4, 5])
-        penalties = np.array([small, 1.0]) if i == 0 else np.array([1.0, 0.0])
-        sparse = sparse.learn(indices, penalties, step, i == 0)
-        dense = dense.learn(indices, penalties, step, i == 0)
-    assert 3 in sparse.indices
-    assert difference(sparse, dense) <= AGREEMENT
-
-
 # ------------------------------------------------------------------------ sum and drift
 def drift(n_updates: int) -> float:
     m = 1_009
@@ -428,21 +405,6 @@ def test_each_rank_of_the_background_is_a_different_untouched_constraint(
 
 
 # ----------------------------------------------------------------------------- numbers
-@pytest.mark.parametrize("m", [2**31 - 1, 2**31 + 1, 10**12])
-def test_indices_beyond_32_bits_are_learnt_and_drawn(m: int) -> None:
-    last = np.array([m - 3, m - 1])
-    weights = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
-    first = weights.sample(stream(9, 0), 10_000)
-    assert first.dtype == np.int64
-    assert 0 <= first.min() < m // 1_000
-    assert m - m // 1_000 < first.max() < m
-    for i in range(20):
-        weights = weights.learn(last, np.array([1.0, 2.0]), published_step(), i == 0)
-    np.testing.assert_array_equal(weights.indices, last)
-    assert total(weights) == pytest.approx(1.0, abs=1e-14)
-    drawn = weights.sample(stream(9, 1), 1_000)
-    assert drawn.dtype == np.int64
-    assert np.isin(drawn, last).mean() > 0.9
 
 
 def test_an_update_of_a_trillion_weights_keeps_those_touched() -> None:

@@ -37,16 +37,6 @@ def test_tangents_of_linear_functions_are_the_functions_themselves() -> None:
             )
 
 
-def test_no_step_leaves_the_box_in_which_tangents_are_trusted() -> None:
-    x = np.array([1.0, 2.0, 3.0])
-    near = linearised(trust_radius=0.25)
-    domain, _ = near.at(x, np.full(4, -1.0), np.zeros((4, DIM)))
-    for found in (domain.project(x + 9.0), near.around(x).project(x + 9.0)):
-        np.testing.assert_allclose(found.point, x + 0.25)
-    np.testing.assert_allclose(domain.lmo(np.ones(DIM)).point, x - 0.25)
-    assert domain.is_bounded
-
-
 def contradiction(x: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """x <= -1 and x >= 1, in the first variable."""
     point = np.array([x, 0.0, 0.0])

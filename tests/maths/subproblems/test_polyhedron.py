@@ -45,21 +45,6 @@ def samples(kind: str, seed: int = 0) -> tuple[FloatArray, FloatArray]:
 
 
 # -------------------------------------------------------------------------------- hints
-@pytest.mark.parametrize("ball", BALLS)
-def test_a_hint_changes_an_answer_by_rounding_at_most(ball: Any) -> None:
-    domain = Polyhedron.pairwise(*samples("separable"), -0.2, ball=ball)
-    rng = np.random.default_rng(10)
-    for point in 3.0 * rng.normal(size=(6, DIM)):
-        cold = domain.project(point)
-        hints = [cold.active, np.arange(20), rng.integers(domain.n_rows, size=5)]
-        for hint in hints:
-            warm = domain.project(point, hint)
-            np.testing.assert_allclose(warm.point, cold.point, atol=1e-8)
-    if ball != "none":
-        gradient = rng.normal(size=DIM)
-        value = gradient @ domain.lmo(gradient).point
-        warm = domain.lmo(gradient, np.arange(20))
-        assert gradient @ warm.point == pytest.approx(value, abs=1e-8)
 
 
 # --------------------------------------------------------------------------- degenerate

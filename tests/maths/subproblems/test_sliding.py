@@ -100,14 +100,6 @@ def test_the_cap_is_respected_and_reported() -> None:
         assert ball.contains(end.point)
 
 
-def test_a_point_that_is_optimal_already_stays_and_costs_one_minimisation() -> None:
-    ball = DOMAINS["l2 ball"]
-    x = np.array([1.0, 0.0, 0.0, 0.0])
-    end = slid(ball, np.array([-5.0, 0.0, 0.0, 0.0]), x, gap=1e-12, max_inner=50)
-    np.testing.assert_array_equal(end.point, x)
-    assert (end.n_inner, end.is_exact) == (1, True)
-
-
 @every_domain
 def test_both_measures_are_zero_at_the_optimum_alone(domain: Domain) -> None:
     target = np.array([2.0, -1.0, 0.4, 0.0])
