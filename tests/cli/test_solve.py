@@ -22,7 +22,7 @@ pytest.importorskip("rich")
 import dszog
 import dszog.cli.solve as solve_module
 from dszog.cli.loading import load_problem
-from tests.cli.conftest import COMMAND, SOURCE, Dszog, left_early, start
+from tests.cli.conftest import COMMAND, SOURCE, Dszog, start
 
 Solve: TypeAlias = Callable[..., tuple[int, str]]
 
@@ -378,13 +378,6 @@ def test_sigterm_saves_and_reports_and_resume_gives_the_digest_of_a_straight_run
 
 def test_ctrl_c_does_the_same_with_its_own_code(model: Path, tmp_path: Path) -> None:
     interrupt(signal.SIGINT, 130, tmp_path)
-
-
-def test_a_reader_who_leaves_early_does_not_cost_the_result(model: Path) -> None:
-    code, err = left_early(start(*STRAIGHT, "-o", "result.json"))
-    assert code == 1
-    assert "Traceback" not in err
-    assert json.loads(Path("result.json").read_text())["nit"] == 60
 
 
 @pytest.mark.parametrize(

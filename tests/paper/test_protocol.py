@@ -40,19 +40,6 @@ def without_time(record: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name != "time"}
 
 
-def test_units_that_differ_have_other_keys() -> None:
-    others = [
-        UNIT.again(1),
-        UNIT.with_setting(penalty=2.0),
-        UNIT.with_setting(penalty=3.0),
-        Unit(task="pairwise", data="gen", method="dszog", iterations=4),
-    ]
-    assert len({unit.key for unit in [UNIT, *others]}) == 5
-    one = UNIT.with_setting(penalty=2.0).with_setting(averaging=0.5)
-    other = UNIT.with_setting(averaging=0.5).with_setting(penalty=2.0)
-    assert (one, one.key) == (other, other.key)  # the order makes no other unit
-
-
 @runs_units
 @pytest.mark.parametrize(
     "unit",

@@ -9,7 +9,7 @@ from scipy.optimize import Bounds
 import dszog
 from dszog import Constraints, Losses, Problem
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.errors import DszogError, InputError
+from dszog.errors import DszogError
 
 INF = np.inf
 DATA = np.array([1.0, 2.0, 6.0])
@@ -168,17 +168,3 @@ def test_a_start_outside_the_bounds_is_moved_into_them_and_that_is_said() -> Non
     with pytest.warns(dszog.StartWarning, match="1 of its 3 entries"):
         moved.starting_at([1.0, 1.0, 0.0])
     problem()  # the origin is nobody's choice
-
-
-def test_a_rescaled_problem_is_the_one_made_with_that_scale() -> None:
-    def made(**more: Any) -> Problem:
-        return Problem(lambda x: float(x @ x), None, 2, bounds=[(0, 4), (0, 8)], **more)
-
-    plain = made()
-    assert plain.size.upper.tolist() == [4.0, 8.0]
-    found, wanted = plain.rescaled([2.0, 4.0]), made(x_scale=[2.0, 4.0])
-    assert found.size.upper.tolist() == wanted.size.upper.tolist() == [2.0, 2.0]
-    assert not found.is_unscaled
-    assert plain.is_unscaled
-    with pytest.raises(InputError, match="`x_scale` must be a positive number"):
-        plain.rescaled([1.0, 0.0])

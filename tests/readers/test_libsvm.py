@@ -226,12 +226,3 @@ def test_many_columns_must_be_told() -> None:
 def test_a_wrong_option_is_refused(options: dict[str, Any], error: type) -> None:
     with pytest.raises(error, match=f"`{next(iter(options))}` must be"):
         read("1 1:1\n", **options)
-
-
-def test_a_long_line_is_read_in_time_that_grows_with_it() -> None:
-    entries = " ".join(f"{index}:1" for index in range(1, 100_001))
-    assert read(f"1 {entries}\n").X.nnz == 100_000
-    with pytest.raises(InputError, match="column 788898: '7' is not index:value"):
-        read(f"1 {entries} 7\n")
-    with pytest.raises(InputError, match="the value of index 1 is '111"):
-        read(f"1 1:{'1' * 100_000}x\n")

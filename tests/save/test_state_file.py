@@ -197,18 +197,6 @@ def test_numbers_that_no_run_leaves_behind_are_refused_at_once(
         load(tmp_path / "state")
 
 
-@pytest.mark.parametrize("distribution", ["sparse", "dense", "uniform"])
-def test_states_of_long_runs_are_not_refused(distribution: Any, tmp_path: Path) -> None:
-    method = dszog.DSZOG(distribution=distribution)
-    size = problem().size
-    state = method.init(np.zeros(3), size, 0)
-    for _ in range(20):
-        state = advanced(method, state, 25)
-        dszog.save_state(tmp_path / "state", method, state)
-        state = dszog.load_state(tmp_path / "state", method, size)
-    assert state.iteration == 500
-
-
 class BytesPath:
     """A path, but of bytes."""
 
