@@ -214,7 +214,7 @@ def test_a_worker_that_never_stops_writing_is_named(tmp_path: Path) -> None:
 
 
 def test_a_child_that_returns_from_the_function_answers_nothing(tmp_path: Path) -> None:
-    problem = with_limit(Misbehaves(str(tmp_path), "fork_and_return", n=3))
+    problem = with_limit(Misbehaves(str(tmp_path), "fork_and_return", n=8))
     found = solve(problem, Processes(2), timeout=20.0)
     traffic = found.costs.traffic
     assert traffic.n_duplicate == traffic.n_late == traffic.n_lost == 0
