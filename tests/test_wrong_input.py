@@ -416,10 +416,7 @@ FIELDS: dict[str, tuple[Wrong, ...]] = {  # of all methods
         COUNT,
     ),
     **dict.fromkeys(
-        (
-            *("antithetic", "adaptive", "normalised", "per_sample", "exact_prox"),
-            "by_case",
-        ),
+        ("antithetic", "adaptive", "normalised", "per_sample", "exact_prox"),
         FLAG,
     ),
     "step_decay": choice("constnt", "constant"),

@@ -146,6 +146,33 @@ class ProblemSize:
             return 1
         return int(self.calls.widths[0]) if self.calls.remembered[0] else 1
 
+    @property
+    def by_case(self) -> bool:
+        """Whether calls return the values of many constraints each, alone: cases.
+
+        A single call is a vector of constraints.
+        """
+        is_many = self.block_width > 1 and self.n_constraint_calls > 1
+        return is_many and not self.has_jacobian
+
+    @property
+    def n_cases(self) -> int:
+        """How many calls there are to look at if they are cases; else constraints."""
+        return self.n_constraint_calls if self.by_case else self.n_constraints
+
+    def cases_of(self, constraints: IntArray) -> IntArray:
+        """Return the cases of these constraints, each once; else they themselves."""
+        return (
+            np.unique(constraints // self.block_width) if self.by_case else constraints
+        )
+
+    def limits_of(self, cases: IntArray) -> IntArray:
+        """Return all constraints of these cases, in order; else they themselves."""
+        if not self.by_case:
+            return cases
+        width = self.block_width
+        return (width * cases[:, np.newaxis] + np.arange(width)).ravel()
+
     def clip(self, points: FloatArray) -> FloatArray:
         """Return the points, each moved to the nearest point within the bounds."""
         if not self.has_bounds:

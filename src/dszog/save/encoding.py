@@ -39,10 +39,9 @@ from dszog.run.run import Ending, Run
 from dszog.save.container import dump_json, load_json, pack
 from dszog.save.records import failure_from_json, failure_to_json
 
-SQP_STATES = (SampledSQPState, sampled_sqp.BlockState)
 STATES = (
     *(DSZOGState, NamedState, FeasibleState, AcceleratedState, LinearisedState),
-    *SQP_STATES,
+    SampledSQPState,
 )
 DISTRIBUTIONS = (DenseDistribution, SparseDistribution, UniformDistribution)
 COUNTS = (Counts, FailureCounts, SubproblemCounts)
@@ -286,7 +285,7 @@ def _hangs_together(made: Any, size: ProblemSize) -> bool:
     if isinstance(made, LinearisedState):
         fits &= made.values.ndim == made.at_origin.ndim == 1
         fits &= made.jacobian.shape == (len(made.jacobian), size.dim)
-    if isinstance(made, SQP_STATES):
+    if isinstance(made, SampledSQPState):
         fits &= len(made.looks) > 0 and made.fits(size)
     fits &= isinstance(made, State) and 0 <= made.seed < 2**64
     return fits and 0 <= made.iteration < 2**62

@@ -18,14 +18,14 @@ import numpy as np
 from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray
 from dszog.errors import CheckpointError
-from dszog.methods import DSZOG, DSZOGState, SampledSQP
+from dszog.methods import DSZOG, DSZOGState, SampledSQP, SampledSQPState
 from dszog.run.counts import Counts
 from dszog.run.history import History
 from dszog.run.meter import Limits
 from dszog.run.run import Ending
 from dszog.save.checkpoints import END, N_HEAVIEST, WORKERS
 from dszog.save.container import read
-from dszog.save.encoding import SQP_STATES, field_in, value_in
+from dszog.save.encoding import field_in, value_in
 from dszog.save.lock import Owner, owner_of
 from dszog.save.store import numbers_in, path_of, read_checkpoint
 
@@ -169,7 +169,7 @@ def _heaviest(state: Any) -> list[tuple[int, float]]:
     """Return the constraints that weigh most, where the method has weights."""
     if isinstance(state, DSZOGState):
         indices, weights = DSZOG().weights(state)
-    elif isinstance(state, SQP_STATES):
+    elif isinstance(state, SampledSQPState):
         indices, weights = SampledSQP().weights(state)
     else:
         return []

@@ -641,10 +641,10 @@ def test_failures_beside_a_later_iterate_do_not_blame_the_start() -> None:
     def simulate(x: FloatArray, i: int) -> tuple[float, list[float]]:
         if i == 130 and rows[i] @ x < least[i] + 0.05:
             raise RuntimeError("mesh collapsed")
-        return float(x @ x + 0.3 * rows[i] @ x), [least[i] - rows[i] @ x, -1.0]
+        return float(x @ x + 0.3 * rows[i] @ x), [least[i] - rows[i] @ x]
 
     result = dszog.minimize(
-        dszog.Simulator(simulate, n=300, width=2),
+        dszog.Simulator(simulate, n=300, width=1),
         np.full(4, 2.0),
         bounds=[(0.0, 5.0)] * 4,
         method="sampled_sqp",

@@ -38,6 +38,7 @@ LENGTH = 1e-3  # of the size of a variable: steps to look around
 SHORTER = 1.0 / 32.0  # steps for another look where the first showed no parabola
 SHARE = 0.2  # of the queries so far that a look may cost
 HARDLY = 1e-6  # usual sizes: a variable that is no larger, and has not moved, has none
+MOST_LEAST = 96  # points of a look at cases, that are asked for at any cost
 KINK = 0.1  # of the change of the slope over the longer steps, if over short ones too
 MOST_KINKS = 4  # looks that have shown one, where it is not followed
 BENT = 0.25  # of that change: slopes that are off by more belong to no parabola
@@ -82,11 +83,17 @@ def reserved(state: SampledSQPState) -> int:
 
 
 def _n_functions(state: SampledSQPState) -> int:
-    return max(len(state.table) + int(_curved(state).sum()), 1)
+    curved = state.size.cases_of(state.members.indices[_curved(state)])
+    return max(len(state.table) + len(curved), 1)
 
 
 def _least_points(state: SampledSQPState) -> int:
-    return 12 * (state.size.dim + 1) if state.size.n_losses == 1 else 24
+    most = 12 * (state.size.dim + 1)
+    if not state.size.by_case:
+        return most if state.size.n_losses == 1 else 24
+    used = state.n_loss_queries + state.n_constraint_queries
+    least = max(24, min(4 * (state.size.dim + 2), MOST_LEAST))
+    return min(most, max(least, used // (10 * _n_functions(state))))
 
 
 def _n_points(options: Options, state: SampledSQPState) -> int:
@@ -189,10 +196,14 @@ def after_looking(
     state: SampledSQPState, query: Query, reply: Reply
 ) -> SampledSQPState:
     """Return the state with slopes and curvatures as found, or with a kink noted."""
-    places = _places(state, query)
-    if () not in places:  # the point itself has failed
+    places, (look,) = _places(state, query), state.looks
+    n_asked = len(look.losses), len(look.constraints)
+    has_lost = n_asked != (len(query.losses), len(query.constraints))
+    if () not in places or has_lost:  # the point itself has failed
         return replace(state, confirmed=REFUTED)
     rises = _rises(state, query, reply, places[()])
+    if not np.isfinite(rises[places[()]]):
+        return replace(state, confirmed=REFUTED)
     sides, (chosen, has_pairs) = _sides(state), _chosen(state)
     dim = state.size.dim
 
@@ -219,7 +230,10 @@ def after_looking(
         over = one - 0.5 * bends[i] * a  # the slope over the longer steps
         is_kinked |= abs(ahead - behind) > max(KINK * change, slight)
         is_rough |= abs(over - slopes[i]) > max(BENT * change, slight)
-    if is_rough and not is_kinked and state.probe_size > SHORTEST_PROBE:
+    if 2 * measured.sum() < len(chosen):  # too many have failed
+        return replace(state, confirmed=REFUTED)
+    shortest = 0.5 if state.size.by_case else SHORTEST_PROBE
+    if is_rough and not is_kinked and state.probe_size > shortest:
         return replace(state, probe_size=SHORTER * state.probe_size)
     is_kinked |= is_rough
     state = replace(state, probe_size=1.0, is_kinked=int(is_kinked))
@@ -233,7 +247,7 @@ def after_looking(
         for i, j in combinations(chosen, 2):
             both = rise(0, i, j) - rise(0, i) - rise(0, j)
             matrix[i, j] = matrix[j, i] = both / (lengths[0, i] * lengths[0, j])
-    return _with_matrix(state, matrix, slopes - pull)
+    return _with_matrix(state, matrix, slopes - pull, has_pairs)
 
 
 def _places(state: SampledSQPState, query: Query) -> dict[tuple[int, ...], int]:
@@ -253,6 +267,7 @@ def _with_noise(
 ) -> SampledSQPState:
     """Return the state with the noise that losses have here, if that is rounding."""
     rows = [i for name, i in places.items() if not name or name[0] == IN_A_ROW]
+    rows = [i for i in rows if not np.isnan(reply.losses[i]).any()]
     if state.size.has_gradient or not reply.losses.shape[1] or len(rows) < ENOUGH:
         return state
     if state.loss_noise > 64 * ROUNDING * abs(state.first_objective):
@@ -265,8 +280,7 @@ def _stretched(
     state: SampledSQPState, bends: FloatArray, measured: BoolArray
 ) -> FloatArray:
     """Return the curvature as it was known, with this one along the variables."""
-    slopes = state.table.slopes if state.size.n_losses > 1 else state.table.slopes[:0]
-    matrix = np.array(state.pairs.matrix(slopes, state.measured))
+    matrix = np.array(state.curvature)
     known = np.diagonal(matrix)
     is_known = measured & (known > 0)
     ratios = np.abs(bends) / np.where(is_known, known, 1.0)
@@ -300,19 +314,22 @@ def _noise(state: SampledSQPState) -> float:
 
 
 def _with_matrix(
-    state: SampledSQPState, matrix: FloatArray, gradient: FloatArray
+    state: SampledSQPState, matrix: FloatArray, gradient: FloatArray, is_whole: bool
 ) -> SampledSQPState:
     """Return the state with what was measured, turned so that it curves upwards."""
     if not np.isfinite(matrix).all():  # values are missing
         return replace(state, confirmed=REFUTED)
     values, vectors = np.linalg.eigh(matrix)
+    sigma = 1e-9 * state.first_sigma
+    if state.size.by_case and not is_whole:
+        sigma = state.sigma
     gradient = gradient - _push(state, matrix, gradient)
     return replace(
         state,
         measured=(vectors * np.abs(values)) @ vectors.T,
         pairs=Pairs.none(state.size.dim),
         table=replace(state.table, gradient=gradient),
-        sigma=1e-9 * state.first_sigma,
+        sigma=sigma,
         confirmed=MEASURED,
     )
 

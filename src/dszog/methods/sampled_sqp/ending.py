@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dszog.contract.arrays import FloatArray
@@ -30,6 +32,9 @@ OPEN = (
 )
 UNCONFIRMED = "too few queries were left to look around for a better point"
 MOST_IDLE, MOST_SLOW, MOST_NULL = 4, 20, 40  # times in a row without a gain
+MOST_STALE = 3  # steps with corrected models before they are learned for the end
+ENOUGH = 50.0  # times `tol`: a promise of cases, whose models are kept for long
+MOST_TRIES = 4  # at a start where nothing can be looked at
 TINY_STEPS = 1e6  # times the proximal weight at first
 SHORT = 1e-4  # of a variable's size: a step that is not worth a word
 NOISY = "values are noisy: differences were taken over long steps and tell less"
@@ -46,6 +51,8 @@ def how(
     far = FARTHEST * max(state.length, state.first_distance)
     if state.n_trials and np.abs(state.z).max() > far:
         return Status.UNBOUNDED, ()
+    if not state.n_pilot and state.n_rejected >= MOST_TRIES:
+        return Status.TOO_MANY_FAILURES, ()
     if state.phase != "done":
         return None, ()
     said = []
@@ -80,6 +87,8 @@ def violation_limits(options: Options, state: SampledSQPState) -> FloatArray:
     limits = np.full(len(state.members), FEASIBLE * options.tol * size)
     if options.constraint_tol is not None:
         allowed = KEPT * options.constraint_tol / state.members.sizes
+        if state.size.by_case:
+            return np.asarray(np.maximum(KEPT * allowed, limits))
         limits = np.minimum(limits, np.maximum(allowed, 4.0 * state.unit_noise))
     found: FloatArray = np.maximum(limits, 2.0**-52 * size)
     return found
@@ -91,11 +100,33 @@ def is_optimal(options: Options, state: SampledSQPState) -> bool:
         return is_enclosed(options, state)
     if state.confirmed:
         return state.confirmed == 1
+    if state.size.by_case:
+        limits = violation_limits(options, state)
+        is_flat = state.residual <= math.sqrt(ENOUGH * options.tol)
+        is_flat = is_flat and state.sigma <= state.first_sigma  # in a usual region
+        is_flat |= bool((state.members.at(state.z) > limits).any())
+        is_flat = is_flat and promises_little(options, state)
+        return is_flat or state.n_tiny >= 3
+    is_flat = state.residual <= options.tol and promises_little(options, state)
+    return is_flat or state.n_tiny >= 3
+
+
+def promises_little(options: Options, state: SampledSQPState) -> bool:
+    """Whether the step promises next to nothing.
+
+    Where models are kept for long that is more, beside violations that are allowed.
+    """
     gone = abs(state.first_objective - state.objective)
     usual = NEAR_ZERO * state.first_sigma * state.length**2
     worth = options.tol * max(abs(state.objective), gone, usual)
-    is_flat = state.residual <= options.tol and state.promise <= worth
-    return is_flat or state.n_tiny >= 3
+    if not state.size.by_case:
+        return state.promise <= worth
+    violations = np.maximum(state.members.at(state.z), 0.0)
+    paid = state.weight * float(violations.sum())
+    if (violations > violation_limits(options, state)).any():
+        return 0.0 <= state.promise <= ENOUGH * options.tol * paid
+    left = state.promise - paid
+    return left <= max(ENOUGH * worth, 16.0 * state.loss_noise)
 
 
 def next_to_nothing(options: Options, state: SampledSQPState) -> float:
@@ -110,7 +141,8 @@ def is_slight(options: Options, state: SampledSQPState, own: FloatArray) -> bool
     It is short for each variable, or gains next to nothing.
     """
     gone = abs(state.first_objective - state.objective)
-    worth = max(10.0 * options.tol * abs(state.objective), 64 * ROUNDING * gone)
+    times = ENOUGH if state.size.by_case else 10.0
+    worth = max(times * options.tol * abs(state.objective), 64 * ROUNDING * gone)
     is_short = bool((np.abs(state.step) * state.scale <= SHORT * own).all())
     return is_short or state.promise <= max(worth, 16.0 * state.loss_noise)
 
@@ -143,11 +175,13 @@ def is_settled(options: Options, state: SampledSQPState) -> bool:
 
 def is_at_end(options: Options, state: SampledSQPState) -> bool:
     """Whether no step is worth trying any more."""
-    if state.n_stale:
+    if state.n_stale and not state.size.by_case:
         return False
     is_stuck = state.n_idle >= MOST_IDLE or state.n_slow >= MOST_SLOW
     is_tiny = state.sigma >= TINY_STEPS * state.first_sigma
     is_stuck |= state.n_null >= (MOST_NULL // 2 if is_tiny else MOST_NULL)
+    if state.n_stale >= MOST_STALE:
+        is_stuck |= promises_little(options, state)
     return is_stuck or is_optimal(options, state) or is_settled(options, state)
 
 

@@ -8,11 +8,13 @@ import numpy as np
 
 from dszog.contract import NO_INDICES
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.looks import NO_VALUES, Found, Look, places_of
+from dszog.methods.sampled_sqp.models import WITHIN
 from dszog.methods.sampled_sqp.options import Options
 from dszog.methods.sampled_sqp.plans import looks_at_slopes, proposed, rows_to_refresh
 from dszog.methods.sampled_sqp.state import SampledSQPState
+
+MOST_LIMITS = 4096  # of cases, that are members
 
 
 def learn(
@@ -20,7 +22,7 @@ def learn(
     state: SampledSQPState,
     at: FloatArray,
     constraints: IntArray,
-    values: FloatArray,
+    values: FloatArray = NO_VALUES,
     rows: IntArray = NO_INDICES,
 ) -> SampledSQPState:
     """Learn slopes at a point; go on at once if there is nothing to learn."""
@@ -33,28 +35,6 @@ def learn(
         constraints,
         state.table.values[rows],
         values,
-    )
-    return replace(state, phase="learn", looks=looks)
-
-
-def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
-    """Learn the gradient and the members that matter anew where we are."""
-    members, table = state.members, state.table
-    elsewhere = (members.bases != state.z).any(axis=1)
-    matters = (members.multipliers > 0) | (members.at(state.z) > 0)
-    wanted = (members.bent == 1) & matters & (elsewhere | (state.n_idle > 0))
-    wanted |= np.isin(members.indices, members.opposites[wanted])
-    factor = 1.0
-    if state.n_idle:
-        factor = 8.0 if state.n_idle % 2 else 0.125
-    order = stream(state.seed, state.iteration).permutation(len(table))
-    table = table.begun(order)
-    state = replace(
-        state, table=table, n_idle=state.n_idle + (state.n_stale == 0), has_moved=0
-    )
-    rows = order if state.n_stale == 0 else table.next_rows(options.loss_batch)
-    looks = looks_at_slopes(
-        state, state.x, table.indices[rows], members.indices[wanted], factor=factor
     )
     return replace(state, phase="learn", looks=looks)
 
@@ -81,7 +61,7 @@ def after_learning(
 
 
 def _trimmed(state: SampledSQPState) -> SampledSQPState:
-    most = max(6 * state.size.dim, 200)
+    most = MOST_LIMITS if state.size.by_case else max(6 * state.size.dim, 200)
     return replace(state, members=state.members.trimmed(most, state.z))
 
 
@@ -99,9 +79,14 @@ def _with_rows(
     pull = members.multipliers[which]
     members = members.learned_anew(which, values[old], slopes[old], z)
     change: FloatArray = pull @ (members.slopes[which] - before)
-    members = members.joined(
-        indices[~old], values[~old], np.nan_to_num(slopes[~old]), z
-    )
+    unsure = indices[np.isnan(slopes).any(axis=1)]
+    new, slopes = ~old, np.nan_to_num(slopes)
+    if state.size.by_case:  # of its limits those that are near join
+        lengths = np.linalg.norm(slopes, axis=1)
+        new &= values > -WITHIN * state.length * lengths
+    members = members.joined(indices[new], values[new], slopes[new], z)
+    if state.size.by_case and len(unsure):
+        members = members.marked(np.isin(members.indices, unsure))
     return replace(state, members=members), change
 
 

@@ -23,6 +23,7 @@ from dszog.contract.arrays import (
     frozen_ints,
 )
 
+UNKNOWN = 1e300  # stands for the value of a case that failed
 NO_VALUES = frozen_floats(np.empty(0))
 
 
@@ -245,6 +246,18 @@ def places_of(wanted: IntArray, among: IntArray) -> IntArray:
     order = np.argsort(among, kind="stable")
     places: IntArray = order[np.searchsorted(among, wanted, sorter=order)]
     return places
+
+
+def worst_of(
+    size: ProblemSize, constraints: IntArray, values: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """Return what is known, by case: the worst of each, infinite where it failed."""
+    if not size.by_case:
+        known = ~np.isnan(values)
+        return constraints[known], values[known]
+    table = values.reshape(-1, size.block_width)
+    worst = np.where(np.isnan(table), UNKNOWN, table).max(axis=1)
+    return constraints[:: size.block_width] // size.block_width, worst
 
 
 def inward(x: FloatArray, reach: FloatArray, size: ProblemSize) -> FloatArray:

@@ -27,8 +27,9 @@ confirm (:mod:`confirming`)
 search (:mod:`searching`)
     Values farther out, the last look before the end.
 
-With ``by_case``, where a call returns many constraints, :mod:`blocks` does the
-same with such cases as the unit.
+Where a call returns many constraints, a case, such cases are the unit: all their values
+are looked at, and differences give the slopes of all of them. Then models are corrected
+by later values, and learned anew when trials have cost as much as that does.
 
 After each but those of the pilot, :mod:`subproblem` works out a step from all that is
 known, :mod:`plans` decides what to look at next, and :mod:`ending` whether to stop.
@@ -39,7 +40,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
 
@@ -56,20 +57,16 @@ from dszog.methods.sampled_sqp import (
     searching,
     trial,
 )
-from dszog.methods.sampled_sqp.blocks import method as blocks
-from dszog.methods.sampled_sqp.blocks import steps as block_steps
-from dszog.methods.sampled_sqp.blocks.state import BlockState
 from dszog.methods.sampled_sqp.bundle import Bundle
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Found, Look, read_all
 from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import WorkingSet
-from dszog.methods.sampled_sqp.options import Options
+from dszog.methods.sampled_sqp.options import Options, first_batch
 from dszog.methods.sampled_sqp.screening import Seen
 from dszog.methods.sampled_sqp.state import SampledSQPState
 
 USUAL_QUERIES = 1000  # in an iteration
-AnyState: TypeAlias = SampledSQPState | BlockState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,25 +90,19 @@ class SampledSQP(Options):
     constraint_tol : float, optional
         How large a violation may remain, in the units of the constraints; set by the
         run. Without it, violations count in relation to slopes alone.
-    by_case : bool
-        Whether to work case by case where one call returns all limits of a case
-        (:meth:`dszog.Constraints.blocks`, :class:`dszog.Simulator`). Needs far fewer
-        calls with many variables and limits; variables have to be scaled alike, by
-        bounds or by the start. On trial: such a run shows no optimum, hence no
-        success, and problems of few variables are solved more surely without.
     """
 
     # ------------------------------------------------------------------ what a run asks
 
-    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> AnyState:
+    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> SampledSQPState:
         """Return the state before the pilot."""
         x = check_first(self, x0, size, seed)
         x = size.clip(x)
-        if blocks.suits(self, size):
-            return block_steps.first_state(self, x, size, seed)
         dim = size.dim
         losses = np.sort(plans.loss_order(self.loss_batch, size, seed))
         n_first = max(self.constraint_batch, pilot.ALL_MEMBERS)
+        if size.by_case:
+            n_first = pilot.FIRST_LOOK * size.block_width
         drawn, seen = Seen.nothing(dim).draw(n_first, size, seed)
         return SampledSQPState(
             iteration=0,
@@ -156,13 +147,13 @@ class SampledSQP(Options):
             n_idle=0,
             n_tiny=0,
             n_slow=0,
-            batch=self.constraint_batch,
+            batch=first_batch(self, size),
             wants_rows=0,
             n_found=0,
             n_clean=0,
             anchor=np.zeros(dim),
             anchor_gradient=np.zeros(dim),
-            residual=math.inf,
+            residual=-1.0,
             measured=np.empty((0, 0)),
             confirmed=0,
             is_kinked=0,
@@ -175,10 +166,8 @@ class SampledSQP(Options):
             n_constraint_queries=0,
         )
 
-    def ask(self, state: AnyState) -> tuple[Query, ...]:
+    def ask(self, state: SampledSQPState) -> tuple[Query, ...]:
         """Ask what the state wants to look at."""
-        if isinstance(state, BlockState):
-            return blocks.ask(state)
         if state.phase == "noise":
             return pilot.noise_queries(state)
         if state.phase == "confirm":
@@ -193,20 +182,18 @@ class SampledSQP(Options):
 
     def tell(
         self,
-        state: AnyState,
+        state: SampledSQPState,
         queries: Sequence[Query],
         replies: Sequence[Reply],
-    ) -> tuple[AnyState, Info]:
+    ) -> tuple[SampledSQPState, Info]:
         """Return the state after what was learned, with the next step worked out."""
         check_replies(
             state.iteration,
             queries,
             replies,
             len(self.ask(state)),
-            check_values=not getattr(state, "takes_unknown", False),
+            check_values=not state.takes_unknown,
         )
-        if isinstance(state, BlockState):
-            return blocks.tell(self, state, queries, replies)
         charged = cost(queries, state.size)
         phase = state.phase
         state = replace(
@@ -269,9 +256,12 @@ class SampledSQP(Options):
 
     def least_queries(self, size: ProblemSize) -> int:
         """Return what the pilot and the first trial cost."""
-        if blocks.suits(self, size):
-            return blocks.least_queries(size)
         losses = min(self.loss_batch, size.n_losses)
+        if size.by_case:
+            members = min(pilot.FIRST_CASES, size.n_cases)
+            looked = pilot.FIRST_LOOK
+            learned = (size.dim + pilot.NOISE_POINTS) * (losses + members)
+            return 2 * (losses + min(looked, size.n_cases)) + learned
         constraints = min(self.constraint_batch, size.n_constraints)
         members = (
             constraints if constraints <= pilot.ALL_MEMBERS else pilot.FIRST_MEMBERS
@@ -279,14 +269,12 @@ class SampledSQP(Options):
         learned = (size.dim + pilot.NOISE_POINTS) * (losses + 2 * members)
         return 2 * (losses + constraints) + learned
 
-    def new_round(self, state: AnyState) -> AnyState:
+    def new_round(self, state: SampledSQPState) -> SampledSQPState:
         """Return the state as it is: this method runs in one round."""
         return state
 
-    def weights(self, state: AnyState) -> tuple[IntArray, FloatArray]:
+    def weights(self, state: SampledSQPState) -> tuple[IntArray, FloatArray]:
         r"""Return the members with their weights :math:`p = \lambda / \sum \lambda`."""
-        if isinstance(state, BlockState):
-            return blocks.weights(state)
         raw = state.members.multipliers / np.maximum(state.members.sizes, 1e-300)
         order = np.argsort(state.members.indices, kind="stable")
         total = float(raw.sum())
@@ -305,11 +293,9 @@ class SampledSQP(Options):
             return replace(state, looks=looks)
         return plans.proposed(self, pilot.scaled(state))
 
-    def first_order(self, state: AnyState) -> FirstOrder | None:
+    def first_order(self, state: SampledSQPState) -> FirstOrder | None:
         """Return how well the optimality conditions hold; None if it is not known."""
-        if isinstance(state, BlockState):
-            return blocks.first_order(state)
-        if not math.isfinite(state.residual):
+        if state.residual < 0.0:
             return None
         members = state.members
         pulls = np.flatnonzero(members.multipliers > 0)
@@ -317,10 +303,8 @@ class SampledSQP(Options):
         raw = members.multipliers[pulls] / members.sizes[pulls]
         return FirstOrder(state.residual, members.indices[pulls], raw)
 
-    def noise(self, state: AnyState) -> Noise | None:
+    def noise(self, state: SampledSQPState) -> Noise | None:
         """Return the noise of values; None if the run did not get so far."""
-        if isinstance(state, BlockState):
-            return blocks.noise(state)
         if not state.n_pilot:
             return None
         return Noise(state.loss_noise, state.constraint_noise)

@@ -16,10 +16,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog.contract.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    frozen_floats,
+    frozen_ints,
+)
 from dszog.methods.sampled_sqp.elastic_qp import LinearModels
 from dszog.methods.sampled_sqp.looks import are_indices
 
+WITHIN = 10.0  # usual lengths: limits of a case that are farther off are left out
 BENT = 1e-5  # a model that misses by this share of its change is not linear
 NOBODY = -1
 
@@ -36,11 +43,12 @@ class WorkingSet:
     multipliers: FloatArray  # (k,)
     bent: IntArray  # (k,), 1: was found not to be linear
     opposites: IntArray  # (k,), the constraint that is the negative of this one, or -1
+    stale: IntArray  # (k,), 1: was corrected, or borrowed, since it was learned
 
     def __post_init__(self) -> None:
         for name in ("sizes", "values", "slopes", "bases", "multipliers"):
             object.__setattr__(self, name, frozen_floats(getattr(self, name)))
-        for name in ("indices", "bent", "opposites"):
+        for name in ("indices", "bent", "opposites", "stale"):
             object.__setattr__(self, name, frozen_ints(getattr(self, name)))
 
     @classmethod
@@ -56,16 +64,18 @@ class WorkingSet:
             multipliers=nothing,
             bent=none,
             opposites=none,
+            stale=none,
         )
 
     def fits(self, size: ProblemSize) -> bool:
         """Whether the shapes and indices are those of members of such a problem."""
         k = len(self.indices)
-        vectors = (self.sizes, self.values, self.multipliers, self.bent, self.opposites)
+        vectors = (self.sizes, self.values, self.multipliers)
+        marks = (self.bent, self.opposites, self.stale)
         tables = (self.slopes, self.bases)
         return (
             are_indices(self.indices, size.n_constraints)
-            and all(vector.shape == (k,) for vector in vectors)
+            and all(vector.shape == (k,) for vector in (*vectors, *marks))
             and all(table.shape == (k, size.dim) for table in tables)
         )
 
@@ -90,6 +100,7 @@ class WorkingSet:
             multipliers=self.multipliers[which],
             bent=self.bent[which],
             opposites=self.opposites[which],
+            stale=self.stale[which],
         )
 
     # ------------------------------------------------------------------------- learning
@@ -113,8 +124,23 @@ class WorkingSet:
             multipliers=np.concatenate([self.multipliers, np.zeros(len(indices))]),
             bent=np.concatenate([self.bent, np.full(len(indices), int(likely_bent))]),
             opposites=np.concatenate([self.opposites, np.full(len(indices), NOBODY)]),
+            stale=np.concatenate([self.stale, np.zeros(len(indices), dtype=np.int64)]),
         )
         return more._paired(len(self))
+
+    def borrowed(
+        self, which: IntArray, indices: IntArray, raw: FloatArray, z: FloatArray
+    ) -> WorkingSet:
+        """Return the set with new members, with slopes of those at these places."""
+        slopes = self.slopes[which] * self.sizes[which, np.newaxis]
+        more = self.joined(indices, raw, slopes, z)
+        return more.marked(np.arange(len(self), len(more)))
+
+    def marked(self, which: IntArray | BoolArray) -> WorkingSet:
+        """Return the set with those marked whose slopes are not known for sure."""
+        bent, stale = np.array(self.bent), np.array(self.stale)
+        bent[which] = stale[which] = 1
+        return replace(self, bent=bent, stale=stale)
 
     def _paired(self, first: int) -> WorkingSet:
         """Find members whose value and slope are the negatives of another's.
@@ -138,11 +164,12 @@ class WorkingSet:
         """Return the set with fresh models for the members at these places."""
         values, all_slopes = np.array(self.values), np.array(self.slopes)
         bases, sizes = np.array(self.bases), self.sizes[which]
+        stale = np.array(self.stale)
         values[which] = raw / sizes
         fresh = slopes / sizes[:, np.newaxis]
         all_slopes[which] = np.where(np.isnan(fresh), all_slopes[which], fresh)
-        bases[which] = z
-        return replace(self, values=values, slopes=all_slopes, bases=bases)
+        bases[which], stale[which] = z, 0
+        return replace(self, values=values, slopes=all_slopes, bases=bases, stale=stale)
 
     def corrected(
         self, which: IntArray, values: FloatArray, z: FloatArray
@@ -158,7 +185,11 @@ class WorkingSet:
         bases = np.array(self.bases)
         all_slopes[which] += factors[:, np.newaxis] * moves
         all_values[which], bases[which] = values, z
-        return replace(self, slopes=all_slopes, values=all_values, bases=bases)
+        stale = np.array(self.stale)
+        stale[which] |= moved
+        return replace(
+            self, slopes=all_slopes, values=all_values, bases=bases, stale=stale
+        )
 
     def with_bends(
         self, which: IntArray, values: FloatArray, z: FloatArray
@@ -215,6 +246,11 @@ class WorkingSet:
             other = place[int(self.opposites[members[row]])]
             multipliers[other] = -found[row]
         return replace(self, multipliers=multipliers)
+
+    def within(self, far: float, z: FloatArray) -> WorkingSet:
+        """Return the members that may be violated so far from a point."""
+        has_slope = self.slopes.any(axis=1)
+        return self.kept(np.flatnonzero(self.at(z) > np.where(has_slope, -far, 0.0)))
 
     def trimmed(self, most: int, z: FloatArray) -> WorkingSet:
         """Return the set without the safest members where there are too many."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dszog.contract import ProblemSize
 from dszog.contract.validation import (
     check_count_fields,
-    check_flag,
     check_nonnegative,
     check_positive,
 )
@@ -16,6 +16,7 @@ from dszog.methods.sampled_sqp.state import SampledSQPState
 
 GROWTH_SHARE = 0.3  # of the queries left that a larger table may cost
 LEAST_GROWTH = 16  # rows
+NEW_CASES = 5  # looked at in a trial, where a call returns many constraints
 KEPT = 0.5  # of the violation that the caller allows
 
 
@@ -29,7 +30,6 @@ class Options:
     noise_share: float = 0.5
     horizon_queries: int | None = None
     constraint_tol: float | None = None
-    by_case: bool = False
 
     def __post_init__(self) -> None:
         check_positive(
@@ -41,7 +41,14 @@ class Options:
         check_count_fields(self, "horizon_queries", optional=True)
         if self.constraint_tol is not None:
             check_nonnegative(self, "constraint_tol", self.constraint_tol)
-        check_flag(self, "by_case", self.by_case)
+
+
+def first_batch(options: Options, size: ProblemSize) -> int:
+    """Return how many unseen constraints, or cases, a trial looks at, at first."""
+    if not size.by_case:
+        return options.constraint_batch
+    most = max(NEW_CASES, 2 * size.dim)
+    return min(max(options.constraint_batch // size.block_width, NEW_CASES), most)
 
 
 def least_violation(options: Options, state: SampledSQPState) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dszog.methods.sampled_sqp.blocks.cases import Cases
-from dszog.methods.sampled_sqp.blocks.state import BlockState
 from dszog.methods.sampled_sqp.bundle import Bundle
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Look
@@ -12,14 +10,12 @@ from dszog.methods.sampled_sqp.models import WorkingSet
 from dszog.methods.sampled_sqp.screening import Seen
 from dszog.methods.sampled_sqp.state import PHASES
 
-PARTS = (Look, Cases, WorkingSet, LossTable, Seen, Pairs, Bundle)
+PARTS = (Look, WorkingSet, LossTable, Seen, Pairs, Bundle)
 
 __all__ = [
     "PARTS",
     "PHASES",
-    "BlockState",
     "Bundle",
-    "Cases",
     "Look",
     "LossTable",
     "Pairs",

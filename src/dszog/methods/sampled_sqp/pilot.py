@@ -17,9 +17,16 @@ import numpy as np
 from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
 from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 from dszog.maths.random_stream import stream
-from dszog.methods.sampled_sqp.looks import Found, Look, inward, slope_looks
+from dszog.methods.sampled_sqp.looks import (
+    Found,
+    Look,
+    inward,
+    places_of,
+    slope_looks,
+    worst_of,
+)
 from dszog.methods.sampled_sqp.losses_table import LossTable
-from dszog.methods.sampled_sqp.models import WorkingSet
+from dszog.methods.sampled_sqp.models import WITHIN, WorkingSet
 from dszog.methods.sampled_sqp.scales import (
     granularity,
     noise_level,
@@ -30,19 +37,22 @@ from dszog.methods.sampled_sqp.state import SampledSQPState
 
 ALL_MEMBERS = 24  # up to so many constraints all are members from the start
 FIRST_MEMBERS = 16
+FIRST_LOOK = 20  # cases
+FIRST_CASES = 2  # whose limits are, where a call returns many
 PILOT_REACH = 1e-6  # of the size of a variable
 MOST_PILOTS, LONGEST_PILOT = 5, 0.1  # rounds of differences, and their longest steps
 WEAK = 1e-3  # of the highest rate: of a variable that may only be stationary here
 FAR = 1e3  # usual sizes of variables, to a constraint that may be stationary here
 STATIONARY = 10.0  # times a slope over short steps: of one that is none
 BENT = 0.05  # second differences in units of first ones, where the start is stationary
+PLAUSIBLE = 30.0  # times more or less a variable may move by slopes than by bounds
 LOST = 30.0  # times the noise: values that change by less say nothing
 CLEAR = 3.0  # times the noise: smaller changes count as none
 ROUNDED = 0.3  # of the step between values that are rounded is their noise
 NOISE_POINTS = 7
 NOISE_FUNCTIONS = 8  # of each kind, from which noise is estimated
 ALIKE = 10.0  # differences of both kinds use one step, if theirs differ by less
-FIRST_PRICE = 1e2  # of violations, in units of the gradient
+LOW_PRICE, FIRST_PRICE = 1e1, 1e2  # of violations, in units of the gradient
 
 
 # --------------------------------------------------------------------------- the values
@@ -54,9 +64,15 @@ def after_values(state: SampledSQPState, found: Found) -> SampledSQPState:
     known = ~np.isnan(found.values)
     drawn, values = look.constraints[known], found.values[known]
     rows = ~np.isnan(found.loss_values)
+    if state.takes_unknown and not (rows.any() and known.any()):
+        return replace(state, n_rejected=state.n_rejected + 1)
     order = np.argsort(-values, kind="stable")
     n_first = len(drawn) if size.n_constraints <= ALL_MEMBERS else FIRST_MEMBERS
     first = with_opposites(order[:n_first], values)
+    if size.by_case:
+        _, places = np.unique(drawn[order] // size.block_width, return_index=True)
+        worst = order[np.sort(places)[:FIRST_CASES]]
+        first = places_of(size.limits_of(size.cases_of(drawn[worst])), drawn)
     objective = float(found.loss_values[rows].mean()) if rows.any() else 0.0
     slopes = Look(
         at=state.x,
@@ -81,7 +97,9 @@ def after_values(state: SampledSQPState, found: Found) -> SampledSQPState:
             np.zeros((len(slopes.constraints), size.dim)),
             state.x,
         ),
-        seen=state.seen.with_values(drawn, values, state.x),
+        seen=state.seen.with_values(
+            *worst_of(size, look.constraints, found.values), state.x
+        ),
         loss_noise=_rounding(found.loss_values[rows]),
         constraint_noise=_rounding(values[first]),
         pilot_steps=np.zeros((2, size.dim)),
@@ -129,7 +147,10 @@ def usual_sizes(x: FloatArray, size: ProblemSize) -> FloatArray:
 def noise_queries(state: SampledSQPState) -> tuple[Query, ...]:
     """Ask at points in a row, close to each other."""
     size, look = state.size, state.looks[0]
-    losses, rows = look.losses[:NOISE_FUNCTIONS], look.constraints[:NOISE_FUNCTIONS]
+    losses, rows = look.losses[:NOISE_FUNCTIONS], look.constraints
+    if size.by_case:
+        rows = rows[np.argsort(-look.constraint_values, kind="stable")]
+    rows = rows[:NOISE_FUNCTIONS]
     query = Query(
         iteration=state.iteration,
         x=state.x,
@@ -161,7 +182,7 @@ def steps_in_a_row(state: SampledSQPState) -> FloatArray:
 
 def after_noise(state: SampledSQPState, replies: Sequence[Reply]) -> SampledSQPState:
     """Note how noisy values are; then learn slopes."""
-    (reply,) = replies
+    reply = _known(replies[0])
     loss_noise, constraint_noise = state.loss_noise, state.constraint_noise
     looks = state.looks
     if len(reply.losses) >= 5:  # else too many have failed
@@ -171,14 +192,42 @@ def after_noise(state: SampledSQPState, replies: Sequence[Reply]) -> SampledSQPS
                 longest = _longest_steps(state.x, state.size)
                 far = inward(state.x, longest, state.size)
                 looks = (replace(looks[0], reach=far),)
+            elif state.size.by_case:
+                looks = _over_noise(state, looks, reply.losses, loss_noise)
         if reply.constraints.shape[1]:
             constraint_noise = float(np.median(noise_level(reply.constraints)))
+            if state.size.by_case:
+                looks = _over_noise(state, looks, reply.constraints, constraint_noise)
     return replace(
         state,
         phase="slopes",
         looks=looks,
         loss_noise=loss_noise,
         constraint_noise=constraint_noise,
+    )
+
+
+def _over_noise(
+    state: SampledSQPState,
+    looks: tuple[Look, ...],
+    values: FloatArray,
+    noise: float,
+) -> tuple[Look, ...]:
+    """Return looks over steps so long that values along them are told from noise."""
+    change = float(np.median(np.abs(np.diff(values, axis=0))))
+    usual, first = np.abs(looks[0].reach), np.abs(_first_steps(state.x, state.size))
+    lost = LOST * math.sqrt(state.size.dim) * noise
+    longer = first * min(3.0 * lost / max(change, noise, 1e-300), 1e3)
+    longest = _longest_steps(state.x, state.size)
+    longer = np.minimum(np.maximum(usual, longer), longest)
+    return (replace(looks[0], reach=inward(state.x, longer, state.size)),)
+
+
+def _known(reply: Reply) -> Reply:
+    """Return a reply without the points where something has failed."""
+    lost = np.isnan(reply.losses).any(axis=1) | np.isnan(reply.constraints).any(axis=1)
+    return reply._replace(
+        losses=reply.losses[~lost], constraints=reply.constraints[~lost]
     )
 
 
@@ -200,7 +249,7 @@ def with_slopes(state: SampledSQPState, found: Sequence[Found]) -> SampledSQPSta
     dim, table, members = state.size.dim, state.table, state.members
     values, loss_slopes = table.values, np.array(table.slopes)
     raw, slopes = members.values * members.sizes, _raw_slopes(members)
-    steps = np.array(state.pilot_steps)
+    steps, unsure = np.array(state.pilot_steps), members.stale == 1
     loss_noise, row_noise = state.loss_noise, state.constraint_noise
     for look, one in zip(state.looks, found, strict=True):
         moved = look.reach != 0
@@ -220,11 +269,14 @@ def with_slopes(state: SampledSQPState, found: Sequence[Found]) -> SampledSQPSta
             new = moved | state.size.has_jacobian
             new = new & ~_agree(slopes, one.slopes, steps[1], row_noise)
             slopes = np.where(new, np.nan_to_num(one.slopes), slopes)
+            unsure = unsure | np.isnan(one.slopes).any(axis=1)
             raw, steps[1] = one.values, np.where(moved, look.reach, steps[1])
     return replace(
         state,
         table=LossTable.empty(dim).grown(table.indices, values, loss_slopes),
-        members=WorkingSet.empty(dim).joined(members.indices, raw, slopes, state.x),
+        members=WorkingSet.empty(dim)
+        .joined(members.indices, raw, slopes, state.x)
+        .marked(unsure & state.size.by_case),
         loss_noise=loss_noise,
         constraint_noise=row_noise,
         is_rounded=int(
@@ -312,8 +364,11 @@ def _weak(state: SampledSQPState, raw: FloatArray) -> BoolArray:
 def _is_any_far(state: SampledSQPState, raw: FloatArray) -> bool:
     """Whether a constraint seems so far away that it may be stationary here."""
     usual = _longest_steps(state.x, state.size) / LONGEST_PILOT
-    values = np.abs(state.members.values * state.members.sizes)
-    changes = np.abs(raw) @ usual
+    values = state.members.values * state.members.sizes
+    if state.size.by_case:  # most limits of a case are
+        lead = np.argsort(-values, kind="stable")[:FIRST_MEMBERS]
+        values, raw = values[lead], raw[lead]
+    values, changes = np.abs(values), np.abs(raw) @ usual
     return bool(((values > FAR * changes) & (changes > 0)).any())
 
 
@@ -361,21 +416,29 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
         loss_slopes = _clear(loss_slopes, state.pilot_steps[0], state.loss_noise)
     if not size.has_jacobian:
         raw = _clear(raw, state.pilot_steps[1], state.constraint_noise)
-    scale = variable_scales([raw, loss_slopes])
+    values = members.values * members.sizes
+    lead = np.arange(len(members))
+    if size.by_case:  # of the many limits of a case most are far away
+        lead = np.argsort(-values, kind="stable")[:FIRST_MEMBERS]
+    scale = variable_scales([raw[lead], loss_slopes])
     rows = WorkingSet.empty(size.dim).joined(
-        members.indices, members.values * members.sizes, raw * scale, state.x / scale
+        members.indices[lead], values[lead], raw[lead] * scale, state.x / scale
     )
     with np.errstate(invalid="ignore", over="ignore"):
         room = (size.upper - size.lower) / _usual_length(rows, state.x, scale, size)
     scale = np.where(room > 0, np.minimum(scale, room), scale)
+    if size.by_case:
+        scale = _within_box(scale, size)
     z, loss_slopes = state.x / scale, loss_slopes * scale
-    members = WorkingSet.empty(size.dim).joined(
-        members.indices, members.values * members.sizes, raw * scale, z
-    )
+    unsure = members.stale == 1
+    members = WorkingSet.empty(size.dim).joined(members.indices, values, raw * scale, z)
+    members = members.marked(unsure)
     table = replace(table, slopes=loss_slopes, gradient=loss_slopes.mean(axis=0))
-    length = _usual_length(members, state.x, scale, size)
+    length = _usual_length(members.kept(lead), state.x, scale, size)
     steepness = float(np.linalg.norm(table.gradient)) or 1.0
-    usual = float(np.median(members.sizes)) if len(members) else 1.0
+    usual = float(np.median(members.sizes[lead])) if len(members) else 1.0
+    if size.by_case:
+        members = members.within(WITHIN * length, z)
     rate = 3.0 * usual / math.sqrt(size.dim)
     unit_noise = state.constraint_noise / usual
     loss_reach, row_reach = _reaches(state, table, unit_noise, length)
@@ -388,7 +451,7 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
         first_distance=float(np.abs(z).max()),
         sigma=steepness / length,
         first_sigma=steepness / length,
-        price=FIRST_PRICE * steepness,
+        price=(LOW_PRICE if size.by_case else FIRST_PRICE) * steepness,
         seen=replace(
             state.seen, points=state.seen.points / scale, rate=rate, first_rate=rate
         ),
@@ -398,6 +461,23 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
         row_reach=row_reach,
         unit_noise=unit_noise,
     )
+
+
+def _within_box(scale: FloatArray, size: ProblemSize) -> FloatArray:
+    """Return sizes as the bounds say where slopes at the start do not say others.
+
+    Where models are kept for long, what matters is how far variables may go.
+    """
+    with np.errstate(invalid="ignore"):
+        room = size.upper - size.lower
+    bounded = np.isfinite(room) & (room > 0)
+    if not bounded.any():
+        return scale
+    shares = scale[bounded] / room[bounded]
+    usual = np.median(shares)
+    scale = np.array(scale)
+    scale[bounded] /= np.clip(shares / usual, 1.0 / PLAUSIBLE, PLAUSIBLE)
+    return scale
 
 
 def _clear(slopes: FloatArray, steps: FloatArray, noise: float) -> FloatArray:

@@ -29,7 +29,12 @@ from dszog.methods.sampled_sqp.ending import (
     is_slight,
 )
 from dszog.methods.sampled_sqp.looks import NO_VALUES, Look, inward, slope_looks
-from dszog.methods.sampled_sqp.options import Options, affordable_rows, queries_left
+from dszog.methods.sampled_sqp.options import (
+    Options,
+    affordable_rows,
+    first_batch,
+    queries_left,
+)
 from dszog.methods.sampled_sqp.screening import permuted
 from dszog.methods.sampled_sqp.searching import (
     after_searching,
@@ -53,6 +58,12 @@ MOST_VERIFIED = 4096  # constraints in one look before the end
 ENCLOSED = 3  # bundles in a row, of which each one leaves nothing to gain
 BESIDE, NARROW = 100.0, 0.1  # steps of differences, beside a kink
 REFRESHED = 0.3  # of the noise that a table may have: what stale rows may add
+RENEWED = 0.1  # of the first proximal weight, after all was learned anew
+SLIGHT = 0.05  # of all multipliers: cases with less need no models learned anew
+PINNED = 0.99  # of the price of violations, that a row pays
+MOST_CASES = 2  # that join at once: each costs as much as the gradient
+CHUNK = 24  # cases in one look before the end, at first
+QUIET_CASES = 1000  # unseen cases without a violation that end a run
 QUIET = 10**5  # unseen constraints without a violation that end a run
 
 
@@ -60,13 +71,19 @@ def proposed(
     options: Options, state: SampledSQPState, correction: FloatArray | None = None
 ) -> SampledSQPState:
     """Solve the subproblem; go on to a trial point, a larger table, or the end."""
-    z, table = state.z, state.table
-    slopes = table.slopes if state.size.n_losses > 1 else table.slopes[:0]
-    curvature = state.pairs.matrix(slopes, state.measured)
+    z, table, curvature = state.z, state.table, state.curvature
     if state.keeps_planes:
         curvature = np.zeros_like(curvature)
     state, answer = solved(state, curvature, correction)
     members, step = state.members, answer.step
+    wrong = (members.stale == 1) & (members.bent == 1)
+    wrong &= members.multipliers >= PINNED * state.price
+    if state.size.by_case and wrong.any():  # learn what cannot be kept
+        order = np.argsort(-np.where(wrong, members.at(state.z + step), -np.inf))
+        n = max(1, len(state.seen.indices) // (2 * state.size.dim))
+        worst = members.indices[order[: min(n, int(wrong.sum()))]]
+        looks = looks_at_slopes(state, state.x, NO_INDICES, worst)
+        return replace(state, phase="learn", looks=looks)
     now, then = members.at(z), members.at(z + step)
     weight = merit_weight(state)
     curved = float(step @ curvature @ step)
@@ -101,6 +118,55 @@ def proposed(
     if correction is None and is_at_end(options, state):
         return verifying(options, state)
     return _trying(options, state)
+
+
+def is_stale(state: SampledSQPState) -> bool:
+    """Whether models that matter were corrected since they were learned."""
+    return state.n_stale > 0 or len(stale_cases(state)) > 0
+
+
+def stale_cases(state: SampledSQPState) -> IntArray:
+    """Return the cases that hold the point by models that were not learned here."""
+    members = state.members
+    if not state.size.by_case:
+        return NO_INDICES
+    pulls = members.multipliers * (members.stale == 1) * (members.bent == 1)
+    cases, which = np.unique(
+        members.indices // state.size.block_width, return_inverse=True
+    )
+    by_case = np.bincount(which, weights=pulls, minlength=len(cases))
+    found: IntArray = cases[by_case > SLIGHT * members.multipliers.sum()]
+    return found
+
+
+def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
+    """Learn the gradient and the members that matter anew where we are."""
+    members, table = state.members, state.table
+    elsewhere = (members.bases != state.z).any(axis=1) | (members.stale == 1)
+    matters = (members.multipliers > 0) | (members.at(state.z) > 0)
+    wanted = (members.bent == 1) & matters & (elsewhere | (state.n_idle > 0))
+    wanted |= np.isin(members.indices, members.opposites[wanted])
+    is_fresh = not is_stale(state)
+    if state.size.by_case and not is_fresh:
+        cases = members.indices // state.size.block_width
+        wanted = np.isin(cases, stale_cases(state))
+    factor = 1.0
+    if state.n_idle:
+        factor = 8.0 if state.n_idle % 2 else 0.125
+    order = stream(state.seed, state.iteration).permutation(len(table))
+    table = table.begun(order)
+    sigma = state.sigma
+    if state.size.by_case and not is_fresh:
+        sigma = min(sigma, RENEWED * state.first_sigma)
+    n_idle = state.n_idle + is_fresh
+    state = replace(state, table=table, sigma=sigma, n_idle=n_idle, has_moved=0)
+    rows = order if is_fresh else table.next_rows(options.loss_batch)
+    if not is_fresh and not state.n_stale:
+        rows = order[:0]
+    looks = looks_at_slopes(
+        state, state.x, table.indices[rows], members.indices[wanted], factor=factor
+    )
+    return replace(state, phase="learn", looks=looks)
 
 
 def reconsidered(
@@ -161,17 +227,21 @@ def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
     if state.n_trials % ALL_EVERY == 0 or len(members) <= pilot.ALL_MEMBERS:
         near[:] = True
     near |= np.isin(members.indices, members.opposites[near])
-    at_risk = _at_risk(options, state, zy)
+    if size.by_case:  # of limits that are linear all is known
+        near &= (members.bent == 1) | (state.n_trials < ALL_EVERY)
+    asked = size.cases_of(members.indices[near])
+    at_risk = _at_risk(options, state, zy, asked)
     n_new = state.batch if state.n_found < most_joining(size) else 0
     drawn, seen = NO_INDICES, state.seen
     if not state.seen.all_drawn(size):
-        drawn, seen = state.seen.draw(
-            max(n_new, min(state.batch, options.constraint_batch)), size, state.seed
-        )
+        n_new = max(n_new, min(state.batch, first_batch(options, size)))
+        n_new *= size.block_width if size.by_case else 1
+        drawn, seen = state.seen.draw(n_new, size, state.seed)
         drawn = drawn[~np.isin(drawn, members.indices)]
-    wanted = np.concatenate([members.indices[near], at_risk, drawn])
+    wanted = np.concatenate([asked, at_risk, size.cases_of(drawn)])
+    wanted = size.limits_of(np.unique(wanted))
     losses = np.concatenate([state.table.indices, _held_out(state)])
-    look = Look(at=y, losses=losses, constraints=np.unique(wanted))
+    look = Look(at=y, losses=losses, constraints=wanted)
     return replace(state, phase="trial", looks=(look,), seen=seen)
 
 
@@ -183,7 +253,9 @@ def _held_out(state: SampledSQPState) -> IntArray:
     return first[~np.isin(first, table.indices)]
 
 
-def _at_risk(options: Options, state: SampledSQPState, z: FloatArray) -> IntArray:
+def _at_risk(
+    options: Options, state: SampledSQPState, z: FloatArray, asked: IntArray
+) -> IntArray:
     """Return the seen constraints that may be violated at a point, the worst.
 
     Once all were seen, some that seem safe are looked at too, the riskiest: the
@@ -193,11 +265,14 @@ def _at_risk(options: Options, state: SampledSQPState, z: FloatArray) -> IntArra
     risks = seen.risks(z)
     most = max(state.batch, 4 * most_joining(size))
     n_more = 0
-    if seen.all_drawn(size):
+    others = np.flatnonzero(~np.isin(seen.indices, state.members.indices))
+    if size.by_case:
+        others = np.flatnonzero(~np.isin(seen.indices, asked))
+        most = max(0, first_batch(options, size) if seen.all_drawn(size) else 0)
+    elif seen.all_drawn(size):
         behind = (state.n_loss_queries - state.n_constraint_queries) // 8
         few = max(2 * most_joining(size), size.n_constraints // SAFE_SHARE)
         n_more = min(state.batch, max(options.constraint_batch, behind), few)
-    others = np.flatnonzero(~np.isin(seen.indices, state.members.indices))
     n_wanted = min(int((risks[others] > 0).sum()) + n_more, most, len(others))
     if n_wanted < len(others):
         order = np.argpartition(-risks[others], n_wanted)[:n_wanted]
@@ -207,7 +282,9 @@ def _at_risk(options: Options, state: SampledSQPState, z: FloatArray) -> IntArra
 
 
 def most_joining(size: ProblemSize) -> int:
-    """Return how many constraints may join at once."""
+    """Return how many constraints, or cases, may join at once."""
+    if size.by_case:
+        return MOST_CASES
     return max(8, min(size.dim // 6, 64))
 
 
@@ -260,21 +337,29 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     size, seen, members = state.size, state.seen, state.members
     risks = seen.risks(state.z)
     unsure = seen.distances(state.z) > 1e-3 * state.length
-    unsure &= ~np.isin(seen.indices, members.indices)
+    most, quiet = max(state.batch, MOST_VERIFIED), QUIET
+    if size.by_case:
+        unsure &= risks > 0
+        most, quiet = max(CHUNK, state.n_clean), QUIET_CASES
+    else:
+        unsure &= ~np.isin(seen.indices, members.indices)
     who = np.flatnonzero(unsure)
-    most = max(state.batch, MOST_VERIFIED)
     room = max(int(queries_left(options, state)) - reserved(state), 0)
     most = min(most, (room + 1) // 2)
     if len(who) > most:
         who = who[np.argpartition(-risks[who], most)[:most]]
     wanted, n_left = seen.indices[np.sort(who)], most - len(who)
     is_all = seen.all_drawn(size)
-    if n_left > 0 and not is_all and state.n_clean < QUIET:
+    if n_left > 0 and not is_all and state.n_clean < quiet:
+        n_left *= size.block_width if size.by_case else 1
         drawn, seen = seen.draw(n_left, size, state.seed)
-        wanted = np.union1d(wanted, drawn[~np.isin(drawn, members.indices)])
+        drawn = size.cases_of(drawn[~np.isin(drawn, members.indices)])
+        wanted = np.union1d(wanted, drawn)
     if len(wanted):
-        look = Look(at=state.x, constraints=wanted)
+        look = Look(at=state.x, constraints=size.limits_of(wanted))
         return replace(state, phase="verify", looks=(look,), seen=seen)
+    if state.size.by_case and is_stale(state):
+        return learn_all(options, state)
     is_open = state.confirmed == UNKNOWN and is_feasible(options, state)
     if state.keeps_planes:
         is_open = False
@@ -313,7 +398,13 @@ def looks_at_slopes(
     values: FloatArray = NO_VALUES,
     factor: float = 1.0,
 ) -> tuple[Look, ...]:
-    """Return looks at slopes, by differences over steps as long as noise asks for."""
+    """Return looks at slopes, by differences over steps as long as noise asks for.
+
+    Of a case all limits are looked at.
+    """
+    if state.size.by_case and len(constraints):
+        constraints = state.size.limits_of(state.size.cases_of(constraints))
+        values = NO_VALUES
 
     def steps(reach: float) -> FloatArray:
         size = np.maximum(factor * reach * state.scale, 1e-8 * np.abs(state.x))

@@ -1,5 +1,8 @@
 """Which constraints to look at: new ones in random order, seen ones by their risk.
 
+Where a call returns many constraints, a case, its worst one stands for all of them; one
+that could not be looked at counts as `UNKNOWN`.
+
 Nothing here has the length of the problem. A keyed permutation gives the constraints in
 random order without a list of them. Of those seen, the last value is kept with the
 point where it was seen: a constraint whose value rises by at most `rate` per unit of
@@ -21,6 +24,7 @@ from dszog.contract.arrays import (
     frozen_floats,
     frozen_ints,
 )
+from dszog.methods.sampled_sqp.looks import UNKNOWN
 
 MOST_SEEN = 2**20  # constraints whose last value is kept
 MOST_POINTS = 256  # points where these were seen
@@ -77,7 +81,7 @@ def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 class Seen:
     """The last value of each constraint that was seen, and how fast values change."""
 
-    indices: IntArray  # (k,), ascending
+    indices: IntArray  # (k,), of constraints or of cases, ascending
     values: FloatArray  # (k,)
     places: IntArray  # (k,), where each was seen: rows of `points`
     points: FloatArray  # (p, dim), in scaled variables; the last is the latest
@@ -119,7 +123,7 @@ class Seen:
             and self.points.shape == (p, size.dim)
             and (np.diff(self.indices) > 0).all()
             and (self.indices >= 0).all()
-            and (self.indices < size.n_constraints).all()
+            and (self.indices < size.n_cases).all()
             and (self.places >= 0).all()
             and (self.places < max(p, 1)).all()
             and self.rates.ndim == 1
@@ -191,6 +195,7 @@ class Seen:
         at = at[again]
         far = self.distances(z)[at]
         moved = far > 1e-9 * (1e-300 + np.abs(z).max(initial=0.0))
+        moved &= (values[again] < UNKNOWN) & (self.values[at] < UNKNOWN)
         at, now, far = at[moved], values[again][moved], far[moved]
         if not len(at):
             return self

@@ -29,6 +29,7 @@ LENGTHS = np.array([[0.5, 2.0**-5], [2.0**-3, 0.0]])
 AT_KINKS = np.array([2 * [0.5, 2.0**-5, 2.0**-9, 2.0**-13, 2.0**-17]]).reshape(2, 5)
 MOST = 3  # such looks, in a run
 SHARE = 0.1  # of the queries so far that one may cost
+CASE_SHARE = 0.5  # likewise, where cases are looked at
 CLEAR = 16.0  # times the noise: what a value has to change by
 WORTH = 1e-2  # of the tolerance: a gain for which a run goes on
 
@@ -36,6 +37,9 @@ WORTH = 1e-2  # of the tolerance: a gain for which a run goes on
 def can_search(options: Options, state: SampledSQPState) -> bool:
     """Whether there are queries, and patience, for such a look."""
     left = queries_left(options, state)
+    if state.size.by_case:  # where many cases would have to be looked at, there is none
+        used = state.n_loss_queries + state.n_constraint_queries
+        left = min(left, CASE_SHARE * used / state.size.dim)
     return state.n_searches < MOST and _n_functions(state) * 8 <= left
 
 
@@ -46,7 +50,8 @@ def _asked_members(state: SampledSQPState) -> BoolArray:
 
 
 def _n_functions(state: SampledSQPState) -> int:
-    return max(len(state.table) + int(_asked_members(state).sum()), 1)
+    asked = state.size.cases_of(state.members.indices[_asked_members(state)])
+    return max(len(state.table) + len(asked), 1)
 
 
 def searching(options: Options, state: SampledSQPState) -> SampledSQPState:

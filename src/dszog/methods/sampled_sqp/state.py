@@ -109,8 +109,8 @@ class SampledSQPState(State):
 
     @property
     def takes_unknown(self) -> bool:
-        """Whether replies may hold nan: of points that are not needed."""
-        return self.phase == "search"
+        """Whether replies may hold nan: cases are left out, points not needed."""
+        return self.phase == "search" or self.size.by_case
 
     @property
     def keeps_planes(self) -> bool:
@@ -118,6 +118,12 @@ class SampledSQPState(State):
         usual = max(abs(self.first_objective), self.first_sigma * self.length**2)
         is_exact = self.loss_noise <= 2.0**-46 * usual
         return self.is_kinked == 1 and self.size.n_losses == 1 and is_exact
+
+    @property
+    def curvature(self) -> FloatArray:
+        """The matrix of the subproblem, without the proximal weight."""
+        slopes = self.table.slopes if self.size.n_losses > 1 else self.table.slopes[:0]
+        return self.pairs.matrix(slopes, self.measured)
 
     @property
     def z(self) -> FloatArray:

@@ -15,6 +15,7 @@ from dszog.methods.sampled_sqp.state import SampledSQPState
 LONGEST = 1e2  # steps, in units of the point's distance from the origin
 HARDLY = 1e-4  # usual lengths: a run that has moved no farther is where it began
 UNSOLVED = 1e-3  # a subproblem whose residual is larger is made easier
+PULL = 1e2  # gradients: the most that constraints are believed to pull with
 LAST_PRICE = 1e6  # of violations in the subproblem, in units of the gradient
 
 
@@ -58,6 +59,9 @@ def solved(
         sigma *= 10.0
         answer = answered(sigma, price, answer.multipliers)
     highest = LAST_PRICE * (float(np.linalg.norm(gradient)) or 1.0)
+    pays = np.abs(answer.multipliers) > 0.99 * price
+    if size.by_case and (members.stale * members.bent)[who][pays].any():
+        highest = 0.0  # what seems to contradict may only be wrong
     while price < highest and _is_saturated(answer, price):
         higher = answered(sigma, 10.0 * price, answer.multipliers)
         # A higher price is kept if it buys less violation.
@@ -89,7 +93,10 @@ def optimality_residual(
     if moves.max() <= HARDLY * state.length:  # where the run began
         own = np.maximum(own, state.length)
     bend = np.diagonal(curvature) if len(state.pairs.steps) else state.first_sigma
-    forces = np.maximum(np.abs(state.table.gradient), np.abs(pull))
+    pull = np.abs(pull)
+    if state.size.by_case:  # of models that may contradict each other
+        pull = np.minimum(pull, PULL * np.linalg.norm(state.table.gradient))
+    forces = np.maximum(np.abs(state.table.gradient), pull)
     forces = np.maximum(forces, bend * own)
     if not len(state.pairs.steps):  # around the start, over steps that were long enough
         forces = np.maximum(forces, state.first_sigma * state.length)

@@ -11,24 +11,28 @@ from dszog.contract import NO_INDICES
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.ending import little_to_gain, next_to_nothing
-from dszog.methods.sampled_sqp.learning import learn, learn_all
-from dszog.methods.sampled_sqp.looks import NO_VALUES, Found, places_of
+from dszog.methods.sampled_sqp.learning import learn
+from dszog.methods.sampled_sqp.looks import NO_VALUES, Found, places_of, worst_of
 from dszog.methods.sampled_sqp.options import Options, least_violation, queries_left
 from dszog.methods.sampled_sqp.pilot import with_opposites
 from dszog.methods.sampled_sqp.plans import (
+    learn_all,
     looks_at_plane,
     looks_at_slopes,
     most_joining,
     proposed,
+    stale_cases,
     verifying,
 )
 from dszog.methods.sampled_sqp.state import SampledSQPState
 from dszog.methods.sampled_sqp.subproblem import excess
 
 GROWTH = 4.0  # of sigma after a rejected step
+MOST_GROWTH = 16.0  # where models are corrected, not learned, after it
 ACCEPT, GOOD, POOR = 0.1, 0.5, 0.25  # shares of the promise that was kept
 MOST_PLANES = 40  # trials in a row that add one
 FITTED = 3.0  # standard errors between losses of the table and others
+ALIKE_LIMITS = 40  # the largest, by which cases are compared
 MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
 
 
@@ -43,11 +47,7 @@ def after_trial(
     )
     y = look.at
     zy = y / state.scale
-    asked = np.flatnonzero(np.isin(members.indices, look.constraints))
-    raw = found.values[places_of(members.indices[asked], look.constraints)]
-    known = ~np.isnan(raw)
-    asked, raw = asked[known], raw[known]
-    values = raw / members.sizes[asked]
+    asked, values = _told(state, found)
     now, then = members.at(state.z), members.at(zy)
     seen_then = np.array(then)
     seen_then[asked] = values
@@ -60,12 +60,20 @@ def after_trial(
     ratio = (kept + fuzz) / (max(state.promise, 0.0) + fuzz) if fuzz > 0 else kept
     if not math.isfinite(ratio):
         ratio = -1.0
+    if _is_lost(state, found):
+        ratio, kept = -1.0, min(kept, 0.0)
     state, joining, joining_values, worst_new = _discovered(options, state, found)
     pull = float(members.multipliers.sum())
     spoiled = kept - pull * worst_new
     is_null = ratio > ACCEPT and worst_new > 0 and spoiled < 0.1 * state.promise
+    if state.size.by_case:  # whose models would not reach back from there
+        is_null = False
     has_moved = ratio > ACCEPT and not is_null
-    members = members.with_bends(asked, values, zy)
+    if has_moved:
+        state, joining = _with_borrowed(state, found, joining)
+    members = state.members.with_bends(asked, values, zy)
+    misses = np.zeros(len(members))  # of those that have joined there are none
+    misses[: len(then)] = seen_then - then
     state = replace(
         state,
         members=members,
@@ -89,16 +97,49 @@ def after_trial(
     # The point stays: models of curved members that were learned here stay too.
     elsewhere = (members.bases[asked] != state.z).any(axis=1)
     use = elsewhere | (members.bent[asked] == 0)
+    use |= state.size.by_case & (members.stale[asked] == 1)
     state = replace(state, members=members.corrected(asked[use], values[use], zy))
+    if state.size.by_case and rows.any():
+        state = _with_miss(state, -fall)
     if is_null:
         grown = 2.0 if spoiled < -state.promise else 1.0
         sigma = _held(state, grown * state.sigma)
         state = replace(state, sigma=sigma, n_null=state.n_null + 1)
         return learn(options, state, y, joining, joining_values)
-    by_rows = state.weight * np.maximum(seen_then - then, 0.0).sum()
+    by_rows = state.weight * np.maximum(misses, 0.0).sum()
     if _wants_plane(state) and by_rows <= 0.5 * (state.promise - kept):
         return _bundled(state, kept)
-    return _rejected(options, state, seen_then - then, kept, worst_new)
+    return _rejected(options, state, misses, kept)
+
+
+def _told(state: SampledSQPState, found: Found) -> tuple[IntArray, FloatArray]:
+    """Return the members that were looked at, and their values in unit size."""
+    look, members = state.looks[0], state.members
+    asked = np.flatnonzero(np.isin(members.indices, look.constraints))
+    raw = found.values[places_of(members.indices[asked], look.constraints)]
+    known = ~np.isnan(raw)
+    return asked[known], raw[known] / members.sizes[asked[known]]
+
+
+def _is_lost(state: SampledSQPState, found: Found) -> bool:
+    """Whether a point cannot be judged: too much of what was asked there failed."""
+    lost = [np.isnan(table) for table in (found.loss_values, found.values)]
+    return any(2 * table.sum() > len(table) for table in lost)
+
+
+def _with_miss(state: SampledSQPState, rise: float) -> SampledSQPState:
+    """Return the state with a model that agrees with the objective's rise over a step.
+
+    What a gradient that was learned here misses is curvature.
+    """
+    table, step = state.table, state.step
+    miss = rise - float(table.gradient @ step)
+    length = max(float(step @ step), 1e-300)
+    if not state.n_stale:
+        bent = 2.0 * miss / length * step
+        return replace(state, pairs=state.pairs.with_pair(step, bent))
+    table = replace(table, gradient=table.gradient + miss / length * step)
+    return replace(state, table=table)
 
 
 def _parted(found: Found, n: int) -> tuple[Found, FloatArray]:
@@ -138,19 +179,32 @@ def _discovered(
     look, size = state.looks[0], state.size
     new = ~np.isin(look.constraints, state.members.indices) & ~np.isnan(found.values)
     indices, values = look.constraints[new], found.values[new]
-    zy = look.at / state.scale
-    seen = state.seen.with_values(indices, values, zy) if len(indices) else state.seen
+    zy, n_new = look.at / state.scale, len(indices)
+    if size.by_case:
+        cases, worsts = worst_of(size, look.constraints, found.values)
+        n_new = int((~np.isin(cases, state.seen.indices)).sum())
+        seen = state.seen.with_values(cases, worsts, zy)
+    else:
+        seen = state.seen.with_values(indices, values, zy) if n_new else state.seen
     usual = float(np.median(state.members.sizes)) if len(state.members) else 1.0
-    worth = values > least_violation(options, state)
-    n_found, most = int(worth.sum()), most_joining(size)
+    least, most = least_violation(options, state), most_joining(size)
+    if size.by_case:  # worse than what members show
+        asked, told = _told(state, found)
+        least += float((told * state.members.sizes[asked]).max(initial=0.0))
+    worth = values > least
     order = np.argsort(-np.where(worth, values, -np.inf), kind="stable")
-    chosen = with_opposites(order[: min(n_found, most)], values)
+    order = order[: int(worth.sum())]
+    if size.by_case:  # the worst of each case
+        _, first = np.unique(indices[order] // size.block_width, return_index=True)
+        order = order[np.sort(first)]
+    n_found = len(order)
+    chosen = order[:most] if size.by_case else with_opposites(order[:most], values)
     batch, wants_rows = state.batch, state.wants_rows
     table_cost = len(state.table) * (size.dim + 1)
     if n_found < max(2, most // 4):
         if len(state.table) < size.n_losses and batch >= table_cost:
             wants_rows = 1
-        else:
+        elif not size.by_case:
             batch = _larger(options, state, batch)
     elif n_found > 2 * most:
         batch = max(batch // 2, options.constraint_batch)
@@ -160,10 +214,47 @@ def _discovered(
         batch=batch,
         wants_rows=wants_rows,
         n_found=n_found,
-        n_clean=0 if n_found else state.n_clean + len(indices),
+        n_clean=0 if n_found else state.n_clean + n_new,
     )
     worst = float(values[chosen].max(initial=0.0)) / usual if n_found else 0.0
     return state, indices[chosen], values[chosen], worst
+
+
+def _with_borrowed(
+    state: SampledSQPState, found: Found, joining: IntArray
+) -> tuple[SampledSQPState, IntArray]:
+    """Return the state with cases that borrow their slopes, and who has to learn.
+
+    A case borrows from the member that is most like it at its largest limits, if to
+    learn would cost more than a trial.
+    """
+    look, size, width = state.looks[0], state.size, state.size.block_width
+    members, learning = state.members, []
+    asked = size.cases_of(look.constraints)
+    if not size.by_case or size.dim <= len(asked):
+        return state, joining
+    zy, own = look.at / state.scale, members.indices // width
+    predicted = members.at(zy) * members.sizes
+    for index in joining.tolist():
+        first = width * (index // width)
+        place = int(np.searchsorted(look.constraints, first))
+        values = found.values[place : place + width]
+        limits = members.indices % width
+        largest = values[limits] >= np.sort(values)[-min(ALIKE_LIMITS, width)]
+        apart = np.where(largest, np.abs(predicted - values[limits]), 0.0)
+        lenders = np.unique(own[limits == index % width])
+        worst = [apart[own == lender].max() for lender in lenders]
+        if not len(lenders) or np.isnan(values).any():
+            learning.append(index)
+            continue
+        which = np.flatnonzero(own == lenders[int(np.argmin(worst))])
+        which = which[~np.isin(first + limits[which], members.indices)]
+        members = members.borrowed(
+            which, first + limits[which], values[limits[which]], zy
+        )
+        predicted = members.at(zy) * members.sizes
+        own = members.indices // width
+    return replace(state, members=members), np.array(learning, dtype=np.int64)
 
 
 def _larger(options: Options, state: SampledSQPState, batch: int) -> int:
@@ -199,7 +290,8 @@ def _accepted(
     surprise = objective - (state.objective - gain)
     raw = found.values[~np.isnan(found.values)]
     is_tiny = state.promise <= fuzz
-    bent = _stale_members(state, asked, values, zy)
+    by_case = state.size.by_case
+    bent = asked[:0] if by_case else _stale_members(state, asked, values, zy)
     trusts = (
         state.size.n_losses > 1
         and abs(surprise) <= 0.1 * max(abs(gain), state.promise)
@@ -226,6 +318,8 @@ def _accepted(
         n_slow=state.n_slow + 1 if kept <= next_to_nothing(options, state) else 0,
         confirmed=0,
     )
+    if by_case:
+        return _followed(options, state, surprise, joining)
     if trusts:
         return _trusting(options, state, surprise, y, joining, joining_values)
     order = stream(state.seed, state.iteration).permutation(len(table))
@@ -271,8 +365,7 @@ def _trusting(
     joining_values: FloatArray,
 ) -> SampledSQPState:
     """Go on with the gradient that the model predicts: its value was right."""
-    curvature = state.pairs.matrix(state.table.slopes, state.measured)
-    said = curvature @ state.step
+    said = state.curvature @ state.step
     if state.curved > 0:
         bent = max(state.curved + 2.0 * surprise, 0.2 * state.curved)
         said = said * (bent / state.curved)
@@ -281,12 +374,36 @@ def _trusting(
     return learn(options, state, y, joining, joining_values)
 
 
+def _followed(
+    options: Options,
+    state: SampledSQPState,
+    surprise: float,
+    joining: IntArray,
+) -> SampledSQPState:
+    """Go on with models that agree with the values, while learning would cost more."""
+    size, step, table = state.size, state.step, state.table
+    length = max(float(step @ step), 1e-300)
+    # What the slope along the step changed by, as values say: of the objective alone.
+    said = (state.curved + 2.0 * surprise) / length * step
+    pairs = state.pairs.with_pair(step, said)
+    cases = stale_cases(state)
+    n_asked = len(size.cases_of(state.looks[0].constraints)) + len(table)
+    if n_asked * (state.n_stale + 1) < size.dim * (len(cases) + len(table)):
+        table = replace(table, gradient=table.gradient + said)
+        state = replace(state, pairs=pairs, table=table, n_stale=state.n_stale + 1)
+        return learn(options, state, state.x, joining)
+    order = stream(state.seed, state.iteration).permutation(len(table))
+    state = replace(state, table=table.begun(order))
+    rows = state.table.next_rows(options.loss_batch)
+    wanted = np.union1d(size.limits_of(cases), joining)
+    return learn(options, state, state.x, wanted, rows=rows)
+
+
 def _rejected(
     options: Options,
     state: SampledSQPState,
     misses: FloatArray,
     kept: float,
-    worst_new: float,
 ) -> SampledSQPState:
     """Try a shorter step; or one that takes the curvature of rows into account."""
     wrong = max(state.promise - kept, 0.0)
@@ -298,9 +415,12 @@ def _rejected(
             return replace(corrected, n_rejected=1)
     length = float(state.step @ state.step)
     steeper = state.sigma + 2.0 * wrong / max(length, 1e-300)
-    sigma = min(max(GROWTH * state.sigma, steeper), 1e3 * state.sigma)
+    most = MOST_GROWTH if state.size.by_case else 1e3
+    sigma = min(max(GROWTH * state.sigma, steeper), most * state.sigma)
     n_rejected = state.n_rejected + 1
     state = replace(state, sigma=_held(state, sigma), n_rejected=n_rejected)
+    if state.size.by_case:
+        return _blamed(options, state, misses, by_rows, wrong)
     if state.n_stale or n_rejected % 4 == 0:
         return learn_all(options, state)
     rows = state.table.next_rows(options.loss_batch)
@@ -308,6 +428,31 @@ def _rejected(
         len(rows) and by_rows <= 0.5 * wrong
     ):  # the gradient is an estimate: a better one
         return learn(options, state, state.x, NO_INDICES, NO_VALUES, rows)
+    return proposed(options, state)
+
+
+def _blamed(
+    options: Options,
+    state: SampledSQPState,
+    misses: FloatArray,
+    by_rows: float,
+    wrong: float,
+) -> SampledSQPState:
+    """Try again; after the second time learn what was to blame, after more all."""
+    members, n_rejected = state.members, state.n_rejected
+    if n_rejected % 4 == 0:
+        return learn_all(options, state)
+    if n_rejected % 2:
+        return proposed(options, state)
+    stale = np.flatnonzero((members.stale == 1) & (misses > 0))
+    if by_rows < 0.5 * wrong and state.n_stale:
+        order = stream(state.seed, state.iteration).permutation(len(state.table))
+        state = replace(state, table=state.table.begun(order), has_moved=0)
+        rows = state.table.next_rows(options.loss_batch)
+        return learn(options, state, state.x, rows[:0], rows=rows)
+    if len(stale):
+        guilty = members.indices[stale[misses[stale].argmax()]]
+        return learn(options, state, state.x, np.array([guilty]))
     return proposed(options, state)
 
 
@@ -323,10 +468,18 @@ def after_verifying(
     """Go on with what was found violated, or come closer to the end."""
     if state.phase == "done":
         return verifying(options, state)
+    asked, told = _told(state, found)
     state, joining, values, _ = _discovered(options, state, found)
     if not len(joining):
+        missed = told > np.maximum(state.members.at(state.z)[asked], 0.0)
+        missed &= told * state.members.sizes[asked] > least_violation(options, state)
+        members = state.members.corrected(asked, told, state.z)
+        state = replace(state, members=members)
+        if missed.any():
+            return proposed(options, replace(state, n_idle=0, n_tiny=0, n_slow=0))
         return verifying(options, state)
     violation = max(state.violation, float(values.max()))
+    state, joining = _with_borrowed(state, found, joining)
     state = replace(
         state, violation=violation, n_idle=0, n_tiny=0, n_slow=0, has_moved=0
     )

@@ -1,1 +1,0 @@
-"""The sampled SQP where one call of the user's function returns many constraints."""
