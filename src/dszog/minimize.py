@@ -56,6 +56,7 @@ from dszog.run.result import Result
 from dszog.run.scipy_call import (
     BY_NAME,
     STAND_INS,
+    WITH_STATE,
     as_called,
     in_our_words,
     is_scipys,
@@ -203,7 +204,7 @@ def minimize(
         For processes, Dask and Ray, whose workers can be ended.
     callback : callable or sequence of callables, optional
         Called with a :class:`dszog.Progress` after each iteration; ``StopIteration``,
-        or True returned, ends the run. ``callback(xk)`` and
+        or True returned, ends the run. ``callback(xk)``, ``callback(xk, state)`` and
         ``callback(intermediate_result)`` are given what SciPy gives them. One that has
         a method ``finish`` is given the result at the end. See ``dszog.callbacks`` for
         TensorBoard and MLflow.
@@ -301,7 +302,7 @@ def minimize(
     check_choice("minimize", "on_save_failure", on_save_failure, SAVE_FAILURES)
     check_tag("minimize", tag)
     folder = _check_folder(checkpoint, resume, on_save_failure, tag)
-    callbacks = _as_callbacks(callback)
+    callbacks = _as_callbacks(callback, method)
     called = [as_called(one, method) for one in callbacks]
     fun = objective(fun, args, jac)
 
@@ -431,7 +432,7 @@ def _as_problem(
             "minimize: `x0` is missing, got a function of unknown dimension. Pass a "
             "start, for example numpy.zeros(dim)."
         )
-    start = check_vector("minimize", "x0", x0)
+    start = check_vector("minimize", "x0", [x0] if np.isscalar(x0) else x0)
     return Problem(
         fun,
         Asking(constraints, sizing),
@@ -452,13 +453,15 @@ def _about_start(problem: Problem) -> list[str]:
     return [f"No x0 was given: the run began at the origin{moved}."]
 
 
-def _as_callbacks(callback: Any) -> list[Callback]:
+def _as_callbacks(callback: Any, method: Any) -> list[Callback]:
     if callback is None:
         return []
     is_list = isinstance(callback, (list, tuple)) and all(map(callable, callback))
     callbacks = list(callback) if is_list else [callback]
     for one in callbacks:
-        n_arguments = None if parameters(one) == BY_NAME else 1
+        names = parameters(one)
+        has_state = names == WITH_STATE or (is_scipys(method) and len(names) == 2)
+        n_arguments = None if names == BY_NAME else 1 + has_state
         check_callable("minimize", "callback", one, "callback(progress)", n_arguments)
     return callbacks
 
@@ -593,6 +596,7 @@ def _as_method(
                 f"{shown(options)} beside {type(method).__name__}. Set them there."
             )
         return method, frozenset(field.name for field in fields(method))
+    named = method  # in the words of the caller
     method = method.lower() if choice is None else choice.name
     if method not in METHODS and (hint := about_method(method)):
         raise InputError(f"minimize: there is no method {method!r}.{hint}")
@@ -608,7 +612,7 @@ def _as_method(
             f"{choice.why}. Name the method, or leave one out."
         )
     if wrong:
-        who = f"method {AUTO if choice else method!r} has no option"
+        who = f"method {named!r} has no option"
         listed = f" Options: {', '.join(known)}."
         hints = [about_option(name, known, _argument_names()) for name in wrong]
         said = [f"{n!r}.{hint or listed}" for n, hint in zip(wrong, hints, strict=True)]

@@ -8,7 +8,7 @@ from enum import IntEnum
 class Status(IntEnum):
     """Why a run stopped; an int, as SciPy has it, with a name and a sentence."""
 
-    MAX_ITERATIONS = 0
+    CONVERGED = 0  # as in SciPy
     MAX_QUERIES = 1
     MAX_TIME = 2
     STOPPED_BY_CALLBACK = 3
@@ -16,7 +16,7 @@ class Status(IntEnum):
     DIVERGED = 5
     TOO_MANY_FAILURES = 6
     SUBPROBLEM_FAILED = 7
-    CONVERGED = 8
+    MAX_ITERATIONS = 8
     STALLED = 9
     LEAST_VIOLATION = 10
     UNBOUNDED = 11
@@ -29,7 +29,7 @@ class Status(IntEnum):
     @property
     def is_planned(self) -> bool:
         """Whether the run went as far as the caller wanted it to."""
-        ends = (Status.CONVERGED, Status.STALLED, Status.LEAST_VIOLATION)
+        ends = (Status.MAX_ITERATIONS, Status.STALLED, Status.LEAST_VIOLATION)
         return self <= Status.STOPPED_BY_CALLBACK or self in ends
 
 

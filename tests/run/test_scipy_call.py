@@ -76,14 +76,37 @@ def test_scipys_order_of_arguments_is_taken() -> None:
         minimize(*place, jac=slope)
 
 
+def test_less_usual_calls_are_taken() -> None:
+    seen: list[Any] = []
+
+    def note(xk: Any, state: Any, more: int = 3) -> None:
+        seen.append((xk, state.nit, more))
+
+    call: Any = note
+    result = minimize(
+        bowl,
+        3.0,
+        (1.0,),  # SciPy's `args`
+        callback=call,
+        options={"ftol": 1e-7, "gtol": 1e-8},
+        **METHOD | {"method": "trust-constr"},
+    )
+    assert (result.success, result.status, result.method.tol) == (True, 0, 1e-8)
+    assert result.x == pytest.approx([1.0], abs=1e-6)
+    assert [one[1:] for one in seen] == [(i + 1, 3) for i in range(result.nit)]
+    assert isinstance(seen[0][0], np.ndarray)
+
+
 @pytest.mark.parametrize(
-    "form", ["xk", "x", "intermediate_result", "other", "progress"]
+    "form",
+    ["xk", "x", "xk, a=3", "intermediate_result", "other", "progress"],
 )
 def test_a_callback_is_given_what_scipy_gives_it(form: str) -> None:
     seen: list[Any] = []
     scope: dict[str, Any] = {"seen": seen}
-    exec(f"def call({form}): seen.append({form})", scope)
-    method = "auto" if form in ("xk", "x", "intermediate_result") else "SLSQP"
+    first = form.split(",")[0]
+    exec(f"def call({form}): seen.append({first})", scope)
+    method = "auto" if first in ("xk", "x", "intermediate_result") else "SLSQP"
     result = minimize(
         bowl, [0.0, 0.0], LINE, callback=scope["call"], method=method, seed=0
     )
@@ -157,7 +180,16 @@ def rosen_like(x: FloatArray) -> float:
             InputError,
             ("options['maxiter'] is `max_iterations`, got 3 beside 4",),
         ),
-        ({"options": {"ftol": 1, "gtol": 2}}, InputError, ("is `tol`",)),
+        (
+            {"options": {"ftol": 1.0, "gtol": 2.0}, "tol": 3.0},
+            InputError,
+            ("options['ftol'] is `tol`, got 1.0 beside 3.0",),
+        ),
+        (
+            {"options": {"stepsize": 3}, "method": "SLSQP"},
+            InputError,
+            ("method 'SLSQP' has no option 'stepsize'",),
+        ),
         (
             {"fun": Losses.from_function(bowl), "args": (1,)},
             InputError,
@@ -167,7 +199,17 @@ def rosen_like(x: FloatArray) -> float:
         ({"jac": slope, "args": (1, 2)}, InputTypeError, ("must take 3 positional",)),
         ({"method": "Nelder-Mead"}, InputError, ("call scipy.optimize.minimize",)),
     ],
-    ids=["unknown", "options", "twice", "two", "losses", "no-function", "args", "name"],
+    ids=[
+        "unknown",
+        "options",
+        "twice",
+        "two",
+        "words",
+        "losses",
+        "no-function",
+        "args",
+        "name",
+    ],
 )
 def test_what_cannot_be_is_named_all_at_once(
     call: dict[str, Any], kind: type[Exception], words: tuple[str, ...]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ ORDER = (  # of its arguments behind `fun` and `x0`
 )
 STAND_INS = ("slsqp", "cobyqa", "cobyla", "trust-constr")  # "sampled_sqp" for these
 BY_NAME = ["intermediate_result"]  # what a callback takes that is called by name
+WITH_STATE = ["xk", "state"]  # and one of trust-constr
 OPTIONS = {  # of those methods, and the arguments that they are here
     "maxiter": "max_iterations",
     "disp": "progress",
@@ -45,7 +47,9 @@ def is_scipys(method: Any) -> bool:
 def in_our_words(given: Any, named: Any) -> tuple[Any, dict[str, Any]]:
     """Return a call with SciPy's order and options as ours; the rest as it is."""
     more = dict(zip(ORDER, given[2:], strict=False))
-    is_theirs = len(given) > 3 or (len(given) == 3 and "constraints" in named)
+    is_theirs = len(given) > 3
+    if len(given) == 3:  # SciPy's `args`, or our `constraints`
+        is_theirs = "constraints" in named or _are_args(given[2])
     if is_theirs and len(given) <= 2 + len(ORDER) and not more.keys() & named.keys():
         given, named = given[:2], {**more, **named}
     unset = ("method", "hess", "hessp", "jac")  # None, there, is the default
@@ -53,6 +57,10 @@ def in_our_words(given: Any, named: Any) -> tuple[Any, dict[str, Any]]:
     options = words.get("options")
     if not isinstance(options, dict):
         return given, words
+    tols = [name for name in options if OPTIONS.get(name) == "tol"]
+    if len(tols) > 1 and all(isinstance(options[name], float) for name in tols):
+        strictest = {tols[0]: min(options[name] for name in tols)}
+        options = {k: v for k, v in options.items() if k not in tols} | strictest
     for name in OPTIONS.keys() & options.keys():
         ours, value = OPTIONS[name], options[name]
         if words.get(ours) is not None:
@@ -63,6 +71,12 @@ def in_our_words(given: Any, named: Any) -> tuple[Any, dict[str, Any]]:
         words[ours] = bool(value) if ours == "progress" else value
     words["options"] = {k: v for k, v in options.items() if k not in OPTIONS}
     return given, words
+
+
+def _are_args(given: Any) -> bool:
+    """Whether these are numbers, texts or arrays, which no constraints can be."""
+    some = given if isinstance(given, tuple) else (given,)
+    return bool(some) and all(isinstance(x, (Number, str, np.ndarray)) for x in some)
 
 
 def objective(fun: Any, args: Any, jac: Any) -> Any:
@@ -93,19 +107,21 @@ def objective(fun: Any, args: Any, jac: Any) -> Any:
 
 
 def parameters(function: Any) -> list[str]:
-    """Return the names of what a function takes; none if it does not tell."""
+    """Return the names of what a function needs; none if it does not tell."""
     try:
-        return list(inspect.signature(function).parameters)
+        taken = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # of some built-in functions
         return []
+    needed = [one.name for one in taken if one.default is one.empty]
+    return needed or [one.name for one in taken][:1]
 
 
 def as_called(callback: Any, method: Any) -> Callback:
     """Return a callback that takes our `Progress`; True, returned, ends the run.
 
-    One whose parameter is called ``intermediate_result``, ``xk`` or ``x``, and any but
-    ``progress`` beside a method of SciPy's, is given what SciPy gives it, once an
-    iteration.
+    One whose parameter is called ``intermediate_result``, ``xk`` or ``x``, one with
+    ``(xk, state)``, and any but ``progress`` beside a method of SciPy's, is given what
+    SciPy gives it, once an iteration.
     """
     names, last = parameters(callback), 0
 
@@ -114,13 +130,13 @@ def as_called(callback: Any, method: Any) -> Callback:
         if progress.iteration <= last:
             return False
         last, x = progress.iteration, np.array(progress.x)
-        if names != BY_NAME:
-            return callback(x)
         fun, nfev = progress.sampled_objective, progress.n_loss_queries
         so_far = OptimizeResult(x=x, fun=fun, nit=last, nfev=nfev)
-        return callback(intermediate_result=so_far)
+        if names == BY_NAME:
+            return callback(intermediate_result=so_far)
+        return callback(x, so_far) if len(names) == 2 else callback(x)
 
-    is_theirs = names in (BY_NAME, ["xk"], ["x"]) or (
+    is_theirs = names in (BY_NAME, ["xk"], ["x"], WITH_STATE) or (
         is_scipys(method) and names != ["progress"]
     )
     called = scipys if is_theirs else callback

@@ -68,6 +68,8 @@ def headline(
         return "Interrupted. This is the best point so far."
     if success:
         exact = certificate.feasibility.is_exact
+        if not certificate.feasibility.n_constraints:
+            return f"Success: the run has converged{but}."
         checked = "every constraint" if exact else "every constraint that was checked"
         return f"Success: {checked} is kept to within the tolerance{but}."
     if not certificate.is_known:
@@ -94,6 +96,11 @@ def advice(
     sentences = []
     if status == Status.DIVERGED:
         sentences.append(_against_divergence(way))
+    if status == Status.UNBOUNDED:
+        sentences.append(
+            "Give bounds, or look at the signs of the objective and the constraints "
+            "(SciPy's 'ineq' means fun(x) >= 0)."
+        )
     if status == Status.TOO_MANY_FAILURES:
         lower = ", or lower step_size" if way.has_step else ""
         sentences.append(

@@ -289,6 +289,28 @@ def test_an_objective_without_a_minimum_is_noticed(power: int) -> None:
     assert result.status == Status.UNBOUNDED
     assert not result.success
     assert "has no minimum" in result.message
+    assert "Give bounds" in result.message
+
+
+@pytest.mark.parametrize(
+    ("rows", "status", "words"),
+    [
+        (  # they contradict each other by less than is allowed
+            [above(lambda x: x[0] - 1.0), above(lambda x: 0.995 - x[0])],
+            Status.STALLED,
+            "keeps all constraints exactly",
+        ),
+        ([above(lambda x: 1.0 - np.ceil(x[0]))], Status.LEAST_VIOLATION, "a count"),
+        ([above(lambda x: -1.0 - x[0] ** 2)], Status.LEAST_VIOLATION, "contradict"),
+        ([], Status.CONVERGED, "Success: the run has converged."),
+    ],
+    ids=["hardly", "counts", "never", "no constraint"],
+)
+def test_what_stands_in_the_way_is_said(rows: Any, status: Status, words: str) -> None:
+    result = dszog.minimize(distance, np.array([3.3, 1.0]), rows, seed=0)
+    assert result.status == status
+    assert words in f"{result.verdict} {result.message}"
+    assert "around for a better point" not in result.message
 
 
 def test_differences_that_vanish_are_said() -> None:

@@ -46,9 +46,9 @@ SADDLE = 1e-3  # of the largest curvature: a negative one that counts
 SLIGHT = 1e-3  # of the forces along a variable: a jump of the slope that does not count
 
 
-def can_confirm(options: Options, state: SampledSQPState) -> bool:
-    """Whether there are queries, and patience, for a look around."""
-    return state.n_confirms < MOST_CONFIRMS and _n_points(options, state) >= 4
+def can_confirm(state: SampledSQPState) -> bool:
+    """Whether there is patience for a look around."""
+    return state.n_confirms < MOST_CONFIRMS
 
 
 def looking_around(options: Options, state: SampledSQPState) -> SampledSQPState:
@@ -99,8 +99,10 @@ def _least_points(state: SampledSQPState) -> int:
 def _n_points(options: Options, state: SampledSQPState) -> int:
     n_functions = _n_functions(state)
     used = state.n_loss_queries + state.n_constraint_queries
-    most = max(int(SHARE * used) // n_functions, _least_points(state))
-    return min(most, int(queries_left(options, state)) // (2 * n_functions))
+    least = _least_points(state)
+    most = max(int(SHARE * used) // n_functions, least)
+    n = min(most, int(queries_left(options, state)) // (2 * n_functions))
+    return n if n >= 4 else least  # which ends a run that has no such budget
 
 
 def own_sizes(state: SampledSQPState) -> FloatArray:

@@ -22,6 +22,15 @@ FLAT = (
 )
 FARTHEST = 1e10  # in usual lengths: an objective that falls until there has no minimum
 FEW_LOSSES = "the losses looked at say no more, and more need a larger budget"
+WITHIN = (
+    "no point near this one keeps all constraints exactly; what they are violated by "
+    "is within constraint_tol"
+)
+JUMP = 1e4  # times the slope at first: no slope, but a jump
+FLAT_ROWS = (
+    "a violated constraint is level, or jumps: it may be piecewise constant or a "
+    "count, of which values do not tell how to keep it"
+)
 KINKED = (
     "slopes differ on the two sides of the point: functions that have kinks, such as a "
     "maximum or an absolute value, may have lower values near by"
@@ -30,7 +39,7 @@ OPEN = (
     "the objective still falls, if slowly, as far as was looked: it may have no "
     "minimum, so that bounds are needed"
 )
-UNCONFIRMED = "too few queries were left to look around for a better point"
+UNCONFIRMED = "looks around for a better point did not come to an end"
 MOST_IDLE, MOST_SLOW, MOST_NULL = 4, 20, 40  # times in a row without a gain
 MOST_STALE = 3  # steps with corrected models before they are learned for the end
 ENOUGH = 50.0  # times `tol`: a promise of cases, whose models are kept for long
@@ -59,6 +68,9 @@ def how(
     drowned = is_drowned(state)
     if drowned and not remarks(state):  # else it was said before
         said.append(NOISY)
+    if not is_feasible(options, state):
+        stop, more = _infeasible(options, state)
+        return stop, (*said, *more)
     stop = Status.STALLED
     if state.is_open:
         said.append(OPEN)
@@ -70,9 +82,20 @@ def how(
         said.append(UNCONFIRMED)
     elif is_settled(options, state):
         said.append(FEW_LOSSES)
-    if not is_feasible(options, state):
-        stop = Status.LEAST_VIOLATION
     return stop, tuple(said)
+
+
+def _infeasible(options: Options, state: SampledSQPState) -> tuple[Status, list[str]]:
+    """Return how a run has ended that could not keep all constraints."""
+    members, allowed = state.members, options.constraint_tol or 0.0
+    left = members.at(state.z) * members.sizes
+    if left.max() <= allowed:
+        return Status.STALLED, [WITHIN]
+    steepness = np.linalg.norm(members.slopes, axis=1)  # 1 when each joined
+    is_flat = (steepness == 0) | (steepness > JUMP)
+    return Status.LEAST_VIOLATION, [FLAT_ROWS] if (
+        left[is_flat] > allowed
+    ).any() else []
 
 
 def is_feasible(options: Options, state: SampledSQPState) -> bool:

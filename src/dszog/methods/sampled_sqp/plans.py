@@ -173,7 +173,7 @@ def reconsidered(
     options: Options, before: SampledSQPState, state: SampledSQPState
 ) -> SampledSQPState:
     """Go on after a look around: with another, the step it suggests, or the end."""
-    if state.confirmed == UNKNOWN and can_confirm(options, state):
+    if state.confirmed == UNKNOWN and can_confirm(state):
         return looking_around(options, state)
     if state.keeps_planes:
         return _with_new_planes(state)
@@ -369,7 +369,7 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
             return _with_new_planes(replace(state, n_confirms=n))
         if state.confirmed != CONFIRMED and has_end:
             return _convinced(options, state)
-    if is_open and can_confirm(options, state):
+    if is_open and can_confirm(state):
         return looking_around(options, replace(state, n_idle=0, n_slow=0))
     is_stuck = state.is_kinked and state.confirmed != CONFIRMED
     if is_stuck and can_search(options, state):
