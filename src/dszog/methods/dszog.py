@@ -436,15 +436,9 @@ class DSZOG:
             distribution=distribution,
             start=None,
             first_iteration=state.first_iteration,
-            n_queries=self._spent(state, queries),
+            n_queries=state.n_queries + cost(queries, state.size).total,
         )
         return moved, info
-
-    def _spent(self, state: DSZOGState, queries: Sequence[Query]) -> int:
-        """Return the queries of this round, where a horizon in queries asks for it."""
-        if self.horizon_queries is None:
-            return 0
-        return state.n_queries + cost(queries, state.size).total
 
     def planned(
         self, size: ProblemSize, iterations: int | None, queries: int | None
@@ -739,7 +733,7 @@ class DSZOG:
         state = replace(
             state,
             iteration=state.iteration + 1,
-            n_queries=self._spent(state, [query]),
+            n_queries=state.n_queries + cost([query], state.size).total,
             start=start,
         )
         if not start.is_over(state.size, exact):
