@@ -254,3 +254,19 @@ def test_an_objective_of_its_own_is_no_mean_over_the_scenarios() -> None:
     np.testing.assert_array_equal(reply.losses, [[DIM]])
     expected = [plant.exact(np.ones(DIM), 1)[1][k] for k in (0, 2)]
     np.testing.assert_array_equal(reply.constraints[0, :2], expected)
+
+
+def test_a_case_that_fails_at_the_minimum_does_not_cost_the_whole_run() -> None:
+    def run(x: FloatArray, case: int) -> list[float]:
+        if case == 3 and x[0] < 1.2:
+            raise RuntimeError("mesh")
+        return [1.0 - x[0], 1.0 - x[1] - 0.001 * case]
+
+    simulator = Simulator(run, n=6, width=2, objective=lambda x: float(x.sum()))
+    result = dszog.minimize(
+        simulator, [3.0, 3.0], bounds=[(0, 5)] * 2, on_failure="resample", seed=0
+    )
+    assert not result.success
+    assert 2.0 < result.fun < 2.6  # 6 at the start, 2.2 where all values are known
+    assert result.certificate.is_known
+    assert "Values are missing at the last iterate" in result.message

@@ -22,6 +22,11 @@ CHECK_SHARE = 0.1  # of the budget may go into looking at the result
 CHECK_LEAST = 3000  # queries for that, where no number is given
 STATIONARITY_SHARE = 0.05  # of the queries may go into gradients at the result
 N_CANDIDATES = 3  # last iterate, average, start
+N_HALVED = 6  # times that the way to an iterate with missing values is halved
+ON_THE_WAY = (
+    "values are missing at the last iterate, see result.failures: this is a point "
+    "between it and the start where they are known"
+)
 GRACE = 1.0  # seconds for looking at the result after an interrupt
 MERIT_PENALTY = 30.0  # compares points for methods that have no penalty
 
@@ -74,7 +79,7 @@ class FinalCheck:
         weights = method.weights(position.state)
         suspects = suspects_of(weights, position.worst_seen)
         best: Certificate | None = None
-        chosen = last
+        chosen, knows_last = last, True
         try:
             for x in (last, position.average, start):
                 if not np.isfinite(x).all() or (x is not last and (x == last).all()):
@@ -83,6 +88,8 @@ class FinalCheck:
                 if best is not None:
                     bar = certificate_merit(best, penalty)
                 found = checker.check(x, suspects, penalty=penalty, better_than=bar)
+                if x is last:
+                    knows_last = found is None or found.is_known
                 if best is None or (
                     found is not None and certificate_merit(found, penalty) < bar
                 ):
@@ -94,6 +101,10 @@ class FinalCheck:
                 )
                 if status == Status.CONVERGED and holds:
                     break  # what a run has converged to is its answer
+            if best is not None and chosen is start and not knows_last:
+                best, chosen = self._on_the_way(
+                    checker, best, start, last, suspects, penalty
+                )
             if best is not None:
                 best = checker.confirm(best, chosen, suspects)
             if status == Status.CONVERGED and chosen is not last:
@@ -107,6 +118,32 @@ class FinalCheck:
                 raise
             status = Status.INTERRUPTED
         return status, checker.blank(last) if best is None else best
+
+    def _on_the_way(
+        self,
+        checker: Checker,
+        best: Certificate,
+        start: FloatArray,
+        last: FloatArray,
+        suspects: IntArray,
+        penalty: float,
+    ) -> tuple[Certificate, FloatArray]:
+        """Return a better point towards an iterate at which values are missing."""
+        known, unknown, chosen = start, last, start
+        for _ in range(N_HALVED):
+            if not self.meter.affords(3 * checker.plan.n_queries):  # the rest, too
+                break
+            x = (known + unknown) / 2
+            found = checker.check(x, suspects, penalty=penalty)
+            if found is None or not found.is_known:
+                unknown = x
+                continue
+            known = x
+            if certificate_merit(found, penalty) < certificate_merit(best, penalty):
+                best, chosen = found, x
+        if chosen is not start:
+            self.meter.events[ON_THE_WAY] += 1
+        return best, chosen
 
     def _penalty(self, method: Any, state: Any) -> float:
         """Return what weighs violations against the objective where points compete.
