@@ -83,7 +83,8 @@ def test_fun_and_maxcv_are_fresh_full_values(name: str, method: str) -> None:
         exact_maxcv(problem, result.x), rel=1e-10, abs=1e-13
     )
     assert result.certificate.feasibility.is_exact
-    assert result.success == (result.maxcv <= 0.01)
+    can_succeed = problem.size.n_constraints > 0 or result.status == Status.CONVERGED
+    assert result.success == (result.maxcv <= 0.01 and can_succeed)
     assert (result.x >= problem.lower).all()
     assert (result.x <= problem.upper).all()
     result.x += 1.0  # it is the caller's
@@ -352,3 +353,10 @@ def test_options_are_the_fields_of_the_method() -> None:
     by_instance = by_dszog(problem, max_iterations=5, seed=0, method=method)
     assert by_name.method == by_instance.method == method
     assert bits(by_name) == bits(by_instance)
+
+
+@pytest.mark.parametrize("more", [{"bounds": [(0, 0)] * 2}, {"max_iterations": 20}])
+def test_a_run_that_did_not_converge_is_no_success(more: Any) -> None:
+    result = minimize(lambda x: float(x @ x + x[0]), [0.0, 0.0], seed=0, **more)
+    assert not result.success
+    assert str(result).startswith("No success: not shown to be optimal")

@@ -258,15 +258,10 @@ def test_an_objective_of_its_own_is_no_mean_over_the_scenarios() -> None:
 
 def test_a_case_that_fails_at_the_minimum_does_not_cost_the_whole_run() -> None:
     def run(x: FloatArray, case: int) -> list[float]:
-        if case == 3 and x[0] < 1.2:
-            raise RuntimeError("mesh")
-        return [1.0 - x[0], 1.0 - x[1] - 0.001 * case]
+        known = case != 3 or x[0] >= 1.2
+        return [1.0 - x[0] if known else np.nan, 1.0 - x[1] - 0.001 * case]
 
     simulator = Simulator(run, n=6, width=2, objective=lambda x: float(x.sum()))
-    result = dszog.minimize(
-        simulator, [3.0, 3.0], bounds=[(0, 5)] * 2, on_failure="resample", seed=0
-    )
-    assert not result.success
+    result = dszog.minimize(simulator, [3.0, 3.0], on_failure="resample", seed=0)
     assert 2.0 < result.fun < 2.6  # 6 at the start, 2.2 where all values are known
-    assert result.certificate.is_known
     assert "Values are missing at the last iterate" in result.message

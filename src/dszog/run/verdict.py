@@ -43,8 +43,10 @@ def is_success(
 
     It was if it ended as planned, fresh values at the returned point are known and
     finite throughout, and no checked constraint is violated by more than the tolerance.
-    A method that `converges` has to have done so: it knows, others do not.
+    A method that `converges` has to have done so: it knows, others do not. Without
+    constraints there is nothing else that could be a success.
     """
+    converges = converges or not certificate.feasibility.n_constraints
     return bool(
         status.is_planned
         and (status == Status.CONVERGED or not converges)
@@ -75,7 +77,8 @@ def headline(
     if not certificate.is_known:
         return "No success: values at the result are not known."
     if status.is_planned and certificate.feasibility.maxcv <= constraint_tol:
-        return f"No success: feasible, but not shown to be optimal{but}."
+        feasible = "feasible, but " if certificate.feasibility.n_constraints else ""
+        return f"No success: {feasible}not shown to be optimal{but}."
     if status.is_planned:
         return f"No success: the result does not keep the constraints{but}."
     return "No success: the run was stopped early."

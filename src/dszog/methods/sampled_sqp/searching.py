@@ -40,6 +40,8 @@ def can_search(options: Options, state: SampledSQPState) -> bool:
     if state.size.by_case:  # where many cases would have to be looked at, there is none
         used = state.n_loss_queries + state.n_constraint_queries
         left = min(left, CASE_SHARE * used / state.size.dim)
+    if not (state.size.upper > state.size.lower).any():
+        return False
     return state.n_searches < MOST and _n_functions(state) * 8 <= left
 
 
