@@ -114,8 +114,6 @@ class User:
         )
 
 
-# --------------------------------------------------------------------- the front doors
-
 Make = Callable[..., object]
 
 
@@ -269,7 +267,6 @@ DOORS: dict[str, Door] = OF_FIELDS | {
 }
 
 
-# -------------------------------------------------- what may be wrong with an argument
 @dataclass(frozen=True)
 class Wrong:
     """Values that are refused for the same reason."""
@@ -395,8 +392,6 @@ def takes(n_arguments: int) -> Wrong:
 def function_of(n_arguments: int) -> tuple[Wrong, ...]:
     return takes(n_arguments), wrong_type("must be a function", 3, "f", [1.0])
 
-
-# ------------------------------------------------------------------------- the table
 
 FIELDS: dict[str, tuple[Wrong, ...]] = {  # of all methods
     **dict.fromkeys(
@@ -772,7 +767,6 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
 }
 
 
-# -------------------------------------------------------- arguments that do not fit
 @dataclass(frozen=True)
 class Row:
     """A call that is refused, and what its message says."""
@@ -1029,7 +1023,6 @@ for one in (*rows(), *TOGETHER):
     ROWS[one.name if one.name not in ROWS else f"{one.name} ({len(ROWS)})"] = one
 
 
-# ------------------------------------------------------------------------------- tests
 def message_of(row: Row, user: User) -> str:
     with pytest.raises(row.wrong.error) as caught:
         row.call(user)
@@ -1072,7 +1065,6 @@ def test_input_errors_are_also_pythons_own_value_and_type_errors() -> None:
     assert {row.wrong.error for row in ROWS.values()} == {InputError, InputTypeError}
 
 
-# -------------------------------------------------------------------- indices by hand
 def families(user: User) -> dict[str, Callable[[Any], object]]:
     """Return what takes indices of 3 losses or constraints."""
     both = dszog.Losses(user.values, 3, gradient=user.gradients)

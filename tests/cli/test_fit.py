@@ -80,7 +80,6 @@ def report(folder: str = "dszog-fit") -> dict[str, Any]:
 # ------------------------------------------------------------------------ what it does
 def test_the_model_is_that_of_the_classifier(dszog: Dszog) -> None:
     code, said, _ = dszog("fit", "rows", "--task", "pairwise", "--seed", "5", *QUICK)
-
     assert code == 0, said
     columns = people()
     X = np.column_stack(

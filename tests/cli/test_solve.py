@@ -349,7 +349,6 @@ def interrupt(number: int, code: int, folder: Path) -> None:
     process.send_signal(number)
     got, out, err = finish(process)
     stopped = json.loads((folder / "result.json").read_text())
-
     assert got == code, err
     assert out.startswith("Interrupted. This is the best point so far.")
     assert "the same command with --resume goes on" in out
@@ -436,7 +435,6 @@ def test_a_signal_while_the_command_is_loaded_is_one_line_with_its_code(
         text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(SOURCE), "."])},
     )
-
     assert finish(process) == (code, "", "Interrupted before anything was done.\n")
 
 

@@ -115,7 +115,6 @@ def test_a_run_whose_state_this_version_does_not_know_is_looked_at(runs: Path) -
         pieces = pack(facts, [np.frombuffer(other, dtype=np.uint8), *arrays], "0")
         path.write_bytes(b"".join(pieces))
     look = look_at(folder)
-
     assert (look.going, look.weights) == ("dead", [])
     np.testing.assert_array_equal(look.history, before.history)
 

@@ -24,7 +24,6 @@ from dszog.methods.spider import SpiderMethod
 Values: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
 
 
-# ------------------------------------------------------------------- counted problems
 @dataclass
 class Tally:
     """What the user's functions saw, counted by themselves.
@@ -120,7 +119,6 @@ def make_problem(kind: Kind) -> tuple[Problem, Tally]:
     return problem, tally
 
 
-# --------------------------------------------------------------------------- the cells
 @dataclass(frozen=True, eq=False)
 class Cell:
     """One method with one set of hyper-parameters on one problem."""
@@ -293,7 +291,6 @@ def cells_of(method_name: str) -> Iterator[Cell]:
 CELLS: list[Cell] = [cell for name in METHODS for cell in cells_of(name)]
 
 
-# ------------------------------------------------------------------- walking by hand
 def evaluate(problem: Problem, queries: Sequence[Query]) -> tuple[Reply, ...]:
     """Answer the queries with arrays that can be written to."""
     evaluator = EVALUATORS["serial"](problem)

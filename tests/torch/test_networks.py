@@ -53,9 +53,6 @@ def run(net: Any, **more: Any) -> dszog.Result:
     return dt.minimize(net, *functions(net), **settings)
 
 
-# ------------------------------------------------------------------- signs and weights
-
-
 @pytest.mark.parametrize("numbers", [(0,), (0, 1, 2, 3, 4), tuple(range(11))])
 @pytest.mark.parametrize("along", ["_on_cpu", "_elsewhere"])
 def test_signs_are_those_of_numpy_on_every_path(
@@ -122,9 +119,6 @@ def test_an_exception_in_a_function_leaves_the_weights_as_they_were() -> None:
     assert digest_of(net.parameters()) == before
 
 
-# ----------------------------------------------------------------------------- runs
-
-
 def test_a_run_improves_the_network_and_says_so_by_fresh_values() -> None:
     net = network()
     losses, limits = functions(net)
@@ -182,7 +176,6 @@ def test_moves_are_replayed_from_a_snapshot_without_a_forward_pass(
             space.log.write_snapshot(7, space.tensors())
     space.log.close()
     end = digest_of(net.parameters())
-
     other = network()
     again = dt.ModuleSpace(other, seed=3)
     again.log = MoveLog(tmp_path / "w", again.tensors(), "ab" * 16)
@@ -202,9 +195,6 @@ def test_points_of_names_are_halfway_back_after_a_step_that_failed() -> None:
 
     back = replace(state, x=name.vector).back_to(state)
     assert PointName.of(back.x) == PointName(5, 7, 0, 0, (-0.5, 1.0))
-
-
-# ------------------------------------------------------------------------- networks
 
 
 def tied() -> Any:
@@ -313,9 +303,6 @@ def test_only_the_weights_that_are_named_change() -> None:
     assert not torch.equal(net[2].weight, before[1])
 
 
-# ---------------------------------------------------------------- loops of one's own
-
-
 @pytest.mark.parametrize("gradients", [False, True])
 def test_a_loop_of_ones_own_lowers_the_losses(gradients: bool) -> None:
     net = network()
@@ -334,9 +321,6 @@ def test_a_loop_of_ones_own_lowers_the_losses(gradients: bool) -> None:
     assert last < first - 0.03
     with pytest.raises(dszog.InputError, match="reduction='none'"):
         opt.step(lambda i, j: (losses.values(i).mean(), limits.values(j)))
-
-
-# --------------------------------------------------------------------------- updates
 
 
 def trained() -> tuple[Any, tuple[Any, Any], tuple[Any, Any]]:
@@ -399,9 +383,6 @@ def test_a_dataset_and_its_tensors_give_the_same_update() -> None:
         dt.update(net, wrap(new), wrap(keep), max_forwards=2e4)
         digests.append(digest_of(net.parameters()))
     assert digests[0] == digests[1]
-
-
-# ----------------------------------------------------------------------- wrong input
 
 
 def wrong(what: str, net: Any, losses: Any, limits: Any) -> Any:
@@ -474,9 +455,6 @@ def test_a_run_does_not_go_on_with_other_frozen_weights_or_over_another(
 def test_the_library_does_not_import_torch() -> None:
     code = "import sys, dszog, dszog.minimize; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-# ---------------------------------------------------------- updates, saved and unusual
 
 
 def updated(**more: Any) -> tuple[Any, Any]:

@@ -297,10 +297,11 @@ class NetworkOptimizer:
     --------
     >>> import torch
     >>> import dszog.torch as dt
+    >>> _ = torch.manual_seed(0)
     >>> net = torch.nn.Linear(2, 1)
     >>> x = torch.randn(50, 2)
     >>> opt = dt.DSZOG(net, n_losses=50, n_constraints=50, n_iterations=100)
-    >>> info = opt.step(lambda i, j: (net(x[i])[:, 0] ** 2, net(x[j])[:, 0] - 2.0))
+    >>> info = opt.step(lambda i, j: (net(x[i])[:, 0] ** 2, net(x[j])[:, 0] - 9.0))
     >>> info.n_touched
     0
     """

@@ -167,7 +167,6 @@ def test_borrowed_slopes_show_no_optimum(seed: int) -> None:
         bounds=[(-5.0, 5.0)] * 2,
         seed=0,
     )
-
     assert result.success
     assert result.fun == pytest.approx(best.fun, rel=1e-4)
 
@@ -183,7 +182,6 @@ def test_a_start_of_another_size_leads_to_no_false_success(at: float) -> None:
         limits, 10, 2, objective=lambda x: (x[0] - 3) ** 2 + (x[1] - 2) ** 2 + 1.0
     )
     result = dszog.minimize(simulator, [at, at], seed=0, max_queries=2000)
-
     assert result.success
     assert result.fun <= 1.01
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from dszog import Losses, SampledSQP, minimize
 from dszog.contract import ProblemSize, Reply, cost
-from dszog.methods.sampled_sqp import trial
+from dszog.methods.sampled_sqp import plans, trial
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Look, inward
 from dszog.methods.sampled_sqp.losses_table import LossTable
@@ -200,3 +203,22 @@ def test_who_pulls_and_equalities_stay_when_the_set_is_trimmed() -> None:
     kept = members.trimmed(2, np.zeros(3))
     assert len(kept) == 2
     assert 1 in kept.indices
+
+
+def test_no_step_is_tried_whose_gradient_is_stale_along_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, told, seen = np.random.default_rng(0).normal(size=(400, 10)), SampledSQP.tell, []
+
+    def tell(self: SampledSQP, *args: Any) -> Any:
+        state, info = told(self, *args)
+        if state.phase == "trial" and not state.n_stale and not state.is_corrected:
+            noise = state.table.noise_along(state.step, n_losses=400)
+            most = plans.REFRESHED * max(self.noise_share * state.promise, noise)
+            seen.append(state.table.noise_left(state.step) <= most)
+        return state, info
+
+    monkeypatch.setattr(SampledSQP, "tell", tell)
+    losses = Losses(lambda x, i: np.logaddexp(0.0, -(x @ X[i].T)), 400)
+    minimize(losses, np.ones(10), bounds=[(-2, 2)] * 10, max_queries=60_000, seed=0)
+    assert seen.count(True) == len(seen) > 5

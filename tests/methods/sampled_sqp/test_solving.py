@@ -107,7 +107,6 @@ def test_multipliers_and_the_residual_come_with_the_certificate() -> None:
     )
     known = result.certificate.first_order
     indices, multipliers = result.multipliers
-
     assert result.status == Status.CONVERGED
     assert known.residual <= 1e-6
     assert indices.tolist() == [0]
@@ -116,7 +115,6 @@ def test_multipliers_and_the_residual_come_with_the_certificate() -> None:
     assert "with 1 multiplier" in str(result.certificate)
 
 
-# ---------------------------------------------------------------------- units of things
 @pytest.mark.parametrize("seed", range(3))
 def test_other_units_change_next_to_nothing(seed: int) -> None:
     rng = np.random.Generator(np.random.Philox(key=seed))
@@ -132,12 +130,10 @@ def test_other_units_change_next_to_nothing(seed: int) -> None:
         above=lambda x: [1e-3 * value for value in above(x / units)],
     )
     one, two = solve(plain), solve(other)
-
     np.testing.assert_allclose(two.x / units, one.x, atol=1e-4)
     assert abs(two.nit - one.nit) <= max(4, 0.5 * one.nit)
 
 
-# --------------------------------------------------------------------- many constraints
 def half_planes(m: int) -> Constraints:
     def values(points: FloatArray, j: IntArray) -> FloatArray:
         angles = j * (2.0 * np.pi / m)
@@ -182,7 +178,6 @@ def test_a_look_at_few_constraints_is_enough() -> None:
     active = slopes @ found - 1.0 > -1e-6
     gradient = 2.0 * (found - centre)
     pull, *_ = np.linalg.lstsq(slopes[active].T, -gradient, rcond=None)
-
     assert (slopes @ found).max() <= 1.0 + 1e-8
     assert result.success
     # First-order conditions of a convex problem: this is the optimum.
@@ -207,7 +202,6 @@ def test_a_run_that_is_cut_short_falls_back_to_what_its_models_find_feasible() -
         10,
     )
     dszog.minimize(problem, method=Watched(), max_queries=5000, seed=0)
-
     cut = [state for state in states if state.fallback is not state.x]
     assert cut
     for state in cut:
@@ -231,7 +225,6 @@ def test_losses_are_looked_at_as_far_as_needed() -> None:
     np.testing.assert_allclose(result.x, centres.mean(axis=0), atol=1e-3)
 
 
-# ------------------------------------------------------------------------ kinds of ends
 def run(fun: Any, x0: Any, constraints: Any = None, **more: Any) -> Any:
     return dszog.minimize(
         fun, x0, constraints, method="sampled_sqp", max_queries=4000, seed=0, **more
@@ -526,10 +519,6 @@ def test_a_variable_that_cannot_move_stays() -> None:
     assert result.x == pytest.approx([3.0, 2.0])
 
 
-# ---------------------------------------------------------------------- failing values
-
-
-# ---------------------------------------------------------------- the same on any way
 PLANES: FloatArray = np.array([[1.0, 2.0], [-3.0, 1.0], [1.0, -2.0]])
 BOX: dict[str, Any] = {"bounds": [(-30, 30)] * 2}
 DISC: dict[str, Any] = {
@@ -628,7 +617,6 @@ def test_functions_of_any_size_take_the_same_way_to_the_bit(
         )
 
     one, two = solved(0, 0), solved(a, b)
-
     assert two.x.tobytes() == one.x.tobytes()
     assert (two.status, two.nfev, two.ncev) == (one.status, one.nfev, one.ncev)
     assert two.success == one.success
@@ -650,7 +638,6 @@ def test_a_constraint_without_a_value_at_the_end_is_not_taken_for_kept() -> None
         on_failure="resample",
         seed=0,
     )
-
     assert not result.success
     assert result.certificate.feasibility.n_unknown == 1
     np.testing.assert_allclose(result.x, np.sqrt(0.5), atol=1e-2)
@@ -674,6 +661,5 @@ def test_failures_beside_a_later_iterate_do_not_blame_the_start() -> None:
         max_queries=30_000,
         on_failure="resample",
     )
-
     assert result.status == Status.TOO_MANY_FAILURES
     assert "start cannot be evaluated" not in result.message.lower()
