@@ -181,14 +181,7 @@ def _plan(state: SampledSQPState) -> tuple[list[tuple[int, ...]], FloatArray]:
 def queries(state: SampledSQPState) -> tuple[Query, ...]:
     """Ask at the point and around it."""
     (look,), (_, steps) = state.looks, _plan(state)
-    query = Query(
-        iteration=state.iteration,
-        x=state.x + steps[0],
-        steps=steps[1:] - steps[0],
-        losses=look.losses,
-        constraints=look.constraints,
-    )
-    return (query,)
+    return (look.around(steps, state.iteration),)
 
 
 # --------------------------------------------------------------- what they have said

@@ -100,6 +100,16 @@ class Look:
             made.append(self._differences(iteration, losses, rows, moved))
         return tuple(made)
 
+    def around(self, steps: FloatArray, iteration: int) -> Query:
+        """Return the query for values at steps from the point, the first its base."""
+        return Query(
+            iteration=iteration,
+            x=self.at + steps[0],
+            steps=steps[1:] - steps[0],
+            losses=self.losses,
+            constraints=self.constraints,
+        )
+
     def _differences(
         self, iteration: int, losses: IntArray, rows: IntArray, moved: IntArray
     ) -> Query:

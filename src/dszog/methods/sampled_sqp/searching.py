@@ -99,15 +99,8 @@ def queries(state: SampledSQPState) -> tuple[Query, ...]:
     """Ask at the point and farther out."""
     (look,), steps = state.looks, _steps(state)
     steps = steps[steps.any(axis=3)]
-    query = Query(
-        iteration=state.iteration,
-        x=state.x + steps[0],
-        steps=steps[1:] - steps[0],
-        losses=look.losses,
-        constraints=look.constraints,
-        purpose="look around",
-    )
-    return (query,)
+    query = look.around(steps, state.iteration)
+    return (query._replace(purpose="look around"),)
 
 
 def after_searching(
