@@ -41,6 +41,17 @@ def test_losses_know_their_number_and_values() -> None:
     )
 
 
+@pytest.mark.parametrize("family", [Losses, Constraints])
+def test_functions_of_one_point_are_called_at_each(family: Any) -> None:
+    single = family(lambda x, i: (x[0] - DATA[i]) ** 2, 3, one_point=True)
+    points, indices = np.array([[2.0], [0.0]]), np.array([2, 0])
+    many = family(distances, 3).values(points, indices)
+    np.testing.assert_array_equal(single.values(points, indices), many)
+    short = family(lambda x, i: x[:1], 3, one_point=True)  # one value for two indices
+    with pytest.raises(dszog.EvaluationError, match="expected 2 real numbers"):
+        short.values(points, indices)
+
+
 def test_losses_are_a_white_box_exactly_if_a_gradient_is_given() -> None:
     def gradient(point: FloatArray, indices: IntArray) -> FloatArray:
         slopes: FloatArray = 2.0 * (point - DATA[indices, np.newaxis])

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dszog.contract.arrays import FloatArray, handed_out
+from dszog.contract.arrays import FloatArray, IntArray, handed_out
 from dszog.contract.validation import shown
 from dszog.errors import EvaluationError
 
@@ -71,6 +71,13 @@ def call_vector(
     vector = _vector(function, x, index, width)
     current.results[key] = vector, current.errors[n_before:]
     return vector
+
+
+def call_many(
+    function: Callable[..., Any], x: FloatArray, indices: IntArray
+) -> FloatArray:
+    """Return ``function(x, indices)``, a number for each, `nan` if it fails."""
+    return _vector(lambda x: function(x, indices), x, (), len(indices))
 
 
 def _vector(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
 
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import check_callable, check_count, check_indices
 from dszog.errors import InputError, InputTypeError
-from dszog.problem.calls import Grain
+from dszog.problem.calls import Grain, call_many
 
 Indexed: TypeAlias = Callable[[FloatArray, IntArray], Any]
 
@@ -37,7 +39,13 @@ class Family:
                     f"{cls._family}(values, {cls._count_word})."
                 )
 
-    def __init__(self, values: Indexed, count: Any, slopes: Indexed | None) -> None:
+    def __init__(
+        self,
+        values: Indexed,
+        count: Any,
+        slopes: Indexed | None,
+        one_point: bool = False,
+    ) -> None:
         name = self._slopes_word
         expected = "values(points, indices) -> (k, b) array"
         check_callable(self._family, "values", values, expected, 2)
@@ -45,7 +53,8 @@ class Family:
         if slopes is not None:
             expected = f"{name}(point, indices) -> (b, dim) array"
             check_callable(self._family, name, slopes, expected, 2)
-        self.values_at = values  # of indices known to be good; evaluators call it
+        # Of indices known to be good; evaluators call it.
+        self.values_at = _AtEachPoint(values) if one_point else values
         self._slopes = slopes
         self.grain = Grain()
 
@@ -88,6 +97,17 @@ class Family:
         size = check_count(f"{type(self).__name__}.in_pieces", "size", size)
         other.grain = replace(self.grain, size=size)
         return other
+
+
+@dataclass(frozen=True)
+class _AtEachPoint:
+    """A function of one point and many indices, called for each of many points."""
+
+    function: Indexed
+
+    def __call__(self, points: FloatArray, indices: IntArray) -> FloatArray:
+        rows = [call_many(self.function, x, indices) for x in points]
+        return np.array(rows).reshape(len(points), len(indices))
 
 
 def check_family_size(owner: str, name: str, count: Any) -> int:

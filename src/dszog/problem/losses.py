@@ -29,6 +29,9 @@ class Losses(Family):
     gradient : callable, optional
         ``gradient(point, indices)`` of shape ``(b, dim)``: the gradients at one point.
         Given, the losses are a white box and methods that can use it do.
+    one_point : bool
+        Whether `values` is for one point at a time: ``values(x, indices)`` with `x` of
+        shape ``(dim,)``, returning ``(b,)``.
 
     Examples
     --------
@@ -42,9 +45,14 @@ class Losses(Family):
     _family, _count_word, _slopes_word = "Losses", "n", "gradient"
 
     def __init__(
-        self, values: Indexed, n: int | float, *, gradient: Indexed | None = None
+        self,
+        values: Indexed,
+        n: int | float,
+        *,
+        gradient: Indexed | None = None,
+        one_point: bool = False,
     ) -> None:
-        super().__init__(values, n, gradient)
+        super().__init__(values, n, gradient, one_point)
         self.dim: int | None = None  # number of variables, where it is known
 
     @classmethod

@@ -26,6 +26,11 @@ from dszog.problem.calls import SESSION, Session
 CALL_IT = "Call your function at this x to see why"
 BY_INDEX = "one row per point and one column per index."
 BY_ROW = "one gradient per row."
+_FOR_ONE = {
+    "loss": " For a function of one x and many indices: Losses(..., one_point=True).",
+    "constraint": " For a function of one x and one j: Constraints.from_function; of "
+    "one x and many j: Constraints(..., one_point=True).",
+}
 _FLOAT = np.dtype(np.float64)
 
 
@@ -158,9 +163,7 @@ class _Asker:
             returned = function(handed_out(where), handed_out(indices))
         except (Exception, SystemExit) as error:  # noqa: BLE001  (any code of the user's)
             cure = f"{CALL_IT}; it got arrays of shapes {where.shape} and "
-            cure += f"{indices.shape}."
-            if what == "constraint":
-                cure += " For a function of one x and one j: Constraints.from_function."
+            cure += f"{indices.shape}.{_FOR_ONE.get(what, '')}"
             self._note_error(what, indices, 0, error, cure)
             return np.full(shape, np.nan)
         if (
@@ -197,7 +200,7 @@ class _Asker:
         elif array.shape != shape:
             happened = f"returned shape {array.shape}"
             form = BY_ROW if what.startswith("gradient") else BY_INDEX
-            cure = f"Expected {shape}: return {form}"
+            cure = f"Expected {shape}: return {form}{_FOR_ONE.get(what, '')}"
         else:
             if array.dtype in (np.float16, np.float32) and len(self.query.steps):
                 _warn_if_coarse(what, array)

@@ -52,6 +52,9 @@ class Constraints(Family):
     jacobian : callable, optional
         ``jacobian(point, indices)`` of shape ``(b, dim)``: the gradients at one point.
         Given, the constraints are a white box and methods that can use it do.
+    one_point : bool
+        Whether `values` is for one point at a time: ``values(x, indices)`` with `x` of
+        shape ``(dim,)``, returning ``(b,)``.
 
     Examples
     --------
@@ -71,9 +74,14 @@ class Constraints(Family):
     _family, _count_word, _slopes_word = "Constraints", "m", "jacobian"
 
     def __init__(
-        self, values: Indexed, m: int | float, *, jacobian: Indexed | None = None
+        self,
+        values: Indexed,
+        m: int | float,
+        *,
+        jacobian: Indexed | None = None,
+        one_point: bool = False,
     ) -> None:
-        super().__init__(values, m, jacobian)
+        super().__init__(values, m, jacobian, one_point)
 
     @property
     def dim(self) -> int | None:
