@@ -590,6 +590,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "values": function_of(2),
         "n": (*COUNT, wrong("`n` must be below 2**63", 2**63)),
         "gradient": function_of(2),
+        "one_point": FLAG,
     },
     "Losses.from_function": {"function": function_of(1), "gradient": function_of(1)},
     "Losses.linear": {
@@ -601,6 +602,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "values": function_of(2),
         "m": (*COUNT, wrong("`m` must be below 2**63", 2**63)),
         "jacobian": function_of(2),
+        "one_point": FLAG,
     },
     "Constraints.from_function": {"function": function_of(2), "m": COUNT},
     "Constraints.from_callables": {

@@ -10,7 +10,12 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.contract.validation import check_callable, check_count, check_indices
+from dszog.contract.validation import (
+    check_callable,
+    check_count,
+    check_flag,
+    check_indices,
+)
 from dszog.errors import InputError, InputTypeError
 from dszog.problem.calls import Grain, call_many
 
@@ -49,6 +54,7 @@ class Family:
         name = self._slopes_word
         expected = "values(points, indices) -> (k, b) array"
         check_callable(self._family, "values", values, expected, 2)
+        check_flag(self._family, "one_point", one_point)
         self._n_functions = check_family_size(self._family, self._count_word, count)
         if slopes is not None:
             expected = f"{name}(point, indices) -> (b, dim) array"
