@@ -234,6 +234,7 @@ DOORS: dict[str, Door] = OF_FIELDS | {
         Constraints.blocks, values=of("block"), n_blocks=2, width=3
     ),
     "Constraints.concat": door(concat, parts=(EYE, EYE)),
+    "Constraints.named": door(EYE.named, names=["a", "b"]),
     "Constraints.linear": door(Constraints.linear, A=np.ones((3, 2)), b=np.ones(3)),
     "Constraints.pairwise": door(Constraints.pairwise, **SAMPLES),
     "Simulator": door(dszog.Simulator, run=of("run"), n=2, width=3),
@@ -309,6 +310,7 @@ NONNEGATIVE = (NUMBER, wrong("must be at least 0 and finite", -1.0, NAN, INF))
 FINITE = (NUMBER, wrong("must be finite", NAN, INF, -INF))
 SHARE = (NUMBER, wrong("must lie in (0, 1]", 0.0, -0.5, 1.5, NAN, INF))
 FLAG = (wrong_type("must be True or False", 1, 0, "yes", None, 1.0, [True]),)
+NAMES = (wrong_type("a list of 2 strings", 3, "ab", ["a"], ["a", 2]),)
 TAG = (wrong_type("`tag` must be a string", 3, None, b"data"),)
 SEED = (
     NOT_WHOLE,
@@ -534,6 +536,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "constraint_tol": NONNEGATIVE,
         "tol": POSITIVE,
         "x_scale": X_SCALE,
+        "names": NAMES,
         "weights": WEIGHTS,
         "seed": SEED,
         "evaluator": EVALUATOR,
@@ -582,6 +585,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
             wrong("one entry per variable", [1, 2, 3], got="3 entries for 2 variables"),
         ),
         "x_scale": X_SCALE,
+        "names": NAMES,
         "unconstrained": FLAG,
         "tag": TAG,
         "by_name": FLAG,
@@ -621,6 +625,9 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "values": function_of(2),
         "n_blocks": (*COUNT, TOO_MANY),
         "width": (*COUNT, TOO_MANY),
+    },
+    "Constraints.named": {
+        "names": (*NAMES, wrong_type("must take 1 positional", no_argument, got="got")),
     },
     "Constraints.concat": {
         "parts": (

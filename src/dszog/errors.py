@@ -23,10 +23,12 @@ class InputTypeError(DszogError, TypeError):
 class EvaluationError(DszogError, RuntimeError):
     """A user function failed, or returned something that is not usable values.
 
-    Out of `minimize` it carries the ``result`` so far, whose point is not checked.
+    Out of `minimize` it carries the ``result`` so far, whose point is not checked, and
+    the point ``x`` at which the function was called.
     """
 
     result: Any = None
+    x: Any = None
 
 
 class OutOfTimeError(DszogError):

@@ -132,6 +132,7 @@ def minimize(
     constraint_tol: float = 1e-2,
     tol: float | None = None,
     x_scale: Any = 1.0,
+    names: Sequence[str] | None = None,
     weights: tuple[IntArray, FloatArray] | None = None,
     seed: int | None = None,
     evaluator: Any = "serial",
@@ -189,6 +190,9 @@ def minimize(
         stops by itself.
     x_scale : float or array_like of shape (dim,)
         The typical size of the variables; methods work with ``x / x_scale``.
+    names : sequence of str, optional
+        The names of the variables, used wherever they are shown. Constraints get
+        theirs by ``constraints.named(...)``.
     weights : (indices, weights), optional
         Weights over the constraints to start from: ``result.weights`` of an earlier
         run, with ``x0=result.x``.
@@ -256,6 +260,7 @@ def minimize(
         the method estimates them; else None),
         ``failures``, ``method``, ``costs`` (queries, subproblems, where the time went),
         ``digest`` (the same only if every iterate was the same, bit for bit),
+        ``names`` (of constraints, by index) and ``variables`` (names), where given,
         ``constraint_tol`` (as given), ``is_start`` (whether `x` is the start, which was
         not improved on).
 
@@ -316,6 +321,8 @@ def minimize(
                 opened.callback(store.close)
         sizing = Sizing(store, limits.queries)
         problem = _as_problem(fun, x0, constraints, bounds, x_scale, tag, sizing)
+        if names is not None:
+            problem = problem.with_names(names)
         if choice is not None:
             choice = _for_problem(choice, problem, limits, store)
             chosen, fixed = _as_method(method, options, choice)
@@ -349,6 +356,7 @@ def minimize(
                     weights=weights,
                 ),
                 surroundings=surroundings(VERSION),
+                names_of=problem.names_of,
                 n_noted=sizing.n_noted,
             )
             seed = saved_seed(store) if seed is None else seed

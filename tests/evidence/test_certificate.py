@@ -89,11 +89,11 @@ def plan(n: int = 1, m: int = 0, suspects: Sequence[int] = ()) -> CheckPlan:
 
 
 def numbers(feasibility: Feasibility) -> dict[str, Any]:
-    """Return every field but the list of the worst, which are arrays, and calls."""
+    """Return every field but the list of the worst and the calls."""
     return {
         item.name: getattr(feasibility, item.name)
         for item in fields(feasibility)
-        if item.name not in ("worst_indices", "worst_values", "calls")
+        if item.name not in ("worst_indices", "worst_values", "worst_names", "calls")
     }
 
 

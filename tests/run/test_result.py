@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import sys
 from typing import Any
@@ -39,11 +40,8 @@ def test_copies_are_results_that_say_the_same(result: Result, again: Any) -> Non
     assert type(other) is Result
     assert set(other) == set(result)
     assert other.x.tobytes() == result.x.tobytes()
-    assert (other.digest, other.fun, other.status) == (
-        result.digest,
-        result.fun,
-        result.status,
-    )
+    for name in ("digest", "fun", "status"):
+        assert other[name] == result[name]
     assert str(other) == str(result)
 
 
@@ -97,10 +95,7 @@ def test_a_start_that_was_not_improved_on_is_named_in_the_verdict(level: float) 
     ("given", "said"),
     [
         ({}, "No x0 was given: the run began at the origin."),
-        (
-            {"bounds": [(0.5, 2.0)] * 2},
-            "No x0 was given: the run began at the origin, moved into the bounds.",
-        ),
+        ({"bounds": [(0.5, 2.0)] * 2}, "began at the origin, moved into the bounds."),
         ({"x0": [0.0, 0.0]}, None),
     ],
 )
@@ -111,6 +106,28 @@ def test_a_start_nobody_chose_is_named(given: dict[str, Any], said: str | None) 
     assert said is None or said in result.message
     chosen = dszog.minimize(problem, np.ones(2), max_iterations=2, seed=0)
     assert "No x0" not in chosen.message
+
+
+def test_names_stand_where_an_index_or_a_variable_would() -> None:
+    rooms = dszog.Constraints(lambda p, j: p[:, j] - 1.0, 2).named(["hall", "loft"])
+    walls = WALLS.named(lambda j: f"wall {9 // (j - 2)}")  # one has none
+    both = dszog.Constraints.concat(rooms, walls)
+    named = ["hall", "loft", "wall -5", "wall -9", "", "wall 9", "wall 4"]
+    assert [both.name(j) for j in range(7)] == named
+    assert both.named(list("abcdefg")).in_pieces(2).black_box().name(4) == "e"
+    result = dszog.minimize(
+        lambda x: -x.sum(), [0.0, 0.0], both, seed=0, names=["heat", "load\x1b"]
+    )
+    assert result.names.items() <= dict(enumerate(named)).items()
+    said = str(result)
+    for text in ("heat = 1, load\\x1b = 1", "worst (loft)", "heaviest: hall ("):
+        assert text in said
+    hot = dszog.Constraints.from_function(lambda x, j: [1.0, math.nan][j], 2)
+    hot = hot.named(["", "too hot"])
+    told = r"Constraint 1 \(too hot\).*, a = 0, b = 0, c = 0, ... \(9 in all\)"
+    with pytest.raises(dszog.EvaluationError, match=told) as caught:
+        dszog.minimize(sum, np.zeros(9), hot, names=list("abcdefghi"))
+    assert len(caught.value.x) == 9
 
 
 def test_what_a_user_makes_of_it_prints_as_scipys() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from traceback import format_exception
 from typing import Annotated, Any
 
-import numpy as np
 from cyclopts import Parameter
 from rich.console import Console
 
@@ -237,7 +236,7 @@ def _report(console: Console, result: dszog.Result, checkpoint: Path | None) -> 
     if result.status == dszog.Status.INTERRUPTED and checkpoint is not None:
         say(console, _goes_on(checkpoint).strip())
     say(console, "\n".join(["", *result.certified]))
-    _say_point(console, result.x)
+    say(console, f"x             {result.point_text}")
     lost, failures = result.costs.n_lost, result.failures
     say(
         console,
@@ -254,11 +253,6 @@ def _report(console: Console, result: dszog.Result, checkpoint: Path | None) -> 
     say(console, f"digest        {result.digest}")
 
 
-def _say_point(console: Console, x: Any) -> None:
-    with np.printoptions(threshold=8, edgeitems=3, precision=6):
-        say(console, f"x             {x}")
-
-
 def _report_broken(
     console: Console,
     error: EvaluationError | CheckpointWriteError,
@@ -271,10 +265,12 @@ def _report_broken(
             "The run is saved: fix the function, and the same command with --resume "
             "goes on with it.",
         )
+    if isinstance(error, EvaluationError) and error.x is not None:
+        say(console, f"The point of the call, in full: {error.x.tolist()}")
     if error.result is not None:
         n = error.result.nit
         say(console, f"Got to iteration {n:,}; the point was not checked:")
-        _say_point(console, error.result.x)
+        say(console, f"x             {error.result.point_text}")
 
 
 # --------------------------------------------------------------------- what is written
@@ -294,6 +290,8 @@ def facts(result: dszog.Result, target: str, seconds: float) -> dict[str, Any]:
         "success": bool(result.success),
         "status": result.status.name,
         "x": result.x.tolist(),
+        "variables": list(result.variables),
+        "names": {str(index): name for index, name in result.names.items()},
         **{name: result[name] for name in names},
         "method": {
             "type": type(method).__name__,

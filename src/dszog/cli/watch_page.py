@@ -261,7 +261,10 @@ def _about(look: View) -> Iterable[str]:
         items = "".join(f"<li>{_text(one)}</li>" for one in texts)
         yield f"<h3>{title}</h3><ul>{items}</ul>" if texts else ""
     most = max((weight for _, weight in look.weights), default=0.0) or 1.0
-    heavy = [[f"{j:,}", _bar(w / most, f"{w:.4g}")] for j, w in look.weights]
+    heavy = [
+        [_text(look.names.get(str(j), f"{j:,}")), _bar(w / most, f"{w:.4g}")]
+        for j, w in look.weights
+    ]
     spent = max(look.counts.seconds, 1e-9)
     work = [
         [_text(name), f"{n:,}", _bar(s / spent, f"{100 * s / spent:.0f} %")]
@@ -271,7 +274,7 @@ def _about(look: View) -> Iterable[str]:
     yield '<div class="two">'
     if heavy:
         yield "<div><h3>Constraints that weigh most</h3>"
-        yield f"{_table(heavy, ('index', 'weight'))}</div>"
+        yield f"{_table(heavy, ('constraint', 'weight'))}</div>"
     if work:
         yield f"<div><h3>Workers: {len(work)}</h3>"
         yield _table(work, ("worker", "answers", "share of the time"))

@@ -83,6 +83,7 @@ class Feasibility:
     worst_indices: IntArray = field(repr=False, default_factory=lambda: NO_INDICES)
     worst_values: FloatArray = field(repr=False, default_factory=lambda: np.empty(0))
     calls: CallCounts | None = None  # of a sample in which a call gives many
+    worst_names: tuple[str, ...] = ()  # of the first `worst_indices`, if they have any
 
     @property
     def is_exact(self) -> bool:
@@ -106,7 +107,8 @@ class Feasibility:
             return "the constraints were not checked"
         if not self.n_constraints:
             return "there are no constraints but the bounds"
-        worst = f"the worst by {max(self.worst_value, 0.0) + 0.0:.3g}"  # never -0
+        name = f" ({self.worst_names[0]})" if any(self.worst_names[:1]) else ""
+        worst = f"the worst{name} by {max(self.worst_value, 0.0) + 0.0:.3g}"  # never -0
         unknown = f", {self.n_unknown:,} gave no value" if self.n_unknown else ""
         if self.kind != "sampled":
             n = self.n_constraints

@@ -33,6 +33,7 @@ N_SUSPECTS = 1000  # calls in a sampled check for what the run found violated
 N_SHARED = 32  # calls that give losses and constraints, at the least, to use both
 BETWEEN_LOOKS = 0.1  # seconds between looks at the clock
 N_AGAIN = 3  # times that a simulator is asked again for what it did not give
+N_NAMED = 10  # of the worst constraints
 N_EXAMINED = 200  # constraints whose gradients are looked at
 
 
@@ -108,7 +109,7 @@ class Checker:
             objective=objective,
             objective_error=error,
             n_losses_checked=n_losses,
-            feasibility=feasibility or self._feasibility(x, plan),
+            feasibility=self._named(feasibility or self._feasibility(x, plan)),
         )
         if any_will_do or certificate_merit(certificate, penalty) < better_than:
             return certificate
@@ -129,7 +130,13 @@ class Checker:
             self._ask,
             first,
         )
-        return replace(certificate, feasibility=found)
+        return replace(certificate, feasibility=self._named(found))
+
+    def _named(self, found: Feasibility) -> Feasibility:
+        """Return what was found with the names of the worst, if they have any."""
+        worst = found.worst_indices[:N_NAMED].tolist()
+        names = tuple(self._problem.name("constraint", j) for j in worst)
+        return replace(found, worst_names=names) if any(names) else found
 
     def _with_suspects(self, suspects: IntArray) -> CheckPlan:
         """Return the plan with the calls for the first of these constraints."""

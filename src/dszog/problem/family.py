@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.names import Names, check_naming, name_in
 from dszog.contract.validation import (
     check_callable,
     check_count,
@@ -28,6 +29,7 @@ class Family:
     _family: ClassVar[str]  # "Losses"
     _count_word: ClassVar[str]  # what their number is called, "n"
     _slopes_word: ClassVar[str]  # what their gradients are called, "gradient"
+    _names: Names = ()
 
     def __init_subclass__(cls, **more: Any) -> None:
         """Refuse a class whose values nobody would ask for."""
@@ -82,6 +84,29 @@ class Family:
                 f"one: {self._family}(values, {self._count_word}, {name}=...)."
             )
         return self._slopes(point, check_indices(self, indices, self._n_functions))
+
+    def named(self, names: Names) -> Self:
+        """Return the same functions with names, which are shown where an index would.
+
+        Parameters
+        ----------
+        names : sequence of str, or callable
+            One for each function, or ``names(index) -> str`` where they are too many.
+
+        Examples
+        --------
+        >>> from dszog import Constraints
+        >>> limits = Constraints.from_function(lambda x, j: x[j] - 1.0, 2)
+        >>> limits.named(["heat", "load"]).name(1)
+        'load'
+        """
+        other = copy(self)
+        other._names = check_naming(f"{type(self).__name__}.named", names, len(self))
+        return other
+
+    def name(self, index: int) -> str:
+        """Return the name of one function; empty if it has none."""
+        return name_in(self._names, index)
 
     def in_pieces(self, size: int) -> Self:
         """Return the same functions, evaluated in pieces of at most `size` calls.

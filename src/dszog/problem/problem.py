@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import FloatArray, frozen_floats
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
+from dszog.contract.names import check_names
 from dszog.contract.validation import (
     check_bounds,
     check_count,
@@ -73,6 +74,9 @@ class Problem:
     tag : str
         A name for the functions, such as a version of the data: a run is not resumed
         from a checkpoint of a problem with another one.
+    names : sequence of str, optional
+        The names of the variables, which messages and reports then use. Constraints
+        get theirs by ``constraints.named(...)``.
     by_name : bool
         Whether points are names of what somebody else holds, as for ``dszog.torch``:
         nothing can be said of slopes along their coordinates.
@@ -89,11 +93,13 @@ class Problem:
         x_scale: Any = 1.0,
         unconstrained: bool = False,
         tag: str = "",
+        names: Sequence[str] | None = None,
         by_name: bool = False,
     ) -> None:
         self.by_name = by_name
         self.tag = check_tag("Problem", tag)
         self.dim = check_count("Problem", "dim", dim)
+        self.names = () if names is None else check_names("Problem", names, dim)
         self.lower, self.upper = check_bounds("Problem", bounds, self.dim)
         self.x_scale = _check_scale(x_scale, self.dim)
         self.has_start = x0 is not None  # or it is the origin
@@ -128,6 +134,17 @@ class Problem:
                 "scipy.optimize.minimize."
             )
 
+    def name(self, what: str, index: int) -> str:
+        """Return the name of a "loss" or a "constraint"; empty if it has none."""
+        family = self.constraints if what.endswith("constraint") else self.losses
+        return "" if family is None else family.name(index)
+
+    def names_of(self, *indices: IntArray) -> dict[int, str]:
+        """Return the constraints among these that have names, and the names."""
+        listed = np.unique(np.concatenate(indices)).tolist()
+        named = {j: self.name("constraint", j) for j in listed}
+        return {j: name for j, name in named.items() if name}
+
     def starting_at(self, x0: Any) -> Problem:
         """Return the same problem with another start."""
         other = copy(self)
@@ -141,6 +158,12 @@ class Problem:
         other.x_scale = _check_scale(x_scale, self.dim)
         for name in ("size", "is_unscaled"):
             other.__dict__.pop(name, None)
+        return other
+
+    def with_names(self, names: Sequence[str]) -> Problem:
+        """Return the same problem with other names of the variables."""
+        other = copy(self)
+        other.names = check_names("minimize", names, self.dim)
         return other
 
     def tagged(self, tag: str) -> Problem:

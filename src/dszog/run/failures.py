@@ -118,7 +118,9 @@ class FailureHandler(FailureCounts):
                 if len(self.first) < N_SHOWN:
                     self.first = (*self.first, failure)
                 if self.policy == "raise":
-                    raise EvaluationError(_with_way_out(failure)) from failure.error
+                    raised = EvaluationError(_with_way_out(failure))
+                    raised.x = failure.x
+                    raise raised from failure.error
 
     def _warn(self, failure: Failure) -> None:
         n_failures = self.kinds.total()

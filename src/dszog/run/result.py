@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from dszog.contract.names import shown_point
 from dszog.contract.validation import printable
 from dszog.errors import MissingExtraError
 from dszog.run.verdict import headline
@@ -92,6 +94,14 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         lines = str(self.certificate).splitlines()
         return [line for line in lines if not line.startswith("Definition")]
 
+    @property
+    def point_text(self) -> str:
+        """The point, its variables by name where they have names."""
+        if names := self.get("variables"):
+            return shown_point(self.x, names)
+        with np.printoptions(threshold=8, edgeitems=3, precision=6, linewidth=70):
+            return str(self.x)
+
     def evidence(self) -> list[tuple[str, str]]:
         """Return what the result rests on, as names and texts."""
         rows = [
@@ -129,9 +139,8 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
     def _rows(self) -> list[tuple[str, str]]:
         """Return what there is to say below the verdict, as names and texts."""
         rows = self.evidence()
-        with np.printoptions(threshold=8, edgeitems=3, precision=6, linewidth=70):
-            rows.append(("x", str(self.x)))
-        rows.append(("weights", _weights(self.weights)))
+        rows.append(("x", self.point_text))
+        rows.append(("weights", _weights(self.weights, self.get("names", {}))))
         rows.append(("seed", str(self.seed)))
         rows.append(("message", self.message))
         return [(name, printable(text, keep="\n")) for name, text in rows]
@@ -195,12 +204,15 @@ def _as_counts(column: Any) -> Any:
     return column.astype(np.int64)
 
 
-def _weights(weights: Any) -> str:
+def _weights(weights: Any, names: Mapping[int, str]) -> str:
     indices, values = weights
     if not len(indices):
         return "no constraint has a weight of its own"
     heaviest = np.argsort(-values, kind="stable")[:N_HEAVIEST]
-    named = ", ".join(f"{indices[j]:,} ({values[j]:.3g})" for j in heaviest)
+    named = ", ".join(
+        f"{names.get(int(indices[j]), f'{indices[j]:,}')} ({values[j]:.3g})"
+        for j in heaviest
+    )
     if len(indices) == 1:
         return f"one constraint has a weight of its own: {named}"
     n = f"{len(indices):,}"

@@ -19,6 +19,7 @@ from dszog.errors import (
     PrecisionWarning,
 )
 from dszog.evidence.certificate import Certificate
+from dszog.evidence.checker import heaviest_first
 from dszog.methods.dszog import HIGHEST_PENALTY
 from dszog.methods.policy import RAN_AWAY, RoundReport, penalty_of, policy_of
 from dszog.run.accounting import Costs, Ledger
@@ -36,6 +37,7 @@ from dszog.run.run import Run
 from dszog.run.verdict import Way, advice, is_success
 from dszog.status import Status
 
+N_NAMED = 100  # constraints of largest weight whose names are kept
 ROUND_OVER = (Status.MAX_ITERATIONS, Status.MAX_QUERIES, Status.MAX_TIME)
 
 
@@ -527,6 +529,9 @@ class Solver:
             known = method.first_order(position.state)
             certificate = replace(certificate, first_order=known)
         is_start = np.array_equal(certificate.x, problem.unscaled(run.start))
+        weights, multipliers = method.weights(position.state), certificate.multipliers
+        shown = [certificate.feasibility.worst_indices]
+        shown += [heaviest_first(weights)[:N_NAMED], *(multipliers or ())[:1]]
         return Result(
             x=np.array(certificate.x),
             fun=certificate.objective,
@@ -541,8 +546,10 @@ class Solver:
             history=self._history.columns(),
             failures=meter.failures.report,
             certificate=certificate,
-            multipliers=certificate.multipliers,
-            weights=method.weights(position.state),
+            multipliers=multipliers,
+            weights=weights,
+            names=problem.names_of(*shown),
+            variables=problem.names,
             noise=method.noise(position.state) if hasattr(method, "noise") else None,
             method=method,
             costs=self._costs(),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dszog.evidence.certificate import Certificate
+from dszog.evidence.certificate import Certificate, Feasibility
 from dszog.evidence.stationarity import Stationarity
 from dszog.status import Status
 
@@ -131,12 +131,10 @@ def advice(
         sentences.append(
             f"The worst violation is {feasibility.maxcv:.3g}: the constraints may "
             "contradict each other. Relax those named in "
-            "result.certificate.feasibility.worst_indices, or start from another x0."
+            f"{_worst(feasibility)}, or start from another x0."
         )
     elif feasibility.maxcv > constraint_tol:
-        sentences.append(
-            _against_violation(status, feasibility.maxcv, way, constraint_tol)
-        )
+        sentences.append(_against_violation(status, feasibility, way, constraint_tol))
     elif status == Status.CONVERGED and certificate.stationarity is None:
         pass  # the method has looked at that itself
     elif knows_set and status.is_planned:
@@ -159,7 +157,7 @@ def _against_divergence(way: Way) -> str:
 
 
 def _against_violation(
-    status: Status, worst: float, way: Way, constraint_tol: float
+    status: Status, found: Feasibility, way: Way, constraint_tol: float
 ) -> str:
     """Return what may help: never a larger penalty where that is no cure."""
     above = f"The worst violation is above constraint_tol={constraint_tol:g}: "
@@ -172,7 +170,7 @@ def _against_violation(
         return (
             f"{above}raising the penalty to {penalty:.0f} did not lower it. The "
             "constraints may contradict each other: look at the worst of them, "
-            "result.certificate.feasibility.worst_indices. If they do not, give a "
+            f"{_worst(found)}. If they do not, give a "
             "larger budget, or scale the variables and functions to order one."
         )
     if penalty >= way.highest:
@@ -182,13 +180,20 @@ def _against_violation(
             "only make steps shorter. If violations stay, the constraints may "
             "contradict each other."
         )
-    factor = min(max(2.0 * worst / max(constraint_tol, 1e-12), 2.0), 100.0)
+    factor = min(max(2.0 * found.maxcv / max(constraint_tol, 1e-12), 2.0), 100.0)
     wanted = float(f"{min(factor * penalty, way.highest):.1g}")
     return (
         f"{above}give a larger budget, or set the penalty (it ended at {penalty:.0f}) "
         f"to about {wanted:.0f}. If violations stay whatever the penalty, the "
         "constraints may contradict each other."
     )
+
+
+def _worst(found: Feasibility) -> str:
+    """Return where the worst constraints are listed, the first by name."""
+    said = ", ".join(filter(None, found.worst_names[:3]))
+    where = "result.certificate.feasibility.worst_indices"
+    return f"{where} ({said})" if said else where
 
 
 def _on_optimality(certificate: Certificate, way: Way) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from dszog._version import VERSION
 from dszog.contract import ProblemSize
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import CheckpointError, CheckpointWarning, OtherRunError
 from dszog.methods import METHODS
 from dszog.run.counts import Counts
@@ -22,7 +24,7 @@ from dszog.save.fingerprint import defaults, differences
 from dszog.save.recorder import Recorder
 from dszog.save.store import Store
 
-NOTED, WORKERS = "calls to learn sizes", "workers"
+NOTED, WORKERS, NAMES = "calls to learn sizes", "workers", "names"
 END = "end.dszog"
 N_HEAVIEST = 10  # weights that are named
 MAX_NAME = 40  # characters of the name of a worker
@@ -38,6 +40,7 @@ class Checkpoints:
     fingerprint: dict[str, str]
     surroundings: dict[str, str]
     n_noted: int = 0  # calls to learn sizes that the folder has a note of
+    names_of: Callable[..., dict[int, str]] = lambda *_: {}  # of constraints
     pool: Any = None  # of workers, which counts what each has done
     _is_elsewhere: bool = field(default=False, init=False)
 
@@ -74,7 +77,8 @@ class Checkpoints:
             about[NOTED] = self.n_noted  # and are in its counts
         method, planned = settings_of(run.method), settings_of(run.planned)
         content = replace(run, method=method, planned=planned)
-        self.store.save(about | self._work(), content)
+        weights = run.method.weights(run.position.state)
+        self.store.save(about | self._work() | self._names(*weights), content)
 
     def end(self, result: Result, said: str = "") -> None:
         """Leave word of how the run ended, for those who look at its folder."""
@@ -99,7 +103,14 @@ class Checkpoints:
         )
         with suppress(CheckpointError):  # nobody's result is lost for it
             facts = {"kind": "end", "mark": self.store.mark, **self._work()}
+            facts |= self._names(indices, weights)
             self.store.write(END, pack_value(facts, told, VERSION))
+
+    def _names(self, indices: IntArray, weights: FloatArray) -> dict[str, Any]:
+        """Return the names of the constraints that weigh most, if they have any."""
+        heaviest = indices[np.argsort(-weights, kind="stable")[:N_HEAVIEST]]
+        named = self.names_of(heaviest).items()
+        return {NAMES: {str(j): name[:MAX_NAME] for j, name in named}} if named else {}
 
     def _work(self) -> dict[str, Any]:
         """Return what each worker did, in whole numbers: answers and milliseconds."""

@@ -6,7 +6,7 @@ Nothing is locked, written or executed; the run may go on, end or vanish meanwhi
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,7 +23,7 @@ from dszog.run.counts import Counts
 from dszog.run.history import History
 from dszog.run.meter import Limits
 from dszog.run.run import Ending
-from dszog.save.checkpoints import END, N_HEAVIEST, WORKERS
+from dszog.save.checkpoints import END, N_HEAVIEST, NAMES, WORKERS
 from dszog.save.container import read
 from dszog.save.encoding import field_in, value_in
 from dszog.save.lock import Owner, owner_of
@@ -49,6 +49,7 @@ class View:
     notes: Sequence[str]
     history: FloatArray  # (rows, columns of a History)
     weights: Sequence[tuple[int, float]]  # of the constraints that weigh most
+    names: Mapping[str, str]  # of these, where they have names
     workers: Sequence[tuple[str, int, float]]  # name, answers, seconds at them
     lost: tuple[int, int]  # attempts lost with a worker, and ended as overdue
     end: Ending | None = None
@@ -118,6 +119,7 @@ def _looked(folder: Path, number: int) -> View:
         notes=part("notes"),
         history=part("history").table,
         weights=heaviest,
+        names=_names_in(file.about),
         workers=workers,
         lost=lost,
     )
@@ -142,6 +144,7 @@ def _ended(look: View, folder: Path) -> View:
         notes=end.notes,
         history=end.history.table,
         weights=list(zip(end.indices.tolist(), end.weights.tolist(), strict=True)),
+        names=_names_in(facts),
         workers=workers,
         lost=lost,
         end=end,
@@ -175,6 +178,12 @@ def _heaviest(state: Any) -> list[tuple[int, float]]:
         return []
     order = np.argsort(-weights, kind="stable")[:N_HEAVIEST]
     return list(zip(indices[order].tolist(), weights[order].tolist(), strict=True))
+
+
+def _names_in(facts: dict[str, Any]) -> dict[str, str]:
+    found = facts.get(NAMES)
+    named = found.items() if isinstance(found, dict) else ()
+    return {str(index): str(name) for index, name in named}
 
 
 def _work_in(

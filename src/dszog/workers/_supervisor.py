@@ -356,8 +356,8 @@ class _Batch:
             asked = (loss, part.losses), ("constraint", part.constraints)
             for what, indices in asked:
                 if len(indices):
-                    failure = failure_of(part, kind, what, indices, x, happened, cure)
-                    self._assembly.note(place, failure)
+                    about = problem, part, kind, what, indices, x, happened, cure
+                    self._assembly.note(place, failure_of(*about))
 
 
 def _bundle_size(

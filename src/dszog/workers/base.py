@@ -18,6 +18,7 @@ from dszog.contract.arrays import (
     frozen_floats,
     handed_out,
 )
+from dszog.contract.names import shown_point
 from dszog.contract.validation import ABOUT_TENSORS, is_tensor, shown
 from dszog.errors import EvaluationError, PrecisionWarning
 from dszog.problem import Problem
@@ -244,13 +245,16 @@ class _Asker:
         cure: str,
         error: BaseException | None = None,
     ) -> None:
-        x = self.points[row]
+        problem, x = self.problem, self.points[row]
         self.failures.append(
-            failure_of(self.query, kind, what, indices, x, happened, cure, error)
+            failure_of(
+                problem, self.query, kind, what, indices, x, happened, cure, error
+            )
         )
 
 
 def failure_of(
+    problem: Problem,
     query: Query,
     kind: str,
     what: str,
@@ -261,8 +265,11 @@ def failure_of(
     error: BaseException | None = None,
 ) -> Failure:
     """Return a failure, with a message that says what, where, when and what to do."""
-    where = f"{query.when}, x = {shown(x)}"
-    message = f"{_named(what, indices)} {happened} {where}. {cure}"
+    at = shown_point(x, problem.names) if problem.names else f"x = {shown(x)}"
+    who = _named(what, indices)
+    if len(indices) == 1 and (name := problem.name(what, int(indices[0]))):
+        who = f"{who} ({name})"
+    message = f"{who} {happened} {query.when}, {at}. {cure}"
     return Failure(
         kind=kind,
         what=what,

@@ -73,10 +73,21 @@ class ConcatConstraints(Constraints):
         )
 
     def in_pieces(self, size: int) -> Self:
-        return type(self)([part.in_pieces(size) for part in self._parts])
+        return self._of([part.in_pieces(size) for part in self._parts])
 
     def black_box(self) -> Self:
-        return type(self)([part.black_box() for part in self._parts])
+        return self._of([part.black_box() for part in self._parts])
+
+    def _of(self, parts: Sequence[Constraints]) -> Self:
+        other = type(self)(parts)
+        other._names = self._names
+        return other
+
+    def name(self, index: int) -> str:
+        """Return the name that was given here, or to the part."""
+        place = int(np.searchsorted(self._starts, index, side="right")) - 1
+        own = index - int(self._starts[place])
+        return super().name(index) or self._parts[place].name(own)
 
     def _split(self, indices: IntArray) -> list[tuple[Constraints, IntArray, IntArray]]:
         """Return each part that is asked for, where, and for which of its own."""

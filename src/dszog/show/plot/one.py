@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from textwrap import wrap
 from typing import Any
 
@@ -35,6 +36,7 @@ N_BARS = 12  # heaviest weights that are drawn
 FEW = 20  # rows, each of which is drawn as a larger dot
 MOST_RAISES = 8  # of the penalty that are marked
 LEAST_BARS = 4  # for which there is room, so that one bar is not a block
+LABEL = 24  # characters of a name beside its bar
 WRAPPED = 62  # characters in a line of the evidence
 MOST_LINES = 22  # of it, in letters of full size
 
@@ -48,7 +50,8 @@ def draw_run(figure: Figure, result: Any, against: str) -> None:
         _write_evidence(right, result)
         return
     upper, lower = right.subfigures(2, 1, height_ratios=(1.0, 1.1))
-    _draw_weights(upper.subplots(), *result.weights)
+    names = result.get("names", {})
+    _draw_weights(upper.subplots(), *result.weights, names=names)
     _write_evidence(lower, result)
 
 
@@ -128,7 +131,9 @@ def _legend(figure: SubFigure, result: Any, marked: list[int]) -> None:
 # ----------------------------------------------------------------- weights and evidence
 
 
-def _draw_weights(axes: Axes, indices: IntArray, values: FloatArray) -> None:
+def _draw_weights(
+    axes: Axes, indices: IntArray, values: FloatArray, *, names: Mapping[int, str]
+) -> None:
     heaviest = np.argsort(-values, kind="stable")[:N_BARS]
     n, total = len(indices), float(values.sum())
     if n > N_BARS:
@@ -138,7 +143,9 @@ def _draw_weights(axes: Axes, indices: IntArray, values: FloatArray) -> None:
     dress(axes, f"{title}\n(all touched hold {total:.3g} of 1)")
     places = np.arange(len(heaviest))
     axes.barh(places, values[heaviest], color=GREEN, height=0.7)
-    axes.set_yticks(places, [f"{indices[j]:,}" for j in heaviest], fontsize=SMALL)
+    labels = [names.get(int(indices[j]), f"{indices[j]:,}") for j in heaviest]
+    labels = [text if len(text) <= LABEL else f"{text[:LABEL]}…" for text in labels]
+    axes.set_yticks(places, labels, fontsize=SMALL, parse_math=False)
     axes.set_ylim(max(len(heaviest), LEAST_BARS) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
