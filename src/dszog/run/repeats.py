@@ -90,8 +90,8 @@ class Repeats:
             f"{which} gave values {apart:.2g} apart for the same point. The run goes "
             "on, but a repeated or resumed run will not have the same bits. See "
             "whether the function keeps something from one call to the next (a warm "
-            "start, a cache, random numbers); if it is noise that you know of, take a "
-            "`radius` at which differences are well above it.",
+            "start, a cache, random numbers). Noise that you know of may stay: the "
+            "sampled SQP measures it; for DSZOG take a `radius` well above it.",
             PurityWarning,
             stacklevel=2,
         )

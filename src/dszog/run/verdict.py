@@ -138,7 +138,8 @@ def advice(
     elif status == Status.CONVERGED and certificate.stationarity is None:
         pass  # the method has looked at that itself
     elif knows_set and status.is_planned:
-        sentences += _on_optimality(certificate, way)
+        more = "" if status == Status.STALLED else ": give a larger budget"
+        sentences += _on_optimality(certificate, way, more)
     return sentences
 
 
@@ -196,7 +197,7 @@ def _worst(found: Feasibility) -> str:
     return f"{where} ({said})" if said else where
 
 
-def _on_optimality(certificate: Certificate, way: Way) -> list[str]:
+def _on_optimality(certificate: Certificate, way: Way, more: str) -> list[str]:
     """Say so where a feasible point is not shown to be near the best one."""
     found = certificate.stationarity
     if found is None:
@@ -208,14 +209,14 @@ def _on_optimality(certificate: Certificate, way: Way) -> list[str]:
         scale = ", or set x_scale to the size of the variables" if way.has_step else ""
         return [
             "The point is feasible but far from stationary, and not shown to be "
-            f"optimal: give a larger budget{scale}."
+            f"optimal{more}{scale}."
         ]
     if not _may_gain(found, way):
         return []
     share = found.best_lagrangian / found.gradient_norm
     return [
         "The point is feasible but not shown to be optimal: the constraints leave "
-        f"{share:.0%} of the objective's gradient. Give a larger budget."
+        f"{share:.0%} of the objective's gradient{more}."
     ]
 
 
