@@ -84,7 +84,9 @@ WRITING = {  # functions that no file makes run, or only a huge one or a broken 
         *("packed_note", "n_noted", "count", "_n_before", "_write"),
         *("__init__", "__call__", "_check_affordable"),
     },
-    "save/checkpoints.py": {"save", "log", "sync", "n_failed", "is_due"},
+    "save/checkpoints.py": {
+        *("save", "log", "sync", "n_failed", "is_due", "end", "_names", "_work"),
+    },
 }
 
 

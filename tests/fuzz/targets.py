@@ -22,6 +22,7 @@ from dszog.run.feasible_set import with_feasible_set
 from dszog.save.checkpoints import Checkpoints, saved_calls, saved_method, saved_seed
 from dszog.save.files import write_whole
 from dszog.save.fingerprint import fingerprint, surroundings
+from dszog.save.looking import look_at
 from dszog.save.recorder import Recorder
 from dszog.save.sizing import NAME, SizeNote, packed_note, read_note
 from dszog.save.store import Store
@@ -52,6 +53,7 @@ CSV = [
     b"age,sex,pay\n39,Male,1.5\n50,Female,?\n",
     b'name,note\n"a, b","say ""x"""\n"two\nlines",y\n',
     b"# top\na;b\n1; 2\n3; 4\n",
+    b"a;b\n1,5;1'234'567,5\n2,25;-1.000\n",
 ]
 
 
@@ -95,7 +97,11 @@ def _read_libsvm(folder: Path, case: tuple[bytes, int]) -> bool:
 def _read_csv(folder: Path, case: tuple[bytes, int]) -> bool:
     content, choice = case
     path = _placed(folder, content, choice)
-    options: dict[str, Any] = {"delimiter": ",;\t"[choice % 3 if choice % 2 else 0]}
+    delimiters = (",", ",", ",", None, None, ";", ";", "\t", "::", '"')
+    options: dict[str, Any] = {"delimiter": delimiters[choice // 7 % 10]}
+    options["decimal"] = ".,;"[(choice // 70 % 20) // 9]
+    options["thousands"] = ("", "", ",", ".", "'")[choice // 1400 % 5]
+    options["must_end"] = choice // 7000 % 2 == 0
     options["skip_lines"] = (0, 0, 0, 1, 2, 50)[choice % 6]
     options["skip_blanks"] = choice % 4 == 0
     options["names"] = (None, None, None, ["a", "b"], ["a", "a"], [], ["a", 3])[
@@ -106,6 +112,8 @@ def _read_csv(folder: Path, case: tuple[bytes, int]) -> bool:
     except (InputError, dszog.InputTypeError) as error:  # one may be of the names
         _check_message(error)
         return False
+    if table.take(np.arange(table.n_rows) % 2 == 0).n_rows != (table.n_rows + 1) // 2:
+        raise ValueError("other rows were taken")
     for name in (*table.names, *(["no such column"] if choice % 8 == 0 else [])):
         for column in (
             lambda name=name: table.numbers(name, missing="?"),
@@ -140,7 +148,7 @@ class Saved:
             in (
                 *("dszog-sparse", "dszog-dense", "dszog-uniform", "zopsgd-matrix"),
                 *("accszofw-matrix", "fzcgs-sparse", "acczomda-linearise"),
-                *("accszofw-retract", "fcgs-matrix"),
+                *("accszofw-retract", "fcgs-matrix", "sampled_sqp-values"),
             )
         ]
         self.folders: list[Path] = []
@@ -180,6 +188,8 @@ class Saved:
         """Go on with the run in a folder as far as its files go."""
         size = self.cells[number].problem().size
         store = None
+        with contextlib.suppress(CheckpointError):
+            look_at(folder)  # what `dszog watch` reads
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")

@@ -19,6 +19,7 @@ from dszog.contract.validation import (
     check_count,
     check_flag,
     did_you_mean,
+    printable,
     shown,
 )
 from dszog.errors import InputError, InputTypeError
@@ -233,7 +234,8 @@ def _records(
         try:
             fields = next(reader, None)
         except csv.Error as error:
-            raise place_error(path, start, 1, str(error), _ADVICE_QUOTES) from None
+            said = printable(str(error))
+            raise place_error(path, start, 1, said, _ADVICE_QUOTES) from None
         if fields is None:
             return
         if not fields:
