@@ -37,7 +37,8 @@ LAYERS: tuple[set[str], ...] = (
 )
 PLACES = {part: i for i, layer in enumerate(LAYERS) for part in layer}
 UPWARDS = {  # what looks up all the same, and why
-    ("dszog.run.result", "show")  # a result draws itself, when it is told to
+    ("dszog.run.result", "show"),  # a result draws and saves itself, when told to
+    ("dszog.run.result", "save"),
 }
 
 PACKAGES = {"dszog_paper", "dszog_bench"}  # users of the library beside it

@@ -42,6 +42,7 @@ from dszog.problem.constraints import Constraints, Simulator
 from dszog.run.accounting import Costs
 from dszog.run.history import Progress
 from dszog.run.result import Result
+from dszog.save.result_file import load_result
 from dszog.save.state_file import load_state, save_state
 from dszog.show import callbacks, plot
 from dszog.status import Status
@@ -92,6 +93,7 @@ __all__ = [
     "callbacks",
     "certify",
     "evaluators",
+    "load_result",
     "load_state",
     "minimize",
     "plot",

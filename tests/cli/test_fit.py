@@ -52,9 +52,7 @@ def write_csv(path: str, columns: dict[str, list[str]], delimiter: str = ",") ->
 def write_libsvm(path: str, columns: dict[str, list[str]]) -> None:
     lines = [
         f"{1 if hired == 'yes' else -1} 1:{merit} 2:{int(region == 'north')}\n"
-        for merit, region, hired in zip(
-            columns["merit"], columns["region"], columns["hired"], strict=True
-        )
+        for merit, region, _, hired in zip(*columns.values(), strict=True)
     ]
     Path(path).write_text("".join(lines))
 
@@ -82,12 +80,8 @@ def test_the_model_is_that_of_the_classifier(dszog: Dszog) -> None:
     code, said, _ = dszog("fit", "rows", "--task", "pairwise", "--seed", "5", *QUICK)
     assert code == 0, said
     columns = people()
-    X = np.column_stack(
-        [
-            np.array(columns["merit"], dtype=float),
-            np.array(columns["region"]) == "north",
-        ]
-    )
+    merit = np.array(columns["merit"], dtype=float)
+    X = np.column_stack([merit, np.array(columns["region"]) == "north"])
     from scipy.sparse import csr_array
 
     y = np.where(np.array(columns["hired"]) == "yes", 1, -1)
@@ -99,11 +93,9 @@ def test_the_model_is_that_of_the_classifier(dszog: Dszog) -> None:
     found = report()
     assert found["digest"] == expected.result_.digest
     assert found["train"]["accuracy"] == expected.score(X, y)
-    assert found["train"]["share_violated"] == pytest.approx(
-        expected.certificate_.feasibility.n_violated
-        / expected.certificate_.feasibility.n_constraints,
-        abs=1e-3,
-    )
+    feasibility = expected.certificate_.feasibility
+    share = feasibility.n_violated / feasibility.n_constraints
+    assert found["train"]["share_violated"] == pytest.approx(share, abs=1e-3)
     assert "test" not in found
 
 
@@ -111,17 +103,12 @@ def test_words_become_features_and_predict_reads_them_by_name(dszog: Dszog) -> N
     code, said, _ = dszog("fit", *PAIRS, "--test", "test.csv", *QUICK)
     assert code == 0, said
     found = report()
-    assert found["feature_names"] == [
-        "merit",
-        "colour=a=b",
-        "colour=blue",
-        "colour=red",
-    ]
+    names = ["merit", "colour=a=b", "colour=blue", "colour=red"]
+    assert found["feature_names"] == names
     assert found["classes"] == ["no", "yes"]
 
     columns = people(seed=1)
-    moved = {"colour": columns["colour"], "merit": columns["merit"]}
-    write_csv("moved.csv", moved)
+    write_csv("moved.csv", {name: columns[name] for name in ("colour", "merit")})
     one = dszog("predict", "dszog-fit/model.dszog", "test.csv")
     other = dszog("predict", "dszog-fit/model.dszog", "moved.csv")
     assert one[0] == other[0] == 0

@@ -30,12 +30,14 @@ from dszog_paper.data.sources import (
 )
 
 CONTENT = b"+1 1:1\n-1 2:1\n" * 10_000
-FILE = DataFile(
-    name="rows",
-    url="https://example.org/rows",
-    sha256=hashlib.sha256(CONTENT).hexdigest(),
-    n_bytes=len(CONTENT),
-)
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+URL = "https://example.org/rows"
+FILE = DataFile(name="rows", url=URL, sha256=sha256(CONTENT), n_bytes=len(CONTENT))
 
 
 class Net:
@@ -208,18 +210,10 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing_behind(
 
 
 def test_a_prepared_file_is_checked_before_and_after(net: Net) -> None:
-    original = b"1\r\n2\r\n"
-    file = DataFile(
-        name="named",
-        url="https://example.org/bare",
-        sha256=hashlib.sha256(b"x\n1\n2\n").hexdigest(),
-        n_bytes=6,
-        original=Original(
-            sha256=hashlib.sha256(original).hexdigest(),
-            prepare=lambda text: b"x\n" + text,
-            n_bytes=6,
-        ),
-    )
+    original, url = b"1\r\n2\r\n", "https://example.org/bare"
+    made = Original(sha256=sha256(original), prepare=lambda t: b"x\n" + t, n_bytes=6)
+    digest = sha256(b"x\n1\n2\n")
+    file = DataFile(name="named", url=url, sha256=digest, n_bytes=6, original=made)
     net.answer = b"1\n3\n"
     with pytest.raises(InputError, match="bare: this is not the published named"):
         fetch(file)
@@ -246,8 +240,7 @@ def test_the_published_files_become_the_prepared_ones() -> None:
     bare = communities.partition(b"\n")[2]
     original = sources[0].original
     assert original is not None
-    assert hashlib.sha256(bare).hexdigest() == original.sha256
-    assert len(bare) == original.n_bytes
+    assert (sha256(bare), len(bare)) == (original.sha256, original.n_bytes)
     assert name_communities_columns(bare) == communities
     # The published COMPAS file has more columns, some twice and some quoted.
     lines = compas.decode().splitlines()

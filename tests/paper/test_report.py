@@ -33,33 +33,16 @@ HOSTILE = '<script>alert("1")</script> & $x_{ | `code` **bold** [a](http://b.c)'
 
 # ------------------------------------- made-up results, in the layout of `assemble`
 def cell(method: str = "dszog", form: str = "none", **changes: Any) -> dict[str, Any]:
-    return {
-        "printed": [75.9, 0.26],
-        "mean": 76.5,
-        "spread": 0.5,
-        "n": 2,
-        "method": method,
-        "form": form,
-        "setting": {"penalty": 1.0, "step_size": 1e-3},
-        "ended_by": ["MAX_TIME"],
-        "events": {"iterates were drawn inwards": 12345},
-        "seconds": 1.5,
-        "share_subproblem": 0.25,
-        "test_accuracy": 0.765,
-        "majority_share": 0.5,
-        "logistic_accuracy": 0.8,
-        "objective": 0.4,
-        "norm": 1.25,
-        "share_violated": 0.1,
-        "worst_violation": 0.01,
-        "unit_share_violated": 0.2,
-        "unit_worst_violation": 0.0012,
-        "unit_share_beyond": 0.0,
-        "iterations": 600.0,
-        "loss_queries": 844_800.0,
-        "constraint_queries": 64_780.0,
-        "rows_respected": 0.0,
-    } | changes
+    made: dict[str, Any] = {"printed": [75.9, 0.26], "mean": 76.5, "spread": 0.5}
+    made |= {"n": 2, "method": method, "form": form, "ended_by": ["MAX_TIME"]}
+    made |= {"setting": {"penalty": 1.0, "step_size": 1e-3}, "seconds": 1.5}
+    made |= {"events": {"iterates were drawn inwards": 12345}, "norm": 1.25}
+    made |= {"share_subproblem": 0.25, "test_accuracy": 0.765, "majority_share": 0.5}
+    made |= {"logistic_accuracy": 0.8, "objective": 0.4, "share_violated": 0.1}
+    made |= {"worst_violation": 0.01, "unit_share_violated": 0.2}
+    made |= {"unit_worst_violation": 0.0012, "unit_share_beyond": 0.0}
+    made |= {"iterations": 600.0, "loss_queries": 844_800.0, "rows_respected": 0.0}
+    return made | {"constraint_queries": 64_780.0} | changes
 
 
 def table(
@@ -74,34 +57,24 @@ def table(
         form = "full" if "full" in column else "none"
         return cell(name, form, mean=76.5 - place)
 
-    return {
-        "number": number,
-        "title": f"Title of {number}",
-        "columns": list(columns),
-        "rows": [
-            {
-                "data": data,
-                "stand_in": False,
-                "cells": {c: made(place, c) for place, c in enumerate(columns)},
-            }
-            for data in rows
-        ],
-    }
+    cells = [{c: made(i, c) for i, c in enumerate(columns)} for _ in rows]
+    lines = [
+        {"data": data, "stand_in": False, "cells": row}
+        for data, row in zip(rows, cells, strict=True)
+    ]
+    about = {"number": number, "title": f"Title of {number}"}
+    return about | {"columns": list(columns), "rows": lines}
 
 
 def curve(label: str, method: str, form: str, n: int = 20) -> dict[str, Any]:
     steps = [float(turn) for turn in range(n)]
-    return {
-        "label": label,
-        "method": method,
-        "form": form,
+    about = {"label": label, "method": method, "form": form, "iteration": steps}
+    return about | {
         "seconds": [0.01 * step for step in steps],
-        "iteration": steps,
         "loss_queries": [1408.0 * step for step in steps],
         "constraint_queries": [128.0 * step for step in steps],
         "test_accuracy": [0.5 + 0.01 * step for step in steps],
-        "unit_share_violated": [0.1] * n,
-        "unit_worst_violation": [0.1] * n,
+        **dict.fromkeys(("unit_share_violated", "unit_worst_violation"), [0.1] * n),
     }
 
 
@@ -116,12 +89,8 @@ def figure(number: int, rows: Sequence[str] = PAIRWISE) -> dict[str, Any]:
 
 
 def results() -> dict[str, Any]:
-    rates = {
-        "n": 100,
-        "accuracy": 0.8,
-        "false_positive_rate": 0.1,
-        "false_negative_rate": float("nan"),
-    }
+    rates = {"n": 100, "accuracy": 0.8, "false_positive_rate": 0.1}
+    rates |= {"false_negative_rate": float("nan")}
     settings = (6, 7, 8, 9, 11, 12)
     described = {"columns": ["data", "features"], "rows": [["a9a", "123"]]}
     return {
@@ -138,10 +107,8 @@ def results() -> dict[str, Any]:
             for number in (1, 4, 5)
         ],
         "tables": [
-            table(number, columns=("0.01", "0.001"))
-            if number in settings
-            else table(number)
-            for number in NUMBERS
+            table(n, **({"columns": ("0.01", "0.001")} if n in settings else {}))
+            for n in NUMBERS
         ],
         "figures": [figure(number) for number in (1, 2, 3)],
         "groups": [
@@ -273,11 +240,8 @@ def test_what_does_not_beat_the_majority_share_is_not_bold() -> None:
 
 def _record(unit: dict[str, Any]) -> dict[str, Any]:
     trace = curve("", "", "", n=3)
-    fields = {
-        name: value
-        for name, value in cell(test_accuracy=0.75).items()
-        if name not in ("setting", "ended_by")
-    }
+    fields = cell(test_accuracy=0.75)
+    del fields["setting"], fields["ended_by"]
     time = {"seconds": 1.0, "subproblem": 0.0, "trace": trace.pop("seconds")}
     more = {"unit": unit, "ended_by": "MAX_TIME", "time": time, "trace": trace}
     for name in ("label", "method", "form"):
@@ -365,9 +329,6 @@ def test_a_cell_says_what_its_accuracy_is_worth() -> None:
     shrunk = cell_lines(cell() | {"majority_share": cell()["mean"] / 100, "norm": 1e-9})
     said = ["at the majority share", "weights of zero: means nothing"]
     assert shrunk == [*plain, *said]
-
-
-# --------------------------------------------------------------------------- figures
 
 
 # ---------------------------------------------------------------------------- files

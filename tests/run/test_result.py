@@ -6,6 +6,10 @@ import copy
 import math
 import pickle
 import sys
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,6 +18,8 @@ from scipy.optimize import OptimizeResult
 
 import dszog
 from dszog import Result, Status
+from dszog.evidence.certificate import Feasibility
+from dszog.show.html import in_words
 from tests.runs import short_run
 
 
@@ -25,24 +31,45 @@ def result() -> Result:
 def test_it_is_scipys_result_with_entries_as_attributes(result: Result) -> None:
     assert isinstance(result, OptimizeResult)
     assert result["x"] is result.x
-    with pytest.raises(AttributeError):
-        _ = result.nothing_of_the_kind
+    assert not hasattr(result, "nothing_of_the_kind")
     assert {"plot", "to_frame", "fun", "maxcv"} <= set(dir(result))
+
+
+def saved(result: Result) -> Result:
+    with TemporaryDirectory() as folder:
+        result.save(f"{folder}/it")
+        return dszog.load_result(Path(folder) / "it")
 
 
 @pytest.mark.parametrize(
     "again",
-    [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r)), Result],
-    ids=["copy", "deepcopy", "pickle", "made anew"],
+    [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r)), Result, saved],
+    ids=["copy", "deepcopy", "pickle", "made anew", "saved"],
 )
 def test_copies_are_results_that_say_the_same(result: Result, again: Any) -> None:
     other = again(result)
     assert type(other) is Result
     assert set(other) == set(result)
     assert other.x.tobytes() == result.x.tobytes()
-    for name in ("digest", "fun", "status"):
+    for name in ("digest", "fun", "status", "method", "costs"):
         assert other[name] == result[name]
-    assert str(other) == str(result)
+    for said in (str, Result._repr_html_):
+        assert said(other) == said(result)
+
+
+def test_what_is_no_result_is_neither_saved_nor_loaded(
+    result: Result, tmp_path: Path
+) -> None:
+    with pytest.raises(dszog.InputTypeError, match=r"'mine' cannot be .* del result\["):
+        Result(result | {"mine": object()}).save(tmp_path / "it")
+    assert not list(tmp_path.iterdir())
+    result.save(tmp_path / "it")
+    (tmp_path / "it").write_bytes((tmp_path / "it").read_bytes()[:-9])
+    state = dszog.DSZOG().init(np.zeros(2), dszog.Problem(sum, WALLS, 2).size, 0)
+    dszog.save_state(tmp_path / "state", dszog.DSZOG(), state)
+    for name in ("it", "state", "nothing"):
+        with pytest.raises(dszog.CheckpointError, match=r"The result .* cannot be"):
+            dszog.load_result(tmp_path / name)
 
 
 def test_the_text_begins_with_verdict_and_what_it_rests_on(result: Result) -> None:
@@ -54,8 +81,7 @@ def test_the_text_begins_with_verdict_and_what_it_rests_on(result: Result) -> No
     assert {"x", "weights", "seed", "message"} <= set(names)
     assert "40 iterations" in str(result)
     assert max(len(line) for line in rest) <= 88
-    unwrapped = " ".join(str(result).split())
-    assert " ".join(result.message.split()) in unwrapped
+    assert " ".join(result.message.split()) in " ".join(str(result).split())
 
 
 def test_a_success_a_failure_and_an_interrupt_read_as_such() -> None:
@@ -139,12 +165,43 @@ def test_what_a_user_makes_of_it_prints_as_scipys() -> None:
 def test_the_html_says_the_same_and_nothing_in_it_is_markup(result: Result) -> None:
     odd = Result(result)
     odd.message = "<script>alert(1)</script> \x1b[31m"
-    html = odd._repr_html_()
+    html, page = odd._repr_html_(), odd.to_html()
     assert html.startswith(f"<b>✓ {result.verdict}")
-    assert "<script>" not in html
+    for text in (html, page, str(odd)):
+        assert "\x1b" not in text
+        assert ("<script>" in text) == (text == str(odd))
     assert "&lt;script&gt;" in html
-    assert "\x1b" not in html
-    assert "\x1b" not in str(odd)
+    assert page.count("<img") == page.count("data:image/png")
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, "All 50 constraints were checked at this point: each of them holds"),
+        (
+            {"worst_value": 0.5},
+            "the worst, <b>, is over by 0.5, more than the tolerance",
+        ),
+        (
+            {"worst_value": 0.005},
+            "within the tolerance of 0.01; the worst, <b>, is over by",
+        ),
+        ({"kind": "sampled"}, "at most 10 % are violated at all, with 95 % confid"),
+        ({"n_unknown": 2}, "2 of them gave no value"),
+        ({"kind": "unchecked"}, "The constraints were not checked"),
+        ({"n_constraints": 0}, "nothing to keep to but the bounds"),
+    ],
+)
+def test_the_evidence_is_told_in_plain_words(
+    result: Result, changes: dict[str, Any], told: str
+) -> None:
+    found: dict[str, Any] = {"kind": "all", "n_constraints": 50, "n_checked": 50}
+    found |= {"worst_names": ("<b>",), "share_bound": 0.1, "worst_value": -1.0}
+    feasibility = Feasibility(**(found | changes))
+    certificate = replace(result.certificate, feasibility=feasibility)
+    other = Result(result | {"certificate": certificate})
+    assert told in " ".join(in_words(other))
+    assert escape(told) in other._repr_html_()
 
 
 def test_the_frame_is_the_history(result: Result) -> None:

@@ -205,6 +205,7 @@ def test_drawing_touches_no_state(
     picture: Any = result.plot()
     assert picture._repr_png_().startswith(b"\x89PNG\r\n")
     assert result.plot(figure=figure) is figure
+    assert 'src="data:image/png;base64,iVBOR' in result.to_html()
     assert is_drawn(figure)
     assert is_drawn(compare([result]))
 

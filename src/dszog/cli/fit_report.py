@@ -145,7 +145,7 @@ def facts(fitted: Fitted) -> dict[str, Any]:
             "checked": feasibility.n_checked,
             "violated": feasibility.n_violated,
             "share_bound": feasibility.share_bound,
-            "text": "\n".join(result.certified),
+            "text": str(result.certificate),
         },
         "queries": {"losses": result.nfev, "constraints": result.ncev},
         "iterations": result.nit,

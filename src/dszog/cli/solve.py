@@ -235,7 +235,7 @@ def _report(console: Console, result: dszog.Result, checkpoint: Path | None) -> 
     say(console, result.message)
     if result.status == dszog.Status.INTERRUPTED and checkpoint is not None:
         say(console, _goes_on(checkpoint).strip())
-    say(console, "\n".join(["", *result.certified]))
+    say(console, f"\n{result.certificate}")
     say(console, f"x             {result.point_text}")
     lost, failures = result.costs.n_lost, result.failures
     say(

@@ -88,12 +88,7 @@ class Stationarity:
         return (
             f"of a gradient of length {self.gradient_norm:.3g} the best multipliers "
             f"({len(indices)} positive, sum {values.sum():.3g}) leave "
-            f"{self.best_lagrangian:.2g}; from {self.gradients}\n"
-            f"Definition 2  gradient {self.lagrangian:.2g}, violation "
-            f"{self.violation:.2g}, complementarity {self.complementarity:.2g}\n"
-            f"Definition 3  gradient in w {self.lagrangian:.2g}, in p "
-            f"{self.dual_gradient:.2g} (projected {self.projected_dual_gradient:.2g})\n"
-            f"Definition 4  gradient of the outer function {self.outer_gradient:.2g}"
+            f"{self.best_lagrangian:.2g}; from {self.gradients}"
         )
 
 

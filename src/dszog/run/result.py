@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
+from os import PathLike
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -88,11 +89,25 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         }
         return DataFrame(columns)
 
-    @property
-    def certified(self) -> list[str]:
-        """The lines of the certificate, those of the paper's definitions left out."""
-        lines = str(self.certificate).splitlines()
-        return [line for line in lines if not line.startswith("Definition")]
+    def to_html(self) -> str:
+        """Return a page on the result for those who did not run it.
+
+        The verdict in plain words, all figures, and the picture if the extra ``viz`` is
+        there. The page needs nothing else: ``Path("run.html").write_text(...)``.
+        """
+        from dszog.show.html import as_page
+
+        return as_page(self, self._repr_html_())
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the result to one file, which :func:`dszog.load_result` reads.
+
+        It holds numbers and texts, nothing that could run, and is whole or not there;
+        an earlier one of that name is replaced.
+        """
+        from dszog.save.result_file import save_result
+
+        save_result(path, self)
 
     @property
     def point_text(self) -> str:
@@ -104,9 +119,9 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
 
     def evidence(self) -> list[tuple[str, str]]:
         """Return what the result rests on, as names and texts."""
+        lines = str(self.certificate).splitlines()
         rows = [
-            (str(name), text)
-            for name, text in (line.split(None, 1) for line in self.certified)
+            (str(name), text) for name, text in (line.split(None, 1) for line in lines)
         ]
         rows.append(
             (
@@ -162,16 +177,12 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        """Show the same to a notebook."""
+        """Show it to a notebook: in plain words, with all figures to be unfolded."""
         if not self._is_whole:
             return f"<pre>{escape(repr(self))}</pre>"
-        mark = "✓" if self.success else "✗"
-        rows = "".join(
-            f'<tr><th style="text-align:left;vertical-align:top">{escape(name)}</th>'
-            f'<td style="text-align:left;white-space:pre-wrap">{escape(text)}</td></tr>'
-            for name, text in self._rows()
-        )
-        return f"<b>{mark} {escape(self.verdict)}</b><table>{rows}</table>"
+        from dszog.show.html import as_html
+
+        return as_html(self, self._rows())
 
     def __dir__(self) -> list[str]:
         return sorted({*self.keys(), *object.__dir__(self)})

@@ -19,6 +19,8 @@ import numpy as np
 from dszog.contract import Failure, ProblemSize
 from dszog.contract.arrays import freeze
 from dszog.errors import CheckpointError, DszogError, InputError
+from dszog.evidence.certificate import CallCounts, Certificate, Feasibility
+from dszog.evidence.stationarity import Stationarity
 from dszog.maths.distribution import (
     DenseDistribution,
     Distribution,
@@ -27,11 +29,14 @@ from dszog.maths.distribution import (
 )
 from dszog.methods import METHODS, DSZOGState, FeasibleState, SampledSQPState, State
 from dszog.methods.accszofw import AcceleratedState
+from dszog.methods.base import FirstOrder, Noise
 from dszog.methods.linearised import LinearisedMethod, LinearisedState
 from dszog.methods.named import NamedDSZOG, NamedState
 from dszog.methods.sampled_sqp import parts as sampled_sqp
 from dszog.methods.start import StartPass
+from dszog.run.accounting import Costs, Traffic
 from dszog.run.counts import Counts, FailureCounts, SubproblemCounts
+from dszog.run.failures import FailureReport
 from dszog.run.history import History, Rows
 from dszog.run.loop import N_SEEN, Position
 from dszog.run.meter import Limits
@@ -45,14 +50,18 @@ STATES = (
 )
 DISTRIBUTIONS = (DenseDistribution, SparseDistribution, UniformDistribution)
 COUNTS = (Counts, FailureCounts, SubproblemCounts)
+EVIDENCE = (
+    *(Certificate, Feasibility, CallCounts, Stationarity, FirstOrder, Noise),
+    *(FailureReport, Costs, Traffic),
+)
 TYPES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Run, Limits, Position, Rows, Ending, *COUNTS),
-        *(*STATES, StartPass, *sampled_sqp.PARTS, *DISTRIBUTIONS),
+        *(*STATES, StartPass, *sampled_sqp.PARTS, *DISTRIBUTIONS, *EVIDENCE),
     )
 }
-"""Every class that a checkpoint may hold, by name."""
+"""Every class that a checkpoint or a result may hold, by name."""
 
 FROM_OUTSIDE = ("domain", "constraints", "method")  # fields that are not settings
 ALONG_X = ("x", "velocity", "gradient", "previous", "long_point")  # (dim,) in a state
@@ -265,7 +274,7 @@ def _hangs_together(made: Any, size: ProblemSize) -> bool:
     if isinstance(made, Rows):
         shape = made.table.shape
         return made.stride > 0 and shape == (len(made.table), len(History.COLUMNS))
-    if isinstance(made, (Limits, *COUNTS)):
+    if isinstance(made, (Limits, *COUNTS, *EVIDENCE)):
         return True
     if isinstance(made, Ending):
         return _alike(made.indices, made.weights)

@@ -8,9 +8,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from dszog.contract.validation import printable
-from dszog.errors import CheckpointError, CheckpointWarning, CheckpointWriteError
+from dszog.contract.validation import printable, shown
+from dszog.errors import (
+    CheckpointError,
+    CheckpointWarning,
+    CheckpointWriteError,
+    InputTypeError,
+)
 
 PRIVATE = 0o600
 TEMPORARY = ".part"  # how the name of an unfinished file ends
@@ -45,6 +51,17 @@ def make_folder(folder: Path) -> None:
             CheckpointWarning,
             stacklevel=2,
         )
+
+
+def check_path(owner: str, path: Any, example: str) -> Path:
+    """Return the path of a file; refuse what is none."""
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InputTypeError(
+            f"{owner}: `path` must be the path of a file, got {shown(path)}. For "
+            f"example {example!r}."
+        )
+    return Path(text)
 
 
 def write_whole(path: Path, pieces: Sequence[bytes]) -> None:

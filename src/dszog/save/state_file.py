@@ -10,8 +10,7 @@ import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from dszog.maths.distribution import SparseDistribution, UniformDistribution
 from dszog.methods import DSZOGState, Method, State
 from dszog.save.container import read
 from dszog.save.encoding import default_settings, pack_value, settings_of, value_in
-from dszog.save.files import write_whole
+from dszog.save.files import check_path, write_whole
 from dszog.save.fingerprint import differences
 
 WEIGHT_ERROR = 1e-6  # of the sum of all weights, which is 1
@@ -77,7 +76,7 @@ def save_state(path: str | PathLike[str], method: Method, state: Any) -> None:
             "Pass what method.init or method.tell returned (tell returns it first)."
         )
     facts = {"kind": "state", "about": _about("save_state", method, state.size)}
-    where = _path("save_state", path)
+    where = check_path("save_state", path, "monday.state")
     try:
         write_whole(where, pack_value(facts, state, VERSION))
     except CheckpointWriteError as error:
@@ -109,7 +108,7 @@ def load_state(path: str | PathLike[str], method: Method, size: ProblemSize) -> 
     CheckpointError
         If the file is damaged, or of another method or problem.
     """
-    where = _path("load_state", path)
+    where = check_path("load_state", path, "monday.state")
     if not isinstance(size, ProblemSize):
         raise InputTypeError(
             f"load_state: `size` must be the size of the problem, got {shown(size)}. "
@@ -142,16 +141,6 @@ def load_state(path: str | PathLike[str], method: Method, size: ProblemSize) -> 
             f"The state {printable(str(where))!r} cannot be used: {error}."
         ) from error
     return state
-
-
-def _path(owner: str, path: Any) -> Path:
-    text = fspath(path) if isinstance(path, (str, PathLike)) else None
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise InputTypeError(
-            f"{owner}: `path` must be the path of a file, got {shown(path)}. For "
-            "example 'monday.state'."
-        )
-    return Path(text)
 
 
 def _about(owner: str, method: Any, size: ProblemSize) -> dict[str, str]:
