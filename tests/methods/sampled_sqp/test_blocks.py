@@ -161,12 +161,7 @@ def test_borrowed_slopes_show_no_optimum(seed: int) -> None:
         fun, np.zeros(2), constraints=LinearConstraint(A.reshape(-1, 2), ub=b.ravel())
     )
     simulator = dszog.Simulator(lambda x, i: A[i] @ x - b[i], 12, 2, objective=fun)
-    result = dszog.minimize(
-        simulator,
-        np.zeros(2),
-        bounds=[(-5.0, 5.0)] * 2,
-        seed=0,
-    )
+    result = dszog.minimize(simulator, np.zeros(2), bounds=[(-5.0, 5.0)] * 2, seed=0)
     assert result.success
     assert result.fun == pytest.approx(best.fun, rel=1e-4)
 
