@@ -190,7 +190,6 @@ def test_definitions_2_3_and_4_are_those_of_the_paper(seed: int, white: bool) ->
     found = certify(problem, x, weights, penalty=beta, ridge=ridge).stationarity
     assert found is not None
     assert found.n_examined == m
-
     # paper.md, section 5.
     f = values(x[np.newaxis], np.arange(m))[0]
     violation = np.maximum(f, 0.0)
@@ -353,20 +352,12 @@ def test_where_gradients_are_too_expensive_the_note_says_what_they_cost() -> Non
 # ------------------------------------------------------------------------ the theorem
 POSITIVE = st.floats(1e-3, 1e3)
 CONSTANTS = st.builds(
-    TheoremConstants,
-    accuracy=st.floats(1e-3, 1.0),
-    dim=st.integers(1, 10_000),
-    smoothness=POSITIVE,
-    concavity=POSITIVE,
-    gap=POSITIVE,
-    variance=POSITIVE,
-    dual_variance=POSITIVE,
-    least_scale=st.floats(1e-2, 1.0),
-    largest_scale=st.floats(1.0, 1e2),
-    least_dual_scale=st.floats(1e-2, 1e2),
-    maximiser_smoothness=st.none() | POSITIVE,
-    dual_averaging=st.floats(0.01, 1.0),
-)
+    TheoremConstants, accuracy=st.floats(1e-3, 1.0), dim=st.integers(1, 10_000),
+    smoothness=POSITIVE, concavity=POSITIVE, gap=POSITIVE, variance=POSITIVE,
+    dual_variance=POSITIVE, least_scale=st.floats(1e-2, 1.0),
+    largest_scale=st.floats(1.0, 1e2), least_dual_scale=st.floats(1e-2, 1e2),
+    maximiser_smoothness=st.none() | POSITIVE, dual_averaging=st.floats(0.01, 1.0),
+)  # fmt: skip
 
 
 def _sharp(value: float, bounds: list[float]) -> None:
@@ -385,7 +376,6 @@ def test_the_theorems_parameters_keep_inequalities(k: TheoremConstants) -> None:
     a, b = found["dual_averaging"], found["averaging"]
     eta_w, eta_p, T = found["step_size"], found["dual_step_size"], found["horizon"]
     lg = L / tau if k.maximiser_smoothness is None else k.maximiser_smoothness
-
     assert 0.0 < a <= 1.0
     assert a == k.dual_averaging
     _sharp(b, [eps**2 / (2 * s1), tau**2 * eps**2 / (64 * s2 * L**2), 1.0])

@@ -14,12 +14,7 @@ from scipy.optimize import Bounds, OptimizeResult
 
 from dszog import DSZOG, Constraints, Losses, Problem, Progress, Status, minimize
 from dszog.contract.arrays import FloatArray
-from tests.contracts.helpers import (
-    PROBLEMS,
-    Kind,
-    digest,
-    make_problem,
-)
+from tests.contracts.helpers import PROBLEMS, Kind, digest, make_problem
 from tests.runs import by_dszog
 
 

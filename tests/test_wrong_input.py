@@ -392,7 +392,10 @@ def takes(n_arguments: int) -> Wrong:
 
 
 def function_of(n_arguments: int) -> tuple[Wrong, ...]:
-    return takes(n_arguments), wrong_type("must be a function", 3, "f", [1.0])
+    return takes(n_arguments), NO_FUNCTION
+
+
+NO_FUNCTION = wrong_type("must be a function", 3, "f", [1.0])
 
 
 FIELDS: dict[str, tuple[Wrong, ...]] = {  # of all methods
@@ -413,8 +416,7 @@ FIELDS: dict[str, tuple[Wrong, ...]] = {  # of all methods
         COUNT,
     ),
     **dict.fromkeys(
-        ("antithetic", "adaptive", "normalised", "per_sample", "exact_prox"),
-        FLAG,
+        ("antithetic", "adaptive", "normalised", "per_sample", "exact_prox"), FLAG
     ),
     "step_decay": choice("constnt", "constant"),
     "directions": choice("gausian", "gaussian"),
@@ -481,6 +483,8 @@ WEIGHTS = (
         got="got .*('a'|1j|None)",
     ),
 )
+EACH_OF_3 = (NOT_NUMBERS, *of_shape("one for each of 3 values", (2,), (3, 1)))
+NO_SIDE = wrong("must have a finite limit", INF, got="got None and inf")
 TOO_MANY = wrong("`m` must be below 2**63", 2**62, got=f"got ({2**63}|{3 * 2**62})")
 CROSSED = ([NAN, NAN], [NAN, 1.0])
 KEEP_FEASIBLE = (wrong("cannot be promised", True, [False, True], got="got it set"),)
@@ -627,7 +631,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "width": (*COUNT, TOO_MANY),
     },
     "Constraints.named": {
-        "names": (*NAMES, wrong_type("must take 1 positional", no_argument, got="got")),
+        "names": (*NAMES, wrong_type("must take 1 positional", no_argument, got="got"))
     },
     "Constraints.concat": {
         "parts": (
@@ -674,6 +678,29 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "n": (*COUNT, TOO_MANY),
         "width": (*COUNT, TOO_MANY),
         "objective": function_of(1),
+        "lower": (*EACH_OF_3, wrong("room for a number", NAN, INF, got="got .")),
+        "upper": (
+            *EACH_OF_3,
+            wrong("room for a number", NAN, -INF, got="got ."),
+            NO_SIDE,
+        ),
+        "scale": (*EACH_OF_3, wrong("must be positive", 0.0, -1.0, NAN, INF)),
+        "weights": (
+            NOT_NUMBERS,
+            wrong("2 numbers from 0", [1.0], [-1, 2], [0, 0], 1.0),
+        ),
+        "names": (
+            wrong("must be a pair", 3, "abc", [["a", "b"]], got="got "),
+            wrong_type(
+                "(cases): `names` must be a list of 2", (["a"], None), got="'a'"
+            ),
+            wrong_type("(limits): `names` must be a list of 3", (None, [1]), got="1"),
+        ),
+        "initializer": (
+            wrong_type("take 0 pos", three_arguments, got="three_"),
+            NO_FUNCTION,
+        ),
+        "retries": (NOT_WHOLE, wrong("must be at least 0", -1)),
     },
     "LinearConstraint": {
         "A": (

@@ -543,7 +543,6 @@ def test_pairs_beyond_32_bits_are_the_right_pairs() -> None:
     pairs = Constraints.pairwise(positives, negatives)
     indices = np.array([0, 2**31 - 1, 2**31, 2**31 + 1, m - 1])
     expected = [divmod(j, n_neg) for j in indices.tolist()]
-
     assert isinstance(pairs, PairwiseConstraints)
     np.testing.assert_array_equal(np.transpose(pairs.pair(indices)), expected)
     np.testing.assert_array_equal(

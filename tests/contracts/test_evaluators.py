@@ -108,7 +108,6 @@ def test_a_reply_holds_the_values_at_every_point(ask: Ask, name: str) -> None:
         iteration=0, x=problem.x0, steps=steps, losses=losses, constraints=constraints
     )
     (reply,) = ask(problem, asked)
-
     points = np.vstack([problem.x0, problem.x0 + steps])
     points = np.clip(points, problem.lower, problem.upper)
     np.testing.assert_array_equal(reply.losses, problem.losses.values(points, losses))
@@ -126,7 +125,6 @@ def test_a_query_for_gradients_is_answered_with_values_and_gradients(ask: Ask) -
         X, iteration=0, losses=losses, constraints=constraints, want="gradients"
     )
     (reply,) = ask(problem, asked)
-
     assert problem.constraints is not None
     expected = Reply(
         problem.losses.values(X[np.newaxis], losses),
@@ -247,7 +245,6 @@ def test_functions_that_return_one_buffer_again_mix_no_replies(ask: Ask) -> None
     )
     problem = Problem(Losses(filled(1.0), 9), Constraints(filled(-7.0), 9), 3)
     first, second = ask(problem, both, both)
-
     for reply in (first, second):
         np.testing.assert_array_equal(reply.losses, np.full((3, 2), 1.0))
         np.testing.assert_array_equal(reply.constraints, np.full((3, 2), -7.0))

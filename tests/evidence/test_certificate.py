@@ -93,14 +93,15 @@ def numbers(feasibility: Feasibility) -> dict[str, Any]:
     return {
         item.name: getattr(feasibility, item.name)
         for item in fields(feasibility)
-        if item.name not in ("worst_indices", "worst_values", "worst_names", "calls")
+        if item.name in found_by("", 0, 0, *range(6))
     }
 
 
-def found_by(kind: str, m: int, n_checked: int, **more: Any) -> dict[str, Any]:
-    """Return the numbers of a check without suspects where all is known."""
-    counts = {"n_constraints": m, "n_checked": n_checked}
-    return {"kind": kind, **counts, "n_suspects": 0, "n_unknown": 0} | more
+def found_by(kind: str, m: int, n_checked: int, *found: Any) -> dict[str, Any]:
+    """Return the numbers of a check where all is known, of these values at last."""
+    counts = {"n_constraints": m, "n_checked": n_checked, "n_unknown": 0}
+    names = "n_suspects n_violated worst_value worst_index sum_squares share_bound"
+    return {"kind": kind, **counts} | dict(zip(names.split(), found, strict=True))
 
 
 def checked(
@@ -164,16 +165,8 @@ def test_no_constraints_cost_nothing_and_are_no_violation() -> None:
 
 def test_a_check_of_all_constraints_is_exact() -> None:
     found, answers = checked(lambda j: 3.0 - np.abs(j - 6.0), 10, 10)
-    assert numbers(found) == found_by(
-        "all",
-        10,
-        10,
-        n_violated=5,
-        worst_value=3.0,
-        worst_index=6,
-        sum_squares=1.0 + 4.0 + 9.0 + 4.0 + 1.0,
-        share_bound=0.5,
-    )
+    squares = 1.0 + 4.0 + 9.0 + 4.0 + 1.0
+    assert numbers(found) == found_by("all", 10, 10, 0, 5, 3.0, 6, squares, 0.5)
     assert found.is_exact
     assert found.is_known
     assert found.worst_indices.tolist() == [6, 5, 7, 4, 8, 3, 9, 2, 1, 0]
@@ -194,16 +187,9 @@ def test_a_sampled_check_counts_its_draw_and_bounds_the_share() -> None:
     assert 0 <= drawn.min() <= drawn.max() < 10**12
     n_odd = int((drawn % 2).sum())
     assert 0 < n_odd < 100
-    assert numbers(found) == found_by(
-        "sampled",
-        10**12,
-        100,
-        n_violated=n_odd,
-        worst_value=0.5,
-        worst_index=found.worst_index,
-        sum_squares=0.25 * n_odd,
-        share_bound=violated_share_bound(n_odd, 100),
-    )
+    expected = n_odd, 0.5, found.worst_index, 0.25 * n_odd
+    bound = violated_share_bound(n_odd, 100)
+    assert numbers(found) == found_by("sampled", 10**12, 100, 0, *expected, bound)
     assert found.worst_index in drawn[drawn % 2 == 1]
     assert not found.is_exact
     assert found.is_known
@@ -290,7 +276,6 @@ def test_a_check_of_both_makes_a_call_once(n: int, width: int, n_more: int) -> N
     both = shared_calls(n, width, n_more)
     answers = Answers(np.sqrt, lambda j: np.sin(j))
     losses, found = check_together(X, both, full(both), 0, answers)
-
     np.testing.assert_array_equal(answers.losses, np.arange(n))
     np.testing.assert_array_equal(answers.constraints, np.arange(n * width + n_more))
     assert sum(cost([query], both).total for query in answers.queries) == n + n_more
@@ -400,14 +385,10 @@ def test_the_bound_holds_for_the_best_of_three_points_on_one_draw(
 
 
 def finally_checked(
-    problem: Problem,
-    seed: int,
-    last: FloatArray,
-    average: FloatArray,
-    start: FloatArray,
-    **seen: Any,
+    problem: Problem, seed: int, *points: FloatArray, **seen: Any
 ) -> tuple[Status, Certificate]:
-    """Return what the check of a run says that ended at `last`."""
+    """Return what the check of a run says: of its last point, average and start."""
+    last, average, start = points
     meter = Meter(Serial(problem), problem.size, 6000)
     check = FinalCheck(problem, meter, Limits(queries=6000), seed, 1e-2)
     state = State(iteration=9, seed=seed, size=problem.size, x=last)
@@ -462,17 +443,15 @@ def test_a_fresh_look_bounds_by_its_own_draw_and_forgets_no_violation() -> None:
     both = np.union1d(seen, drawn)
     assert len(both) < len(seen) + 200  # or the test would not see what is there twice
     n_violated = int((values[drawn] > 0).sum())
-    assert numbers(found) == found_by(
-        "sampled",
-        1000,
-        200,
-        n_violated=n_violated,
-        n_suspects=len(both) - 200,
-        worst_value=values[both].max(),
-        worst_index=both[values[both].argmax()],
-        sum_squares=pytest.approx(np.square(np.maximum(values[both], 0)).sum()),
-        share_bound=violated_share_bound(n_violated, 200),
+    expected = (
+        len(both) - 200,
+        n_violated,
+        values[both].max(),
+        both[values[both].argmax()],
     )
+    squares = pytest.approx(np.square(np.maximum(values[both], 0)).sum())
+    bound = violated_share_bound(n_violated, 200)
+    assert numbers(found) == found_by("sampled", 1000, 200, *expected, squares, bound)
     worst = both[np.argsort(-values[both])][:N_WORST]
     np.testing.assert_array_equal(found.worst_indices, worst)
     np.testing.assert_array_equal(found.worst_values, values[worst])

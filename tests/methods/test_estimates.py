@@ -13,14 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dszog import (
-    FZFW,
-    AccSZOFW,
-    AccSZOFWStorm,
-    AccZOM,
-    Losses,
-    Problem,
-)
+from dszog import FZFW, AccSZOFW, AccSZOFWStorm, AccZOM, Losses, Problem
 from dszog.contract import Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.subproblems import L2Ball

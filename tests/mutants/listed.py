@@ -13,16 +13,20 @@ from dataclasses import dataclass
 class Mutant:
     """One guard taken away."""
 
-    file: str  # below src/dszog
-    old: str  # occurs exactly once in it
+    where: str  # "a file below src/dszog: that of its test below tests"
+    old: str  # occurs exactly once in the file
     new: str
-    test_file: str  # below tests
     test: str  # that fails without the guard
+
+    @property
+    def file(self) -> str:
+        """The file with the guard."""
+        return self.where.split(": ")[0]
 
     @property
     def node(self) -> str:
         """The test, as pytest names it."""
-        return f"{self.test_file}::{self.test}"
+        return f"{self.where.split(': ')[1]}::{self.test}"
 
     @property
     def name(self) -> str:
@@ -38,333 +42,286 @@ def never(condition: str) -> tuple[str, str]:
 MUTANTS: list[Mutant] = [
     # ------------------------------------------------------- what the black box returns
     Mutant(
-        "workers/base.py",
+        "workers/base.py: contracts/test_evaluators.py",
         "if all_finite(table):",
         "if True:",
-        "contracts/test_evaluators.py",
         "test_a_value_that_is_not_finite_is_named_with_its_index",
     ),
     Mutant(
-        "workers/base.py",
+        "workers/base.py: contracts/test_evaluators.py",
         "table.copy() if places is None",
         "table if places is None",
-        "contracts/test_evaluators.py",
         "test_functions_that_return_one_buffer_again_mix_no_replies",
     ),
     Mutant(
-        "workers/base.py",
+        "workers/base.py: run/test_failures.py",
         "except (Exception, SystemExit) as error:",
         "except Exception as error:",
-        "run/test_failures.py",
         "test_the_error_names_function_index_iteration_and_point_and_keeps_its_cause",
     ),
     Mutant(
-        "workers/base.py",
+        "workers/base.py: run/test_failures.py",
         "np.where(np.isfinite(table), table, np.nan)",
         "table",
-        "run/test_failures.py",
         "test_no_failure_makes_a_feasible_well",
     ),
     Mutant(
-        "workers/base.py",
+        "workers/base.py: test_written_arguments.py",
         "function(handed_out(where), handed_out(indices))",
         "function(where, handed_out(indices))",
-        "test_written_arguments.py",
         "test_a_function_that_writes_into_its_arguments_changes_no_bit_of_a_run",
     ),
     Mutant(
-        "run/failures.py",
+        "run/failures.py: run/test_failures.py",
         "unknown: BoolArray = np.isnan(values)",
         "unknown: BoolArray = np.zeros(values.shape, dtype=bool)",
-        "run/test_failures.py",
         "test_an_index_unknown_at_the_base_point_is_left_out_alone",
     ),
     Mutant(
-        "run/failures.py",
+        "run/failures.py: run/test_failures.py",
         "MAX_RATE = 0.1 ",
         "MAX_RATE = 1.0 ",
-        "run/test_failures.py",
         "test_more_than_one_in_ten_of_200_is_enough",
     ),
     # --------------------------------------------------------------------- ask and tell
     Mutant(
-        "contract/reply.py",
+        "contract/reply.py: contracts/test_methods.py",
         *never("not all_finite(array)"),
-        "contracts/test_methods.py",
         "test_tell_refuses_replies_that_do_not_fit",
     ),
     # -------------------------------------------------------------------------- budgets
     Mutant(
-        "run/meter.py",
+        "run/meter.py: run/test_loop.py",
         *never("not self.affords(charged.total)"),
-        "run/test_loop.py",
         "test_the_meter_refuses_what_would_exceed_the_budget_and_calls_nothing",
     ),
     Mutant(
-        "run/loop.py",
+        "run/loop.py: run/test_loop.py",
         "meter.n_charged + charged.total > end.queries",
         "meter.n_queries > end.queries",
-        "run/test_loop.py",
         "test_queries_are_used_to_one_iteration_never_exceeded",
     ),
     Mutant(
-        "run/meter.py",
+        "run/meter.py: save/test_resume.py",
         "self.n_charged + self.n_lost + n_queries <=",
         "self.n_charged + n_queries <=",
-        "save/test_resume.py",
         "test_queries_are_never_exceeded_across_deaths",
     ),
     Mutant(
-        "run/meter.py",
+        "run/meter.py: save/test_resume.py",
         "self._log.asked(queries, charged, self.elapsed)",
         "pass",
-        "save/test_resume.py",
         "test_queries_are_never_exceeded_across_deaths",
     ),
     # ------------------------------------------------------------------- honest results
     Mutant(
-        "run/verdict.py",
+        "run/verdict.py: evidence/test_certificate.py",
         "and certificate.is_known\n        and",
         "and",
-        "evidence/test_certificate.py",
         "test_the_unknown_the_violated_and_the_broken_off_are_no_success",
     ),
     Mutant(
-        "run/verdict.py",
+        "run/verdict.py: evidence/test_certificate.py",
         "certificate.feasibility.maxcv <= constraint_tol\n",
         "certificate.feasibility.maxcv <= 2 * constraint_tol\n",
-        "evidence/test_certificate.py",
         "test_the_unknown_the_violated_and_the_broken_off_are_no_success",
     ),
     Mutant(
-        "evidence/certificate.py",
+        "evidence/certificate.py: evidence/test_certificate.py",
         "violated_share_bound(drawn.n_bad_calls, drawn.n_calls, confidence)",
         "drawn.n_bad_calls / drawn.n_calls",
-        "evidence/test_certificate.py",
         "test_a_sampled_check_counts_its_draw_and_bounds_the_share",
     ),
     Mutant(
-        "evidence/certificate.py",
+        "evidence/certificate.py: evidence/test_certificate.py",
         'return self.kind != "unchecked" and not self.n_unknown',
         'return self.kind != "unchecked"',
-        "evidence/test_certificate.py",
         "test_an_unknown_value_is_violated_and_no_success",
     ),
     Mutant(
-        "evidence/certificate.py",
+        "evidence/certificate.py: evidence/test_certificate.py",
         "bad = indices[~(values <= 0.0)]",
         "bad = indices[values > 0.0]",
-        "evidence/test_certificate.py",
         "test_a_call_with_a_value_that_is_not_known_counts_as_violated",
     ),
     Mutant(
-        "evidence/checker.py",
+        "evidence/checker.py: evidence/test_certificate.py",
         *never("not certificate.is_known"),
-        "evidence/test_certificate.py",
         "test_a_point_with_unknowns_is_never_the_best",
     ),
     Mutant(
-        "run/final_check.py",
+        "run/final_check.py: evidence/test_certificate.py",
         "best = checker.confirm(best, chosen, suspects)",
         "pass",
-        "evidence/test_certificate.py",
         "test_the_bound_holds_for_the_best_of_three_points_on_one_draw",
     ),
     Mutant(
-        "run/final_check.py",
+        "run/final_check.py: evidence/test_certificate.py",
         "suspects_of(weights, position.worst_seen)",
         "suspects_of(weights, weights)",
-        "evidence/test_certificate.py",
         "test_what_the_run_last_saw_violated_is_looked_at_before_it_says_success",
     ),
     # -------------------------------------------------------------------------- numbers
     Mutant(
-        "kernels/projection.py",
+        "kernels/projection.py: maths/distribution/test_projection.py",
         "np.maximum(values / 2 - largest / 2, -1.0) * 2",
         "values + 0.0",
-        "maths/distribution/test_projection.py",
         "test_20_000_vectors_of_scale_1e_minus_3_to_1e18_are_projected_without_a_"
         "failure",
     ),
     Mutant(
-        "kernels/projection.py",
+        "kernels/projection.py: maths/distribution/test_projection.py",
         "or not np.isfinite(values).all()",
         "",
-        "maths/distribution/test_projection.py",
         "test_what_is_not_a_vector_of_finite_numbers_is_refused",
     ),
     Mutant(
-        "kernels/plain.py",
+        "kernels/plain.py: maths/distribution/test_sparse.py",
         'np.searchsorted(below, ranks, side="right")',
         'np.searchsorted(below, ranks, side="left")',
-        "maths/distribution/test_sparse.py",
         "test_each_rank_of_the_background_is_a_different_untouched_constraint",
     ),
     Mutant(
-        "maths/subproblems/nearest.py",
+        "maths/subproblems/nearest.py: maths/subproblems/test_polyhedron.py",
         "if found is not None and is_least(matrix, target, found):",
         "if found is not None:",
-        "maths/subproblems/test_polyhedron.py",
         "test_a_wrong_answer_of_nnls_is_replaced_and_counted",
     ),
     Mutant(
-        "maths/subproblems/polyhedron.py",
+        "maths/subproblems/polyhedron.py: maths/subproblems/test_polyhedron.py",
         "if answer.status == 0 and is_lowest(cost, system, sides, answer):",
         "if answer.status == 0:",
-        "maths/subproblems/test_polyhedron.py",
         "test_a_wrong_answer_of_highs_is_replaced_and_counted",
     ),
     # -------------------------------------------------------------- saving and resuming
     Mutant(
-        "save/container.py",
+        "save/container.py: save/test_container.py",
         *never("hashlib.sha256(body).digest() != content[-_HASH:]"),
-        "save/test_container.py",
         "test_no_single_bit_flips_unnoticed",
     ),
     Mutant(
-        "save/files.py",
+        "save/files.py: save/test_store.py",
         "write_all(handle, piece)\n            os.fsync(handle)",
         "write_all(handle, piece)",
-        "save/test_store.py",
         "test_the_order_of_a_save_is_write_sync_rename_sync",
     ),
     Mutant(
-        "save/files.py",
+        "save/files.py: save/test_store.py",
         "os.rename(beside, path)\n        sync_folder(path.parent)",
         "os.rename(beside, path)",
-        "save/test_store.py",
         "test_the_order_of_a_save_is_write_sync_rename_sync",
     ),
     Mutant(
-        "save/files.py",
+        "save/files.py: save/test_store.py",
         "os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW",
         "os.O_CREAT",
-        "save/test_store.py",
         "test_links_in_the_way_are_not_followed",
     ),
     Mutant(
-        "save/journal.py",
+        "save/journal.py: save/test_journal.py",
         *never("_crc_on_disk(handle, start, length, end) != crc"),
-        "save/test_journal.py",
         "test_every_flipped_bit_ends_the_journal_where_it_is",
     ),
     Mutant(
-        "save/journal.py",
+        "save/journal.py: save/test_journal.py",
         "os.ftruncate(handle, found.end)",
         "pass",
-        "save/test_journal.py",
         "test_a_torn_tail_is_cut_and_no_more_lost",
     ),
     Mutant(
-        "save/store.py",
+        "save/store.py: save/test_store.py",
         "KEPT = 2 ",
         "KEPT = 1 ",
-        "save/test_store.py",
         "test_two_generations_are_kept_with_their_journals",
     ),
     Mutant(
-        "save/lock.py",
+        "save/lock.py: save/test_store.py",
         "fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)",
         "pass",
-        "save/test_store.py",
         "test_two_stores_of_one_process_exclude_each_other",
     ),
     Mutant(
-        "save/recorder.py",
+        "save/recorder.py: save/test_resume.py",
         "fits = there.question == asked and",
         "fits = True and",
-        "save/test_resume.py",
         "test_a_journal_of_other_questions_is_not_replayed",
     ),
     Mutant(
-        "save/encoding.py",
+        "save/encoding.py: save/test_encoding.py",
         *never("not _hangs_together(found, self._size)"),
-        "save/test_encoding.py",
         "test_a_state_that_does_not_fit_the_problem_is_refused",
     ),
     Mutant(
-        "save/checkpoints.py",
+        "save/checkpoints.py: save/test_resume.py",
         "    if other:\n",
         "    if False:\n",
-        "save/test_resume.py",
         "test_another_run_is_refused_by_what_it_differs_in",
     ),
     Mutant(
-        "contract/interrupts.py",
+        "contract/interrupts.py: save/test_resume.py",
         "signal.signal(number, self._wait)",
         "pass",
-        "save/test_resume.py",
         "test_ctrl_c_at_each_call_returns_a_result_and_the_run_can_go_on",
     ),
     # -------------------------------------------------------------------------- workers
     Mutant(
-        "workers/processes.py",
+        "workers/processes.py: workers/test_processes.py",
         "except wire.GarbledError:",
         "except ZeroDivisionError:",
-        "workers/test_processes.py",
         "test_a_worker_that_writes_to_all_is_replaced",
     ),
     Mutant(
-        "workers/processes.py",
+        "workers/processes.py: workers/test_processes.py",
         "self._lose_ended(-(self._told() or 0))",
         "self._told()",
-        "workers/test_processes.py",
         "test_a_dead_worker_with_children_is_replaced",
     ),
     Mutant(
-        "workers/_fork_server.py",
+        "workers/_fork_server.py: workers/test_processes.py",
         "os.register_at_fork(after_in_child=channel.close)",
         "pass",
-        "workers/test_processes.py",
         "test_a_child_that_returns_from_the_function_answers_nothing",
     ),
     Mutant(
-        "workers/_fork_server.py",
+        "workers/_fork_server.py: workers/test_processes.py",
         " or length > MAX_BODY",
         "",
-        "workers/test_processes.py",
         "test_a_worker_that_writes_to_all_is_replaced",
     ),
     Mutant(
-        "workers/_supervisor.py",
+        "workers/_supervisor.py: workers/test_supervisor.py",
         "            if number in self._open:\n"
         "                self._open.discard(number)",
         "            if True:\n                self._open.discard(number)",
-        "workers/test_supervisor.py",
         "test_nothing_is_lost_or_used_twice_by_any_pool",
     ),
     Mutant(
-        "workers/_supervisor.py",
+        "workers/_supervisor.py: workers/test_processes.py",
         "elif not self._owner.charge(price):",
         "elif False:",
-        "workers/test_processes.py",
         "test_what_is_repeated_is_in_the_budget",
     ),
     # ---------------------------------------------------------------- readers and doors
     Mutant(
-        "readers/libsvm.py",
+        "readers/libsvm.py: readers/test_libsvm.py",
         "\n            and all(map(int.__lt__, indices, indices[1:]))",
         "",
-        "readers/test_libsvm.py",
         "test_a_bad_line_is_refused_by_place",
     ),
     Mutant(
-        "readers/libsvm.py",
+        "readers/libsvm.py: readers/test_libsvm.py",
         *never("not _all_finite(values)"),
-        "readers/test_libsvm.py",
         "test_a_bad_line_is_refused_by_place",
     ),
     Mutant(
-        "readers/content.py",
+        "readers/content.py: readers/test_content.py",
         *never("size > limit"),
-        "readers/test_content.py",
         "TestPacked::test_a_bomb_is_not_unpacked",
     ),
     Mutant(
-        "cli/solve.py",
+        "cli/solve.py: cli/test_solve.py",
         "return DONE if result.success else NO_SUCCESS",
         "return DONE",
-        "cli/test_solve.py",
         "test_the_verdict_comes_first_and_the_exit_code_says_the_same",
     ),
 ]

@@ -37,7 +37,7 @@ def test_a_guard_is_where_the_list_says_and_its_tests_are_there(mutant: Mutant) 
     source = source_of(mutant.file)
     assert source.count(mutant.old) == 1
     ast.parse(source.replace(mutant.old, mutant.new))
-    assert mutant.test in names_in(mutant.test_file)
+    assert mutant.test in names_in(mutant.node.split("::")[0])
 
 
 def test_there_are_enough_of_them_and_none_stands_twice() -> None:

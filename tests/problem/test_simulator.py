@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dszog
-from dszog import DSZOG, Constraints, Problem, Progress, Simulator
+from dszog import DSZOG, Constraints, Problem, Progress, PurityWarning, Simulator
 from dszog.contract import Calls, Query, cost
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.random_stream import stream
@@ -37,7 +39,7 @@ class Plant:
     width: int = WIDTH
     n_calls: int = 0
     pairs: Counter[tuple[bytes, int]] = field(default_factory=Counter)
-    most: list[int] = field(default_factory=list)  # the largest count per iteration
+    again: list[int] = field(default_factory=list)  # calls made again, by iteration
 
     def __post_init__(self) -> None:
         rng = np.random.Generator(np.random.Philox(key=3))
@@ -60,7 +62,7 @@ class Plant:
         return self.run(x, i)[1]
 
     def callback(self, progress: Progress) -> None:
-        self.most.append(max(self.pairs.values()))
+        self.again.append(self.pairs.total() - len(self.pairs))
         self.pairs.clear()
 
     def simulator(self) -> Any:  # as `fun`, beside functions and losses
@@ -82,16 +84,13 @@ class Plant:
 def test_each_scenario_is_simulated_once_a_point(options: dict[str, Any]) -> None:
     plant = Plant()
     result = dszog.minimize(
-        plant.simulator(),
-        np.zeros(DIM),
-        options=options,
-        max_iterations=4,
-        seed=1,
+        plant.simulator(), np.zeros(DIM), options=options, max_iterations=4, seed=1,
         callback=plant.callback,
-    )
+    )  # fmt: skip
     assert plant.n_calls == result.nfev + result.ncev
-    assert len(plant.most) >= 4
-    assert set(plant.most) == {1}
+    assert len(plant.again) >= 4
+    assert plant.again[0] == 1  # to see at the start whether it answers alike
+    assert not any(plant.again[1:])
     assert result.certificate.feasibility.n_constraints == N_SCENARIOS * WIDTH
 
 
@@ -139,15 +138,12 @@ def test_a_budget_counts_calls_and_is_kept(kind: str, max_queries: int) -> None:
     if kind == "with others":
         constraints = Constraints.from_function(more, 30)
     result = by_dszog(
-        fun,
-        np.zeros(DIM),
-        constraints,
-        max_queries=max_queries,
-        seed=0,
+        fun, np.zeros(DIM), constraints, max_queries=max_queries, seed=0,
         callback=plant.callback,
-    )
+    )  # fmt: skip
     n_calls = plant.n_calls + sum(others.values())
-    assert set(plant.most) == {1}  # once for each point and iteration
+    assert plant.again[0] == (kind != "blocks")
+    assert not any(plant.again[1:])  # once for each point and iteration
     assert n_calls == result.nfev + result.ncev
     assert n_calls <= max_queries
     assert result.nit > 0
@@ -165,16 +161,12 @@ def test_a_scenario_that_fails_is_one_call_all_the_same(policy: Any) -> None:
 
     failing: Any = Simulator(run, 40, 10)
     result = dszog.minimize(
-        failing,
-        np.zeros(DIM),
-        method=DSZOG(),
-        max_iterations=10,
-        on_failure=policy,
-        seed=0,
-        callback=plant.callback,
-    )
+        failing, np.zeros(DIM), method=DSZOG(), max_iterations=10, on_failure=policy,
+        seed=0, callback=plant.callback,
+    )  # fmt: skip
     assert plant.n_calls == result.nfev + result.ncev
-    assert set(plant.most) == {1}
+    assert plant.again[0] == 1
+    assert not any(plant.again[1:])
     assert not result.success  # two scenarios in forty never gave a value
     assert np.isnan(result.maxcv)
 
@@ -265,3 +257,125 @@ def test_a_case_that_fails_at_the_minimum_does_not_cost_the_whole_run() -> None:
     result = dszog.minimize(simulator, [3.0, 3.0], on_failure="resample", seed=0)
     assert 2.0 < result.fun < 2.6  # 6 at the start, 2.2 where all values are known
     assert "Values are missing at the last iterate" in result.message
+
+
+# ------------------------------------------------------------- limits, names and costs
+
+CHOICES = (-np.inf, -2.0, 0.0), (0.0, 3.0, np.inf), (1.0, 0.5, 100.0)
+SIDES = st.tuples(*map(st.sampled_from, CHOICES))
+WEIGHTS = st.lists(st.floats(0.0, 9.0), min_size=3, max_size=3).filter(any)
+
+
+@given(sides=st.lists(SIDES, min_size=1, max_size=5), weights=WEIGHTS)
+def test_limits_have_sides_sizes_and_names_and_cases_have_weights(
+    sides: list[tuple[float, float, float]], weights: list[float]
+) -> None:
+    low, high, size = np.array(sides).T
+    expected = [(k, "upper", high) for k in np.flatnonzero(high < np.inf)]
+    expected += [(k, "lower", low) for k in np.flatnonzero(low > -np.inf)]
+    if not expected:
+        return
+    n, names = len(sides), ([*"abc"], lambda k: f"v{k}")
+    plant = Simulator(
+        lambda x, i: (x[i], x[0] * np.arange(1.0, n + 1) + i), 3, n,
+        lower=low, upper=high, scale=size, weights=weights, names=names,
+    )  # fmt: skip
+    problem, x = Problem(plant, None, 3), np.array([[0.7, -1.0, 4.0]])
+    found = plant.constraints.values(x, np.arange(len(plant.constraints)))[0]
+    for j, (i, (k, side, bound)) in enumerate(itertools.product(range(3), expected)):
+        sign = 1.0 if side == "upper" else -1.0
+        assert found[j] == sign * (0.7 * (k + 1) + i - bound[k]) / size[k]
+        is_both = sum(one[0] == k for one in expected) == 2
+        name = f"{'abc'[i]}, {side} v{k}" if is_both else f"{'abc'[i]}, v{k}"
+        assert problem.name("constraint", j) == name
+    mean = problem.losses.values(x, np.arange(3)).mean()
+    assert mean == pytest.approx(np.average(x[0], weights=weights))
+    assert problem.name("loss", 1) == "b"
+
+
+def hours(fails: Any, *, mean: bool = False, **more: Any) -> Any:
+    """Return 20 hours whose demand x and y supply at costs 1 and 2; some may fail."""
+    demand = np.linspace(1.0, 3.0, 20)
+
+    def run(x: FloatArray, i: int) -> Any:
+        if fails(x, i):
+            raise ArithmeticError("no solution")
+        limits = [demand[i] - x[0] - x[1], x[1] - 1.0, x[0] - 2.5]
+        return (x[0] + 2 * x[1], limits) if mean else limits
+
+    cost = None if mean else lambda x: x[0] + 2 * x[1]
+    names = [f"hour {i}" for i in range(20)], ["supply", "storage", "power"]
+    return Simulator(run, 20, 3, objective=cost, names=names, **more)
+
+
+def solved(plant: Any, **more: Any) -> dszog.Result:
+    call: dict[str, Any] = {"max_queries": 4000, "seed": 0, "bounds": [(0, 5)] * 2}
+    return dszog.minimize(plant, [1.0, 1.0], **(call | more))
+
+
+def test_what_binds_is_told_by_name_with_its_cost() -> None:
+    first, second = solved(hours(lambda x, i: False)).binding()
+    assert first[1:3] == pytest.approx((2.0, 0.0), abs=1e-6)  # multiplier and value
+    assert second[1:3] == pytest.approx((1.0, 0.0), abs=1e-6)
+    assert (first.name, first.constraint) == ("hour 19, supply", 57)
+    assert second.name == f"hour {second.constraint // 3}, power"
+
+
+# ------------------------------------------------------------------- cases that fail
+
+
+@pytest.mark.parametrize("mean", [False, True])
+@pytest.mark.parametrize(
+    ("fails", "verdict", "said"),
+    [
+        (lambda x, i: i % 3 == 0 and x[0] < 1.5, "Success", ""),  # at the start
+        (lambda x, i: i == 7, "19 of 20 cases could be simulated, not hour 7.",
+         "within the tolerance. 1 case never gave a value (hour 7)"),
+        (lambda x, i: i % 2 == 0,
+         "10 of 20 cases could be simulated, not hour 0, hour 2, hour 4 and 7 more.",
+         "10 cases never gave a value (hour 0, hour 2, hour 4, ...)"),
+    ],
+    ids=["at the start", "one never", "half never"],
+)  # fmt: skip
+def test_cases_that_fail_are_named_and_the_others_solved(
+    fails: Any, verdict: str, said: str, mean: bool
+) -> None:
+    result = solved(hours(fails, mean=mean), on_failure="resample")
+    np.testing.assert_allclose(result.x, [2.5, 0.5], atol=1e-6)
+    assert verdict in result.verdict
+    assert said in result.message
+    assert result.nfev + result.ncev < 1000
+    lost = [f"hour {i}" for i in range(20) if fails([2.5, 0.5], i)]
+    assert result.failures.never == tuple(lost)
+    assert set(lost) <= set(result.failures.cases)
+
+
+def test_retries_are_made_at_once_and_counted() -> None:
+    calls, rng = Counter[str](), np.random.default_rng(0)
+
+    def fails(x: Any, i: int) -> bool:
+        calls["run"] += 1
+        return bool(rng.random() < 0.1)
+
+    plant = hours(fails, retries=9, initializer=lambda: calls.update(["init"]))
+    result = solved(plant)  # on_failure="raise"
+    assert result.success
+    assert result.costs.n_retried > 0
+    assert calls == {"run": result.ncev + result.costs.n_retried, "init": 1}
+    most = result.ncev + result.nfev + result.costs.n_retried - 30
+    calls.clear()
+    with suppress(dszog.EvaluationError):
+        solved(plant, max_queries=most)
+    assert calls["run"] <= most
+    assert calls["init"] == 0  # once in a process
+
+
+def test_a_simulator_that_answers_otherwise_is_noticed_at_the_start() -> None:
+    drift = itertools.count()
+    plant = Simulator(
+        lambda x, i: [1.0 - x[0] + 1e-9 * next(drift)],
+        *(9, 1), objective=sum, names=(None, ["level"]),
+    )  # fmt: skip
+    said = r"Constraint \d \(case \d, level\) gave"
+    with pytest.warns(PurityWarning, match=said), pytest.raises(ZeroDivisionError):
+        solved(plant, callback=lambda progress: 1 / 0)

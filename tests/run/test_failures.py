@@ -214,43 +214,29 @@ class Staged:
 
     def minimize(self, **settings: Any) -> Any:
         return dszog.minimize(
-            self.losses(),
-            np.zeros(2),
+            self.losses(), np.zeros(2),
             Constraints.from_function(self.constraint, len(ANGLES)),
-            max_iterations=self.n_iterations,
-            constraint_tol=TOLERANCE,
-            seed=5,
-            callback=self.callback,
-            method=self.chosen(),
-            **settings,
-        )
+            max_iterations=self.n_iterations, constraint_tol=TOLERANCE, seed=5,
+            callback=self.callback, method=self.chosen(), **settings,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("always", [True, False], ids=["always", "sometimes"])
 @pytest.mark.parametrize(
-    ("bad", "function", "place", "policy", "method", "evaluator"),
-    CELLS,
-    ids=["-".join(cell).replace(" ", "_") for cell in CELLS],
+    "cell", CELLS, ids=lambda cell: "-".join(cell).replace(" ", "_")
 )
 def test_success_is_never_reported_at_a_point_that_is_not_known(
-    bad: str,
-    function: str,
-    place: str,
-    policy: str,
-    method: str,
-    evaluator: str,
-    always: bool,
+    cell: tuple[str, ...], always: bool
 ) -> None:
+    bad, function, place, policy, method, evaluator = cell
     box = Staged(BAD[bad], function, place, always, method)
     settings = {"evaluator": evaluator, "on_failure": policy}
-
     if policy == "raise":
         what = "Objective" if function == "objective" else "Constraint"
         with pytest.raises(EvaluationError, match=what):
             box.minimize(**settings)
         return
     result = box.minimize(**settings)
-
     assert box.n_failed > 0  # the cell did happen
     assert result.failures.n_failed > 0
     assert set(result.failures.kinds) == {KIND_OF[bad]}
@@ -602,14 +588,9 @@ def failure() -> Any:
 
 def run_of(box: Bases, policy: Any, method: Any, max_iterations: int) -> Any:
     return dszog.minimize(
-        box.losses(),
-        [3.0, 1.0],
-        bounds=[(-9.0, 9.0)] * 2,
-        method=method,
-        max_iterations=max_iterations,
-        on_failure=policy,
-        seed=1,
-    )
+        box.losses(), [3.0, 1.0], bounds=[(-9.0, 9.0)] * 2, method=method,
+        max_iterations=max_iterations, on_failure=policy, seed=1,
+    )  # fmt: skip
 
 
 def _rms(errors: list[FloatArray]) -> float:
@@ -627,21 +608,15 @@ def test_an_antithetic_pair_is_dropped_whole() -> None:
     steps = np.arange(1.0, 5.0).reshape(4, 1)
     steps = np.concatenate([steps, -steps])
     query = Query(
-        iteration=0,
-        x=np.zeros(1),
-        steps=steps,
-        losses=np.array([0]),
-        constraints=np.array([3, 8]),
-        paired=True,
-    )
+        iteration=0, x=np.zeros(1), steps=steps, losses=np.array([0]),
+        constraints=np.array([3, 8]), paired=True,
+    )  # fmt: skip
     losses = np.arange(9.0).reshape(9, 1)
     constraints = np.arange(18.0).reshape(9, 2)
     losses[2] = np.nan  # direction 2, forwards
     constraints[8, 1] = np.nan  # direction 4, backwards
     reply = Reply(losses=losses, constraints=constraints, failures=(failure(),))
-
     (kept,), (left,) = FailureHandler("resample").repair([query], [reply])
-
     np.testing.assert_array_equal(kept.steps.ravel(), [1.0, 3.0, -1.0, -3.0])
     np.testing.assert_array_equal(left.losses.ravel(), [0.0, 1.0, 3.0, 5.0, 7.0])
     np.testing.assert_array_equal(left.constraints[:, 0], [0.0, 2.0, 6.0, 10.0, 14.0])
@@ -659,7 +634,6 @@ def test_an_index_unknown_at_the_base_point_is_left_out_alone() -> None:
     losses = np.array([[1.0, np.nan, 3.0]] + 2 * [[1.0, 2.0, 3.0]])
     constraints = np.array([[1.0, 1.0, np.nan]] + 2 * [[1.0, 1.0, 9.0]])
     reply = Reply(losses=losses, constraints=constraints, failures=(failure(),))
-
     for policy in ("resample", "penalise"):
         (kept,), (left,) = FailureHandler(policy).repair([query], [reply])
         np.testing.assert_array_equal(kept.losses, [4, 6])
@@ -800,13 +774,9 @@ def test_the_first_three_failures_are_kept_with_where_and_why() -> None:
         return float(x @ x)
 
     result = by_dszog(
-        objective,
-        [1.0, 1.0],
-        Constraints.linear([[1.0, 0.0]], [5.0]),
-        max_iterations=60,
-        on_failure="resample",
-        seed=1,
-    )
+        objective, [1.0, 1.0], Constraints.linear([[1.0, 0.0]], [5.0]),
+        max_iterations=60, on_failure="resample", seed=1,
+    )  # fmt: skip
     assert len(result.failures.first) == 3
     for one in result.failures.first:
         assert one.kind == "exception"
@@ -839,14 +809,9 @@ def test_values_that_fail_leave_an_answer_that_says_what_it_rests_on(
         x0 = np.array([0.1 + 0.05 * seed, 0.2])
         at_start = [constraint(x0, j) for j in range(len(ANGLES))]
         result = dszog.minimize(
-            objective,
-            x0,
-            Constraints.from_function(constraint, len(ANGLES)),
-            method=method,
-            max_queries=2000,
-            on_failure="resample",
-            seed=seed,
-        )
+            objective, x0, Constraints.from_function(constraint, len(ANGLES)),
+            method=method, max_queries=2000, on_failure="resample", seed=seed,
+        )  # fmt: skip
         report = result.failures
         rates.append(report.rate)
         assert report.rate == report.n_failed / report.n_points
@@ -886,14 +851,10 @@ class Ramp:
 
     def minimize(self, policy: Any, n_directions: int) -> Any:
         return dszog.minimize(
-            self.losses(),
-            [1.0, 2.0],
-            bounds=[(-9.0, 9.0)] * 2,
+            self.losses(), [1.0, 2.0], bounds=[(-9.0, 9.0)] * 2,
             method=DSZOG(n_directions=n_directions, directions="gaussian"),
-            max_iterations=400,
-            on_failure=policy,
-            seed=self.seed,
-        )
+            max_iterations=400, on_failure=policy, seed=self.seed,
+        )  # fmt: skip
 
     def first_over(self) -> int | None:
         """Return the number of points after which the threshold was passed first."""

@@ -166,14 +166,9 @@ def test_the_answer_is_in_the_variables_of_the_user(kind: str, x_scale: Any) -> 
             Constraints.linear(A[1:] / scale, B[1:]),
         ]
     result = solved(
-        AccZOM(estimator="coordinate"),
-        constraints,
-        n=150,
-        fun=lambda x: distance(x / scale),
-        bounds=bounds,
-        x_scale=x_scale,
-    )
-
+        AccZOM(estimator="coordinate"), constraints, n=150,
+        fun=lambda x: distance(x / scale), bounds=bounds, x_scale=x_scale,
+    )  # fmt: skip
     np.testing.assert_allclose(result.x / scale, NEAREST, atol=1e-3)
     assert result.maxcv <= 1e-8
 
@@ -331,7 +326,6 @@ def test_subproblems_are_counted(name: str) -> None:
     assert min(parts) > 0.0
     assert costs.time == pytest.approx(sum(parts))
     projects = isinstance(method, (ZOPSGD, AccZOM)) or name == "fzcgs"  # exact_prox
-
     assert costs.n_projections == (12 if projects else 0)
     if name == "fcgs":
         assert costs.n_oracle_calls == costs.n_inner >= 12

@@ -98,8 +98,7 @@ def test_less_usual_calls_are_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    "form",
-    ["xk", "x", "xk, a=3", "intermediate_result", "other", "progress"],
+    "form", ["xk", "x", "xk, a=3", "intermediate_result", "other", "progress"]
 )
 def test_a_callback_is_given_what_scipy_gives_it(form: str) -> None:
     seen: list[Any] = []

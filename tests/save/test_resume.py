@@ -152,7 +152,6 @@ def test_a_run_that_dies_in_every_call_ends_as_one_that_lives(
             assert n_deaths < 50
             continue
         n_calls += one.n_calls
-
     same_result(result, expected)
     assert n_deaths >= 3
     assert n_calls >= straight.n_calls  # a batch of several calls is begun again
@@ -218,15 +217,11 @@ def test_a_run_with_restarts_and_failures_resumes(cadence: str, tmp_path: Path) 
             return table
 
         return by_dszog(
-            dszog.Losses(values, 4),
-            np.full(2, 0.3),
+            dszog.Losses(values, 4), np.full(2, 0.3),
             Constraints(lambda p, j: p.sum(axis=1, keepdims=True) - 1.0 - j, 5),
-            max_iterations=60,
-            seed=4,
-            on_failure="resample",
-            checkpoint=folder,
+            max_iterations=60, seed=4, on_failure="resample", checkpoint=folder,
             resume=folder is not None,
-        )
+        )  # fmt: skip
 
     expected = attempt(None)
     assert expected.failures.n_failed > 0
@@ -254,14 +249,10 @@ def test_iterates_that_ran_away_do_so_again(
             return float(size * np.sum((x - 2.0) ** 4))
 
         return by_dszog(
-            fun,
-            np.zeros(2),
+            fun, np.zeros(2),
             Constraints(lambda points, j: points[:, :1] - 1.0 - j, 3),
-            max_iterations=30,
-            seed=0,
-            checkpoint=folder,
-            resume=folder is not None,
-        )
+            max_iterations=30, seed=0, checkpoint=folder, resume=folder is not None,
+        )  # fmt: skip
 
     expected = attempt(None, 10**9)
     assert "The iterates ran away" in expected.message
@@ -1070,7 +1061,6 @@ def test_a_journal_of_other_questions_is_not_replayed(tmp_path: Path) -> None:
     writer.asked(asked, charged, 0.0)
     writer.answered((reply,), 0.1, 0.1)
     store.close()
-
     for queries, fits in ((asked, True), (other, False)):
         store = store_module.Store(tmp_path, resume=True, library="0")
         size = DSZOG_CELL.problem().size

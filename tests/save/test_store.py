@@ -146,7 +146,6 @@ def test_a_damaged_newest_is_named_and_not_used(tmp_path: Path, how: str) -> Non
     damage(how, newest(folder))
     bad = newest(folder)
     before = unread(bad)
-
     store = opened(folder)
     with pytest.warns(CheckpointWarning, match=r"-00000003.*00000002\S* is used"):
         number = load(store)
@@ -376,7 +375,6 @@ def test_what_was_not_synced_may_be_lost_and_nothing_is_missing(
     done: list[int] = []
     save_three(folder, done)
     monkeypatch.undo()
-
     assert len(survivors) > 20
     for number, files in enumerate(survivors):
         copy = tmp_path / f"survivor{number}"
@@ -456,11 +454,9 @@ def test_links_in_the_way_are_not_followed(tmp_path: Path) -> None:
     (folder / "checkpoint-00000001.dszog.part").symlink_to(target)
     with pytest.raises(OSError, match="exists"):
         create(folder / "checkpoint-00000001.dszog.part")
-
     store = opened(folder)
     store.save({}, content_of(1))
     store.close()
-
     assert target.read_text() == "keep"
     assert loaded(folder) == 1
 

@@ -28,6 +28,7 @@ CONFIDENCE = 0.95
 SELECTION, CONFIRMATION = 1, 2  # the draws: for all candidates, and for the chosen one
 CERTIFICATION = 3  # for a point that somebody has chosen
 N_WORST = 100  # constraints of largest value that are kept by name
+N_NAMED = 3  # cases without a value that are named
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -84,6 +85,10 @@ class Feasibility:
     worst_values: FloatArray = field(repr=False, default_factory=lambda: np.empty(0))
     calls: CallCounts | None = None  # of a sample in which a call gives many
     worst_names: tuple[str, ...] = ()  # of the first `worst_indices`, if they have any
+    # Where a call gives many: how many were made, and which gave no value.
+    n_calls_made: int = 0
+    lost_calls: IntArray = field(repr=False, default_factory=lambda: NO_INDICES)
+    lost_names: tuple[str, ...] = ()  # of the first of these, if they are cases
 
     @property
     def is_exact(self) -> bool:
@@ -102,6 +107,15 @@ class Feasibility:
             return float("nan")
         return max(self.worst_value, 0.0) + 0.0 if self.n_constraints else 0.0
 
+    @property
+    def simulated(self) -> str:
+        """How many cases of a simulator gave values, and the names of others."""
+        n, n_lost = self.n_calls_made, len(self.lost_calls)
+        named = ", ".join(self.lost_names[:N_NAMED])
+        more = max(n_lost - N_NAMED, 0)
+        named += f" and {more:,} more" if more else ""
+        return f"{n - n_lost:,} of {n:,} cases could be simulated, not {named}"
+
     def __str__(self) -> str:
         if self.kind == "unchecked":
             return "the constraints were not checked"
@@ -110,6 +124,7 @@ class Feasibility:
         name = f" ({self.worst_names[0]})" if any(self.worst_names[:1]) else ""
         worst = f"the worst{name} by {max(self.worst_value, 0.0) + 0.0:.3g}"  # never -0
         unknown = f", {self.n_unknown:,} gave no value" if self.n_unknown else ""
+        unknown = f"; {self.simulated}" if self.lost_names else unknown
         if self.kind != "sampled":
             n = self.n_constraints
             all_of = "the constraint" if n == 1 else f"all {n:,} constraints"
@@ -260,6 +275,7 @@ def confirm_constraints(
         n_calls=len(seen) - again.n_calls,
         n_unknown=first.n_unknown,
         sum_squares=max(first.sum_squares, again.sum_squares),
+        lost=first.lost_calls,
     )
     # Of what was asked twice the worse answer counts, if they differ.
     known = dict(zip(first.worst_indices.tolist(), first.worst_values, strict=True))
@@ -316,6 +332,7 @@ class _Tally:
     sum_squares: float = 0.0
     indices: IntArray = field(default_factory=lambda: NO_INDICES)
     values: FloatArray = field(default_factory=lambda: np.empty(0))
+    lost: IntArray = field(default_factory=lambda: NO_INDICES)  # calls without a value
 
     def add(self, calls: IntArray, n_bad: int, indices: IntArray, values: Any) -> None:
         """Take in all values of some calls, of which so many have a bad one."""
@@ -345,6 +362,7 @@ class _Tally:
         self.n_unknown += other.n_unknown
         self.n_calls += other.n_calls
         self.n_bad_calls += other.n_bad_calls
+        self.lost = np.union1d(self.lost, other.lost)
 
 
 class _Look:
@@ -378,6 +396,9 @@ class _Look:
             bad = indices[~(values <= 0.0)]
             n_bad = len(bad if shared is None else np.unique(shared.of(bad)))
             tally.add(block, n_bad, indices, values)
+            if shared is not None and np.isnan(values).any():
+                lost = shared.of(indices[np.isnan(values)])
+                tally.lost = np.union1d(tally.lost, lost)
             if losses is not None:
                 losses.append(reply.losses[0])
         return tally
@@ -419,6 +440,8 @@ def _feasibility(
         worst_indices=worst.indices,
         worst_values=worst.values,
         calls=counts,
+        n_calls_made=drawn.n_calls + others.n_calls if size.calls is not None else 0,
+        lost_calls=np.union1d(drawn.lost, others.lost),
     )
 
 

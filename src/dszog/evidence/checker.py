@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from dszog.contract import NO_INDICES, ProblemSize, Query, Reply, cost
+from dszog.contract.again import filled, unknown_parts
 from dszog.contract.arrays import FloatArray, IntArray, handed_out
 from dszog.errors import OutOfTimeError
 from dszog.evidence.certificate import (
@@ -134,8 +135,11 @@ class Checker:
 
     def _named(self, found: Feasibility) -> Feasibility:
         """Return what was found with the names of the worst, if they have any."""
-        worst = found.worst_indices[:N_NAMED].tolist()
-        names = tuple(self._problem.name("constraint", j) for j in worst)
+        worst, simulator = found.worst_indices[:N_NAMED], self._problem.simulator
+        names = tuple(self._problem.name("constraint", j) for j in worst.tolist())
+        if simulator is not None:
+            lost = found.lost_calls[found.lost_calls < simulator.n][:N_NAMED].tolist()
+            found = replace(found, lost_names=tuple(map(simulator.case_name, lost)))
         return replace(found, worst_names=names) if any(names) else found
 
     def _with_suspects(self, suspects: IntArray) -> CheckPlan:
@@ -226,24 +230,14 @@ class Checker:
     def _again(self, query: Query, reply: Reply) -> Reply:
         """Ask a simulator again, a few times, for what it did not give at a point."""
         for _ in range(N_AGAIN):
-            rows, losses = np.isnan(reply.constraints), np.isnan(reply.losses)
-            if query.want != "values" or len(rows) != 1:
-                break
-            if not (rows.any() or losses.any()):
-                break
-            wanted = query._replace(
-                losses=query.losses[losses[0]], constraints=query.constraints[rows[0]]
-            )
+            parts = unknown_parts([query], [reply], self._size)
+            wanted = [part.query for part in parts]
             kept = self._meter.kept  # for the rest of the check, which comes first
-            if not self._meter.affords(cost([wanted], self._size).total + kept):
+            charged = cost(wanted, self._size).total
+            if not wanted or not self._meter.affords(charged + kept):
                 break
-            (more,) = self._meter([wanted])
+            (reply,) = filled([reply], parts, self._meter(wanted))
             self._meter.kept = kept
-            values, others = np.array(reply.constraints), np.array(reply.losses)
-            values[rows], others[losses] = more.constraints[0], more.losses[0]
-            reply = reply._replace(
-                constraints=values, losses=others, failures=more.failures
-            )
         return reply
 
 

@@ -145,6 +145,11 @@ class Problem:
         named = {j: self.name("constraint", j) for j in listed}
         return {j: name for j, name in named.items() if name}
 
+    def prepare(self) -> None:
+        """Do what has to be done once in a process before functions are called."""
+        if self.simulator is not None:
+            self.simulator.prepare()
+
     def starting_at(self, x0: Any) -> Problem:
         """Return the same problem with another start."""
         other = copy(self)

@@ -56,8 +56,8 @@ class Costs:
     n_lost : int
         Queries beside these whose answers were lost when the run was interrupted.
     n_retried : int
-        Queries made again because a worker was lost. They are charged to
-        ``max_queries``, and not in ``nfev`` and ``ncev``.
+        Queries made again because a worker was lost or a call failed. They are charged
+        to ``max_queries``, and not in ``nfev`` and ``ncev``.
     n_failed_saves : int
         Writes to the checkpoint that failed, of this process.
     traffic : Traffic, optional

@@ -18,7 +18,7 @@ class Counts:
     n_iterations: int = 0
     n_loss_queries: int = 0
     n_constraint_queries: int = 0
-    n_retried: int = 0  # queries made again because a worker was lost
+    n_retried: int = 0  # queries made again, of lost workers or failed calls
     n_inner: int = 0
     lost_before: int = 0  # queries used up by earlier processes, for nothing
     seconds: float = 0.0  # until it was saved
@@ -40,6 +40,9 @@ class FailureCounts:
     recent: list[bool] = field(default_factory=list)  # whether each of the last failed
     kinds: Counter[str] = field(default_factory=Counter)
     first: tuple[Failure, ...] = ()
+    # Of a simulator: calls by case that gave no value, and those that did.
+    lost_calls: Counter[int] = field(default_factory=Counter)
+    good_calls: Counter[int] = field(default_factory=Counter)
 
 
 @dataclass(kw_only=True)

@@ -30,6 +30,7 @@ from dszog.contract import Failure, Query, Reply
 from dszog.contract.arrays import BoolArray, FloatArray
 from dszog.contract.validation import printable
 from dszog.errors import EvaluationError
+from dszog.problem import Problem
 from dszog.run.counts import FailureCounts, counts_of
 
 OnFailure: TypeAlias = Literal["raise", "resample", "penalise"]
@@ -58,6 +59,9 @@ class FailureReport:
     n_rejected: int  # steps taken back because their end could not be evaluated
     kinds: dict[str, int]
     first: tuple[Failure, ...]
+    # Of a simulator: calls that gave no value, by case, and cases that never gave one.
+    cases: dict[str, int]
+    never: tuple[str, ...]
 
     @property
     def rate(self) -> float:
@@ -68,9 +72,13 @@ class FailureReport:
 class FailureHandler(FailureCounts):
     """Applies the policy to replies, counts, and knows when it is enough."""
 
-    def __init__(self, policy: OnFailure) -> None:
+    def __init__(self, policy: OnFailure, problem: Problem | None = None) -> None:
         super().__init__()
         self.policy = policy
+        # Whose cases are counted; those that raise are not.
+        is_raised = policy == "raise"
+        self._simulator = None if problem is None or is_raised else problem.simulator
+        self._calls = None if problem is None else problem.size.calls
         self._n_good = 0  # points since the last failure; not in `recent` yet
 
     def counts(self) -> FailureCounts:
@@ -79,6 +87,8 @@ class FailureHandler(FailureCounts):
 
     @property
     def report(self) -> FailureReport:
+        cases = {self._name(case): n for case, n in self.lost_calls.most_common()}
+        never = [case for case in self.lost_calls if case not in self.good_calls]
         return FailureReport(
             policy=self.policy,
             n_failed=self.n_failed,
@@ -86,7 +96,12 @@ class FailureHandler(FailureCounts):
             n_rejected=self.n_rejected,
             kinds=dict(self.kinds),
             first=self.first,
+            cases=cases,
+            never=tuple(map(self._name, sorted(never))),
         )
+
+    def _name(self, case: int) -> str:
+        return str(case) if self._simulator is None else self._simulator.case_name(case)
 
     @property
     def is_enough(self) -> bool:
@@ -103,8 +118,11 @@ class FailureHandler(FailureCounts):
         """Whether these replies end the run."""
         return self.policy == "raise" and any(reply.failures for reply in replies)
 
-    def count(self, replies: Sequence[Reply]) -> None:
+    def count(self, replies: Sequence[Reply], queries: Sequence[Query] = ()) -> None:
         """Take note of all points; raise for a failure if that is the policy."""
+        if self._simulator is not None:
+            for query, reply in zip(queries, replies, strict=True):
+                self._count_cases(query, reply, self._simulator.n)
         for reply in replies:
             if not reply.failures:  # then every value is known
                 if reply.losses.size or reply.constraints.size:
@@ -121,6 +139,26 @@ class FailureHandler(FailureCounts):
                     raised = EvaluationError(_with_way_out(failure))
                     raised.x = failure.x
                     raise raised from failure.error
+
+    def _count_cases(self, query: Query, reply: Reply, n_cases: int) -> None:
+        """Count the calls of a simulator by case, those that gave no value apart."""
+        if self._calls is None:
+            return
+        numbers, tables = [self._calls.of(query.constraints)], [reply.constraints]
+        if self._calls.n_shared:
+            numbers, tables = [*numbers, query.losses], [*tables, reply.losses]
+        calls = np.concatenate(numbers)
+        if not len(calls):
+            return
+        order = np.argsort(calls, kind="stable")
+        cases, first = np.unique(calls[order], return_index=True)
+        unknown = np.isnan(np.concatenate(tables, axis=1))[:, order]
+        lost = np.logical_or.reduceat(unknown, first, axis=1).sum(axis=0)
+        for case, n in zip(cases.tolist(), lost.tolist(), strict=True):
+            if case < n_cases and n:
+                self.lost_calls[case] += n
+            if case < n_cases and n < len(unknown):
+                self.good_calls[case] += len(unknown) - n
 
     def _warn(self, failure: Failure) -> None:
         n_failures = self.kinds.total()

@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
-from dszog.contract import Cost, ProblemSize, Query, Reply, cost
+import numpy as np
+
+from dszog.contract import Cost, ProblemSize, Query, Reply, cost, no_steps
+from dszog.contract.again import filled, unknown_parts
 from dszog.errors import DszogError
 from dszog.methods import Info
 from dszog.run.counts import Counts, count_on, counts_of
@@ -97,6 +100,7 @@ class Meter(Counts):
         max_queries: int | None = None,
         failures: FailureHandler | None = None,
         compare: Callable[[Sequence[Query], Sequence[Reply]], int] | None = None,
+        retries: int = 0,
     ) -> None:
         super().__init__()
         self._answer = answer
@@ -104,8 +108,10 @@ class Meter(Counts):
         self._max_queries = max_queries
         self.failures = FailureHandler("raise") if failures is None else failures
         self._compare = compare
+        self._retries = retries  # of what gave no value
         self._started = time.perf_counter()
         self.kept = 0  # for the check of the result: must not go into that
+        self.asks_twice_at = -1  # queries made before one that is asked twice
         self._log: ReplyLog | None = None
         self._stopped_at: float | None = None  # the clock stands while a log replays
         if hasattr(answer, "charge"):  # an evaluator that may have to do things twice
@@ -115,6 +121,15 @@ class Meter(Counts):
         self, queries: Sequence[Query], charged: Cost | None = None
     ) -> Sequence[Reply]:
         """Charge for the queries, then have them answered."""
+        is_first = self.n_queries == self.asks_twice_at
+        replies = self._answered(queries, charged)
+        if is_first:
+            self._ask_twice(queries[0])
+        return replies
+
+    def _answered(
+        self, queries: Sequence[Query], charged: Cost | None
+    ) -> Sequence[Reply]:
         charged = cost(queries, self.size) if charged is None else charged
         purpose = queries[0].purpose if queries else "step"
         is_check = purpose == "final check"
@@ -126,7 +141,9 @@ class Meter(Counts):
             if found is not None:
                 if is_check or not self.n_iterations:
                     self._look_for_repeats(queries, found.replies)
-                return self._replay(charged, found, counts)
+                if counts:
+                    self.failures.count(found.replies, queries)
+                return self._replay(charged, found)
             self._start_clock()
         if not self.affords(charged.total):
             raise DszogError(
@@ -141,6 +158,8 @@ class Meter(Counts):
         before = time.perf_counter()
         try:
             replies = self._answer(queries)
+            if self._retries and counts:
+                replies = self._again(queries, replies)
         finally:
             spent = time.perf_counter() - before
             self._note_pace(charged, spent)
@@ -149,10 +168,37 @@ class Meter(Counts):
         if self._log is not None and not raises:
             self._log.answered(replies, spent, self.elapsed)
         if counts:
-            self.failures.count(replies)
+            self.failures.count(replies, queries)
         if is_check or not self.n_iterations:  # then points are asked about again
             self._look_for_repeats(queries, replies)
         return replies
+
+    def _again(
+        self, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> Sequence[Reply]:
+        """Ask again for what failed, as often as is allowed and affordable."""
+        for _ in range(self._retries):
+            parts = unknown_parts(queries, replies, self.size)
+            wanted = [part.query for part in parts]
+            if not wanted or not self.charge_retry(cost(wanted, self.size)):
+                break
+            replies = filled(replies, parts, self._answer(wanted))
+        return replies
+
+    def _ask_twice(self, query: Query) -> None:
+        """Ask a simulator again for one case: one that answers otherwise is noticed."""
+        calls = self.size.calls
+        if calls is None or not len(query.constraints):
+            return
+        call = calls.of(query.constraints[:1])
+        again = query._replace(
+            steps=no_steps(self.size.dim),
+            losses=query.losses[np.isin(query.losses, call[call < calls.n_shared])],
+            constraints=query.constraints[calls.of(query.constraints) == call],
+            paired=False,
+        )
+        if self.affords(cost([again], self.size).total + self.kept):
+            self([again])
 
     def _look_for_repeats(
         self, queries: Sequence[Query], replies: Sequence[Reply]
@@ -169,15 +215,13 @@ class Meter(Counts):
         self.last_pace = spent / n_now
         self.paces[kind] = (seconds + spent, n + n_now, self.last_pace)
 
-    def _replay(self, charged: Cost, found: Replayed, counts: bool) -> Sequence[Reply]:
+    def _replay(self, charged: Cost, found: Replayed) -> Sequence[Reply]:
         """Count replies of an earlier process as if they were given now."""
         self.n_loss_queries += charged.losses
         self.n_constraint_queries += charged.constraints
         self.n_retried += found.n_retried
         self._note_pace(charged, found.spent)
         self._stopped_at = max(self._stopped_at or 0.0, found.elapsed)
-        if counts:
-            self.failures.count(found.replies)
         return found.replies
 
     def _start_clock(self) -> None:

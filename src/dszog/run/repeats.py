@@ -28,7 +28,7 @@ class Repeats:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self._size = problem.size
+        self._size, self._name = problem.size, problem.name
         grains = () if problem.constraints is None else problem.constraints.grains
         self._first = np.array([first for first, _ in grains], dtype=np.int64)
         self._each = np.array([grain.each for _, grain in grains], dtype=bool)
@@ -73,6 +73,8 @@ class Repeats:
         if apart.any():
             worst = int(apart.argmax())
             which = f"{kind} {common[worst]}"
+            if name := self._name(kind.lower(), int(common[worst])):
+                which = f"{which} ({name})"
             if kind == "Loss" and self._size.n_losses == 1:
                 which = "The objective"
             self._warn(which, float(apart[worst]))

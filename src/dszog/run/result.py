@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from html import escape
 from os import PathLike
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
 WIDTH, INDENT = 88, 14  # of the text
 N_HEAVIEST = 3  # weights that are named in the text
 COUNTS = ("iteration", "n_queries", "n_touched", "n_constraint_queries", "n_failed")
+
+
+class Binding(NamedTuple):
+    """A constraint that holds a result where it is."""
+
+    name: str  # or its index
+    multiplier: float  # what the objective would fall by, per unit that it gives way
+    value: float  # at the result; `nan` if it is not among the worst, which are kept
+    constraint: int  # its index
 
 
 class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
@@ -109,6 +119,30 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
 
         save_result(path, self)
 
+    def binding(self) -> list[Binding]:
+        """Return the constraints that hold the result where it is, the dearest first.
+
+        A multiplier of 2 says that the objective would fall by some 0.02 if the
+        constraint were allowed to be 0.01; of a simulator with a `scale`, units are
+        those. Empty if none binds, or multipliers are not known. As a table of pandas:
+        ``pandas.DataFrame(result.binding())``.
+        """
+        indices, multipliers = self.multipliers or ((), ())
+        found = self.certificate.feasibility
+        values = dict(
+            zip(found.worst_indices.tolist(), found.worst_values, strict=True)
+        )
+        rows = [
+            Binding(
+                self.names.get(int(j), f"{j:,}"),
+                float(force),
+                float(values.get(int(j), math.nan)),
+                int(j),
+            )
+            for j, force in zip(indices, multipliers, strict=True)
+        ]
+        return sorted(rows, key=lambda row: -row.multiplier)
+
     @property
     def point_text(self) -> str:
         """The point, its variables by name where they have names."""
@@ -137,8 +171,8 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
                     "beside",
                     f"{self.costs.n_lost:,} queries of earlier processes that are not "
                     "used here (cut short, or the check of an earlier result), and "
-                    f"{self.costs.n_retried:,} made again for lost workers; they count "
-                    "against max_queries",
+                    f"{self.costs.n_retried:,} made again for lost workers or as "
+                    "retries; they count against max_queries",
                 )
             )
         if self.failures.n_failed:

@@ -49,11 +49,14 @@ class Solver:
         self._job = job
         self._size = problem.size
         self._policy = policy_of(job.method, job.fixed)
-        failures, repeats = FailureHandler(job.on_failure), Repeats(problem)
+        failures, repeats = FailureHandler(job.on_failure, problem), Repeats(problem)
+        again = 0 if problem.simulator is None else problem.simulator.retries
         self.meter = Meter(
-            job.answer, self._size, limits.queries, failures, repeats.compare
+            job.answer, self._size, limits.queries, failures, repeats.compare, again
         )
         self.meter.n_constraint_queries += problem.n_calls_made
+        if problem.simulator is not None:
+            self.meter.asks_twice_at = problem.n_calls_made
         if job.saver is not None:  # calls of processes that died before a checkpoint
             self.meter.lost_before += job.saver.n_noted - problem.n_calls_made
         self._check = FinalCheck(
@@ -448,6 +451,7 @@ class Solver:
             has_step=hasattr(run.method, "step_size"),
             has_own_step="step_size" in self._job.fixed,
             fell=outcome.fell,
+            never=self.meter.failures.report.never,
         )
 
     def _costs(self) -> Costs:

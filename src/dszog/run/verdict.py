@@ -30,6 +30,7 @@ class Way:
     has_step: bool = True  # of a size that can be set
     has_own_step: bool = False  # whether the caller set the step size
     fell: bool = False  # whether iterates ran away as the objective fell so far
+    never: tuple[str, ...] = ()  # cases of a simulator that gave no value at all
 
 
 def is_success(
@@ -75,6 +76,8 @@ def headline(
         checked = "every constraint" if exact else "every constraint that was checked"
         return f"Success: {checked} is kept to within the tolerance{but}."
     if not certificate.is_known:
+        if certificate.feasibility.lost_names:
+            return f"No success: {certificate.feasibility.simulated}."
         return "No success: values at the result are not known."
     if status.is_planned and certificate.feasibility.maxcv <= constraint_tol:
         feasible = "feasible, but " if certificate.feasibility.n_constraints else ""
@@ -115,6 +118,8 @@ def advice(
     feasibility = certificate.feasibility
     if status == Status.TOO_MANY_FAILURES and not certificate.is_known:
         pass  # no budget helps against that
+    elif not certificate.is_known and feasibility.lost_names:
+        sentences.append(_on_lost_cases(feasibility, way, constraint_tol))
     elif not certificate.is_known and feasibility.n_unknown:
         sentences.append(
             "It is not known whether this point is any good, as constraints gave no "
@@ -141,6 +146,24 @@ def advice(
         more = "" if status == Status.STALLED else ": give a larger budget"
         sentences += _on_optimality(certificate, way, more)
     return sentences
+
+
+def _on_lost_cases(found: Feasibility, way: Way, constraint_tol: float) -> str:
+    """Return what is known beside the cases that could not be simulated."""
+    others = "The others are kept to within the tolerance."
+    if found.worst_value > constraint_tol:
+        others = f"Of the others the worst is violated by {found.worst_value:.3g}."
+    if not way.never:
+        return (
+            f"{others} Those did give values elsewhere: see result.failures, start "
+            "where they do, or give bounds that keep the run there."
+        )
+    named = ", ".join(way.never[:3]) + (", ..." if len(way.never) > 3 else "")
+    n = len(way.never)
+    return (
+        f"{others} {n:,} {'case' if n == 1 else 'cases'} never gave a value ({named}): "
+        "see result.failures for why; leave out what cannot be simulated."
+    )
 
 
 def _against_divergence(way: Way) -> str:

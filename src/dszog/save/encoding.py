@@ -202,6 +202,8 @@ class _Decoder:
         if not isinstance(name, str) or name not in TYPES:
             raise CheckpointError(f"it holds an object of unknown type {name!r:.40}")
         made, kind = self._dict(items), TYPES[name]
+        if kind in COUNTS:  # of an earlier version, which counted less
+            made = {field: getattr(kind(), field) for field in FIELDS[name]} | made
         hints = FIELDS[name]
         if set(made) != set(hints):
             raise CheckpointError(f"a {name} in it has other fields than it should")

@@ -182,9 +182,10 @@ def _serve(channel: socket.socket, pickled: bytes) -> None:
     failed = FAILED
     try:
         problem, initializer = unpickle_problem(pickled)
+        failed = NOT_INITIALIZED
         if initializer is not None:
-            failed = NOT_INITIALIZED
             initializer()
+        problem.prepare()
     except BaseException:  # noqa: BLE001  (the run is told)
         channel.sendall(frame(failed, 0, traceback.format_exc().encode()))
         return

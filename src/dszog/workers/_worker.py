@@ -94,11 +94,12 @@ class Actor:
         """Return the answer to a piece; have the system end what takes too long."""
         # The signal's default action needs neither the main thread nor Python's lock,
         # so it also ends code that never comes back to Python.
+        if self._problem is None:
+            self._problem, _ = unpickle_problem(self._pickled)
+            self._problem.prepare()
         if self._timeout is not None:
             signal.setitimer(signal.ITIMER_REAL, self._timeout)
         try:
-            if self._problem is None:
-                self._problem, _ = unpickle_problem(self._pickled)
             return work(self._problem, message)
         finally:
             if self._timeout is not None:

@@ -41,6 +41,7 @@ class Threads(Workers):
 class _ThreadPool(FuturePool):
     def __init__(self, problem: Problem, n_workers: int) -> None:
         super().__init__()
+        problem.prepare()
         self._executor = ThreadPoolExecutor(n_workers, thread_name_prefix="dszog")
         self._problem = problem
         self._n_workers = n_workers

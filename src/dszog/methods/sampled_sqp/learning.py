@@ -98,6 +98,8 @@ def _with_losses(
     is_old = np.isin(look.losses, table.indices)
     if not is_old.all():  # the table grows
         known = ~np.isnan(found.loss_values)
+        if not known.any():  # such cases may never give a value
+            return replace(state, n_idle=state.n_idle + 1), NO_INDICES
         table = table.grown(
             look.losses[known],
             found.loss_values[known],

@@ -12,7 +12,13 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.ending import little_to_gain, next_to_nothing
 from dszog.methods.sampled_sqp.learning import learn
-from dszog.methods.sampled_sqp.looks import NO_VALUES, Found, places_of, worst_of
+from dszog.methods.sampled_sqp.looks import (
+    NO_VALUES,
+    UNKNOWN,
+    Found,
+    places_of,
+    worst_of,
+)
 from dszog.methods.sampled_sqp.options import Options, least_violation, queries_left
 from dszog.methods.sampled_sqp.pilot import with_opposites
 from dszog.methods.sampled_sqp.plans import (
@@ -122,9 +128,17 @@ def _told(state: SampledSQPState, found: Found) -> tuple[IntArray, FloatArray]:
 
 
 def _is_lost(state: SampledSQPState, found: Found) -> bool:
-    """Whether a point cannot be judged: too much of what was asked there failed."""
-    lost = [np.isnan(table) for table in (found.loss_values, found.values)]
-    return any(2 * table.sum() > len(table) for table in lost)
+    """Whether a point cannot be judged: too much of what was asked there failed.
+
+    Cases that failed when they were last seen, perhaps always, tell nothing.
+    """
+    lost, seen = np.isnan(found.values), state.seen
+    if state.size.by_case and lost.any():
+        failing = seen.indices[seen.values >= UNKNOWN]
+        cases = state.looks[0].constraints // state.size.block_width
+        lost = lost[~np.isin(cases, failing)]
+    both = np.isnan(found.loss_values), lost
+    return any(2 * table.sum() > len(table) for table in both)
 
 
 def _with_miss(state: SampledSQPState, rise: float) -> SampledSQPState:
@@ -307,7 +321,7 @@ def _accepted(
         state,
         x=y,
         members=members,
-        table=table.followed(losses, state.step),
+        table=replace(table, values=losses),
         sigma=_held(state, sigma),
         objective=objective,
         violation=float(raw.max(initial=0.0)),

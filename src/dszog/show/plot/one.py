@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from textwrap import wrap
 from typing import Any
@@ -50,8 +51,11 @@ def draw_run(figure: Figure, result: Any, against: str) -> None:
         _write_evidence(right, result)
         return
     upper, lower = right.subfigures(2, 1, height_ratios=(1.0, 1.1))
-    names = result.get("names", {})
-    _draw_weights(upper.subplots(), *result.weights, names=names)
+    names, known = result.get("names", {}), result.certificate.first_order
+    if known is not None and len(known.indices):
+        _draw_bars(upper.subplots(), known.indices, known.multipliers, names=names)
+    else:
+        _draw_bars(upper.subplots(), *result.weights, names=names, total=1.0)
     _write_evidence(lower, result)
 
 
@@ -131,16 +135,24 @@ def _legend(figure: SubFigure, result: Any, marked: list[int]) -> None:
 # ----------------------------------------------------------------- weights and evidence
 
 
-def _draw_weights(
-    axes: Axes, indices: IntArray, values: FloatArray, *, names: Mapping[int, str]
+def _draw_bars(
+    axes: Axes,
+    indices: IntArray,
+    values: FloatArray,
+    *,
+    names: Mapping[int, str],
+    total: float = math.nan,
 ) -> None:
-    heaviest = np.argsort(-values, kind="stable")[:N_BARS]
-    n, total = len(indices), float(values.sum())
+    """Draw multipliers, or weights of which all together have a total."""
+    heaviest, n = np.argsort(-values, kind="stable")[:N_BARS], len(indices)
+    what, below = "multiplier", "what the objective gains per unit of each"
+    if not math.isnan(total):
+        what = "touched weight"
+        below = f"all touched hold {values.sum():.3g} of {total:g}"
+    title = f"The {n} {what}s" if n > 1 else f"The one {what}"
     if n > N_BARS:
-        title = f"The {N_BARS} heaviest of {n:,} touched weights"
-    else:
-        title = f"The {n} touched weights" if n > 1 else "The one touched weight"
-    dress(axes, f"{title}\n(all touched hold {total:.3g} of 1)")
+        title = f"The {N_BARS} heaviest of {n:,} {what}s"
+    dress(axes, f"{title}\n({below})")
     places = np.arange(len(heaviest))
     axes.barh(places, values[heaviest], color=GREEN, height=0.7)
     labels = [names.get(int(indices[j]), f"{indices[j]:,}") for j in heaviest]
@@ -149,7 +161,7 @@ def _draw_weights(
     axes.set_ylim(max(len(heaviest), LEAST_BARS) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
-    axes.set_xlabel("weight", fontsize=9.5, color=INK)
+    axes.set_xlabel(what.split()[-1], fontsize=9.5, color=INK)
     axes.set_ylabel("constraint", fontsize=9.5, color=INK)
 
 
