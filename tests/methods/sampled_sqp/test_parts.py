@@ -98,7 +98,7 @@ def test_refreshing_the_whole_table_gives_the_mean_of_the_slopes() -> None:
     rng = np.random.Generator(np.random.Philox(key=5))
     table = LossTable.empty(3).grown(np.arange(8), np.zeros(8), rng.normal(size=(8, 3)))
     fresh, step = rng.normal(size=(8, 3)), rng.normal(size=3)
-    table = table.begun(rng.permutation(8))
+    table = table.followed(rng.normal(size=8), step).begun(rng.permutation(8))
     n_parts = 0
     while table.n_fresh < 8:
         rows = table.next_rows(2)
@@ -109,6 +109,30 @@ def test_refreshing_the_whole_table_gives_the_mean_of_the_slopes() -> None:
     assert n_parts == 3  # 2, then as many as were, twice
     assert table.noise_along(step, n_losses=8) == 0.0
     assert table.noise_along(step, n_losses=80) > 0.0
+
+
+@pytest.mark.parametrize("is_linear", [True, False])
+def test_values_tell_how_slopes_of_linear_forms_have_grown(is_linear: bool) -> None:
+    rng = np.random.Generator(np.random.Philox(key=9))
+    X, other, step = (
+        rng.normal(size=(64, 3)),
+        rng.normal(size=(64, 3)),
+        0.3 * np.ones(3),
+    )
+
+    def slopes(x: Any) -> Any:
+        return -X / (1 + np.exp(X @ x))[:, np.newaxis] + (1 - is_linear) * x * other**2
+
+    values = np.logaddexp(0, -(X @ step)) + (1 - is_linear) * (other**2 @ step**2 / 2)
+    table = LossTable.empty(3).grown(
+        np.arange(64), np.full(64, np.log(2)), slopes(0 * step)
+    )
+    left, rows = [], np.arange(16)
+    for begun in (table, table.followed(values, step)):
+        new = begun.begun(np.arange(64)).refreshed(rows, slopes(step)[rows])
+        left.append(np.linalg.norm(new.gradient - slopes(step).mean(axis=0)))
+        assert new.noise_left(step) < (0.01 if left[1:] and is_linear else 0.1)
+    assert left[1] < (0.2 if is_linear else 1.5) * left[0]
 
 
 def quadratic(points: object) -> object:

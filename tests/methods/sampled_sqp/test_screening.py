@@ -22,9 +22,8 @@ def size_of(m: int, dim: int = 2, calls: Calls | None = None) -> ProblemSize:
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 16, 17, 63, 64, 65, 1000, 4097])
 def test_a_permutation_has_every_number_once(n: int) -> None:
     for key in (0, 1, 2**64 - 1, 2**65 + 1):
-        np.testing.assert_array_equal(
-            np.sort(permuted(np.arange(n), n, key)), np.arange(n)
-        )
+        found = np.sort(permuted(np.arange(n), n, key))
+        np.testing.assert_array_equal(found, np.arange(n))
 
 
 def test_a_permutation_of_very_many_repeats_nothing_and_keeps_the_range() -> None:
@@ -35,6 +34,17 @@ def test_a_permutation_of_very_many_repeats_nothing_and_keeps_the_range() -> Non
     assert found.max() < n
     # Uniform: the mean of 50,000 is 6 standard errors off once in 10^9.
     assert abs(found.mean() / n - 0.5) < 6 / np.sqrt(12 * 50_000)
+
+
+@pytest.mark.parametrize("n", [1, 2, 100, 10**12])
+def test_neighbours_are_close_and_on_all_scales(n: int) -> None:
+    rng = np.random.Generator(np.random.Philox(key=1))
+    found = screening.beside(np.array([n // 2]), 1000, n, rng)
+    far = np.abs(found - n // 2)
+    assert 0 <= found.min() <= found.max() < n
+    assert far.max() <= np.sqrt(n)
+    assert np.median(far) <= max(n**0.35, 10.0)
+    assert not len(screening.beside(found[:0], 9, n, rng))
 
 
 def test_draws_meet_every_constraint_once_a_pass() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from dszog import Constraints, Losses, Problem, Status
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog_bench.small_suite import PROBLEMS, SmallProblem
 
+minimized = partial(dszog.minimize, method="sampled_sqp", seed=0)
 BY_NUMBER = {problem.number: problem for problem in PROBLEMS}
 # With equalities, bounds, curved constraints, and those that are known to stall.
 QUICK = (5, 6, 7, 8, 9, 11, 27, 31, 39, 43, 46, 61, 71, 77, 79, 113)
@@ -19,27 +21,23 @@ QUICK = (5, 6, 7, 8, 9, 11, 27, 31, 39, 43, 46, 61, 71, 77, 79, 113)
 
 def solve(problem: SmallProblem, **more: Any) -> Any:
     budget = 200 * (problem.dim + 1) * problem.n_functions
-    return dszog.minimize(
+    return minimized(
         problem.fun,
         problem.x0,
         problem.constraints() or None,
         bounds=problem.bounds,
-        method="sampled_sqp",
         max_queries=budget,
         constraint_tol=1e-6,
-        seed=0,
         **more,
     )
 
 
 def test_a_message_does_not_doubt_what_the_method_has_shown() -> None:
     # Too few queries for gradients at the result, which the method knows anyway.
-    result = dszog.minimize(
+    result = minimized(
         lambda x: (x[0] - 1) ** 2 + (x[1] - 2.5) ** 2,
         [2.0, 0.0],
         {"type": "ineq", "fun": lambda x: x[0] - 2 * x[1] + 2},
-        method="sampled_sqp",
-        seed=0,
     )
     assert (result.status, result.certificate.stationarity) == (Status.CONVERGED, None)
     assert "not shown to be optimal" not in result.message
@@ -59,14 +57,7 @@ def test_nothing_is_said_to_be_optimal_that_noise_or_steps_may_hide(spoil: Any) 
     def fun(x: FloatArray) -> float:
         return float(spoil(float(np.sum((x - 2.0) ** 2)), x))
 
-    result = dszog.minimize(
-        fun,
-        np.zeros(2),
-        bounds=[(-5.0, 5.0)] * 2,
-        seed=0,
-        method="sampled_sqp",
-        max_iterations=100,
-    )
+    result = minimized(fun, np.zeros(2), bounds=[(-5.0, 5.0)] * 2, max_iterations=100)
     assert result.status == Status.STALLED
     assert "differences" in result.message
 
@@ -83,13 +74,11 @@ def test_small_problems_are_solved_and_said_to_be(number: int) -> None:
 
 def test_the_weights_are_the_multipliers() -> None:
     # At (1, 0): gradient (-2, 0) = -(2, 0), of the constraint x0 <= 1 alone.
-    result = dszog.minimize(
+    result = minimized(
         lambda x: (x[0] - 2.0) ** 2 + x[1] ** 2,
         np.zeros(2),
         Constraints.linear(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([3.0, 1.0])),
-        method="sampled_sqp",
         max_queries=2000,
-        seed=0,
     )
     indices, weights = result.weights
     assert indices.tolist() == [0, 1]
@@ -98,12 +87,10 @@ def test_the_weights_are_the_multipliers() -> None:
 
 def test_multipliers_and_the_residual_come_with_the_certificate() -> None:
     # At (1, 0): gradient (-2, 0), and 4 times the constraint 0.5 x0 <= 0.5 balances it.
-    result = dszog.minimize(
+    result = minimized(
         lambda x: (x[0] - 2.0) ** 2 + x[1] ** 2,
         np.zeros(2),
         {"type": "ineq", "fun": lambda x: 0.5 - 0.5 * x[0]},
-        method="sampled_sqp",
-        seed=0,
     )
     known = result.certificate.first_order
     indices, multipliers = result.multipliers
@@ -171,9 +158,7 @@ def test_a_look_at_few_constraints_is_enough() -> None:
         Constraints(lambda w, j: w @ slopes[j].T - 1.0, m),
         dim,
     )
-    result = dszog.minimize(
-        problem, method="sampled_sqp", max_queries=150_000, constraint_tol=1e-6, seed=0
-    )
+    result = minimized(problem, max_queries=150_000, constraint_tol=1e-6)
     found = result.x
     active = slopes @ found - 1.0 > -1e-6
     gradient = 2.0 * (found - centre)
@@ -221,14 +206,12 @@ def test_losses_are_looked_at_as_far_as_needed() -> None:
         4,
         x0=np.full(4, 3.0),
     )
-    result = dszog.minimize(problem, method="sampled_sqp", max_queries=200_000, seed=0)
+    result = minimized(problem, max_queries=200_000)
     np.testing.assert_allclose(result.x, centres.mean(axis=0), atol=1e-3)
 
 
 def run(fun: Any, x0: Any, constraints: Any = None, **more: Any) -> Any:
-    return dszog.minimize(
-        fun, x0, constraints, method="sampled_sqp", max_queries=4000, seed=0, **more
-    )
+    return minimized(fun, x0, constraints, max_queries=4000, **more)
 
 
 def distance(x: FloatArray) -> float:
@@ -268,9 +251,7 @@ def test_many_constraints_that_contradict_each_other_end_soon() -> None:
         sides: FloatArray = np.where(j % 2, -1.0, 1.0) * (points @ slopes[j // 2].T)
         return sides + 1.0
 
-    result = dszog.minimize(
-        distance, np.zeros(2), Constraints(pairs, 200), method="sampled_sqp", seed=0
-    )
+    result = minimized(distance, np.zeros(2), Constraints(pairs, 200))
     assert result.status == Status.LEAST_VIOLATION
     assert result.maxcv == pytest.approx(1.0, abs=1e-6)  # no point has less
     assert result.nit < 200
@@ -559,7 +540,7 @@ DISC: dict[str, Any] = {
 def test_a_steep_variable_does_not_hide_the_slope_along_another(
     fun: Any, start: list[float], where: dict[str, Any], optimum: float
 ) -> None:
-    result = dszog.minimize(fun, start, method="sampled_sqp", seed=0, **where)
+    result = minimized(fun, start, **where)
     assert result.status == Status.CONVERGED
     assert result.fun == pytest.approx(optimum, abs=1e-3)
 
@@ -571,13 +552,11 @@ def test_violations_count_in_the_units_of_the_caller(
     size: float, tolerance: float
 ) -> None:
     planes = half_planes(20_000)
-    result = dszog.minimize(
+    result = minimized(
         lambda x: float(np.sum((x - 2) ** 2)),
         np.zeros(2),
         Constraints(lambda w, j: size * planes.values(w, j), 20_000),
-        method="sampled_sqp",
         constraint_tol=tolerance,
-        seed=0,
     )
     assert (result.status, result.success) == (Status.CONVERGED, True)
     np.testing.assert_allclose(result.x, np.sqrt(0.5), atol=1e-3)
@@ -605,15 +584,13 @@ def test_functions_of_any_size_take_the_same_way_to_the_bit(
             small = BY_NUMBER[number]
             fun, x0, bounds = small.fun, np.array(small.x0), small.bounds
             rows = Problem(fun, small.constraints(), len(x0)).constraints or rows
-        return dszog.minimize(
+        return minimized(
             lambda x: 2.0**a * fun(x),
             x0,
             Constraints(lambda w, j: 2.0**b * rows.values(w, j), len(rows)),
             bounds=bounds,
-            method="sampled_sqp",
             constraint_tol=2.0**b * 1e-2,
             max_queries=cut,
-            seed=0,
         )
 
     one, two = solved(0, 0), solved(a, b)
@@ -630,13 +607,11 @@ def test_a_constraint_without_a_value_at_the_end_is_not_taken_for_kept() -> None
         found[:, j == 85_062] = np.nan
         return found
 
-    result = dszog.minimize(
+    result = minimized(
         lambda x: float(np.sum((x - 2) ** 2)),
         np.zeros(2),
         Constraints(values, 100_000),
-        method="sampled_sqp",
         on_failure="resample",
-        seed=0,
     )
     assert not result.success
     assert result.certificate.feasibility.n_unknown == 1
@@ -652,12 +627,10 @@ def test_failures_beside_a_later_iterate_do_not_blame_the_start() -> None:
             raise RuntimeError("mesh collapsed")
         return float(x @ x + 0.3 * rows[i] @ x), [least[i] - rows[i] @ x]
 
-    result = dszog.minimize(
+    result = minimized(
         dszog.Simulator(simulate, n=300, width=1),
         np.full(4, 2.0),
         bounds=[(0.0, 5.0)] * 4,
-        method="sampled_sqp",
-        seed=0,
         max_queries=30_000,
         on_failure="resample",
     )

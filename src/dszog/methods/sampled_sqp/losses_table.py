@@ -15,6 +15,9 @@ from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog.methods.sampled_sqp.looks import are_indices
 
+LEVEL = 0.01  # of the usual change along a step: losses that change less say little
+MOST_GROWTH = 2.0  # of a slope, over one step
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class LossTable:
@@ -28,9 +31,17 @@ class LossTable:
     queue: IntArray  # rows in the order in which they are refreshed
     mean_before: FloatArray  # (dim,), of the slopes before the refresh
     changes: FloatArray  # (n_fresh, dim), of the slopes that were refreshed
+    growth: FloatArray  # (b,), share by which values say that each slope has grown
 
     def __post_init__(self) -> None:
-        for name in ("values", "slopes", "gradient", "mean_before", "changes"):
+        for name in (
+            "values",
+            "slopes",
+            "gradient",
+            "mean_before",
+            "changes",
+            "growth",
+        ):
             object.__setattr__(self, name, frozen_floats(getattr(self, name)))
         for name in ("indices", "queue"):
             object.__setattr__(self, name, frozen_ints(getattr(self, name)))
@@ -47,6 +58,7 @@ class LossTable:
             queue=none,
             mean_before=np.zeros(dim),
             changes=np.empty((0, dim)),
+            growth=nothing,
         )
 
     def fits(self, size: ProblemSize) -> bool:
@@ -55,7 +67,7 @@ class LossTable:
         return (
             are_indices(self.indices, size.n_losses)
             and are_indices(self.queue, b)
-            and self.values.shape == (b,)
+            and self.values.shape == self.growth.shape == (b,)
             and self.slopes.shape == (b, dim)
             and self.gradient.shape == self.mean_before.shape == (dim,)
             and self.changes.shape == (self.n_fresh, dim)
@@ -94,17 +106,61 @@ class LossTable:
             values=np.concatenate([self.values, values]),
             slopes=np.vstack([self.slopes, slopes]),
             gradient=gradient,
+            growth=np.concatenate([self.growth, np.zeros(more)]),
         )
 
     # ----------------------------------------------------------------------- refreshing
 
+    def followed(self, values: FloatArray, step: FloatArray) -> LossTable:
+        """Return the table after a step; values say by how much slopes have grown.
+
+        So it is if a loss is a function of one linear form, as in linear models.
+        """
+        table = self._settled()
+        along = (1.0 + table.growth) * (table.slopes @ step)
+        misses = values - table.values - along
+        least = LEVEL * float(np.sqrt((along**2).mean())) if len(along) else 0.0
+        more = 2.0 * misses * along / np.maximum(along**2 + least**2, 1e-300)
+        more = np.clip(more, -MOST_GROWTH, MOST_GROWTH)
+        growth = (1.0 + table.growth) * (1.0 + more) - 1.0
+        return replace(table, values=values, growth=growth)
+
     def begun(self, order: IntArray) -> LossTable:
         """Begin to refresh the rows in this order."""
+        table = self._settled()
         return replace(
-            self,
+            table,
             queue=order,
-            mean_before=self.slopes.mean(axis=0),
+            mean_before=table.slopes.mean(axis=0),
             changes=np.empty((0, len(self.gradient))),
+        )
+
+    def _expected(self) -> tuple[FloatArray, FloatArray]:
+        """Return by how much each slope of the queue was to change, and did by now.
+
+        As much of what values say is believed as came true where slopes are known.
+        """
+        before = np.array(self.slopes[self.queue])
+        before[: self.n_fresh] -= self.changes
+        said = self.growth[self.queue, np.newaxis] * before
+        known = said[: self.n_fresh]
+        share = float((known * self.changes).sum()) / max(
+            float((known * known).sum()), 1e-300
+        )
+        said *= min(max(share, 0.0), 1.0)
+        return said, self.changes - said[: self.n_fresh]
+
+    def _settled(self) -> LossTable:
+        """Return the table with all slopes as they are believed to be."""
+        if not self.n_fresh:
+            return self
+        said, _ = self._expected()
+        slopes, growth = np.array(self.slopes), np.array(self.growth)
+        slopes[self.queue[self.n_fresh :]] += said[self.n_fresh :]
+        growth[self.queue] = 0.0
+        none = np.empty((0, len(self.gradient)))
+        return replace(
+            self, slopes=slopes, growth=growth, queue=self.queue[:0], changes=none
         )
 
     def next_rows(self, n_first: int) -> IntArray:
@@ -120,16 +176,13 @@ class LossTable:
         all_slopes = np.array(self.slopes)
         all_slopes[rows] = fresh
         n_queued = len(self.queue)  # rows that joined since are behind these
-        gradient = self.mean_before + changes.mean(axis=0)
+        table = replace(self, slopes=all_slopes, changes=changes)
+        said, missed = table._expected()
+        gradient = self.mean_before + said.mean(axis=0) + missed.mean(axis=0)
         if len(changes) >= n_queued:
             gradient = all_slopes[:n_queued].mean(axis=0)
         later = all_slopes[n_queued:].sum(axis=0)
-        return replace(
-            self,
-            slopes=all_slopes,
-            gradient=(n_queued * gradient + later) / len(self),
-            changes=changes,
-        )
+        return replace(table, gradient=(n_queued * gradient + later) / len(self))
 
     def noise_left(self, step: FloatArray) -> float:
         """Return the standard error of the slope along a step, by stale rows."""
@@ -138,5 +191,5 @@ class LossTable:
             return 0.0
         if n < 2:
             return np.inf
-        spread = float((self.changes @ step).std()) * n_queued / len(self)
+        spread = float((self._expected()[1] @ step).std()) * n_queued / len(self)
         return spread / float(np.sqrt(n)) * float(np.sqrt(1.0 - n / n_queued))

@@ -36,7 +36,7 @@ from dszog.methods.sampled_sqp.options import (
     first_batch,
     queries_left,
 )
-from dszog.methods.sampled_sqp.screening import permuted
+from dszog.methods.sampled_sqp.screening import beside, permuted
 from dszog.methods.sampled_sqp.searching import (
     after_searching,
     can_search,
@@ -54,6 +54,7 @@ NEAR = 0.5  # of the usual length: members that are looked at
 SURELY = 2.0  # steps: members that are farther off, by models of unit slope, are not
 ALL_EVERY = 5  # trials after which all members are looked at
 SAFE_SHARE = 20  # of all constraints, one in so many is looked at though it seems safe
+NEIGHBOURED = 2  # times as many members as may join: those whose neighbours are drawn
 MOST_HELD_OUT = 128  # losses outside of the table that a trial looks at
 MOST_VERIFIED = 4096  # constraints in one look before the end
 ENCLOSED = 3  # bundles in a row, of which each one leaves nothing to gain
@@ -236,14 +237,28 @@ def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
     drawn, seen = NO_INDICES, state.seen
     if not state.seen.all_drawn(size):
         n_new = max(n_new, min(state.batch, first_batch(options, size)))
-        n_new *= size.block_width if size.by_case else 1
+        alike = _alike(state, then, n_new // 2)
+        n_new = (n_new - len(alike)) * (size.block_width if size.by_case else 1)
         drawn, seen = state.seen.draw(n_new, size, state.seed)
-        drawn = drawn[~np.isin(drawn, members.indices)]
-    wanted = np.concatenate([asked, at_risk, size.cases_of(drawn)])
+        drawn = size.cases_of(drawn[~np.isin(drawn, members.indices)])
+        drawn = np.union1d(drawn[~np.isin(drawn, seen.indices)], alike)
+    wanted = np.concatenate([asked, at_risk, drawn])
     wanted = size.limits_of(np.unique(wanted))
     losses = np.concatenate([state.table.indices, _held_out(state)])
     look = Look(at=y, losses=losses, constraints=wanted)
     return replace(state, phase="trial", looks=(look,), seen=seen)
+
+
+def _alike(state: SampledSQPState, values: FloatArray, n: int) -> IntArray:
+    """Return constraints, or cases, not seen, beside the members of largest value."""
+    size, members = state.size, state.members
+    if size.calls is not None and not size.by_case:  # one value would cost a call
+        return NO_INDICES
+    worst = np.argsort(-values, kind="stable")[: NEIGHBOURED * most_joining(size)]
+    around = members.indices[worst] // (size.block_width if size.by_case else 1)
+    found = beside(around, n, size.n_cases, stream(state.seed, state.iteration))
+    found = found[~np.isin(found, size.cases_of(members.indices))]
+    return found[~np.isin(found, state.seen.indices)]
 
 
 def _held_out(state: SampledSQPState) -> IntArray:

@@ -74,6 +74,18 @@ def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return words ^ (words >> np.uint64(31))
 
 
+def beside(around: IntArray, n: int, n_all: int, rng: np.random.Generator) -> IntArray:
+    """Return some of ``range(n_all)``, at most `n`, on all scales close to given ones.
+
+    Neighbours are often alike, as moments in a row or pairs with one part in common;
+    where they are not, these are as good as any.
+    """
+    if not len(around):
+        return around
+    far = np.rint(n_all ** rng.uniform(0.0, 0.5, n)) * rng.choice([-1.0, 1.0], n)
+    return np.unique((rng.choice(around, n) + far.astype(np.int64)) % n_all)
+
+
 # ------------------------------------------------------------------------ what was seen
 
 

@@ -321,7 +321,7 @@ def _accepted(
         state,
         x=y,
         members=members,
-        table=replace(table, values=losses),
+        table=table.followed(losses, state.step),
         sigma=_held(state, sigma),
         objective=objective,
         violation=float(raw.max(initial=0.0)),
