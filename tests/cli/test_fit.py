@@ -42,9 +42,11 @@ def people(n: int = N, seed: int = 0) -> dict[str, list[str]]:
     }
 
 
-def write_csv(path: str, columns: dict[str, list[str]], delimiter: str = ",") -> None:
-    with open(path, "w", newline="") as file:
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+def write_csv(
+    path: str, columns: dict[str, list[str]], mark: str = ",", encoding: str = "utf-8"
+) -> None:
+    with open(path, "w", newline="", encoding=encoding) as file:
+        writer = csv.writer(file, delimiter=mark, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
 
@@ -198,7 +200,7 @@ def test_no_class_is_written_as_a_formula(
 def test_other_delimiters_and_packed_files_are_read(dszog: Dszog) -> None:
     import gzip
 
-    write_csv("people.tsv", people(), delimiter="\t")
+    write_csv("people.tsv", people(), "\t")
     Path("people.tsv.gz").write_bytes(gzip.compress(Path("people.tsv").read_bytes()))
     words = ("--task", "pairwise", "--target", "hired", *QUICK)
     for number, name in enumerate(("people.csv", "people.tsv", "people.tsv.gz")):
@@ -246,11 +248,13 @@ def gaps() -> dict[str, list[str]]:
 
 def test_a_file_of_another_country_is_read_as_the_plain_one(dszog: Dszog) -> None:
     merit = [f"{1000 * float(text):.2f}" for text in people()["merit"]]
-    write_csv("plain.csv", people() | {"merit": merit})
+    colour = [text.replace("u", "ü") for text in people()["colour"]]
+    write_csv("plain.csv", people() | {"merit": merit, "colour": colour})
     marks = str.maketrans(",.", ".,")
     written = [f"{float(text):,.2f}".translate(marks) for text in merit]
-    write_csv("leute.csv", people() | {"merit": written}, ";")
-    forms = ("--decimal", ",", "--thousands", ".")
+    written_so = people() | {"merit": written, "colour": colour}
+    write_csv("leute.csv", written_so, ";", "latin-1")
+    forms = ("--decimal", ",", "--thousands", ".", "--encoding", "latin-1")
     assert dszog("fit", "plain.csv", *PAIRS[1:], *QUICK, "-o", "a")[0] == 0
     assert dszog("fit", "leute.csv", *PAIRS[1:], *QUICK, *forms, "-o", "b")[0] == 0
     assert report("a")["digest"] == report("b")["digest"]
@@ -260,8 +264,11 @@ def test_a_file_of_another_country_is_read_as_the_plain_one(dszog: Dszog) -> Non
     )
     assert said[:2] == plain[:2]  # the model remembers how numbers were written
     assert said[0] == 0
-    wrong = ("--decimal", ",")  # 1.234,50 is no number then
+    wrong = forms[:2] + forms[4:]  # 1.234,50 is no number then
     assert dszog("fit", "leute.csv", *PAIRS[1:], *QUICK, *wrong, "-o", "c")[0] == 2
+    code, _, told = dszog("fit", "leute.csv", *PAIRS[1:], *forms[:4])
+    assert code == 2
+    assert "is not UTF-8. Convert the file to UTF-8, say --encoding latin-1 or" in told
 
 
 def test_rows_with_missing_numbers_are_dropped_or_filled(dszog: Dszog) -> None:

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 import pytest
 
 pytest.importorskip("cyclopts")
@@ -120,34 +119,15 @@ def test_the_run_is_that_of_minimize(solve: Solve) -> None:
         "model.py:problem", *RUN, "--set", "n_directions=3", "-o", "result.json"
     )
     found = json.loads(Path("result.json").read_text())
-
-    angles = np.linspace(0, 2 * np.pi, 500)
-    problem = dszog.Problem(
-        lambda x: float(np.sum((x - 2.0) ** 2)),
-        dszog.Constraints(
-            lambda points, j: points @ [np.cos(angles[j]), np.sin(angles[j])] - 1.0,
-            m=500,
-        ),
-        dim=2,
-    )
-    result = dszog.minimize(
-        problem,
-        max_iterations=60,
-        seed=3,
-        options={"penalty": 300.0, "n_directions": 3},
-    )
+    options = {"penalty": 300.0, "n_directions": 3}
+    problem = load_problem("model.py:problem")
+    result = dszog.minimize(problem, max_iterations=60, seed=3, options=options)
     assert found["digest"] == result.digest
     assert found["x"] == result.x.tolist()
-    assert (found["fun"], found["maxcv"]) == (result.fun, result.maxcv)
-    assert (found["nit"], found["nfev"], found["ncev"]) == (
-        60,
-        result.nfev,
-        result.ncev,
-    )
-    assert found["success"] is bool(result.success)
-    assert found["status"] == "MAX_ITERATIONS"
-    assert found["method"]["penalty"] == 300.0
-    assert found["method"]["n_directions"] == 3
+    for name in ("fun", "maxcv", "nit", "nfev", "ncev", "success"):
+        assert found[name] == result[name]
+    assert (found["nit"], found["status"]) == (60, "MAX_ITERATIONS")
+    assert options.items() <= found["method"].items()
     assert code == (0 if result.success else 3)
     assert result.digest in said
     assert not list(Path().glob(".*part"))
@@ -225,54 +205,50 @@ WRONG = [
     (["model.py:zzz"], "has no 'zzz'. Problems in it: problem, make, bro"),
     (["model.py:number"], "'number' in model.py must be a dszog.Problem or a function"),
     (["model.py:wants"], r"must take no arguments, got wants\(argument\). Give them"),
-    (["model.py:problem", "--set", "penalti=3"], "Did you mean 'penalty'?"),
-    (["model.py:problem", "--set", "penalty"], "takes name=value, got 'penalty'. For"),
+]
+WRONG_OPTIONS = [
+    ("--set penalti=3", "Did you mean 'penalty'?"),
+    ("--set penalty", "takes name=value, got 'penalty'. For"),
     (
-        ["model.py:problem", "--set", "step_size=a"],
+        "--set step_size=a",
         "solve: --set step_size takes a number, got 'a'. For example --set step_size=0",
     ),
-    (["model.py:problem", "--set", "penalty=1_0"], "takes a number, got '1_0'"),
-    (["model.py:problem", "--set", "n_directions=1.5"], "takes a whole number, got"),
-    (["model.py:problem", "--set", "step=1"], "mean 'step_size' or 'step_eps' or 'ste"),
-    (["model.py:problem", "--set", "antithetic=1"], "takes true or false, got '1'"),
-    (["model.py:problem", "--set", "start=cold"], "'auto', 'exact', 'sampled', got 'c"),
-    (["model.py:problem", "--set", "penalty=1", "--set", "penalty=2"], "given twice"),
-    (["model.py:problem", "--set", "penalty=-1"], "--set penalty must be positive"),
-    (["model.py:problem", "--method", "zopsgd", "--set", "domain=1"], "cannot be writ"),
-    (["model.py:problem", "--method", "dsog"], "--method must be .* mean 'dszog'?"),
+    ("--set penalty=1_0", "takes a number, got '1_0'"),
+    ("--set n_directions=1.5", "takes a whole number, got"),
+    ("--set step=1", "mean 'step_size' or 'step_eps' or 'ste"),
+    ("--set antithetic=1", "takes true or false, got '1'"),
+    ("--set start=cold", "'auto', 'exact', 'sampled', got 'c"),
+    ("--set penalty=1 --set penalty=2", "given twice"),
+    ("--set penalty=-1", "--set penalty must be positive"),
+    ("--method zopsgd --set domain=1", "cannot be writ"),
+    ("--method dsog", "--method must be .* mean 'dszog'?"),
     (
-        ["model.py:problem", "--method", "cobyla"],
+        "--method cobyla",
         r"one of 'auto', 'dszog', .*'acczomda', got 'cobyla'\. It is one of SciPy: "
         r"call scipy\.optimize\.minimize, .*; or leave --method out",
     ),
-    (["model.py:problem", "--set", "beta=3"], "It is the paper's letter for 'penalty'"),
-    (["model.py:problem", "--evaluator", "serail"], "Did you mean 'serial'?"),
-    (["model.py:problem", "--workers", "2"], "--workers goes with --evaluator threads"),
-    (["model.py:problem", "--timeout", "2"], "--timeout needs workers that can be end"),
-    (["model.py:problem", "--tag", "May"], "--tag guards a run that is saved, got no"),
+    ("--set beta=3", "It is the paper's letter for 'penalty'"),
+    ("--evaluator serail", "Did you mean 'serial'?"),
+    ("--workers 2", "--workers goes with --evaluator threads"),
+    ("--timeout 2", "--timeout needs workers that can be end"),
+    ("--tag May", "--tag guards a run that is saved, got no"),
+    ("--x-scale 1,a", "takes numbers separated by commas, got"),
+    ("--x-scale 1,2,3,4,5,6", "--x-scale must be a positive n"),
+    ("--plot no/run.png", "is not there. Make it, or name an"),
+    ("--resume", "--resume needs the folder of the run, got no"),
     (
-        ["model.py:problem", "--x-scale", "1,a"],
-        "takes numbers separated by commas, got",
-    ),
-    (
-        ["model.py:problem", "--x-scale", "1,2,3,4,5,6"],
-        "--x-scale must be a positive n",
-    ),
-    (["model.py:problem", "--plot", "no/run.png"], "is not there. Make it, or name an"),
-    (["model.py:problem", "--resume"], "--resume needs the folder of the run, got no"),
-    (
-        ["model.py:problem", "--max-queries", "5"],
+        "--max-queries 5",
         r"need \d+ queries, got --max-queries 5. Raise --max-queries, or lower "
         "--set n_directions and the batch sizes, such as --set loss_batch",
     ),
-    (["model.py:problem", "--max-time", "-1"], "solve: --max-time must be positive"),
-    (["model.py:problem", "--seed", "-1"], "solve: --seed must be at least 0, got -1"),
-    (["model.py:problem", "--on-failure", "x"], "solve: --on-failure must be one of"),
-    (["model.py:problem", "--output", "."], "must be a file, got the folder '.'. Name"),
-    (
-        ["model.py:problem", "--output", "no/r.json"],
-        "is not there. Make it, or name an",
-    ),
+    ("--max-time -1", "solve: --max-time must be positive"),
+    ("--seed -1", "solve: --seed must be at least 0, got -1"),
+    ("--on-failure x", "solve: --on-failure must be one of"),
+    ("--output .", "must be a file, got the folder '.'. Name"),
+    ("--output no/r.json", "is not there. Make it, or name an"),
+]
+WRONG += [
+    (["model.py:problem", *options.split()], said) for options, said in WRONG_OPTIONS
 ]
 
 
@@ -307,22 +283,24 @@ def test_an_error_of_the_file_has_its_line(solve: Solve, file: str, told: str) -
 
 
 def test_terminal_escapes_of_a_file_are_not_passed_on(solve: Solve) -> None:
-    code, said = solve("model.py:broken")
-    assert code == 1
-    assert "RuntimeError: no \\x1b[31mdata" in said
-    assert "\x1b" not in said
-    code, said = solve("no\x1b[31m\x07.py:problem")
-    assert code == 2
-    assert "no\\x1b[31m\\x07.py" in said
-    assert "\x1b" not in said
+    file, told = "no\x1b[31m\x07.py:problem", "RuntimeError: no \\x1b[31mdata"
+    for word, code, shown in (
+        ("model.py:broken", 1, told),
+        (file, 2, "no\\x1b[31m\\x07"),
+    ):
+        got, said = solve(word)
+        assert (got, shown in said, "\x1b" in said) == (code, True, False)
 
 
 def test_the_current_folder_is_not_searched_for_modules(model: Path) -> None:
-    Path("beside.py").write_text("raise SystemExit(99)\n")
-    Path("needs.py").write_text("import beside\nproblem = 1\n")
-    code, _, err = finish(start("solve", "needs.py:problem"))
+    Path("here.py").write_text("raise SystemExit(99)\n")
+    Path("sub").mkdir()
+    Path("sub/colorsys.py").write_text("raise SystemExit(98)\n")  # hides nothing
+    Path("sub/beside.py").write_text("from colorsys import ONE_THIRD as problem\n")
+    Path("sub/needs.py").write_text("from beside import problem\nimport here\n")
+    code, _, err = finish(start("solve", "sub/needs.py:problem"))
     assert code == 1
-    assert "needs.py imports 'beside', which is not installed" in err
+    assert "needs.py imports 'here', which is neither installed nor beside it" in err
     assert "PYTHONPATH=FOLDER dszog solve" in err
 
 

@@ -20,7 +20,7 @@ pytest.importorskip("cyclopts")
 pytest.importorskip("rich")
 
 import dszog as library
-from dszog.cli.watch import Board, _serving
+from dszog.cli.watch import Board, _checked, _serving
 from dszog.cli.watch_page import N_BUCKETS, Shown, body, thinned
 from dszog.run.history import History
 from dszog.save import store
@@ -208,6 +208,15 @@ def test_a_deleted_run_stays_as_it_was_seen_and_a_damaged_one_says_so(
     assert page.count("<polyline") == before.count("<polyline")
 
 
+def test_a_run_that_has_not_begun_is_waited_for(runs: Path, tmp_path: Path) -> None:
+    board = Board(_checked([tmp_path / "later"]))
+    assert board.empty() == [tmp_path / "later"]
+    assert "shows up here by itself" in body(board.runs(), {}, "")
+    shutil.copytree(runs / "ended", tmp_path / "later")
+    assert [run.name for run in board.runs()] == ["later"]
+    assert board.empty() == []
+
+
 def test_links_are_not_followed(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "given").mkdir()
     (tmp_path / "given" / "link").symlink_to(runs / "ended")
@@ -246,12 +255,10 @@ def test_only_the_page_can_stop_a_run(
 def test_what_cannot_be_watched_is_refused_in_a_sentence(
     dszog: Dszog, runs: Path, served: tuple[Board, int], tmp_path: Path
 ) -> None:
-    (tmp_path / "empty").mkdir()
     for words, expected in (
         ((), "FOLDER is missing"),
-        ((tmp_path / "none",), "is no folder"),
+        ((tmp_path / "none" / "none",), "is no folder"),
         ((runs / "ended" / "lock",), "is no folder"),
-        ((runs, tmp_path / "empty"), "holds no run"),
         ((runs, "--port", served[1]), "perhaps by another dashboard"),
         ((runs, "--port", 70_000), "from 0 to 65535"),
     ):

@@ -27,7 +27,7 @@ from dszog.readers import Table, read_csv, read_libsvm
 MOST_WORDS = 200  # different words in one column
 PACKED = (".gz", ".bz2", ".xz")
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?")
-REMEMBERED = ("delimiter", "decimal", "thousands", "missing")  # by a model
+REMEMBERED = ("delimiter", "decimal", "thousands", "encoding", "missing")  # by a model
 CURE = "Correct it, or say how numbers are written, as in --decimal , --thousands ."
 SIGN = "="  # between the name of a column and a word in it
 _LIKE_NUMBER = re.compile(  # or missing
@@ -50,6 +50,8 @@ class Reading:
     """What a CSV file has before the fraction of a number; a point if not given."""
     thousands: Literal[",", ".", "'", " "] | None = None
     """What groups the digits of numbers in a CSV file, as the comma in 1,234."""
+    encoding: Literal["utf-8", "latin-1", "cp1252", "utf-16"] | None = None
+    """How the text of a CSV file is written: utf-8 if not given, cp1252 on Windows."""
     missing: Literal["refuse", "drop", "fill"] | None = None
     """What to do about numbers that are missing in a CSV file (empty, NA, NaN, null,
     None, ?): refuse the file (if not given), drop such rows, or fill in the mean of
@@ -80,9 +82,12 @@ class Reading:
                 delimiter=self.delimiter or usual,
                 decimal=self.decimal or ".",
                 thousands=self.thousands or "",
+                encoding=self.encoding or "utf-8",
             )
         except InputError as error:  # names cannot be passed here
-            raise InputError(re.sub(", or pass `names`[^.]*", "", str(error))) from None
+            said = re.sub(", or pass `names`[^.]*", "", str(error))
+            said = re.sub("encoding='(.*?)' or '(.*?)'", r"--encoding \1 or \2", said)
+            raise InputError(said) from None
 
 
 BY_NAME = Reading()

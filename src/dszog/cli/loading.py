@@ -20,9 +20,9 @@ from dszog.problem import Problem
 
 def load_problem(target: str) -> Problem:
     """Return the problem that ``FILE.py:name`` names, or the function there returns."""
-    # The file is run as a module of its own. Neither its folder nor the current one is
-    # added to where Python looks for modules: what the file imports has to be
-    # installed, or its folder be named in PYTHONPATH.
+    # The file is run as a module of its own. It may import files beside it, which
+    # Python looks for last, so that none can hide what is installed; in the current
+    # folder it is not looked for.
     path, name = _split(target)
     found = _loaded(path, name)
     if not isinstance(found, Problem):
@@ -86,6 +86,8 @@ def _module(path: Path) -> Iterator[ModuleType]:
             f"dszog solve: {_label(path)} cannot be read as Python. Check the file."
         )
     module = importlib.util.module_from_spec(spec)
+    if (beside := str(path.absolute().parent)) not in sys.path:
+        sys.path.append(beside)  # for good: functions may import when they are called
     sys.modules[name] = module
     try:
         yield module
@@ -100,9 +102,9 @@ def _run(path: Path, module: ModuleType) -> None:
             spec.loader.exec_module(module)
     except ModuleNotFoundError as error:
         raise UserFileError(
-            f"dszog solve: {_label(path)} imports {error.name!r}, which is not "
-            "installed. Install it, or name its folder: PYTHONPATH=FOLDER dszog solve "
-            "... (the current folder is not searched by itself)."
+            f"dszog solve: {_label(path)} imports {error.name!r}, which is neither "
+            "installed nor beside it. Install it, or name its folder: "
+            "PYTHONPATH=FOLDER dszog solve ... (the current folder is not searched)."
         ) from error
     except Exception as error:  # whatever the file raises
         raise _broken(path, error) from error

@@ -60,7 +60,8 @@ def watch(
     Parameters
     ----------
     folders
-        Folders of --checkpoint, or folders that hold such folders.
+        Folders of --checkpoint, or folders that hold such folders; also of runs that
+        have not begun yet.
     port
         Where the page is served; 0 takes one that is free.
     browser
@@ -73,6 +74,8 @@ def watch(
         with _serving(board, port) as server:
             where = f"http://{HOST}:{server.server_address[1]}/"
             say(console, f"Watching {len(board.runs())} at {where} (Ctrl-C ends it)")
+            for folder in board.empty():
+                say(console, f"{shown(str(folder))} holds no run yet: waiting for one.")
             if browser:
                 import webbrowser
 
@@ -93,15 +96,11 @@ def _checked(folders: Sequence[Path]) -> list[Path]:
             "or one that holds such folders."
         )
     for folder in folders:
-        if not folder.is_dir():
+        may_come = not folder.exists() and folder.absolute().parent.is_dir()
+        if not folder.is_dir() and not may_come:
             raise InputError(
                 f"dszog watch: {shown(str(folder))} is no folder. Name the folder that "
                 "a run was given as checkpoint."
-            )
-        if next(runs_in(folder), None) is None:
-            raise InputError(
-                f"dszog watch: {shown(str(folder))} holds no run. A run is saved with "
-                "checkpoint=FOLDER, or dszog solve --checkpoint FOLDER."
             )
     return [folder.resolve() for folder in folders]
 
@@ -129,6 +128,10 @@ class Board:
                 gone = replace(self._seen[path][1], going="deleted", trouble=GONE)
                 self._seen[path] = (), gone
             return [one for _, one in self._seen.values()]
+
+    def empty(self) -> list[Path]:
+        """Return the folders that hold no run."""
+        return [one for one in self._folders if next(runs_in(one), None) is None]
 
     def _look(self, path: Path, name: str) -> None:
         trace, (before, was) = trace_of(path), self._seen.get(path, (None, None))

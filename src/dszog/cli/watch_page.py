@@ -39,6 +39,11 @@ COLOURS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
     *("#b58900", "#56b4e9", "#8c564b", "#7a7a7a"),
 )
+WAITING = (
+    "The folders that are watched hold no saved run. One begins with "
+    "<code>checkpoint=FOLDER</code>, or <code>dszog solve --checkpoint FOLDER</code>; "
+    "it shows up here by itself."
+)
 N_BUCKETS = 250  # along a curve, each with its least and its greatest value
 DECADES = 6  # that are drawn at most
 LARGEST = 1e100  # of what is drawn
@@ -98,6 +103,8 @@ def body(runs: Sequence[Shown], asked: Mapping[str, str], token: str) -> str:
         for run, colour in zip(runs, colours, strict=True)
     ]
     off = {i for i, run in enumerate(runs) if run.key in hidden}
+    if not runs:
+        return f'<section class="card"><h2>No run yet</h2><p>{WAITING}</p></section>'
     return (
         f'<section class="card"><h2>Runs: {len(runs)}</h2>{_table(rows, HEAD, off)}'
         '<p class="soft">Objective and violation of a run that goes on are of its last '
@@ -264,6 +271,7 @@ def _about(look: View) -> Iterable[str]:
     heavy = [
         [_text(look.names.get(str(j), f"{j:,}")), _bar(w / most, f"{w:.4g}")]
         for j, w in look.weights
+        if w > 0.0
     ]
     spent = max(look.counts.seconds, 1e-9)
     work = [

@@ -24,7 +24,13 @@ from dszog.contract.validation import (
 )
 from dszog.errors import InputError, InputTypeError
 from dszog.readers.content import MAX_BYTES, FilePath, file_error, file_name
-from dszog.readers.lines import is_number, place_error, quoted, read_lines
+from dszog.readers.lines import (
+    ENCODINGS,
+    is_number,
+    place_error,
+    quoted,
+    read_lines,
+)
 
 DELIMITERS = ",;|\t"
 _ADVICE_QUOTES = (
@@ -134,6 +140,7 @@ def read_csv(
     delimiter: str | None = ",",
     decimal: str = ".",
     thousands: str = "",
+    encoding: str = "utf-8",
     skip_lines: int = 0,
     skip_blanks: bool = False,
     must_end: bool = False,
@@ -157,6 +164,8 @@ def read_csv(
         What stands before the fraction of a number.
     thousands : {"", ",", ".", "'", " "}
         What groups the digits of a number, by threes.
+    encoding : {"utf-8", "latin-1", "cp1252", "utf-16"}
+        How the text is written.
     skip_lines : int
         How many lines to leave out at the top, before the names.
     skip_blanks : bool
@@ -184,6 +193,7 @@ def read_csv(
         _check_delimiter(delimiter)
     check_choice("read_csv", "decimal", decimal, (".", ","))
     check_choice("read_csv", "thousands", thousands, ("", ",", ".", "'", " "))
+    check_choice("read_csv", "encoding", encoding, ENCODINGS)
     if decimal == thousands:
         raise InputError(
             f"read_csv: `decimal` and `thousands` must differ, got {decimal!r} for "
@@ -193,7 +203,7 @@ def read_csv(
     skipped = check_count("read_csv", "skip_lines", skip_lines, least=0)
     check_flag("read_csv", "must_end", must_end)
     open_ends = None if must_end else delimiter or DELIMITERS
-    lines = read_lines(path, max_bytes=max_bytes, may_end=open_ends)
+    lines = read_lines(path, max_bytes=max_bytes, may_end=open_ends, encoding=encoding)
     if delimiter is None:
         first = re.sub('"[^"]*"', "", lines[skipped] if skipped < len(lines) else "")
         delimiter = max(DELIMITERS, key=first.count)

@@ -7,6 +7,9 @@ import re
 from dszog.errors import InputError
 from dszog.readers.content import FilePath, file_error, file_name, read_content
 
+ENCODINGS = ("utf-8", "latin-1", "cp1252", "utf-16")
+"""How the text of a CSV file may be written: cp1252 is that of Windows."""
+
 MAX_LINE = 2**24
 """A line may have this many characters."""
 
@@ -37,15 +40,20 @@ def quoted(text: str, width: int = 40) -> str:
 
 
 def read_lines(
-    path: FilePath, *, max_bytes: int, may_end: str | None = None
+    path: FilePath,
+    *,
+    max_bytes: int,
+    may_end: str | None = None,
+    encoding: str = "",
 ) -> list[str]:
     r"""Return the lines of a text file without their ends, ``\n`` or ``\r\n``.
 
     Empty lines at the end are left out; they are all that is. The last line has to end,
-    but with `may_end` unless it stops at one of these characters.
+    but with `may_end` unless it stops at one of these characters. It is UTF-8 unless an
+    `encoding` was chosen.
     """
     content = read_content(path, max_bytes=max_bytes).removeprefix(_BYTE_ORDER_MARK)
-    text = _decoded(path, content).replace("\r\n", "\n")
+    text = _decoded(path, content, encoding).replace("\r\n", "\n")
     forbidden = _FORBIDDEN.search(text)
     if forbidden:
         raise _error_at(
@@ -78,17 +86,19 @@ def read_lines(
     return lines
 
 
-def _decoded(path: FilePath, content: bytes) -> str:
+def _decoded(path: FilePath, content: bytes, encoding: str) -> str:
+    chosen = encoding or "utf-8"
     try:
-        return content.decode("utf-8")
+        return content.decode(chosen)
     except UnicodeDecodeError as error:
-        before = content[: error.start].decode("utf-8")
+        before = content[: error.start].decode(chosen)
+        say = ", say encoding='latin-1' or 'cp1252' if it is" if encoding else ""
         raise _error_at(
             path,
             before,
             len(before),
-            f"byte {content[error.start : error.start + 1]!r} is not UTF-8",
-            "Convert the file to UTF-8, or get it again if it is damaged.",
+            f"byte {content[error.start : error.start + 1]!r} is not {chosen.upper()}",
+            f"Convert the file to UTF-8{say}, or get it again if it is damaged.",
         ) from None
 
 

@@ -250,7 +250,7 @@ def _as_counts(column: Any) -> Any:
 
 
 def _weights(weights: Any, names: Mapping[int, str]) -> str:
-    indices, values = weights
+    indices, values = (entry[weights[1] > 0.0] for entry in weights)
     if not len(indices):
         return "no constraint has a weight of its own"
     heaviest = np.argsort(-values, kind="stable")[:N_HEAVIEST]

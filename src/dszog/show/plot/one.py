@@ -47,7 +47,8 @@ def draw_run(figure: Figure, result: Any, against: str) -> None:
     halves: Any = figure.subfigures(1, 2, width_ratios=(1.75, 1.0))
     left, right = halves
     _draw_curves(left, result, against)
-    if not len(result.weights[0]):
+    weights = [entry[result.weights[1] > 0.0] for entry in result.weights]
+    if not len(weights[0]):
         _write_evidence(right, result)
         return
     upper, lower = right.subfigures(2, 1, height_ratios=(1.0, 1.1))
@@ -55,7 +56,7 @@ def draw_run(figure: Figure, result: Any, against: str) -> None:
     if known is not None and len(known.indices):
         _draw_bars(upper.subplots(), known.indices, known.multipliers, names=names)
     else:
-        _draw_bars(upper.subplots(), *result.weights, names=names, total=1.0)
+        _draw_bars(upper.subplots(), *weights, names=names, total=1.0)
     _write_evidence(lower, result)
 
 
@@ -172,7 +173,7 @@ def _write_evidence(figure: SubFigure, result: Any) -> None:
     axes.set_title("Evidence", loc="left", fontsize=10, color=INK)
     lines = [(line, "bold") for line in wrap(result.verdict, WRAPPED - 6)]
     evidence = result.evidence()
-    if not len(result.weights[0]):
+    if not (result.weights[1] > 0.0).any():
         evidence.append(("weights", "no constraint has a weight of its own"))
     for name, text in evidence:
         lines.append(("", "normal"))

@@ -11,6 +11,7 @@ from dszog.run.history import Progress
 from dszog.run.meter import Limits
 from dszog.status import Status
 
+LEAST_SHARE = 0.02  # of the budget, after which the time left is told
 BUDGET_USED = (Status.MAX_ITERATIONS, Status.MAX_QUERIES, Status.MAX_TIME)
 
 
@@ -69,7 +70,7 @@ def share_done(progress: Progress, limits: Limits) -> float:
 def time_left(progress: Progress, limits: Limits) -> float:
     """Return the seconds that are left at the pace so far; `nan` if nobody knows."""
     share = share_done(progress, limits)
-    if share <= 0.0:
+    if share < LEAST_SHARE:  # first iterations are no measure of the others
         return math.nan
     return progress.elapsed * (1.0 - share) / share
 
