@@ -20,6 +20,7 @@ class Status(IntEnum):
     STALLED = 9
     LEAST_VIOLATION = 10
     UNBOUNDED = 11
+    UNCONFIRMED = 12
 
     @property
     def sentence(self) -> str:
@@ -30,7 +31,8 @@ class Status(IntEnum):
     def is_planned(self) -> bool:
         """Whether the run went as far as the caller wanted it to."""
         ends = (Status.MAX_ITERATIONS, Status.STALLED, Status.LEAST_VIOLATION)
-        return self <= Status.STOPPED_BY_CALLBACK or self in ends
+        more = (*ends, Status.UNCONFIRMED)
+        return self <= Status.STOPPED_BY_CALLBACK or self in more
 
 
 _SENTENCES = {
@@ -45,5 +47,8 @@ _SENTENCES = {
     Status.STALLED: "No step improves the point: differences show no way down.",
     Status.LEAST_VIOLATION: "No point near this one violates the constraints less.",
     Status.UNBOUNDED: "The objective falls as far as was looked: it has no minimum.",
+    Status.UNCONFIRMED: (
+        "The run has converged, but a last look at the result does not bear it out."
+    ),
     Status.DIVERGED: "The iterates ran away and the run was stopped.",
 }

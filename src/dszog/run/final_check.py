@@ -21,6 +21,7 @@ from dszog.status import Status
 CHECK_SHARE = 0.1  # of the budget may go into looking at the result
 CHECK_LEAST = 3000  # queries for that, where no number is given
 STATIONARITY_SHARE = 0.05  # of the queries may go into gradients at the result
+WHOLE_SHARE = 0.6  # of the queries so far: what a look at all may cost at one point
 N_CANDIDATES = 3  # last iterate, average, start
 N_HALVED = 6  # times that the way to an iterate with missing values is halved
 ON_THE_WAY = (
@@ -182,7 +183,11 @@ class FinalCheck:
         """Return the queries that may go into the check of the result."""
         if self.limits.queries is not None:
             return int(CHECK_SHARE * self.limits.queries)
-        allowance = max(CHECK_LEAST, int(CHECK_SHARE * self.meter.n_queries))
+        size, used = self.problem.size, self.meter.n_queries
+        allowance = max(CHECK_LEAST, int(CHECK_SHARE * used))
+        whole = size.n_losses + size.n_constraint_calls
+        if whole <= WHOLE_SHARE * used:
+            allowance = max(allowance, N_CANDIDATES * whole)
         if self.limits.time is None:
             return allowance
         left = max(self.limits.time - self.meter.elapsed, 0.0)

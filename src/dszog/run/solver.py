@@ -536,11 +536,14 @@ class Solver:
         weights, multipliers = method.weights(position.state), certificate.multipliers
         shown = [certificate.feasibility.worst_indices]
         shown += [heaviest_first(weights)[:N_NAMED], *(multipliers or ())[:1]]
+        success = is_success(status, certificate, tolerance, converges=converges)
+        if status == Status.CONVERGED and not success:  # 0 stands for success in SciPy
+            status = Status.UNCONFIRMED
         return Result(
             x=np.array(certificate.x),
             fun=certificate.objective,
             maxcv=certificate.feasibility.maxcv,
-            success=is_success(status, certificate, tolerance, converges=converges),
+            success=success,
             status=status,
             message=self._message(run, status, outcome, certificate, is_start=is_start),
             nit=meter.n_iterations,

@@ -140,7 +140,7 @@ def advice(
         )
     elif feasibility.maxcv > constraint_tol:
         sentences.append(_against_violation(status, feasibility, way, constraint_tol))
-    elif status == Status.CONVERGED and certificate.stationarity is None:
+    elif status == Status.CONVERGED:
         pass  # the method has looked at that itself
     elif knows_set and status.is_planned:
         more = "" if status == Status.STALLED else ": give a larger budget"
@@ -186,7 +186,8 @@ def _against_violation(
     """Return what may help: never a larger penalty where that is no cure."""
     above = f"The worst violation is above constraint_tol={constraint_tol:g}: "
     penalty = way.penalty
-    if penalty is None and status in (Status.CONVERGED, Status.STALLED):
+    own_end = (Status.CONVERGED, Status.UNCONFIRMED, Status.STALLED)
+    if penalty is None and status in own_end:
         return f"{above}have the run stop later, by a smaller tol, or allow more."
     if penalty is None:
         return f"{above}give a larger budget."

@@ -23,7 +23,7 @@ from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Look, inward
 from dszog.methods.sampled_sqp.options import Options, queries_left
-from dszog.methods.sampled_sqp.pilot import steps_in_a_row, usual_sizes
+from dszog.methods.sampled_sqp.pilot import steps_in_a_row
 from dszog.methods.sampled_sqp.scales import ROUNDING, noise_level
 from dszog.methods.sampled_sqp.state import (
     MOST_CONFIRMS,
@@ -37,12 +37,13 @@ ENOUGH = 5  # points in a row, for an estimate of noise
 LENGTH = 1e-3  # of the size of a variable: steps to look around
 SHORTER = 1.0 / 32.0  # steps for another look where the first showed no parabola
 SHARE = 0.2  # of the queries so far that a look may cost
-HARDLY = 1e-6  # usual sizes: a variable that is no larger, and has not moved, has none
+HARDLY = 1e-3  # usual sizes: a variable that is no larger, and has not moved, has none
 MOST_LEAST = 96  # points of a look at cases, that are asked for at any cost
 KINK = 0.1  # of the change of the slope over the longer steps, if over short ones too
 MOST_KINKS = 4  # looks that have shown one, where it is not followed
 BENT = 0.25  # of that change: slopes that are off by more belong to no parabola
 SADDLE = 1e-3  # of the largest curvature: a negative one that counts
+SOFT = 1e-2  # of the largest curvature, in sizes of variables: next to nothing
 SLIGHT = 1e-3  # of the forces along a variable: a jump of the slope that does not count
 
 
@@ -107,9 +108,8 @@ def _n_points(options: Options, state: SampledSQPState) -> int:
 
 def own_sizes(state: SampledSQPState) -> FloatArray:
     """Return the size of each variable: its own, what it moved by, or a usual one."""
-    usual = usual_sizes(state.start, state.size)
     own = np.maximum(np.abs(state.x), np.abs(state.x - state.start))
-    sizes: FloatArray = np.where(own > HARDLY * usual, own, usual)
+    sizes: FloatArray = np.where(own > HARDLY * state.sizes, own, state.sizes)
     return sizes
 
 
@@ -329,6 +329,38 @@ def _with_matrix(
     )
 
 
+def _free(
+    state: SampledSQPState, gradient: FloatArray, units: FloatArray
+) -> FloatArray:
+    """Return a basis of the steps, in such units, that what holds leaves room for."""
+    members, dim = state.members, state.size.dim
+    left = gradient + members.slopes.T @ members.multipliers
+    held = (state.x <= state.size.lower) & (left > 0)
+    held |= (state.x >= state.size.upper) & (left < 0)
+    walls = np.vstack([members.slopes[members.multipliers > 0], np.eye(dim)[held]])
+    free: FloatArray = null_space(walls * units) if len(walls) else np.eye(dim)
+    return free
+
+
+def soft_ways(state: SampledSQPState) -> FloatArray:
+    """Return the ways along which curvature is next to nothing, the least first.
+
+    One in a row, in sizes of variables, away from the start. What decides along them is
+    not the curvature that was measured, but what it is farther out.
+    """
+    own = own_sizes(state)
+    units = own / state.scale
+    free = _free(state, state.table.gradient, units)
+    if not (len(state.measured) and free.shape[1]):
+        return np.empty((0, state.size.dim))
+    matrix = free.T @ (state.measured * units * units[:, np.newaxis]) @ free
+    values, vectors = np.linalg.eigh(matrix)
+    ways = (free @ vectors[:, values < SOFT * np.abs(values).max()]).T
+    ways *= np.where(ways @ ((state.x - state.start) / own) < 0, -1.0, 1.0)[:, None]
+    found: FloatArray = ways / np.abs(ways).max(axis=1, keepdims=True)
+    return found
+
+
 def _push(
     state: SampledSQPState, matrix: FloatArray, gradient: FloatArray
 ) -> FloatArray:
@@ -336,12 +368,8 @@ def _push(
 
     Downwards along the direction of least curvature, a tenth of the variables' size.
     """
-    members, dim = state.members, state.size.dim
-    left = gradient + members.slopes.T @ members.multipliers
-    held = (state.x <= state.size.lower) & (left > 0)
-    held |= (state.x >= state.size.upper) & (left < 0)
-    walls = np.vstack([members.slopes[members.multipliers > 0], np.eye(dim)[held]])
-    free = null_space(walls) if len(walls) else np.eye(dim)
+    dim = state.size.dim
+    free = _free(state, gradient, np.ones(dim))
     if not free.shape[1]:
         return np.zeros(dim)
     values, vectors = np.linalg.eigh(free.T @ matrix @ free)
@@ -349,6 +377,7 @@ def _push(
         return np.zeros(dim)
     way = free @ vectors[:, 0]
     way = way if gradient @ way <= 0 else -way
-    parts = own_sizes(state) / state.scale / np.maximum(np.abs(way), 1e-3)
+    sizes = np.maximum(own_sizes(state), state.sizes)
+    parts = sizes / state.scale / np.maximum(np.abs(way), 1e-3)
     push: FloatArray = -values[0] * 0.1 * float(parts.min()) * way
     return push

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from dszog.methods.sampled_sqp.state import SampledSQPState
 from dszog.status import Status
 
 FEASIBLE = 1e-3  # of the tolerance: violations, in usual lengths
+LOOSE = 1e-4  # with a larger `tol` steps go on as with this one
 NEAR_ZERO = 1e-6  # of what the objective falls over a usual length: as good as 0
 DROWNED = 1e-2  # of the objective: what noise may hide if a run is to have converged
 NOISY_REACH = 3e-3  # steps of differences, in usual lengths, that are worth a word
@@ -20,6 +22,7 @@ FLAT = (
     "the objective did not change in any difference at the start: it may be piecewise "
     "constant, or have no part in the problem"
 )
+FAR, MOST_BEGUN = 1e3, 3  # objectives lost on the way that call for a new beginning
 FARTHEST = 1e10  # in usual lengths: an objective that falls until there has no minimum
 FEW_LOSSES = "the losses looked at say no more, and more need a larger budget"
 WITHIN = (
@@ -78,7 +81,7 @@ def how(
         stop = Status.CONVERGED
     elif state.is_kinked:
         said.append(KINKED)
-    elif is_optimal(options, state) and not drowned:
+    elif (state.n_lower or is_optimal(options, state)) and not drowned:
         said.append(UNCONFIRMED)
     elif is_settled(options, state):
         said.append(FEW_LOSSES)
@@ -130,6 +133,7 @@ def is_optimal(options: Options, state: SampledSQPState) -> bool:
         is_flat |= bool((state.members.at(state.z) > limits).any())
         is_flat = is_flat and promises_little(options, state)
         return is_flat or state.n_tiny >= 3
+    options = replace(options, tol=min(options.tol, LOOSE))  # then looks around decide
     is_flat = state.residual <= options.tol and promises_little(options, state)
     return is_flat or state.n_tiny >= 3
 
@@ -152,6 +156,16 @@ def promises_little(options: Options, state: SampledSQPState) -> bool:
     return left <= max(ENOUGH * worth, 16.0 * state.loss_noise)
 
 
+def is_elsewhere(options: Options, state: SampledSQPState) -> bool:
+    """Whether the start was so far away that what counts there says little here."""
+    gone = abs(state.first_objective - state.objective)
+    is_far = gone > FAR * abs(state.objective)
+    is_far = is_far and not (state.size.by_case or state.is_kinked)
+    worth = max(_slight_share(options, state) * abs(state.objective), ROUNDING * gone)
+    is_worth = not state.n_begun or state.promise > worth
+    return is_far and is_worth and state.n_begun < MOST_BEGUN and not state.is_open
+
+
 def next_to_nothing(options: Options, state: SampledSQPState) -> float:
     """Return a gain that is not worth a step, of which many are needed for a word."""
     gone = abs(state.first_objective - state.objective)
@@ -164,8 +178,9 @@ def is_slight(options: Options, state: SampledSQPState, own: FloatArray) -> bool
     It is short for each variable, or gains next to nothing.
     """
     gone = abs(state.first_objective - state.objective)
-    times = ENOUGH if state.size.by_case else 10.0
-    worth = max(times * options.tol * abs(state.objective), 64 * ROUNDING * gone)
+    worth = max(
+        _slight_share(options, state) * abs(state.objective), 64 * ROUNDING * gone
+    )
     is_short = bool((np.abs(state.step) * state.scale <= SHORT * own).all())
     return is_short or state.promise <= max(worth, 16.0 * state.loss_noise)
 
@@ -173,7 +188,14 @@ def is_slight(options: Options, state: SampledSQPState, own: FloatArray) -> bool
 def little_to_gain(options: Options, state: SampledSQPState) -> float:
     """Return what is not worth a word at a kink."""
     gone = abs(state.first_objective - state.objective)
-    return options.tol * max(10.0 * abs(state.objective), gone)
+    share = _slight_share(options, state)
+    return max(share * abs(state.objective), options.tol * gone)
+
+
+def _slight_share(options: Options, state: SampledSQPState) -> float:
+    """Return the share of the objective that is not worth a word: some times `tol`."""
+    tol = options.tol
+    return ENOUGH * tol if state.size.by_case else max(tol, min(10.0 * tol, 1e-3))
 
 
 def is_enclosed(options: Options, state: SampledSQPState) -> bool:

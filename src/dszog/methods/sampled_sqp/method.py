@@ -63,6 +63,7 @@ from dszog.methods.sampled_sqp.looks import Found, Look, read_all
 from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import WorkingSet
 from dszog.methods.sampled_sqp.options import Options, first_batch
+from dszog.methods.sampled_sqp.scales import in_units
 from dszog.methods.sampled_sqp.screening import Seen
 from dszog.methods.sampled_sqp.state import SampledSQPState
 
@@ -117,6 +118,7 @@ class SampledSQP(Options):
             pairs=Pairs.none(dim),
             bundle=Bundle.empty(dim),
             start=x,
+            sizes=pilot.usual_sizes(x, size),
             scale=np.ones(dim),
             length=1.0,
             first_distance=0.0,
@@ -161,6 +163,8 @@ class SampledSQP(Options):
             n_probes=0,
             n_confirms=0,
             n_searches=0,
+            n_lower=0,
+            n_begun=0,
             is_open=0,
             n_loss_queries=0,
             n_constraint_queries=0,
@@ -220,11 +224,29 @@ class SampledSQP(Options):
                 state = learning.after_learning(self, state, found)
             else:
                 state = trial.after_verifying(self, state, found[0])
+        if state.phase == "again":
+            state = self._begun_again(state)
         state = replace(state, iteration=state.iteration + 1)
         info = self._info(state, is_step=phase == "trial")
         if phase == "slopes" and state.phase != "slopes":
             info = info._replace(events=ending.remarks(state))
         return state, info
+
+    def _begun_again(self, state: SampledSQPState) -> SampledSQPState:
+        """Return a pilot at the iterate, which looks at the members once more."""
+        fresh = self.init(state.x, state.size, state.seed)
+        (look,) = fresh.looks
+        rows = np.union1d(look.constraints, state.members.indices)
+        return replace(
+            fresh,
+            iteration=state.iteration,
+            measured=in_units(state.measured, 1.0 / state.scale),
+            looks=(replace(look, constraints=rows),),
+            sizes=np.maximum(fresh.sizes, pilot.SHRUNK * confirming.own_sizes(state)),
+            n_begun=state.n_begun + 1,
+            n_loss_queries=state.n_loss_queries,
+            n_constraint_queries=state.n_constraint_queries,
+        )
 
     def _info(self, state: SampledSQPState, *, is_step: bool) -> Info:
         stop, events = ending.how(self, state)

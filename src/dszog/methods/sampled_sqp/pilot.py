@@ -29,6 +29,7 @@ from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import WITHIN, WorkingSet
 from dszog.methods.sampled_sqp.scales import (
     granularity,
+    in_units,
     noise_level,
     reach,
     variable_scales,
@@ -42,6 +43,7 @@ FIRST_CASES = 2  # whose limits are, where a call returns many
 PILOT_REACH = 1e-6  # of the size of a variable
 MOST_PILOTS, LONGEST_PILOT = 5, 0.1  # rounds of differences, and their longest steps
 WEAK = 1e-3  # of the highest rate: of a variable that may only be stationary here
+SHRUNK = 1e-3  # of the size of a variable: the least one where a run begins again
 FAR = 1e3  # usual sizes of variables, to a constraint that may be stationary here
 STATIONARY = 10.0  # times a slope over short steps: of one that is none
 BENT = 0.05  # second differences in units of first ones, where the start is stationary
@@ -78,7 +80,7 @@ def after_values(state: SampledSQPState, found: Found) -> SampledSQPState:
         at=state.x,
         losses=look.losses[rows],
         constraints=drawn[first],
-        reach=_first_steps(state.x, size),
+        reach=_first_steps(state),
         loss_values=found.loss_values[rows],
         constraint_values=values[first],
     )
@@ -125,9 +127,9 @@ def _rounding(values: FloatArray) -> float:
     return 2.0**-52 * float(np.median(np.abs(values))) if len(values) else 0.0
 
 
-def _first_steps(x: FloatArray, size: ProblemSize) -> FloatArray:
-    """Return steps for differences while nothing is known of the variables' sizes."""
-    return inward(x, PILOT_REACH * usual_sizes(x, size), size)
+def _first_steps(state: SampledSQPState) -> FloatArray:
+    """Return steps for differences while nothing else is known of the variables."""
+    return inward(state.x, PILOT_REACH * state.sizes, state.size)
 
 
 def usual_sizes(x: FloatArray, size: ProblemSize) -> FloatArray:
@@ -169,7 +171,7 @@ def steps_in_a_row(state: SampledSQPState) -> FloatArray:
     size = state.size
     rng = stream(state.seed, state.iteration)
     signs, parts = rng.choice([-1.0, 1.0], size.dim), rng.uniform(0.5, 1.0, size.dim)
-    spacing = parts * np.abs(_first_steps(state.x, size)) / math.sqrt(size.dim)
+    spacing = parts * np.abs(_first_steps(state)) / math.sqrt(size.dim)
     spacing = np.maximum(spacing, 64 * np.spacing(np.abs(state.x)))
     most = (NOISE_POINTS - 1) * spacing
     up, down = size.upper - state.x, state.x - size.lower
@@ -189,7 +191,7 @@ def after_noise(state: SampledSQPState, replies: Sequence[Reply]) -> SampledSQPS
         if reply.losses.shape[1]:
             loss_noise = float(np.median(noise_level(reply.losses)))
             if _is_stationary(reply.losses.mean(axis=1), loss_noise):
-                longest = _longest_steps(state.x, state.size)
+                longest = _longest_steps(state)
                 far = inward(state.x, longest, state.size)
                 looks = (replace(looks[0], reach=far),)
             elif state.size.by_case:
@@ -215,10 +217,10 @@ def _over_noise(
 ) -> tuple[Look, ...]:
     """Return looks over steps so long that values along them are told from noise."""
     change = float(np.median(np.abs(np.diff(values, axis=0))))
-    usual, first = np.abs(looks[0].reach), np.abs(_first_steps(state.x, state.size))
+    usual, first = np.abs(looks[0].reach), np.abs(_first_steps(state))
     lost = LOST * math.sqrt(state.size.dim) * noise
     longer = first * min(3.0 * lost / max(change, noise, 1e-300), 1e3)
-    longest = _longest_steps(state.x, state.size)
+    longest = _longest_steps(state)
     longer = np.minimum(np.maximum(usual, longer), longest)
     return (replace(looks[0], reach=inward(state.x, longer, state.size)),)
 
@@ -297,9 +299,7 @@ def _without_rises(
     Where the objective falls along some variables, a rise along others is no slope: it
     rises on their other side, too.
     """
-    is_far = (
-        np.abs(steps).max() > 10.0 * np.abs(_first_steps(state.x, state.size)).max()
-    )
+    is_far = np.abs(steps).max() > 10.0 * np.abs(_first_steps(state)).max()
     changes = slopes.mean(axis=0) * steps
     if not is_far or not (changes < 0).any():
         return slopes
@@ -363,7 +363,7 @@ def _weak(state: SampledSQPState, raw: FloatArray) -> BoolArray:
 
 def _is_any_far(state: SampledSQPState, raw: FloatArray) -> bool:
     """Whether a constraint seems so far away that it may be stationary here."""
-    usual = _longest_steps(state.x, state.size) / LONGEST_PILOT
+    usual = _longest_steps(state) / LONGEST_PILOT
     values = state.members.values * state.members.sizes
     if state.size.by_case:  # most limits of a case are
         lead = np.argsort(-values, kind="stable")[:FIRST_MEMBERS]
@@ -391,7 +391,7 @@ def _longer(
     if not len(slopes) or (clear >= 1.0).any():
         lost &= changes > 0
     factors = np.clip(3.0 / np.maximum(clear, 1e-300), 10.0, 1e3)
-    longest = _longest_steps(state.x, state.size)
+    longest = _longest_steps(state)
     longer = np.minimum(steps * factors, longest)
     lost |= weak & (changes > 0)
     longer = np.where(weak, longest, longer)
@@ -399,8 +399,8 @@ def _longer(
     return np.where(lost, inward(state.x, longer, state.size), 0.0)
 
 
-def _longest_steps(x: FloatArray, size: ProblemSize) -> FloatArray:
-    longest: FloatArray = LONGEST_PILOT / PILOT_REACH * np.abs(_first_steps(x, size))
+def _longest_steps(state: SampledSQPState) -> FloatArray:
+    longest: FloatArray = LONGEST_PILOT / PILOT_REACH * np.abs(_first_steps(state))
     return longest
 
 
@@ -420,12 +420,15 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
     lead = np.arange(len(members))
     if size.by_case:  # of the many limits of a case most are far away
         lead = np.argsort(-values, kind="stable")[:FIRST_MEMBERS]
-    scale = variable_scales([raw[lead], loss_slopes])
+    scale = _by_curvature(
+        variable_scales([raw[lead], loss_slopes]), np.diagonal(state.measured)
+    )
     rows = WorkingSet.empty(size.dim).joined(
         members.indices[lead], values[lead], raw[lead] * scale, state.x / scale
     )
+    point = state.sizes if state.n_begun else state.x
     with np.errstate(invalid="ignore", over="ignore"):
-        room = (size.upper - size.lower) / _usual_length(rows, state.x, scale, size)
+        room = (size.upper - size.lower) / _usual_length(rows, point, scale, size)
     scale = np.where(room > 0, np.minimum(scale, room), scale)
     if size.by_case:
         scale = _within_box(scale, size)
@@ -434,14 +437,16 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
     members = WorkingSet.empty(size.dim).joined(members.indices, values, raw * scale, z)
     members = members.marked(unsure)
     table = replace(table, slopes=loss_slopes, gradient=loss_slopes.mean(axis=0))
-    length = _usual_length(members.kept(lead), state.x, scale, size)
-    steepness = float(np.linalg.norm(table.gradient)) or 1.0
+    length = _usual_length(members.kept(lead), point, scale, size)
+    measured = in_units(state.measured, scale)
+    bent = float(np.median(np.diagonal(measured))) if len(measured) else 0.0
+    steepness = max(float(np.linalg.norm(table.gradient)), bent * length) or 1.0
     usual = float(np.median(members.sizes[lead])) if len(members) else 1.0
     if size.by_case:
         members = members.within(WITHIN * length, z)
     rate = 3.0 * usual / math.sqrt(size.dim)
     unit_noise = state.constraint_noise / usual
-    loss_reach, row_reach = _reaches(state, table, unit_noise, length)
+    reaches = _reaches(state, table, unit_noise, length, bent * length)
     return replace(
         state,
         members=members,
@@ -449,7 +454,8 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
         scale=scale,
         length=length,
         first_distance=float(np.abs(z).max()),
-        sigma=steepness / length,
+        measured=measured,
+        sigma=(1e-9 if bent else 1.0) * steepness / length,
         first_sigma=steepness / length,
         price=(LOW_PRICE if size.by_case else FIRST_PRICE) * steepness,
         seen=replace(
@@ -457,10 +463,23 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
         ),
         anchor=z,
         anchor_gradient=table.gradient,
-        loss_reach=loss_reach,
-        row_reach=row_reach,
+        loss_reach=reaches[0],
+        row_reach=reaches[1],
         unit_noise=unit_noise,
     )
+
+
+def _by_curvature(scale: FloatArray, bends: FloatArray) -> FloatArray:
+    """Return sizes by which curvature is the same, where it was measured.
+
+    Slopes, which give the others, say little where all balances.
+    """
+    if not len(bends):
+        return scale
+    known = bends > 1e-16 * bends.max()
+    by_bends = 1.0 / np.sqrt(np.where(known, bends, 1.0))
+    by_bends *= np.median(scale[known] / by_bends[known]) if known.any() else 1.0
+    return np.where(known, by_bends, scale)
 
 
 def _within_box(scale: FloatArray, size: ProblemSize) -> FloatArray:
@@ -487,13 +506,17 @@ def _clear(slopes: FloatArray, steps: FloatArray, noise: float) -> FloatArray:
 
 
 def _reaches(
-    state: SampledSQPState, table: LossTable, unit_noise: float, length: float
+    state: SampledSQPState,
+    table: LossTable,
+    unit_noise: float,
+    length: float,
+    least: float,
 ) -> tuple[float, float]:
     """Return the steps of differences that noise asks for: of losses, of constraints.
 
     One step for both if there is no reason against it: then both share their points.
     """
-    steep = np.linalg.norm(table.slopes, axis=1)
+    steep = np.maximum(np.linalg.norm(table.slopes, axis=1), least)
     steep = steep[steep > 0]
     has_noise = len(steep) > 0 and not state.size.has_gradient
     for_losses = state.loss_noise / float(np.median(steep)) if has_noise else 0.0

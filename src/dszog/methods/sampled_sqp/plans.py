@@ -24,6 +24,7 @@ from dszog.methods.sampled_sqp.confirming import (
 from dszog.methods.sampled_sqp.ending import (
     MOST_IDLE,
     is_at_end,
+    is_elsewhere,
     is_enclosed,
     is_feasible,
     is_optimal,
@@ -181,7 +182,15 @@ def reconsidered(
         return _with_new_planes(state)
     tried = proposed(options, state)
     if tried.confirmed == CONFIRMED:
-        return _convinced(options, before)
+        return _convinced(
+            options,
+            replace(
+                before,
+                measured=tried.measured,
+                pairs=tried.pairs,
+                promise=tried.promise,
+            ),
+        )
     return tried
 
 
@@ -190,6 +199,8 @@ def _convinced(options: Options, state: SampledSQPState) -> SampledSQPState:
     state = replace(state, confirmed=CONFIRMED)
     if can_search(options, state):
         return searching(options, state)
+    if state.n_lower:
+        state = replace(state, confirmed=REFUTED)
     return verifying(options, state)
 
 
@@ -200,6 +211,8 @@ def searched(
     found = after_searching(options, state, query, reply)
     if found.step is not state.step:
         return _trying(options, found)
+    if is_elsewhere(options, found):
+        return replace(found, phase="again")
     return verifying(options, found)
 
 

@@ -34,6 +34,12 @@ def variable_scales(groups: list[FloatArray]) -> FloatArray:
     return scales
 
 
+def in_units(matrix: FloatArray, scale: FloatArray) -> FloatArray:
+    """Return a matrix of curvature for the variables divided by `scale`, if any."""
+    units = np.multiply.outer(scale, scale)
+    return matrix * units if len(matrix) else matrix
+
+
 def reach(noise: float, slope: float, length: float) -> float:
     """Return the step of differences, in scaled variables.
 

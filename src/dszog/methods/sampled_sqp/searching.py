@@ -16,7 +16,7 @@ from dszog.contract import Query, Reply
 from dszog.contract.arrays import BoolArray, FloatArray
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.bundle import Bundle
-from dszog.methods.sampled_sqp.confirming import own_sizes
+from dszog.methods.sampled_sqp.confirming import own_sizes, soft_ways
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.ending import little_to_gain
 from dszog.methods.sampled_sqp.looks import Look
@@ -25,8 +25,8 @@ from dszog.methods.sampled_sqp.state import SampledSQPState
 from dszog.methods.sampled_sqp.subproblem import excess
 
 # Steps, in sizes of variables: away from the start, and back.
-LENGTHS = np.array([[0.5, 2.0**-5], [2.0**-3, 0.0]])
-AT_KINKS = np.array([2 * [0.5, 2.0**-5, 2.0**-9, 2.0**-13, 2.0**-17]]).reshape(2, 5)
+MANY = np.array(2 * [[0.5, 2.0**-5, 2.0**-9, 2.0**-13, 2.0**-17]])
+FEW = np.array([[0.5, 2.0**-5, 0.0, 0.0, 0.0], [2.0**-3, 0.0, 0.0, 0.0, 0.0]])
 MOST = 3  # such looks, in a run
 SHARE = 0.1  # of the queries so far that one may cost
 CASE_SHARE = 0.5  # likewise, where cases are looked at
@@ -78,19 +78,23 @@ def searching(options: Options, state: SampledSQPState) -> SampledSQPState:
 def _steps(state: SampledSQPState) -> FloatArray:
     """Return steps: by ways, two sides and lengths, shape (k, 2, n, dim).
 
-    Along variables, away from the start first; then along random ways, at a kink.
+    Along variables, away from the start first; then along ways without curvature, or
+    random ones at a kink.
     """
     size, rng = state.size, stream(state.seed, state.iteration)
-    lengths = AT_KINKS if state.is_kinked else LENGTHS
+    lengths = MANY if state.is_kinked else FEW
     movable = np.flatnonzero(size.upper > size.lower)
     n = max(state.n_probes // int(np.count_nonzero(lengths)), 1)
+    more = soft_ways(state)[: max(state.n_probes // 20, 1)]
     chosen = np.sort(rng.permutation(movable)[:n])
     ways = np.diag(np.where(state.x < state.start, -1.0, 1.0))[chosen]
     if state.is_kinked:
-        random = rng.normal(size=(min(2 * size.dim, n), size.dim))
-        ways = np.vstack([ways, random / np.abs(random).max(axis=1, keepdims=True)])
-    factors = np.array([[1.0], [-1.0]]) * lengths
-    sides = ways[:, np.newaxis, np.newaxis] * factors[..., np.newaxis]
+        more = rng.normal(size=(min(2 * size.dim, n), size.dim))
+        more /= np.abs(more).max(axis=1, keepdims=True)
+    factors = np.stack([lengths] * len(ways) + [MANY] * len(more))
+    factors = factors * np.array([[1.0], [-1.0]])
+    ways = np.vstack([ways, more])[:, np.newaxis, np.newaxis]
+    sides = ways * factors[..., np.newaxis]
     steps: FloatArray = size.clip(state.x + sides * own_sizes(state)) - state.x
     return steps
 
@@ -117,7 +121,8 @@ def after_searching(
     state = replace(state, is_open=int(_is_open(state, rises[:, 0, :2], noise)))
     best = np.unravel_index(np.argmin(rises), rises.shape)
     if not rises[best] < -max(worth, noise):
-        return state
+        return replace(state, n_lower=0)
+    is_much = -rises[best] > little_to_gain(options, state)
     return replace(
         state,
         step=steps[best] / state.scale,
@@ -130,6 +135,7 @@ def after_searching(
         bundle=Bundle.empty(state.size.dim),
         confirmed=0,
         n_confirms=0,
+        n_lower=state.n_lower + 1 if is_much else 0,
         n_rejected=0,
         n_idle=0,
         n_slow=0,

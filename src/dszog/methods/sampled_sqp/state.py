@@ -16,11 +16,20 @@ from dszog.methods.sampled_sqp.models import WorkingSet
 from dszog.methods.sampled_sqp.screening import Seen
 
 SqpPhase: TypeAlias = Literal[
-    "pilot", "slopes", "noise", "trial", "learn", "verify", "confirm", "search", "done"
+    "pilot",
+    "slopes",
+    "noise",
+    "trial",
+    "learn",
+    "verify",
+    "confirm",
+    "search",
+    "again",
+    "done",
 ]
 MOST_CONFIRMS = 12  # looks around, in a run
 SHORTEST_PROBE = 1e-3  # steps of a look around, in usual ones
-_VECTORS = ("scale", "step", "anchor", "anchor_gradient")
+_VECTORS = ("start", "sizes", "scale", "step", "anchor", "anchor_gradient")
 PHASES = get_args(SqpPhase)
 
 
@@ -39,7 +48,8 @@ class SampledSQPState(State):
     seen: Seen
     pairs: Pairs
     bundle: Bundle
-    start: FloatArray  # (dim,)
+    start: FloatArray  # (dim,), where the run began, or began again
+    sizes: FloatArray  # (dim,), of variables, as far as that and the bounds say
     # Sizes, found by the pilot.
     scale: FloatArray  # (dim,)
     length: float  # of a usual step
@@ -88,18 +98,20 @@ class SampledSQPState(State):
     n_probes: int  # points that the look may ask for
     n_confirms: int
     n_searches: int  # looks farther out
+    n_lower: int  # of these, in a row, that have found a point far lower
+    n_begun: int  # times that the run began again where it had come to
     is_open: int  # 1: the objective falls on, as far as was looked
     n_loss_queries: int
     n_constraint_queries: int
 
     def __post_init__(self) -> None:
         State.__post_init__(self)
-        for name in ("start", "pilot_steps", "measured", *_VECTORS):
+        for name in ("pilot_steps", "measured", *_VECTORS):
             object.__setattr__(self, name, frozen_floats(getattr(self, name)))
 
     def fits(self, size: ProblemSize) -> bool:
         """Whether the shapes are those of a state of such a problem."""
-        along = (self.start, *(getattr(self, name) for name in _VECTORS))
+        along = (getattr(self, name) for name in _VECTORS)
         return (
             all(vector.shape == (size.dim,) for vector in along)
             and self.pilot_steps.shape == (2, size.dim)
