@@ -92,6 +92,10 @@ def _with_hints(function: Callable[P, Result]) -> Callable[P, Result]:
         if wrong := [name for name in words if name not in known]:
             said = [f"there is no argument {name!r}.{_hint(name)}" for name in wrong]
             said += _about_options(words.get("options"))
+            method = words.get("method")
+            if isinstance(method, str) and not is_scipys(method):
+                hint = about_method(method)
+                said += [f"there is no method {method!r}.{hint}"] if hint else []
             raise InputTypeError(f"minimize: {' And '.join(said)}")
         return function(*ours, **words)
 
@@ -253,7 +257,9 @@ def minimize(
         ``x``, the best of the checked candidates (last iterate, average of the
         iterates, start) by ``fun + penalty * maxcv**2``; ``fun`` and ``maxcv``, its
         freshly evaluated objective and largest violation; ``success``, ``status`` and
-        ``message``; ``nit``, ``nfev`` (losses), ``ncev`` (constraints); ``seed``,
+        ``message``; ``nit``, ``nfev`` (losses), ``ncev`` (constraints), ``njev``
+        (gradients of losses); ``jac`` (the objective's gradient at `x`, or an estimate
+        of it, where the method knows it; else None); ``seed``,
         ``history``, ``weights`` (the touched constraints and their weights),
         ``certificate`` (the evidence: print it), ``multipliers`` (indices and values),
         ``noise`` (standard deviations of single ``losses`` and ``constraints``, where
@@ -607,7 +613,8 @@ def _as_method(
     named = method  # in the words of the caller
     method = method.lower() if choice is None else choice.name
     if method not in METHODS and (hint := about_method(method)):
-        raise InputError(f"minimize: there is no method {method!r}.{hint}")
+        said = [f"there is no method {method!r}.{hint}", *_about_options(options)]
+        raise InputError(f"minimize: {' And '.join(said)}")
     check_choice("minimize", "method", method, (AUTO, *METHODS))
     kind: Any = METHODS[method]
     names = [field.name for field in fields(kind)]

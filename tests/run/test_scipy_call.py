@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.optimize
-from scipy.optimize import BFGS, OptimizeResult
+from scipy.optimize import BFGS, OptimizeResult, OptimizeWarning
 
 import dszog
 from dszog import InputError, InputTypeError, Losses, minimize
@@ -47,6 +47,8 @@ def test_args_go_to_function_and_gradient(args: Any, fun: Any, jac: Any) -> None
     floor = {"type": "ineq", "fun": lambda x, low: x[0] - low, "args": (1.0,)}
     result = minimize(fun, [3.0, 3.0], args=args, jac=jac, constraints=floor, **METHOD)
     np.testing.assert_allclose(result.x, [1.0, 0.0], atol=1e-3)
+    np.testing.assert_allclose(result.jac, [2.0, 0.0], atol=1e-3)
+    assert (result.njev > 0) == (jac != "3-point")
 
 
 def test_a_pair_of_value_and_gradient_costs_one_call_where_both_are_wanted() -> None:
@@ -82,15 +84,12 @@ def test_less_usual_calls_are_taken() -> None:
     def note(xk: Any, state: Any, more: int = 3) -> None:
         seen.append((xk, state.nit, more))
 
-    call: Any = note
-    result = minimize(
-        bowl,
-        3.0,
-        (1.0,),  # SciPy's `args`
-        callback=call,
-        options={"ftol": 1e-7, "gtol": 1e-8},
-        **METHOD | {"method": "trust-constr"},
-    )
+    call: Any = minimize
+    options = {"ftol": 1e-7, "gtol": 1e-8, "barrier_tol": 1e-8, "eps": 1.0}
+    more: Any = {"callback": note, "hess": BFGS(), "hessp": 1, "options": options}
+    told = r"not used: hess, hessp, barrier_tol, eps\. .* stands in for 'trust-constr'"
+    with pytest.warns(OptimizeWarning, match=told):
+        result = call(bowl, 3.0, (1.0,), method="trust-constr", seed=0, **more)
     assert (result.success, result.status, result.method.tol) == (True, 0, 1e-8)
     assert result.x == pytest.approx([1.0], abs=1e-6)
     assert [one[1:] for one in seen] == [(i + 1, 3) for i in range(result.nit)]
@@ -196,19 +195,13 @@ def rosen_like(x: FloatArray) -> float:
         ),
         ({"jac": 3}, InputTypeError, ("`jac` must be a function, got 3",)),
         ({"jac": slope, "args": (1, 2)}, InputTypeError, ("must take 3 positional",)),
-        ({"method": "Nelder-Mead"}, InputError, ("call scipy.optimize.minimize",)),
+        (
+            {"method": "TNC", "hess": BFGS(), "options": {"eps": 1}},
+            InputTypeError,
+            ("call scipy.optimize.minimize", "'hess'", "'eps'"),
+        ),
     ],
-    ids=[
-        "unknown",
-        "options",
-        "twice",
-        "two",
-        "words",
-        "losses",
-        "no-function",
-        "args",
-        "name",
-    ],
+    ids=list("abcdefghi"),
 )
 def test_what_cannot_be_is_named_all_at_once(
     call: dict[str, Any], kind: type[Exception], words: tuple[str, ...]

@@ -18,6 +18,7 @@ class Counts:
     n_iterations: int = 0
     n_loss_queries: int = 0
     n_constraint_queries: int = 0
+    n_gradients: int = 0  # of losses, among the queries
     n_retried: int = 0  # queries made again, of lost workers or failed calls
     n_inner: int = 0
     lost_before: int = 0  # queries used up by earlier processes, for nothing

@@ -122,6 +122,10 @@ class Meter(Counts):
     ) -> Sequence[Reply]:
         """Charge for the queries, then have them answered."""
         is_first = self.n_queries == self.asks_twice_at
+        if self.size.has_gradient:
+            self.n_gradients += sum(
+                len(query.losses) for query in queries if query.want == "gradients"
+            )
         replies = self._answered(queries, charged)
         if is_first:
             self._ask_twice(queries[0])

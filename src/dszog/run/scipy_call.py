@@ -6,12 +6,13 @@ Constraints as SciPy writes them are read in ``problem/constraints/scipy_forms.p
 from __future__ import annotations
 
 import inspect
+import warnings
 from functools import partial
 from numbers import Number
 from typing import Any
 
 import numpy as np
-from scipy.optimize import OptimizeResult
+from scipy.optimize import OptimizeResult, OptimizeWarning
 
 from dszog.contract.validation import check_callable, shown
 from dszog.errors import InputError
@@ -33,9 +34,16 @@ OPTIONS = {  # of those methods, and the arguments that they are here
     "verbose": "progress",
     "ftol": "tol",  # as SciPy's own `tol` sets it, and the next two
     "gtol": "tol",
+    "xtol": "tol",
     "final_tr_radius": "tol",
     "catol": "constraint_tol",
     "feasibility_tol": "constraint_tol",
+}
+UNUSED = {  # what sets SciPy's own steps, and changes no answer
+    *("hess", "hessp", "eps", "finite_diff_rel_step", "sparse_jacobian", "iprint"),
+    *("rhobeg", "initial_tr_radius", "initial_constr_penalty", "scale", "barrier_tol"),
+    *("initial_barrier_parameter", "initial_barrier_tolerance", "history_size"),
+    *("factorization_method", "store_history", "debug"),
 }
 
 
@@ -54,6 +62,8 @@ def in_our_words(given: Any, named: Any) -> tuple[Any, dict[str, Any]]:
         given, named = given[:2], {**more, **named}
     unset = ("method", "hess", "hessp", "jac")  # None, there, is the default
     words = {k: v for k, v in named.items() if not (k in unset and v is None)}
+    if is_scipys(words.get("method")):
+        words = _without_unused(words)
     options = words.get("options")
     if not isinstance(options, dict):
         return given, words
@@ -71,6 +81,24 @@ def in_our_words(given: Any, named: Any) -> tuple[Any, dict[str, Any]]:
         words[ours] = bool(value) if ours == "progress" else value
     words["options"] = {k: v for k, v in options.items() if k not in OPTIONS}
     return given, words
+
+
+def _without_unused(words: dict[str, Any]) -> dict[str, Any]:
+    """Return a call without what only SciPy's own method has a use for; say so."""
+    options = words.get("options")
+    named = [name for name in ("hess", "hessp") if name in words]
+    left, set_so = {k: v for k, v in words.items() if k not in named}, []
+    if isinstance(options, dict):
+        set_so = [name for name in options if name in UNUSED]
+        left["options"] = {k: v for k, v in options.items() if k not in UNUSED}
+    if named or set_so:
+        warnings.warn(
+            f"minimize: not used: {', '.join([*named, *set_so])}. 'sampled_sqp', which "
+            f"stands in for {words['method']!r}, finds steps and curvature by itself.",
+            OptimizeWarning,
+            stacklevel=4,
+        )
+    return left
 
 
 def _are_args(given: Any) -> bool:

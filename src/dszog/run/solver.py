@@ -529,9 +529,11 @@ class Solver:
         problem, method, meter = self._job.problem, run.method, self.meter
         converges = hasattr(method, "first_order")  # and knows its last iterate
         last = problem.unscaled(position.state.x)
+        slopes = None
         if converges and np.array_equal(certificate.x, last):
             known = method.first_order(position.state)
             certificate = replace(certificate, first_order=known)
+            slopes = method.gradient(position.state)
         is_start = np.array_equal(certificate.x, problem.unscaled(run.start))
         weights, multipliers = method.weights(position.state), certificate.multipliers
         shown = [certificate.feasibility.worst_indices]
@@ -549,6 +551,8 @@ class Solver:
             nit=meter.n_iterations,
             nfev=meter.n_loss_queries,
             ncev=meter.n_constraint_queries,
+            njev=meter.n_gradients,
+            jac=None if slopes is None else slopes / problem.x_scale,
             seed=self._job.seed,
             history=self._history.columns(),
             failures=meter.failures.report,

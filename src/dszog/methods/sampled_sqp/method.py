@@ -325,6 +325,13 @@ class SampledSQP(Options):
         raw = members.multipliers[pulls] / members.sizes[pulls]
         return FirstOrder(state.residual, members.indices[pulls], raw)
 
+    def gradient(self, state: SampledSQPState) -> FloatArray | None:
+        """Return the objective's gradient at the iterate; None if it is not known."""
+        if not np.array_equal(state.anchor, state.z):
+            return None
+        gradient: FloatArray = state.anchor_gradient / state.scale
+        return gradient
+
     def noise(self, state: SampledSQPState) -> Noise | None:
         """Return the noise of values; None if the run did not get so far."""
         if not state.n_pilot:
