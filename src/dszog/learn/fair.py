@@ -127,7 +127,7 @@ class FairClassifier(ConstrainedClassifier):
             return self._fit(X, y, sample_weight)
 
         def extra(used: NDArray[np.bool_]) -> FloatArray:
-            found = sensitive_columns(sensitive_features, used)
+            found = sensitive_columns(sensitive_features, used, X, y)
             n_bins = int(self.n_bins or 0)
             self.sensitive_ = tuple(
                 SensitiveColumn.of(name, values, used, n_bins) for name, values in found
@@ -173,7 +173,7 @@ class FairClassifier(ConstrainedClassifier):
             Print it; ``gap()`` is the largest difference of rates. For predictions of
             another model: :func:`dszog.learn.fairness_report`.
         """
-        called = self.predict(X) == self.pos_label_
+        called, given = self.predict(X) == self.pos_label_, y
         y = column_or_1d(y)
         check_consistent_length(called, y)
         unknown = np.setdiff1d(y, self.classes_)
@@ -185,7 +185,7 @@ class FairClassifier(ConstrainedClassifier):
             )
         known = {column.name: column for column in self.sensitive_}
         columns, everyone = [], np.ones(len(y), dtype=bool)
-        for name, values in sensitive_columns(sensitive_features, called):
+        for name, values in sensitive_columns(sensitive_features, called, X, given):
             column = known.get(name) or SensitiveColumn.of(name, values, everyone, 0)
             columns.append((name, column.groups(values), column.group_names))
         notes = tuple(

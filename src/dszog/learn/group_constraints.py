@@ -68,6 +68,7 @@ class GroupConstraints(Constraints):
             f"{one.name}, {side}" for side in ("above", "below") for one in functionals
         )
         super().__init__(self._values_at, 2 * len(functionals))
+        self._names = self.names
 
     @property
     def dim(self) -> int:

@@ -173,7 +173,7 @@ def fairness_report(
     check_consistent_length(truth, called)
     label = _positive(set(truth.tolist()), set(called.tolist()), pos_label)
     columns, everyone = [], np.ones(len(truth), dtype=bool)
-    for name, values in sensitive_columns(sensitive_features, truth):
+    for name, values in sensitive_columns(sensitive_features, truth, y_true, y_pred):
         column = SensitiveColumn.of(name, values, everyone, N_BINS)
         columns.append((name, column.groups(values), column.group_names))
     return counted(truth == label, called == label, columns, label)

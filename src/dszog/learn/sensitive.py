@@ -100,10 +100,12 @@ def in_order(names: Iterable[str], first: Sequence[str] = ()) -> list[str]:
     return sorted(names, key=key)
 
 
-def sensitive_columns(features: Any, n_rows: Any) -> list[tuple[str, NDArray[Any]]]:
+def sensitive_columns(
+    features: Any, n_rows: Any, *beside: Any
+) -> list[tuple[str, NDArray[Any]]]:
     """Return the columns of sensitive features by name, one value for each row."""
     # `features` is an array, a Series, a DataFrame or a dict of columns; `n_rows` is
-    # something with as many rows as there should be.
+    # something with as many rows as there should be, and `beside` has the same rows.
     if hasattr(features, "columns"):
         found = [(str(name), features[name]) for name in features.columns]
     elif isinstance(features, dict):
@@ -141,6 +143,8 @@ def sensitive_columns(features: Any, n_rows: Any) -> list[tuple[str, NDArray[Any
                 f"shape {values.shape}. Pass a table with a column for each feature."
             )
         check_consistent_length(n_rows, values)
+        for other in beside:
+            _refuse_other_order(name, column, other)
         _refuse_missing(name, values)
         columns.append((name, values))
     return columns
@@ -175,6 +179,19 @@ def _bin_name(edges: FloatArray, place: int) -> str:
     if place == len(edges):
         return f"{_number(edges[-1])} and above"
     return f"{_number(edges[place - 1])} to {_number(edges[place])}"
+
+
+def _refuse_other_order(name: str, column: Any, other: Any) -> None:
+    """Refuse rows that have the labels of others, in another order."""
+    if not (hasattr(column, "iloc") and hasattr(other, "iloc")):  # pandas' own
+        return
+    mine, theirs = column.index, other.index
+    if not mine.equals(theirs) and set(mine) == set(theirs):
+        raise InputError(
+            f"sensitive_features: column {name!r} must have its rows in the order of "
+            "the others, got the same index in another order. Put them in order: "
+            "sensitive_features.loc[X.index]."
+        )
 
 
 def _refuse_missing(name: str, values: NDArray[Any]) -> None:
