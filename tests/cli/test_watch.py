@@ -21,7 +21,7 @@ pytest.importorskip("rich")
 
 import dszog as library
 from dszog.cli.watch import Board, _checked, _serving
-from dszog.cli.watch_page import N_BUCKETS, Shown, body, thinned
+from dszog.cli.watch_page import N_BUCKETS, N_WORST, Shown, body, thinned, worst_of
 from dszog.run.history import History
 from dszog.save import store
 from dszog.save.container import pack, unpack
@@ -165,6 +165,8 @@ def test_a_hundred_thousand_iterations_become_a_few_hundred_points() -> None:
     assert {(3.0, 50.0), (77_777.0, -50.0)} <= set(map(tuple, points))
     assert (points[0, 0], points[-1, 0]) == (0.0, 99_999.0)
     assert (np.diff(points[:, 0]) > 0).all()
+    worst = worst_of(points)
+    assert (len(worst), worst[-1, 0], worst[:, 1].max()) == (N_WORST, 99_999.0, 50.0)
 
 
 @pytest.mark.parametrize(

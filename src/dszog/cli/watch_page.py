@@ -20,7 +20,7 @@ from dszog.show.progress.summary import duration
 AGAINST = {"queries": "n_queries", "iterations": "iteration", "seconds": "elapsed"}
 CURVES = {  # columns of the history, and whether they are drawn by powers of ten
     "objective of the batch": ("sampled_objective", False),
-    "worst violation in the batch": ("sampled_violation", True),
+    "worst violation in the batches": ("sampled_violation", True),
 }
 STATES = {
     "running": "running",
@@ -44,6 +44,7 @@ WAITING = (
     "<code>checkpoint=FOLDER</code>, or <code>dszog solve --checkpoint FOLDER</code>; "
     "it shows up here by itself."
 )
+N_WORST = 60  # pieces of a curve by powers of ten: batches without a violation hide it
 N_BUCKETS = 250  # along a curve, each with its least and its greatest value
 DECADES = 6  # that are drawn at most
 LARGEST = 1e100  # of what is drawn
@@ -71,6 +72,14 @@ def thinned(x: FloatArray, y: FloatArray, n: int = N_BUCKETS) -> FloatArray:
     kept = {0, len(x) - 1, *(int(a + y[a:b].argmin()) for a, b in pieces)}
     kept |= {int(a + y[a:b].argmax()) for a, b in pieces}
     return np.column_stack([x, y])[sorted(kept)]
+
+
+def worst_of(points: FloatArray, n: int = N_WORST) -> FloatArray:
+    """Return the largest value of each of `n` pieces, at the end of the piece."""
+    if len(points) <= n:
+        return points
+    pieces = np.array_split(points, n)
+    return np.array([(piece[-1, 0], piece[:, 1].max()) for piece in pieces])
 
 
 def body(runs: Sequence[Shown], asked: Mapping[str, str], token: str) -> str:
@@ -180,7 +189,11 @@ def _chart(
         (thinned(look.column(AGAINST[against]), look.column(column)), colour)
         for look, colour in drawn
     ]
-    found = [(points, colour) for points, colour in found if len(points)]
+    found = [
+        (worst_of(points) if log else points, colour)
+        for points, colour in found
+        if len(points)
+    ]
     if not found:
         return '<p class="soft">Nothing is known yet.</p>'
     x, y = np.vstack([points for points, _ in found]).T.clip(-LARGEST, LARGEST)
@@ -258,7 +271,8 @@ def _going(look: View) -> str:
 
 def _about(look: View) -> Iterable[str]:
     names = ("dim", "number of losses", "number of constraints", "constraint_tol")
-    facts = (f"{one} {look.facts.get(one)}" for one in (*names, "tag", "seed"))
+    told = [*names, *(["tag"] if look.facts.get("tag", "''") != "''" else []), "seed"]
+    facts = (f"{one} {look.facts.get(one)}" for one in told)
     yield f'<p class="soft">{_text("; ".join(facts))}</p>'
     for title, texts in (
         ("What the result rests on", look.end.evidence if look.end else ()),
