@@ -169,13 +169,10 @@ def test_a_default_step_that_diverges_is_shrunk_and_said_so() -> None:
     # the default of 0.02 does (0.25), a quarter of it does not (4).
     seen: list[Progress] = []
     result = by_dszog(
-        lambda x: float(1e4 * x[0] ** 4),
-        np.array([0.9]),
-        Constraints(lambda points, j: points - 5.0, 1),
-        max_iterations=100,
-        seed=0,
+        lambda x: float(1e4 * x[0] ** 4), np.array([0.9]),
+        Constraints(lambda points, j: points - 5.0, 1), max_iterations=100, seed=0,
         callback=seen.append,
-    )
+    )  # fmt: skip
 
     assert result.status == Status.MAX_ITERATIONS
     assert result.success
@@ -232,14 +229,11 @@ def test_what_the_caller_passes_stays_as_it_was() -> None:
     x0, low, options = np.array([2, 2]), np.array([0.0, 0.0]), {"penalty": 5.0}
     before = digest([x0, low]), dict(options)
     minimize(
-        lambda x: float(x @ x),
-        x0,
+        lambda x: float(x @ x), x0,
         Constraints(lambda points, j: 1.0 - points[:, :1] - 0.1 * j, 4),
-        bounds=Bounds(low, np.array([3.0, 3.0])),
-        options=options,
-        max_iterations=20,
+        bounds=Bounds(low, np.array([3.0, 3.0])), options=options, max_iterations=20,
         seed=0,
-    )
+    )  # fmt: skip
     assert (digest([x0, low]), options) == before
 
 
@@ -255,13 +249,9 @@ def _disc(m: int) -> Constraints:
 @pytest.mark.parametrize("method", ["auto", "dszog"])
 def test_the_nearest_point_of_a_disc_of_half_planes_is_found(method: str) -> None:
     result = minimize(
-        lambda x: float(np.sum((x - 2.0) ** 2)),
-        np.zeros(2),
-        _disc(1000),
-        method=method,
-        max_iterations=1000,
-        seed=0,
-    )
+        lambda x: float(np.sum((x - 2.0) ** 2)), np.zeros(2), _disc(1000),
+        method=method, max_iterations=1000, seed=0,
+    )  # fmt: skip
 
     # f* = (2 sqrt 2 - 1)^2, with multiplier 2 (2 sqrt 2 - 1) = 3.66 (the polygon
     # differs from the disc by 5e-6). A violation of v gains at most 3.66 v; within the
@@ -302,7 +292,7 @@ def test_the_result_is_scipys_with_what_the_documentation_lists() -> None:
     assert isinstance(result, OptimizeResult)
     names = "x fun maxcv success status message nit nfev ncev seed history weights "
     names += "certificate failures multipliers method costs digest noise is_start "
-    names += "constraint_tol"
+    names += "constraint_tol names variables jac njev"
     assert set(result) == set(names.split())
     assert result.x.flags.writeable
     assert isinstance(result.success, bool)

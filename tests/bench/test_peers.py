@@ -36,14 +36,9 @@ class TinyCase(Case):
     def __init__(self) -> None:
         best = np.sqrt(0.5) * np.ones(2)
         self.known = Optimum(
-            w=best.tolist(),
-            value=self.objective(best),
-            worst_violation=0.0,
-            kkt_residual=0.0,
-            multiplier_sum=1.0,
-            start_values=[],
-            seconds=0.0,
-        )
+            w=best.tolist(), value=self.objective(best), worst_violation=0.0,
+            kkt_residual=0.0, multiplier_sum=1.0, start_values=[], seconds=0.0,
+        )  # fmt: skip
         self.target_objective = 1.05 * self.known.value
 
     def losses(self, points: Any, indices: Any) -> Any:

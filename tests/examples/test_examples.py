@@ -25,6 +25,7 @@ NEEDS = {
     "bridge_on_dask": ("matplotlib", "distributed", "cloudpickle"),
     "flight_path": ("matplotlib",),
     "laboratory": ("matplotlib",),
+    "grid/secure_grid": ("matplotlib", "pandapower", "lightsim2grid"),
 }
 
 
@@ -71,7 +72,9 @@ def run(name: str, folder: Path, **environment: str) -> Ran:
 
 
 def test_every_example_is_run_here() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(NEEDS)
+    paths = [*EXAMPLES.glob("*.py"), *EXAMPLES.glob("grid/*.py")]
+    found = {path.relative_to(EXAMPLES).with_suffix("").as_posix() for path in paths}
+    assert found == set(NEEDS)
 
 
 @pytest.mark.parametrize("name", sorted(NEEDS))
@@ -129,6 +132,15 @@ def test_the_bridge_is_lighter_and_bears_all(tmp_path: Path) -> None:
     assert "286 scenarios, 6,006 limits" in ran.output
     assert "Verdict: feasible" in ran.output
     assert ran.number(r"has (\d+) % of the mass") < 80
+    assert len(ran.pictures) == 1
+
+
+def test_the_grid_is_cheaper_and_survives(tmp_path: Path) -> None:
+    ran = run("grid/secure_grid", tmp_path)
+    assert "156 outages, 90,636 limits" in ran.output
+    assert "Verdict: feasible" in ran.output
+    assert ran.number(r"([\d,]+) power flows") < 5000
+    assert ran.number(r"cost ([\d.]+) after") < 44
     assert len(ran.pictures) == 1
 
 

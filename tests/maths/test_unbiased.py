@@ -205,14 +205,9 @@ FIRST_PENALTIES = np.array([1.0, 1.0, 0.0, 3.0, 0.5, 0.5, 0.0, 2.0])  # remember
 # Without averages and adaptive steps, and short enough to stay inside the simplex, the
 # weights move by step_size times the estimate, less its mean.
 DUAL_STEP = DualStep(
-    step_size=1e-5,
-    averaging=1.0,
-    mixing=1.0,
-    penalty=2.0,
-    ridge=0.5,
-    step_eps=1e-8,
+    step_size=1e-5, averaging=1.0, mixing=1.0, penalty=2.0, ridge=0.5, step_eps=1e-8,
     adaptive=False,
-)
+)  # fmt: skip
 
 
 def dual_start(name: str, centred: bool) -> tuple[Distribution, DualStep]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from html import escape
 from os import PathLike
@@ -31,7 +30,6 @@ class Binding(NamedTuple):
 
     name: str  # or its index
     multiplier: float  # what the objective would fall by, per unit that it gives way
-    value: float  # at the result; `nan` if it is not among the worst, which are kept
     constraint: int  # its index
 
 
@@ -128,17 +126,8 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         ``pandas.DataFrame(result.binding())``.
         """
         indices, multipliers = self.multipliers or ((), ())
-        found = self.certificate.feasibility
-        values = dict(
-            zip(found.worst_indices.tolist(), found.worst_values, strict=True)
-        )
         rows = [
-            Binding(
-                self.names.get(int(j), f"{j:,}"),
-                float(force),
-                float(values.get(int(j), math.nan)),
-                int(j),
-            )
+            Binding(self.names.get(int(j), f"{j:,}"), float(force), int(j))
             for j, force in zip(indices, multipliers, strict=True)
         ]
         return sorted(rows, key=lambda row: -row.multiplier)

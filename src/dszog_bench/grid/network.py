@@ -96,7 +96,7 @@ class Grid:
         self.n_buses = len(network.bus)
         self.line_ends = network.line[["from_bus", "to_bus"]].values
         self.limit_names = (
-            *(f"current of line {k}" for k in range(len(lines))),
+            *(f"current of line {a}-{b}" for a, b in self.line_ends),
             *(f"load of transformer {k}" for k in range(len(trafos))),
             *(f"high voltage of bus {k}" for k in range(self.n_buses)),
             *(f"low voltage of bus {k}" for k in range(self.n_buses)),
@@ -219,6 +219,13 @@ class Grid:
         limits: FloatArray = found[1]
         return limits
 
+    def case_name(self, case: int) -> str:
+        """Return what has happened in a case."""
+        scenario, outage = divmod(case, self.n_outages)
+        start, end = self.line_ends[self.outages[outage]]
+        load = f" at load {scenario}" if self.n_scenarios > 1 else ""
+        return f"line {start}-{end} lost{load}"
+
     def worst(self, x: FloatArray) -> float:
         """Return the worst limit of all cases, uncounted; infinite if one fails."""
         n = self.n_calls
@@ -236,7 +243,12 @@ class Grid:
     def problem(self, start: int = 0) -> dszog.Problem:
         """Return the problem from a start."""
         simulator = dszog.Simulator(
-            self.limits, self.n_cases, self.width, objective=self.cost
+            self.limits,
+            self.n_cases,
+            self.width,
+            objective=self.cost,
+            names=(self.case_name, self.limit_names),
+            initializer=self.open,
         )
         return dszog.Problem(
             simulator,

@@ -162,12 +162,15 @@ class Simulator:
         """Return what a case is called: its name, or its number."""
         return name_in(self._names[0], case) or f"case {case:,}"
 
+    def value_of(self, limit: int) -> int:
+        """Return which of the returned values a limit is of."""
+        return limit if self._sides is None else int(self._sides.places[limit])
+
     def limit_name(self, limit: int) -> str:
         """Return what a limit of every case is called."""
-        place, side = limit, ""
-        if self._sides is not None:
-            place, side = int(self._sides.places[limit]), self._sides.side(limit)
-        return f"{side}{name_in(self._names[1], place) or f'limit {place:,}'}"
+        value = self.value_of(limit)
+        side = "" if self._sides is None else self._sides.side(limit)
+        return f"{side}{name_in(self._names[1], value) or f'limit {value:,}'}"
 
     def in_pieces(self, size: int) -> Simulator:
         """Return the same simulator, run by workers in pieces of at most `size` calls.
