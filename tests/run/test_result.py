@@ -155,6 +155,7 @@ def test_names_stand_where_an_index_or_a_variable_would() -> None:
     with pytest.raises(dszog.EvaluationError, match=told) as caught:
         dszog.minimize(sum, np.zeros(9), hot, names=list("abcdefghi"))
     assert len(caught.value.x) == 9
+    assert "is not known" in in_words(caught.value.result)[0]
 
 
 def test_what_a_user_makes_of_it_prints_as_scipys() -> None:

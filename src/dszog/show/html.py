@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from base64 import b64encode
 from html import escape
 from io import BytesIO
@@ -30,7 +31,9 @@ def in_words(result: Any) -> list[str]:
     seconds = result.costs.time
     took = f"{seconds:.2g} s" if seconds < 10 else duration(seconds)
     return [
-        f"The objective is {result.fun:.6g}{give}.",
+        "The objective is not known at this point."
+        if math.isnan(result.fun)
+        else f"The objective is {result.fun:.6g}{give}.",
         *_on_constraints(certificate.feasibility, result.get("constraint_tol", 0.0)),
         "The run converged: the conditions of a best point hold here."
         if ended
