@@ -384,10 +384,6 @@ def test_a_run_that_stays_at_a_kink_is_no_success(
 CUBE = {"bounds": [(-1.0, 1.0)] * 2}
 
 
-def rotated_cube(x: FloatArray) -> float:
-    return float((x[0] + x[1]) ** 3 + (x[0] - x[1]) ** 2)
-
-
 @pytest.mark.parametrize(
     ("fun", "where", "found"),
     [
@@ -537,12 +533,14 @@ DISC: dict[str, Any] = {
         (lambda x: np.exp(x[0]) - x[0], [20.0], {"bounds": [(-30, 30)]}, 1.0),
         (lambda x: x[0] * x[1], [0.0, 0.0], {"bounds": [(-3, 3)] * 2}, -9.0),
         (lambda x: x[0] * x[1], [0.0, 0.0], DISC, -450.0),
-        (rotated_cube, [0.5, 0.2], {"bounds": [(-1, 1)] * 2}, -8.0),
+        (lambda x: x.sum() ** 3 + (x[0] - x[1]) ** 2, [0.5, 0.2], CUBE, -8.0),
         (lambda x: np.logspace(0, 2, 10) @ (x - 1) ** 2 + 1, np.full(10, 1e6), {}, 1),
         (lambda x: np.sum((x - 1) ** 4) + 1, [1e3, 1e3], {}, 1.0),
         (Losses(lambda w, i: (w - i) ** 2, 301), [1e6], {}, 7550.0),
         (lambda x: np.exp(x[0]) + np.exp(-x[0]), [40.0], {}, 2.0),
         (lambda x: x[1], [0.0, 2.0], CIRCLE, -1.0),
+        (lambda x: x @ x - 60 * (t := x.mean()) ** 2 + 225 * t**4, [0] * 30, {}, -1),
+        (lambda x: x[1], [1e-3, 4.0], {"constraints": above(lambda x: 1 - x @ x)}, -1),
     ],
 )
 def test_a_steep_variable_does_not_hide_the_slope_along_another(

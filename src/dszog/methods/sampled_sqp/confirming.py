@@ -38,6 +38,7 @@ LENGTH = 1e-3  # of the size of a variable: steps to look around
 SHORTER = 1.0 / 32.0  # steps for another look where the first showed no parabola
 SHARE = 0.2  # of the queries so far that a look may cost
 HARDLY = 1e-3  # usual sizes: a variable that is no larger, and has not moved, has none
+MOST_WHOLE = 100  # variables, of which all pairs are looked at where a run began
 MOST_LEAST = 96  # points of a look at cases, that are asked for at any cost
 KINK = 0.1  # of the change of the slope over the longer steps, if over short ones too
 MOST_KINKS = 4  # looks that have shown one, where it is not followed
@@ -98,10 +99,13 @@ def _least_points(state: SampledSQPState) -> int:
 
 
 def _n_points(options: Options, state: SampledSQPState) -> int:
-    n_functions = _n_functions(state)
+    n_functions, dim = _n_functions(state), state.size.dim
     used = state.n_loss_queries + state.n_constraint_queries
     least = _least_points(state)
     most = max(int(SHARE * used) // n_functions, least)
+    has_moved = (np.abs(state.x - state.start) > HARDLY * state.sizes).any()
+    if not (has_moved or state.size.by_case) and dim <= MOST_WHOLE:  # maybe a saddle
+        most = max(most, 4 * dim + dim * (dim - 1) // 2)
     n = min(most, int(queries_left(options, state)) // (2 * n_functions))
     return n if n >= 4 else least  # which ends a run that has no such budget
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dszog.contract.arrays import FloatArray
 from dszog.methods.sampled_sqp.options import KEPT, Options, affordable_rows
-from dszog.methods.sampled_sqp.scales import ROUNDING
+from dszog.methods.sampled_sqp.scales import ROUNDING, variable_scales
 from dszog.methods.sampled_sqp.state import SampledSQPState
 from dszog.status import Status
 
@@ -23,6 +23,7 @@ FLAT = (
     "constant, or have no part in the problem"
 )
 FAR, MOST_BEGUN = 1e3, 3  # objectives lost on the way that call for a new beginning
+OTHER = 5.0  # times more along one variable than along another, and not at first
 FARTHEST = 1e10  # in usual lengths: an objective that falls until there has no minimum
 FEW_LOSSES = "the losses looked at say no more, and more need a larger budget"
 WITHIN = (
@@ -156,14 +157,27 @@ def promises_little(options: Options, state: SampledSQPState) -> bool:
     return left <= max(ENOUGH * worth, 16.0 * state.loss_noise)
 
 
-def is_elsewhere(options: Options, state: SampledSQPState) -> bool:
+def is_elsewhere(options: Options, state: SampledSQPState, far: float = FAR) -> bool:
     """Whether the start was so far away that what counts there says little here."""
-    gone = abs(state.first_objective - state.objective)
-    is_far = gone > FAR * abs(state.objective)
-    is_far = is_far and not (state.size.by_case or state.is_kinked)
-    worth = max(_slight_share(options, state) * abs(state.objective), ROUNDING * gone)
-    is_worth = not state.n_begun or state.promise > worth
-    return is_far and is_worth and state.n_begun < MOST_BEGUN and not state.is_open
+    if state.size.by_case or state.is_kinked or state.is_open:
+        return False
+    gone, here = abs(state.first_objective - state.objective), abs(state.objective)
+    if not state.n_begun:
+        return gone > far * here
+    is_worth = state.promise > _slight_share(options, state) * here
+    is_far = far * here < gone < here / options.tol  # else it falls to 0
+    return is_worth and is_far and state.n_begun < MOST_BEGUN
+
+
+def is_misled(options: Options, state: SampledSQPState) -> bool:
+    """Whether a run that cannot keep all constraints has other slopes than it began."""
+    members, may_begin = state.members, state.n_begun < MOST_BEGUN
+    if state.size.by_case or not may_begin or is_feasible(options, state):
+        return False
+    raw = members.slopes * members.sizes[:, np.newaxis]
+    sizes = variable_scales([raw, state.table.slopes])
+    has_moved = bool((state.x != state.start).any())
+    return has_moved and bool(sizes.max() > OTHER * sizes.min())
 
 
 def next_to_nothing(options: Options, state: SampledSQPState) -> float:

@@ -44,7 +44,7 @@ PILOT_REACH = 1e-6  # of the size of a variable
 MOST_PILOTS, LONGEST_PILOT = 5, 0.1  # rounds of differences, and their longest steps
 WEAK = 1e-3  # of the highest rate: of a variable that may only be stationary here
 SHRUNK = 1e-3  # of the size of a variable: the least one where a run begins again
-FAR = 1e3  # usual sizes of variables, to a constraint that may be stationary here
+FAR = 1e3  # times the usual: what may only be stationary here
 STATIONARY = 10.0  # times a slope over short steps: of one that is none
 BENT = 0.05  # second differences in units of first ones, where the start is stationary
 PLAUSIBLE = 30.0  # times more or less a variable may move by slopes than by bounds
@@ -423,6 +423,8 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
     scale = _by_curvature(
         variable_scales([raw[lead], loss_slopes]), np.diagonal(state.measured)
     )
+    usual = float(np.sort(scale / state.sizes)[(size.dim - 1) // 2])
+    scale = np.minimum(scale, FAR * usual * state.sizes)
     rows = WorkingSet.empty(size.dim).joined(
         members.indices[lead], values[lead], raw[lead] * scale, state.x / scale
     )

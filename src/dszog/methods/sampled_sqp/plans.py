@@ -27,6 +27,7 @@ from dszog.methods.sampled_sqp.ending import (
     is_elsewhere,
     is_enclosed,
     is_feasible,
+    is_misled,
     is_optimal,
     is_slight,
 )
@@ -59,6 +60,7 @@ NEIGHBOURED = 2  # times as many members as may join: those whose neighbours are
 MOST_HELD_OUT = 128  # losses outside of the table that a trial looks at
 MOST_VERIFIED = 4096  # constraints in one look before the end
 ENCLOSED = 3  # bundles in a row, of which each one leaves nothing to gain
+FAR = 1e9  # objectives lost on the way to what seems a kink
 BESIDE, NARROW = 100.0, 0.1  # steps of differences, beside a kink
 REFRESHED = 0.3  # of the noise that a table may have: what stale rows may add
 RENEWED = 0.1  # of the first proximal weight, after all was learned anew
@@ -178,6 +180,9 @@ def reconsidered(
     """Go on after a look around: with another, the step it suggests, or the end."""
     if state.confirmed == UNKNOWN and can_confirm(state):
         return looking_around(options, state)
+    is_far = not state.n_begun and is_elsewhere(options, before, FAR)
+    if state.is_kinked and is_far:
+        return replace(before, phase="again")  # what seems a kink may only be far away
     if state.keeps_planes:
         return _with_new_planes(state)
     tried = proposed(options, state)
@@ -199,6 +204,13 @@ def _convinced(options: Options, state: SampledSQPState) -> SampledSQPState:
     state = replace(state, confirmed=CONFIRMED)
     if can_search(options, state):
         return searching(options, state)
+    return _satisfied(options, state)
+
+
+def _satisfied(options: Options, state: SampledSQPState) -> SampledSQPState:
+    """Begin again if the start was far away; else go to the end."""
+    if is_elsewhere(options, state):
+        return replace(state, phase="again")
     if state.n_lower:
         state = replace(state, confirmed=REFUTED)
     return verifying(options, state)
@@ -211,9 +223,7 @@ def searched(
     found = after_searching(options, state, query, reply)
     if found.step is not state.step:
         return _trying(options, found)
-    if is_elsewhere(options, found):
-        return replace(found, phase="again")
-    return verifying(options, found)
+    return _satisfied(options, found)
 
 
 def _with_new_planes(state: SampledSQPState) -> SampledSQPState:
@@ -403,6 +413,8 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     is_stuck = state.is_kinked and state.confirmed != CONFIRMED
     if is_stuck and can_search(options, state):
         return searching(options, state)
+    if is_misled(options, state):
+        return replace(state, phase="again")
     look = Look(at=state.x, losses=state.table.indices, constraints=members.indices)
     return replace(state, phase="done", looks=(look,))
 
