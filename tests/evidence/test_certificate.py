@@ -597,17 +597,10 @@ def test_a_result_says_from_what_its_violation_is_known(
 # -------------------------------------------------------------------------- the words
 
 SAMPLED = Feasibility(
-    kind="sampled",
-    n_constraints=10**12,
-    n_checked=5000,
-    n_violated=3,
-    n_suspects=12,
-    n_unknown=0,
-    worst_value=0.1234,
-    worst_index=77,
-    sum_squares=0.02,
+    kind="sampled", n_constraints=10**12, n_checked=5000, n_violated=3, n_suspects=12,
+    n_unknown=0, worst_value=0.1234, worst_index=77, sum_squares=0.02,
     share_bound=0.0025,
-)
+)  # fmt: skip
 
 
 def test_a_sampled_check_reads_as_what_it_is() -> None:
@@ -849,13 +842,10 @@ def test_what_a_second_look_finds_counts_whatever_the_first_said(later: float) -
 
     with pytest.warns(dszog.PurityWarning) if later == 0.5 else nullcontext():
         result = dszog.minimize(
-            lambda x: float(x @ x),
-            [1.0, 2.0],
-            Constraints.from_function(value, 20_000),
-            seed=0,
-            max_queries=20_000,
+            lambda x: float(x @ x), [1.0, 2.0],
+            Constraints.from_function(value, 20_000), seed=0, max_queries=20_000,
             on_failure="resample",
-        )
+        )  # fmt: skip
     found = result.certificate.feasibility
     assert found.n_unknown if np.isnan(later) else found.maxcv == 0.5
     assert not result.success

@@ -83,15 +83,9 @@ PYTHON_FORMS = [
 
 def some_steps(centred: bool, adaptive: bool, share: float) -> DualStep:
     return DualStep(
-        step_size=0.01,
-        averaging=share,
-        mixing=1.0 - share / 2,
-        penalty=30.0,
-        ridge=1e-6,
-        step_eps=1e-8,
-        adaptive=adaptive,
-        centred=centred,
-    )
+        step_size=0.01, averaging=share, mixing=1.0 - share / 2, penalty=30.0,
+        ridge=1e-6, step_eps=1e-8, adaptive=adaptive, centred=centred,
+    )  # fmt: skip
 
 
 def sparse_weights(n_constraints: int) -> SparseDistribution:

@@ -40,18 +40,10 @@ def average_square(n_iterations: int, seed: int) -> float:
 
     rate = n_iterations**-0.5
     method = dszog.DSZOG.as_published(
-        penalty=PENALTY,
-        dual_ridge=RIDGE,
-        step_size=rate,
-        dual_step_size=rate,
-        averaging=min(10.0 * rate, 1.0),
-        dual_averaging=0.9,
-        loss_batch=4,
-        constraint_batch=4,
-        dual_batch=4,
-        n_directions=2,
-        radius=1e-4,
-    )
+        penalty=PENALTY, dual_ridge=RIDGE, step_size=rate, dual_step_size=rate,
+        averaging=min(10.0 * rate, 1.0), dual_averaging=0.9, loss_batch=4,
+        constraint_batch=4, dual_batch=4, n_directions=2, radius=1e-4,
+    )  # fmt: skip
     problem = dszog.Problem(dszog.Losses(losses, 40), dszog.Constraints(discs, 30), 5)
     answer = Serial(problem)
     squares: list[float] = []

@@ -18,17 +18,10 @@ from dszog_paper.runner import run_unit
 from dszog_paper.tables import Choice, all_units, missing, plan
 
 TINY = Protocol(
-    name="tiny",
-    n_selection=1,
-    n_repetitions=1,
-    iterations=3,
-    kernel_iterations=2,
-    queries=4000,
-    limit="queries",
-    stages=(grid(step_size=(1e-2, 1e-3)),),
-    ours=((("penalty", 30.0),),),
-    steps=(1e-2,),
-)
+    name="tiny", n_selection=1, n_repetitions=1, iterations=3, kernel_iterations=2,
+    queries=4000, limit="queries", stages=(grid(step_size=(1e-2, 1e-3)),),
+    ours=((("penalty", 30.0),),), steps=(1e-2,),
+)  # fmt: skip
 STAND_INS = frozenset({"a9a", "w8a", "svm", "adult", "compas", "communities"})
 UNIT = Unit(task="pairwise", data="gen", method="dszog", iterations=3)
 runs_units = pytest.mark.skipif(

@@ -350,6 +350,24 @@ def test_cases_that_fail_are_named_and_the_others_solved(
     assert set(lost) <= set(result.failures.cases)
 
 
+@pytest.mark.parametrize("factors", [(1.0, 1.0, 1.0), (1e6, 1.0, 1e-3)], ids=str)
+def test_limits_that_contradict_or_differ_in_size_are_named(factors: Any) -> None:
+    rows = np.linspace(1.0, 3.0, 20)  # the last two of which cannot be supplied
+    plant = Simulator(
+        lambda x, i: np.array([rows[i] - x[0], x[1] - 1.0, x[0] - 2.8]) * factors,
+        *(20, 3), objective=sum, names=(None, ["supply", "storage", "power"]),
+    )  # fmt: skip
+    result = solved(plant)
+    assert result.status == dszog.Status.LEAST_VIOLATION
+    _, pulls = result.message.split("What pulls against each other here: ")
+    assert "case 19, supply" in pulls
+    assert ", power" in pulls
+    sizes = "sizes from 2e-03 (power) to 2e+06 (supply) at the start"
+    assert (sizes in result.message) == (factors[0] > 1.0)
+    plant._sides = Simulator(plant._run, 1, 3, objective=sum, scale=factors)._sides
+    assert sizes not in solved(plant).message
+
+
 def test_retries_are_made_at_once_and_counted() -> None:
     calls, rng = Counter[str](), np.random.default_rng(0)
 

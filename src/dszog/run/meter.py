@@ -112,6 +112,7 @@ class Meter(Counts):
         self._started = time.perf_counter()
         self.kept = 0  # for the check of the result: must not go into that
         self.asks_twice_at = -1  # queries made before one that is asked twice
+        self.on_first: Callable[[Query, Reply], str] | None = None  # what to say of it
         self._log: ReplyLog | None = None
         self._stopped_at: float | None = None  # the clock stands while a log replays
         if hasattr(answer, "charge"):  # an evaluator that may have to do things twice
@@ -128,6 +129,11 @@ class Meter(Counts):
             )
         replies = self._answered(queries, charged)
         if is_first:
+            said = (
+                "" if self.on_first is None else self.on_first(queries[0], replies[0])
+            )
+            if said:
+                self.events[said] += 1
             self._ask_twice(queries[0])
         return replies
 

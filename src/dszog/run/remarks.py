@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from dszog.contract import Query, Reply
 from dszog.evidence.certificate import Certificate
 from dszog.problem import Problem
 from dszog.run.meter import Meter
 from dszog.run.verdict import Way, is_far_from_stationary
 from dszog.status import Status
 
+APART, ROUNDED = 1e6, 1e-12  # limits of other sizes; values that may be none
 MANY_INNER = 100  # steps of an inner loop, per iteration, that are worth a word
 
 
@@ -26,9 +28,32 @@ def on_events(events: Counter[str]) -> list[str]:
     ['A solver was slow (2 times).']
     """
     return [
-        f"{event[0].upper()}{event[1:]} ({n} {'time' if n == 1 else 'times'})."
+        f"{event[0].upper()}{event[1:]}{f' ({n} times)' if n > 1 else ''}."
         for event, n in sorted(events.items())
     ]
+
+
+def on_sizes(
+    problem: Problem, constraint_tol: float, query: Query, reply: Reply
+) -> str:
+    """Return what to know where limits of a simulator differ in size by far."""
+    simulator = problem.simulator
+    if simulator is None or simulator.has_scale:
+        return ""
+    width, values = simulator.n_limits, np.abs(reply.constraints[0])
+    own = (query.constraints < simulator.n * width) & np.isfinite(values)
+    sizes = np.zeros(width)
+    np.maximum.at(sizes, query.constraints[own] % width, values[own])
+    sizes[sizes < ROUNDED * sizes.max()] = np.inf  # perhaps kept to the bit
+    least, most = int(sizes.argmin()), int(np.where(sizes < np.inf, sizes, 0).argmax())
+    if not sizes[most] >= APART * sizes[least]:
+        return ""
+    few, many = (f"{sizes[k]:.0e} ({simulator.limit_name(k)})" for k in (least, most))
+    return (
+        f"limits are of sizes from {few} to {many} at the start, while "
+        f"constraint_tol={constraint_tol:g} is the same for all: give "
+        "Simulator(scale=...)"
+    )
 
 
 def on_start(status: Status) -> list[str]:

@@ -6,6 +6,7 @@ import logging
 import math
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,14 @@ from dszog.run.history import History
 from dszog.run.job import Job
 from dszog.run.loop import Outcome, Position, advance
 from dszog.run.meter import Limits, Meter, ReplayOverError, ReplyLog
-from dszog.run.remarks import on_events, on_first_order, on_set, on_signs, on_start
+from dszog.run.remarks import (
+    on_events,
+    on_first_order,
+    on_set,
+    on_signs,
+    on_sizes,
+    on_start,
+)
 from dszog.run.repeats import Repeats
 from dszog.run.result import Result
 from dszog.run.run import Run
@@ -57,6 +65,7 @@ class Solver:
         self.meter.n_constraint_queries += problem.n_calls_made
         if problem.simulator is not None:
             self.meter.asks_twice_at = problem.n_calls_made
+            self.meter.on_first = partial(on_sizes, problem, job.constraint_tol)
         if job.saver is not None:  # calls of processes that died before a checkpoint
             self.meter.lost_before += job.saver.n_noted - problem.n_calls_made
         self._check = FinalCheck(
@@ -452,7 +461,16 @@ class Solver:
             has_own_step="step_size" in self._job.fixed,
             fell=outcome.fell,
             never=self.meter.failures.report.never,
+            pulls=self._pulls(certificate),
         )
+
+    def _pulls(self, certificate: Certificate) -> tuple[str, ...]:
+        """Return the names of constraints with multipliers, the heaviest first."""
+        known, name = certificate.first_order, self._job.problem.name
+        if known is None:
+            return ()
+        heaviest = heaviest_first((known.indices, known.multipliers)).tolist()
+        return tuple(name("constraint", j) or f"constraint {j:,}" for j in heaviest)
 
     def _costs(self) -> Costs:
         meter, ledger = self.meter, self._ledger

@@ -13,6 +13,7 @@ from dszog.status import Status
 
 SMALL_GRADIENT = 1e-2  # in problems of order one, of a start that was not improved on
 STATIONARY_SHARE = 0.5  # of the gradient left over is far from a stationary point
+MOST_PULLS = 5  # constraints that are named
 GAIN_LEFT = 0.05  # of what the run gained, if it could gain that much again
 LEAST_SHARE = 0.01  # of the gradient left over is worth a word at all
 
@@ -31,6 +32,7 @@ class Way:
     has_own_step: bool = False  # whether the caller set the step size
     fell: bool = False  # whether iterates ran away as the objective fell so far
     never: tuple[str, ...] = ()  # cases of a simulator that gave no value at all
+    pulls: tuple[str, ...] = ()  # constraints that hold the last iterate, if it is told
 
 
 def is_success(
@@ -136,7 +138,7 @@ def advice(
         sentences.append(
             f"The worst violation is {feasibility.maxcv:.3g}: the constraints may "
             "contradict each other. Relax those named in "
-            f"{_worst(feasibility)}, or start from another x0."
+            f"{_worst(feasibility)}, or start from another x0.{_on_pulls(way)}"
         )
     elif feasibility.maxcv > constraint_tol:
         sentences.append(_against_violation(status, feasibility, way, constraint_tol))
@@ -212,6 +214,15 @@ def _against_violation(
         f"to about {wanted:.0f}. If violations stay whatever the penalty, the "
         "constraints may contradict each other."
     )
+
+
+def _on_pulls(way: Way) -> str:
+    """Return which constraints balance each other where none can be kept better."""
+    if len(way.pulls) < 2:
+        return ""
+    more = len(way.pulls) - MOST_PULLS
+    named = "; ".join(way.pulls[:MOST_PULLS]) + (f"; {more:,} more" if more > 0 else "")
+    return f" What pulls against each other here: {named}."
 
 
 def _worst(found: Feasibility) -> str:

@@ -27,13 +27,9 @@ PAIRS = list(product(SHARES, SHARES))
 
 def published_step(*, mixing: float = 0.9, averaging: float = 0.9) -> DualStep:
     return DualStep(
-        step_size=0.01,
-        averaging=averaging,
-        mixing=mixing,
-        penalty=30.0,
-        ridge=1e-6,
+        step_size=0.01, averaging=averaging, mixing=mixing, penalty=30.0, ridge=1e-6,
         step_eps=1e-8,
-    )
+    )  # fmt: skip
 
 
 def total(weights: SparseDistribution) -> float:
@@ -116,14 +112,11 @@ steps = st.builds(
     centred=st.booleans(),
 )
 programs = st.builds(
-    Program,
-    n_constraints=st.integers(1, 2_000),
-    batch=st.sampled_from([1, 7, 32, 128]),
-    seed=st.integers(0, 2**32 - 1),
-    start=st.sampled_from(["penalties", "weights", "equal"]),
-    step=steps,
+    Program, n_constraints=st.integers(1, 2_000),
+    batch=st.sampled_from([1, 7, 32, 128]), seed=st.integers(0, 2**32 - 1),
+    start=st.sampled_from(["penalties", "weights", "equal"]), step=steps,
     phases=st.lists(phases, min_size=1, max_size=5).map(tuple),
-)
+)  # fmt: skip
 
 
 @given(programs)
@@ -274,14 +267,9 @@ def test_a_trillion_weights_are_right_to_fifty_digits(m: int, adaptive: bool) ->
     # Steps so short that the background keeps most of its weight, 1e-12 apiece: its
     # digits are what is at stake.
     step = DualStep(
-        step_size=0.01,
-        averaging=0.5,
-        mixing=0.5,
-        penalty=10.0 / m,
-        ridge=1e-6,
-        step_eps=1e-8,
-        adaptive=adaptive,
-    )
+        step_size=0.01, averaging=0.5, mixing=0.5, penalty=10.0 / m, ridge=1e-6,
+        step_eps=1e-8, adaptive=adaptive,
+    )  # fmt: skip
     sparse = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
     with localcontext() as context:
         context.prec = 50

@@ -158,6 +158,11 @@ class Simulator:
         )
         return cases, limits
 
+    @property
+    def has_scale(self) -> bool:
+        """Whether the sizes of values are given."""
+        return self._sides is not None and bool((self._sides.scales != 1.0).any())
+
     def case_name(self, case: int) -> str:
         """Return what a case is called: its name, or its number."""
         return name_in(self._names[0], case) or f"case {case:,}"
