@@ -17,6 +17,7 @@ from dszog.methods.auto import MOST_VARIABLES, Choice
 from tests.runs import size_of
 
 SIZE = size_of(30, 1000, 10**6)
+WHITE = replace(SIZE, has_gradient=True, has_jacobian=True)
 
 
 def problem(dim: int = 2) -> Problem:
@@ -39,12 +40,7 @@ def solve(dim: int = 2, **more: Any) -> Any:
         (SIZE, 10, None, "dszog"),
         (SIZE, None, 10**5, "sampled_sqp"),
         (SIZE, None, 3000, "dszog"),
-        (
-            replace(SIZE, has_gradient=True, has_jacobian=True),
-            None,
-            3000,
-            "sampled_sqp",
-        ),
+        (WHITE, None, 3000, "sampled_sqp"),
         (replace(SIZE, n_losses=1, n_constraints=2), None, 300, "sampled_sqp"),
         (replace(SIZE, dim=2, n_losses=1), None, 900, "dszog"),  # less than a step
     ],
@@ -61,9 +57,8 @@ def test_the_budget_decides(
 def test_many_variables_are_for_dszog() -> None:
     result = solve(dim=MOST_VARIABLES + 1, max_queries=100_000, max_iterations=40)
     assert isinstance(result.method, DSZOG)
-    assert (
-        "The method is dszog: sampled_sqp is for at most 1,000 vari" in result.message
-    )
+    said = "The method is dszog: sampled_sqp is for at most 1,000 variables"
+    assert said in result.message
 
 
 @pytest.mark.parametrize(
@@ -110,15 +105,8 @@ def test_nothing_has_to_be_kept() -> None:
 
 def saved(folder: Path, **more: Any) -> Any:
     planes = Constraints(lambda w, j: w @ [np.cos(j), np.sin(j)] - 0.5, 5000)
-    return dszog.minimize(
-        lambda x: float(((x - 1.0) ** 2).sum()),
-        np.zeros(2),
-        planes,
-        seed=0,
-        checkpoint=folder,
-        resume=True,
-        **more,
-    )
+    more |= {"seed": 0, "checkpoint": folder, "resume": True}
+    return dszog.minimize(lambda x: ((x - 1.0) ** 2).sum(), np.zeros(2), planes, **more)
 
 
 def test_a_saved_run_goes_on_with_its_method(tmp_path: Path) -> None:

@@ -35,9 +35,7 @@ BASELINES: dict[str, type[FeasibleMethod]] = {
     for name, kind in METHODS.items()
     if isinstance(kind, type) and issubclass(kind, FeasibleMethod)
 }
-every_baseline = pytest.mark.parametrize(
-    "kind", BASELINES.values(), ids=list(BASELINES)
-)
+every_baseline = pytest.mark.parametrize("kind", BASELINES.values(), ids=BASELINES)
 
 
 def size_of(dim: int = 5, n_losses: int = 100, **more: Any) -> ProblemSize:
@@ -50,13 +48,8 @@ DIM = 5
 
 def pairs() -> Polyhedron:
     rng = np.random.default_rng(0)
-    return Polyhedron.pairwise(
-        rng.normal(size=(9, DIM)) + 0.5,
-        rng.normal(size=(8, DIM)) - 0.5,
-        -0.1,
-        ball="l2",
-        ball_radius=2.0,
-    )
+    high, low = rng.normal(size=(9, DIM)) + 0.5, rng.normal(size=(8, DIM)) - 0.5
+    return Polyhedron.pairwise(high, low, -0.1, ball="l2", ball_radius=2.0)
 
 
 SETS: dict[str, Domain] = {

@@ -367,7 +367,7 @@ class DSZOG:
         base = state.x
         if self.names_directions(size):
             steps, points = self._named(state, size.dim), None
-            base = frozen_floats(size.inside(base, np.array(self.radius)))
+            base = frozen_floats(size.inside(base, np.array(steps.radius)))
         else:
             steps, points = kernels.chosen().around(base, directions, self.radius)
         if size.has_bounds and not isinstance(steps, Signs):
@@ -562,10 +562,10 @@ class DSZOG:
         if self.antithetic:
             steps = np.concatenate([steps, -steps])
         small = replace(state.size, dim=n, lower=-unbounded, upper=unbounded)
-        state = replace(state, size=small, x=origin, velocity=origin)
+        inner = replace(state, size=small, x=origin, velocity=origin)
         around = queries[0]._replace(x=origin, steps=self.radius * steps)
         _, slopes, distribution, info = self._both(
-            state, (around, queries[-1]), replies, along_names=True
+            inner, (around, queries[-1]), replies, along_names=True
         )
         slopes = slopes / self.averaging_at(state)
         with np.errstate(over="ignore"):

@@ -15,7 +15,11 @@ from typing import Any
 
 from dszog.contract import ProblemSize
 from dszog.methods.dszog import DSZOG
+from dszog.methods.sized import SizedDSZOG
 
+SOME = 1000  # variables, from which on sizes are learned, where all is left open
+HELD = 2**21  # numbers of all points of an iteration, about
+OPEN = frozenset({"n_directions", "loss_batch", "constraint_batch", "dual_batch"})
 MANY = 10_000  # variables, from which on these settings are chosen
 SETTINGS: dict[str, Any] = {
     "directions": "rademacher",
@@ -94,13 +98,20 @@ def suited(
 
     And what to say of it. `length` is that of x0.
     """
-    if type(method) is not DSZOG or size.dim < MANY or not size.is_black_box:
+    if type(method) is not DSZOG or size.dim < SOME or not size.is_black_box:
         return method, ""
     given = {name: getattr(method, name) for name in fixed}
+    said = f"There are {size.dim:,} variables: random signs are the directions."
+    if fixed <= OPEN:
+        few = {"n_directions": min(max(HELD // size.dim, 5), SizedDSZOG().n_directions)}
+        return SizedDSZOG(
+            **(few | given)
+        ), f"{said[:-1]}, and sizes were learned first."
+    if size.dim < MANY:
+        return method, ""
     if given.get("directions", "rademacher") != "rademacher":
         return method, ""
     if "adaptive" in given and not given["adaptive"]:
         given.setdefault("normalised", False)
     chosen = settings_for(given, length, size.dim, size, iterations, queries)
-    said = f"There are {size.dim:,} variables: random signs are the directions."
     return replace(method, **chosen), said

@@ -114,8 +114,10 @@ def policy_of(method: Any, fixed: frozenset[str] = frozenset()) -> Policy:
     return policy
 
 
-def penalty_of(method: Any, default: float = math.nan) -> float:
+def penalty_of(method: Any, state: Any, default: float = math.nan) -> float:
     """Return the penalty of a method, or what to take where it has none."""
+    if hasattr(method, "penalty_at"):  # in units that the state knows
+        return float(method.penalty_at(state))
     return float(getattr(method, "penalty", default))
 
 

@@ -111,7 +111,9 @@ class FinalCheck:
             if status == Status.CONVERGED and chosen is not last:
                 status = Status.STALLED  # it has not converged to this point
             if best is not None and best.is_known and status != Status.INTERRUPTED:
-                best = self._with_stationarity(checker, best, weights, method)
+                best = self._with_stationarity(
+                    checker, best, weights, method, position.state
+                )
         except OutOfTimeError:
             pass
         except KeyboardInterrupt:
@@ -155,7 +157,7 @@ class FinalCheck:
         known = method.first_order(state) if hasattr(method, "first_order") else None
         pull = 0.0 if known is None else float(known.multipliers.sum())
         if not pull > 0:
-            return penalty_of(method, MERIT_PENALTY)
+            return penalty_of(method, state, MERIT_PENALTY)
         return 10.0 * pull / max(self.constraint_tol, 1e-300)
 
     def _with_stationarity(
@@ -164,6 +166,7 @@ class FinalCheck:
         best: Certificate,
         weights: tuple[IntArray, FloatArray],
         method: Any,
+        state: Any,
     ) -> Certificate:
         total, n = self.limits.queries, checker.stationarity_cost()
         if self.problem.by_name:
@@ -174,7 +177,7 @@ class FinalCheck:
         return checker.with_stationarity(
             best,
             weights,
-            penalty=penalty_of(method, MERIT_PENALTY),
+            penalty=penalty_of(method, state, MERIT_PENALTY),
             ridge=float(getattr(method, "dual_ridge", 1e-6)),
             active_tol=self.constraint_tol,
         )

@@ -134,7 +134,6 @@ def advance(
 
     `between` is called after each iteration with the new position.
     """
-    penalty = penalty_of(method)
     try:  # around the loop, not in it: Ctrl-C may come between two iterations
         while True:
             state = position.state
@@ -177,8 +176,10 @@ def advance(
                 _remember_worst(position.seen, queries, replies)
             elapsed = meter.elapsed
             if history and info.is_step and history.wants(meter.n_iterations):
+                penalty = penalty_of(method, moved)
                 history.record(_row(penalty, info, meter, elapsed))
             for callback in callbacks:
+                penalty = penalty_of(method, moved)
                 callback(_progress(penalty, moved, info, meter, elapsed))
             if meter.failures.is_enough and not _takes_unknown(state):
                 return Outcome(position, Status.TOO_MANY_FAILURES)

@@ -449,7 +449,9 @@ class Solver:
             objective = float(known[0])
         with np.errstate(over="ignore", invalid="ignore"):
             distance = float(np.linalg.norm(certificate.x - start))
-        penalty = penalty_of(run.method)
+        penalty = penalty_of(run.method, outcome.position.state)
+        if hasattr(run.method, "penalty_at"):  # nobody else is to set it
+            penalty = math.nan
         return Way(
             distance=distance,
             gain=abs(certificate.objective - objective),

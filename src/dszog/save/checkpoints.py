@@ -15,6 +15,7 @@ from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import CheckpointError, CheckpointWarning, OtherRunError
 from dszog.methods import METHODS
+from dszog.methods.sized import SizedDSZOG
 from dszog.run.counts import Counts
 from dszog.run.history import Rows
 from dszog.run.result import Result
@@ -181,6 +182,7 @@ def saved_method(store: Store) -> str:
     about = store.about()
     said = "" if about is None else _texts(about, "fingerprint").get("method type", "")
     names = {repr(kind.__name__): name for name, kind in METHODS.items()}
+    names[repr(SizedDSZOG.__name__)] = "dszog"
     return names.get(said, "")
 
 

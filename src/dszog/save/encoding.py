@@ -33,6 +33,7 @@ from dszog.methods.base import FirstOrder, Noise
 from dszog.methods.linearised import LinearisedMethod, LinearisedState
 from dszog.methods.named import NamedDSZOG, NamedState
 from dszog.methods.sampled_sqp import parts as sampled_sqp
+from dszog.methods.sized import SizedDSZOG, SizedState, Units
 from dszog.methods.start import StartPass
 from dszog.run.accounting import Costs, Traffic
 from dszog.run.counts import Counts, FailureCounts, SubproblemCounts
@@ -45,8 +46,8 @@ from dszog.save.container import dump_json, load_json, pack
 from dszog.save.records import failure_from_json, failure_to_json
 
 STATES = (
-    *(DSZOGState, NamedState, FeasibleState, AcceleratedState, LinearisedState),
-    SampledSQPState,
+    *(DSZOGState, NamedState, SizedState, FeasibleState, AcceleratedState),
+    *(LinearisedState, SampledSQPState),
 )
 DISTRIBUTIONS = (DenseDistribution, SparseDistribution, UniformDistribution)
 COUNTS = (Counts, FailureCounts, SubproblemCounts)
@@ -58,7 +59,7 @@ TYPES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Run, Limits, Position, Rows, Ending, *COUNTS),
-        *(*STATES, StartPass, *sampled_sqp.PARTS, *DISTRIBUTIONS, *EVIDENCE),
+        *(*STATES, StartPass, Units, *sampled_sqp.PARTS, *DISTRIBUTIONS, *EVIDENCE),
     )
 }
 """Every class that a checkpoint or a result may hold, by name."""
@@ -276,7 +277,7 @@ def _hangs_together(made: Any, size: ProblemSize) -> bool:
     if isinstance(made, Rows):
         shape = made.table.shape
         return made.stride > 0 and shape == (len(made.table), len(History.COLUMNS))
-    if isinstance(made, (Limits, *COUNTS, *EVIDENCE)):
+    if isinstance(made, (Limits, Units, *COUNTS, *EVIDENCE)):
         return True
     if isinstance(made, Ending):
         return _alike(made.indices, made.weights)
@@ -334,7 +335,7 @@ def settings_of(method: Any) -> dict[str, Any]:
                 for name, value in settings_of(method.method).items()
             },
         }
-    if type(method) not in (*METHODS.values(), NamedDSZOG):
+    if type(method) not in (*METHODS.values(), NamedDSZOG, SizedDSZOG):
         raise InputError(
             f"minimize: `checkpoint` needs a method of the library, got "
             f"{type(method).__name__}, of which nothing is known. Leave it out."
