@@ -295,8 +295,8 @@ def test_terminal_escapes_of_a_file_are_not_passed_on(solve: Solve) -> None:
 def test_the_current_folder_is_not_searched_for_modules(model: Path) -> None:
     Path("here.py").write_text("raise SystemExit(99)\n")
     Path("sub").mkdir()
-    Path("sub/colorsys.py").write_text("raise SystemExit(98)\n")  # hides nothing
-    Path("sub/beside.py").write_text("from colorsys import ONE_THIRD as problem\n")
+    Path("sub/sched.py").write_text("raise SystemExit(98)\n")  # hides nothing
+    Path("sub/beside.py").write_text("from sched import scheduler as problem\n")
     Path("sub/needs.py").write_text("from beside import problem\nimport here\n")
     code, _, err = finish(start("solve", "sub/needs.py:problem"))
     assert code == 1

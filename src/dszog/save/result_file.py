@@ -75,11 +75,9 @@ def load_result(path: str | PathLike[str]) -> Result:
     where = check_path("load_result", path, "monday.result")
     try:
         facts, arrays = read(where)
-        if facts.get("kind") != "result":
-            raise CheckpointError("it holds no result")
         content = value_in(arrays, NO_SIZE)
-        if not isinstance(content, dict):
-            raise CheckpointError("it has no content")
+        if facts.get("kind") != "result" or not isinstance(content, dict):
+            raise CheckpointError("it holds no result")
         return Result({name: _made(name, entry) for name, entry in content.items()})
     except (CheckpointError, ValueError, TypeError) as error:
         raise CheckpointError(
