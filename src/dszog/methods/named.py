@@ -127,34 +127,22 @@ class NamedDSZOG(DSZOG):
         """Return the state after one move and one step in the weights."""
         if state.start is not None:
             return DSZOG.tell(self, state, queries, replies)
-        moved, amounts, info = self._learned(state, queries, replies)
-        last = PointName.of(state.x)
-        name = PointName(last.n_moves + 1, state.iteration, 0, 0, amounts)
-        return replace(moved, x=name.vector), info
-
-    def learn(
-        self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
-    ) -> tuple[DSZOGState, Info]:
-        """Return the state after a step in the weights alone: others move the point."""
-        moved, _, info = self._learned(state, queries, replies)
-        return moved, info
-
-    def _learned(
-        self, state: DSZOGState, queries: Sequence[Query], replies: Sequence[Reply]
-    ) -> tuple[DSZOGState, tuple[float, ...], Info]:
         check_replies(state.iteration, queries, replies, 2, check_values=False)
         found, distribution, info = self._along_names(
             state, queries, replies, self.n_variables
         )
         amounts = np.zeros(self.n_directions)
         amounts[queries[0].steps[:, 2].astype(int) - 1] = found
-        learned = replace(
+        n_moves = PointName.of(state.x).n_moves + 1
+        name = PointName(n_moves, state.iteration, 0, 0, tuple(amounts.tolist()))
+        moved = replace(
             state,
             iteration=state.iteration + 1,
             distribution=distribution,
             n_queries=state.n_queries + cost(queries, state.size).total,
+            x=name.vector,
         )
-        return learned, tuple(amounts.tolist()), info
+        return moved, info
 
     def policy(self, fixed: frozenset[str]) -> NamedRounds:
         """Return how a run uses the method: names have no average."""

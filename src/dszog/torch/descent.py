@@ -1,8 +1,8 @@
-"""An update with gradients: an optimiser steps down the weighted batch.
+"""An update with gradients: an optimiser's steps down losses and broken constraints.
 
-A saved one is written once a minute and at its end: the weights, the optimiser's
-tensors, and where the weights over the constraints stand. What was done since the last
-file is done again, to the same bits where passes give the same.
+A saved one is written once a minute and at its end: the weights and the optimiser's
+tensors. What was done since the last file is done again, to the same bits where passes
+give the same.
 """
 
 from __future__ import annotations
@@ -16,12 +16,9 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
-from dszog.contract import ProblemSize
 from dszog.errors import CheckpointError, InputError
-from dszog.methods.start import StartPass
-from dszog.save.container import dump_json, load_json
-from dszog.save.encoding import Arrays, decode, encode
-from dszog.torch.doors import NetworkOptimizer, check_empty, evaluating, print_of
+from dszog.torch.doors import check_empty, evaluating, print_of
+from dszog.torch.first_order import TOGETHER, GradientSteps
 from dszog.torch.functions import TorchConstraints, TorchLosses, both_of
 from dszog.torch.moves import EVERY, save_tensors
 
@@ -43,76 +40,63 @@ def descend(
     resume: bool = False,
 ) -> int:
     """Take as many steps as the passes allow; return how many passes it took."""
-    m = len(constraints)
-    options = {"start": "sampled" if m > n_forwards / 10 else "exact"} | options
-    opt = NetworkOptimizer(
-        params,
-        n_losses=len(losses),
-        n_constraints=m,
-        seed=seed,
-        optimizer=optimizer,
-        horizon_queries=max(n_forwards, 1),
-        **options,
-    )
-    n_losses, n_drawn, n_duals = opt.method.batches(opt.state.size)
-    n_start = (
-        m
-        if options["start"] == "exact"
-        else StartPass.sample_size(opt.state.size, n_forwards)
-    )
-    if opt.method.distribution == "uniform":
-        n_start = n_duals = 0
-    each = 3 * (n_losses + n_drawn) + n_duals
-    n = (n_forwards - n_start) // each
-    if n < 1:
+    n, device = (len(losses), len(constraints)), params[0].device
+    adam = optimizer or torch.optim.Adam(params, lr=RATE)
+    steps = GradientSteps(adam, device, n, seed, options)
+    if n_forwards < steps.most_passes:
         raise InputError(
-            f"dszog.torch.update: with gradients the looks and one step take "
-            f"{n_start + each:,} forward passes more than max_forwards allows beside "
-            f"the looks before and after ({n_forwards:,}). Raise it."
+            f"dszog.torch.update: with gradients one step takes up to "
+            f"{steps.most_passes:,} forward passes, more than max_forwards allows "
+            f"beside the looks before and after ({n_forwards:,}). Raise it."
         )
-    if optimizer is None:
-        opt.optimizer = torch.optim.Adam(params, lr=RATE)
-    saved, first = None, 0
+    saved = None
     if checkpoint is not None:
-        about = f"{print_of(model, params)} {seed} {n_forwards} {m} {len(losses)}"
-        saved = _Saved(Path(checkpoint), opt, about, resume)
-        first = saved.n_done
+        about = f"{print_of(model, params)} {seed} {n_forwards} {n} {options}"
+        saved = _Saved(Path(checkpoint), params, steps, about, resume)
     closure = both_of(losses, constraints)
+    last = n_forwards - steps.most_passes
     with evaluating(model):
-        for t in range(first, n):
+        while steps.n_passes <= last:
+            gone = steps.n_passes / n_forwards
             if optimizer is None:
-                for group in opt.optimizer.param_groups:
-                    group["lr"] = RATE * max(1.0 - t / n, 1e-3)
-            opt.step(closure)
+                for group in adam.param_groups:
+                    group["lr"] = RATE * max(1.0 - gone, 1e-3)
+            steps.step(closure, gone)
             if saved is not None:
-                saved.after(t + 1, is_last=t + 1 == n)
-    return n_start + n * each
+                saved.after(is_last=steps.n_passes > last)
+    return steps.n_passes
 
 
 class _Saved:
     """A folder with one file, of a run with gradients."""
 
     def __init__(
-        self, folder: Path, opt: NetworkOptimizer, about: str, resume: bool
+        self,
+        folder: Path,
+        params: Sequence[Any],
+        steps: GradientSteps,
+        about: str,
+        resume: bool,
     ) -> None:
         check_empty(folder, resume)
         folder.mkdir(parents=True, exist_ok=True)
-        self._path, self._opt, self._about = folder / FILE, opt, about
+        self._path, self._params, self._steps = folder / FILE, params, steps
+        self._about = about
         self._due = time.perf_counter() + EVERY
-        self.n_done = 0
         if self._path.exists():
             self._read()
 
-    def after(self, n_done: int, *, is_last: bool) -> None:
+    def after(self, *, is_last: bool) -> None:
         """Write where the run stands, if it is time."""
-        if not is_last and time.perf_counter() < self._due:
+        steps = self._steps
+        is_due = time.perf_counter() >= self._due and not steps.n_steps % TOGETHER
+        if not (is_last or is_due):
             return
-        arrays: Arrays = []
-        state = dump_json(encode(self._opt.state, arrays)).decode()
-        tensors = {f"state.{i}": torch.tensor(one) for i, one in enumerate(arrays)}
-        for name, weights in enumerate(self._opt.space.weights):
-            tensors[f"weights.{name}"] = weights.cpu().contiguous()
-        numbers, held = {}, self._opt.optimizer.state_dict()
+        tensors = {
+            f"weights.{name}": one.detach().cpu().contiguous()
+            for name, one in enumerate(self._params)
+        }
+        numbers, held = {}, steps.optimizer.state_dict()
         for place, values in held["state"].items():
             for name, value in values.items():
                 if isinstance(value, torch.Tensor):
@@ -121,17 +105,15 @@ class _Saved:
                     numbers[f"{place}.{name}"] = value
         facts = {
             "about": self._about,
-            "n_done": n_done,
+            "done": [steps.n_steps, steps.n_passes],
             "groups": held["param_groups"],
             "numbers": numbers,
         }
-        about = {"state": state, "facts": json.dumps(facts)}
-        save_tensors(self._path, tensors, about)
+        save_tensors(self._path, tensors, {"facts": json.dumps(facts)})
         self._due = time.perf_counter() + EVERY
 
     def _read(self) -> None:
-        """Put network, optimiser and state to what the file says."""
-        opt = self._opt
+        """Put network, optimiser and steps to what the file says."""
         try:
             with safe_open(self._path, "pt") as file:
                 about = file.metadata()
@@ -142,23 +124,18 @@ class _Saved:
                     "The folder holds another run. Use the settings, examples and "
                     "frozen weights that it began with, or an empty folder."
                 )
-            arrays = [
-                tensors[f"state.{i}"].numpy()
-                for i in range(sum(name.startswith("state.") for name in tensors))
-            ]
-            size: ProblemSize = opt.state.size
-            opt.state = decode(load_json(about["state"].encode()), arrays, size)
-            for name, weights in enumerate(opt.space.weights):
-                weights.copy_(tensors[f"weights.{name}"])
+            with torch.no_grad():
+                for name, weights in enumerate(self._params):
+                    weights.copy_(tensors[f"weights.{name}"])
             state: dict[int, dict[str, Any]] = {}
             rest = {n[10:]: t for n, t in tensors.items() if n.startswith("optimizer.")}
             for key, value in (rest | facts["numbers"]).items():
                 place, name = key.split(".", 1)
                 state.setdefault(int(place), {})[name] = value
-            opt.optimizer.load_state_dict(
+            self._steps.optimizer.load_state_dict(
                 {"state": state, "param_groups": facts["groups"]}
             )
-            self.n_done = int(facts["n_done"])
+            self._steps.n_steps, self._steps.n_passes = map(int, facts["done"])
         except CheckpointError:
             raise
         except Exception as error:  # whatever a damaged file makes of it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from os import PathLike
@@ -13,11 +13,10 @@ import numpy as np
 import torch
 
 from dszog._log import LOGGER
-from dszog.contract import ProblemSize, Query, Reply
-from dszog.contract.arrays import all_finite
+from dszog.contract import ProblemSize, Reply
 from dszog.contract.hints import about_option
 from dszog.contract.validation import check_seed, shown
-from dszog.errors import EvaluationError, InputError, InputTypeError
+from dszog.errors import InputError, InputTypeError
 from dszog.maths.random_stream import fresh_seed
 from dszog.methods.base import Info
 from dszog.methods.dszog import DSZOGState
@@ -27,12 +26,8 @@ from dszog.minimize import minimize as minimize_names
 from dszog.problem import Losses, Problem
 from dszog.problem.constraints import Constraints
 from dszog.run.result import Result
-from dszog.torch.functions import (
-    OneByOne,
-    TorchConstraints,
-    TorchLosses,
-    both_of,
-)
+from dszog.torch.first_order import GradientSteps
+from dszog.torch.functions import OneByOne, TorchConstraints, TorchLosses, both_of
 from dszog.torch.moves import MoveLog
 from dszog.torch.passes import AT_ONCE, SOME, Both, Passes
 from dszog.torch.space import ModuleSpace, chosen_parameters, digest_of
@@ -285,13 +280,14 @@ class NetworkOptimizer:
         How many steps there will be: over them the step shrinks to 0.
     seed : int
     optimizer : torch.optim.Optimizer, optional
-        Where there are gradients: it steps down those of the weighted batch, and the
-        closure must give values that can be differentiated.
+        Where there are gradients: it steps down those of the losses and of constraints
+        that are broken, and the closure must give values that can be differentiated.
     record : bool
         On a GPU, record the passes of the first step and replay them: only where the
         closure does the same in each step.
     **options
-        Fields of :class:`dszog.methods.named.NamedDSZOG`.
+        Fields of :class:`dszog.methods.named.NamedDSZOG`; with an optimiser
+        `penalty`, `loss_batch`, `dual_batch` and `constraint_batch`.
 
     Examples
     --------
@@ -321,8 +317,14 @@ class NetworkOptimizer:
         model = params
         if not isinstance(params, torch.nn.Module):
             model = torch.nn.ParameterList(params)
+        self.n_forwards = 0
+        self._first_order, self._n_iterations = None, n_iterations
+        if optimizer is not None:
+            device = next(iter(chosen_parameters(model, "all").values())).device
+            n = n_losses, n_constraints
+            self._first_order = GradientSteps(optimizer, device, n, seed, options)
+            return
         self.space = ModuleSpace(model, "all", seed)
-        self.optimizer = optimizer
         size = _size(HEAD, n_losses, n_constraints)
         options = {"horizon": n_iterations, **options}
         self.method = _method(self.space, options, size, n_iterations, None)
@@ -332,7 +334,6 @@ class NetworkOptimizer:
         self.state: DSZOGState = self.method.init(np.zeros(dim), size, seed)
         self.passes = Passes(self.space, self._call, record=record)
         self._closure: Both
-        self.n_forwards = 0
 
     @property
     def weights(self) -> tuple[Any, Any]:
@@ -346,13 +347,16 @@ class NetworkOptimizer:
         which may be empty, and returns two of values.
         """
         self._closure = closure
+        if self._first_order is not None:
+            gone = min(self._first_order.n_steps / self._n_iterations, 1.0)
+            info = self._first_order.step(self._call, gone)
+            self.n_forwards = self._first_order.n_passes
+            return info
         while self.state.start is not None:
             queries = self.method.ask(self.state)
             reply = Reply(np.empty((1, 0)), self._looked(queries[0].constraints))
             self.state, _ = self.method.tell(self.state, queries, [reply])
         queries = self.method.ask(self.state)
-        if self.optimizer is not None:
-            return self._descend(queries)
         replies = self.passes(*queries)
         self.n_forwards += sum(
             one.losses.size + one.constraints.size for one in replies
@@ -364,13 +368,10 @@ class NetworkOptimizer:
     def _looked(self, constraints: Any) -> Any:
         """Return the values of constraints at the iterate, as a row."""
         self.n_forwards += len(constraints)
-        wanted = self._on_device(constraints)
+        wanted = torch.from_numpy(np.array(constraints)).to(self.space.device)
         with torch.no_grad():
             found = [self._call(wanted[:0], j)[1] for j in wanted.split(AT_ONCE)]
         return torch.cat(found).double().cpu().numpy()[np.newaxis]
-
-    def _on_device(self, indices: Any) -> Any:
-        return torch.from_numpy(np.array(indices)).to(self.space.device)
 
     def _call(self, *wanted: Any) -> tuple[Any, Any]:
         found = self._closure(*wanted)
@@ -384,29 +385,3 @@ class NetworkOptimizer:
                     f"{len(indices)}. With losses: reduction='none'."
                 )
         return found
-
-    def _descend(self, queries: Sequence[Query]) -> Info:
-        """Take a step of the optimiser down the weighted batch, and learn weights."""
-        around = queries[0]._replace(steps=np.empty((0, len(self.state.x))))
-        drawn = self._on_device(around.losses), self._on_device(around.constraints)
-        self.optimizer.zero_grad()
-        losses, constraints = self._call(*drawn)
-        self.n_forwards += losses.numel() + constraints.numel()
-        objective = losses.mean()
-        if constraints.numel():
-            over = constraints.clamp_min(0.0)
-            objective = objective + self.method.penalty * over.square().mean()
-        objective.backward()
-        duals = self._looked(queries[-1].constraints)
-        self.optimizer.step()
-        values = torch.cat([losses.detach(), constraints.detach()]).double().cpu()
-        row = values.numpy()[np.newaxis]
-        if not (all_finite(row) and all_finite(duals)):
-            raise EvaluationError(
-                "dszog.torch: the network gives values that are not finite. Lower the "
-                "rate of the optimiser, and compute losses in float32."
-            )
-        n = len(losses)
-        replies = Reply(row[:, :n], row[:, n:]), Reply(np.empty((1, 0)), duals)
-        self.state, info = self.method.learn(self.state, (around, queries[-1]), replies)
-        return info

@@ -24,7 +24,9 @@ from dszog.torch.passes import AT_ONCE
 from dszog.torch.space import chosen_parameters
 
 Rule = Literal["right", "loss"]
-MARGIN = 0.1  # by which an example that is right shall be, if it was by as much
+MARGIN = 0.1  # by which an example that was right shall lead
+BACK = (0.98, 0.95, 0.9, 0.8, 0.65)  # of the way, to where no kept example got worse
+FOR_BACK = 0.05  # of the passes, at most, to look for such a point
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,8 @@ class UpdateReport:
     n_forwards : int
         Examples that went through the network, at any weights.
     note : str
-        What was done with a network in training mode.
+        What was done with a network in training mode, and whether it went back some of
+        the way at the end, to where no kept example is worse.
     result : Result or None
         Of the run; None where gradients were used.
     """
@@ -138,14 +141,15 @@ def update(
     params : "all", or names, parts of names or parameters
         Which weights may change.
     gradients : bool
-        Use gradients of the weighted batch, with `optimizer` (Adam if not given).
+        Use them, with `optimizer` (Adam if not given).
     max_forwards : int
         Examples that may go through the network, at any weights, all looks included;
         with gradients a backward pass counts as two.
     autocast : torch.dtype, optional
         Compute in it, such as ``torch.bfloat16``; losses in float32.
     options : dict, optional
-        Settings, as for :func:`dszog.torch.minimize`.
+        Settings, as for :func:`dszog.torch.minimize`; with gradients those of
+        :class:`dszog.torch.DSZOG` with an optimiser.
     seed : int
     **others
         `checkpoint` and `resume`; without gradients also `progress`, `callback` and
@@ -159,7 +163,8 @@ def update(
     check_choice("dszog.torch.update", "rule", rule, get_args(Rule))
     slack = check_nonnegative("dszog.torch.update", "slack", slack)
     limit = check_count("dszog.torch.update", "max_forwards", max_forwards)
-    device = next(iter(chosen_parameters(model, params).values())).device
+    changing = list(chosen_parameters(model, params).values())
+    device = changing[0].device
     look = _Network(model, loss or _cross_entropy, device, autocast, rule)
     fresh, old = _Examples("new", new, device), _Examples("keep", keep, device)
     if groups is not None and len(groups) != len(old):
@@ -188,7 +193,9 @@ def update(
         values.with_losses = lambda i, j: look.both(
             fresh.at(i), old.at(kept[j]), bound[j]
         )
-    n_left, result = limit - n_looks, None
+    n_back = min(int(FOR_BACK * (limit - n_looks)) // len(old), len(BACK))
+    n_left, result = limit - n_looks - n_back * len(old), None
+    start = [one.detach().cpu().clone() for one in changing]
     if gradients:
         for name in others.keys() - {"checkpoint", "resume"}:
             raise InputError(
@@ -197,7 +204,7 @@ def update(
             )
         n_used = descend(
             model,
-            list(chosen_parameters(model, params).values()),
+            changing,
             losses,
             values,
             optimizer=optimizer,
@@ -225,8 +232,19 @@ def update(
         n_used = result.nfev + result.ncev + result["n_steadiness"]
     with evaluating(model), torch.no_grad():
         last = look.all_of(old)
+        worse = look.worse(first, last, slack)
+        end = [one.detach().cpu().clone() for one in changing]
+        for share in BACK[:n_back] if bool(worse.any()) else ():
+            _put(changing, start, end, share)
+            found = look.all_of(old)
+            n_used += len(old)
+            if not bool(look.worse(first, found, slack).any()):
+                note += f"It went back to {share} of the way: there nothing is worse."
+                last, worse = found, look.worse(first, found, slack)
+                break
+        else:
+            _put(changing, start, end, 1.0)
         after = look.scores(fresh, last)
-    worse = look.worse(first, last, slack)
     where = np.flatnonzero(worse.cpu().numpy())
     return UpdateReport(
         regressions=where,
@@ -358,7 +376,7 @@ class _Network:
         if self._rule == "loss":
             return -first - slack, torch.arange(len(first), device=first.device)
         kept = (first < 0.0).nonzero().squeeze(1)
-        return (-first[kept]).clamp(max=MARGIN), kept
+        return torch.full_like(first[kept], MARGIN), kept
 
     def worse(self, first: Any, last: Any, slack: float) -> Any:
         """Return which examples got worse; a value that is no number is worse."""
@@ -391,6 +409,12 @@ def _n_right(outputs: Any, targets: Any) -> int:
 
 def _cross_entropy(outputs: Any, targets: Any) -> Any:
     return cross_entropy(outputs, targets, reduction="none")
+
+
+def _put(changing: Any, start: Any, end: Any, share: float) -> None:
+    """Put weights to a point between two."""
+    for one, a, b in zip(changing, start, end, strict=True):
+        one.copy_(b if share == 1.0 else a + share * (b - a))
 
 
 def _by_group(
