@@ -292,6 +292,17 @@ def test_terminal_escapes_of_a_file_are_not_passed_on(solve: Solve) -> None:
         assert (got, shown in said, "\x1b" in said) == (code, True, False)
 
 
+def test_a_run_that_the_dashboard_ends_says_how_to_go_on(
+    solve: Solve, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dszog.save.store.LOOK_EVERY", 0.0)
+    stops = "os.close(os.open('run/stop', os.O_CREAT))"
+    model.write_text(MODEL.replace("time.sleep(Settings().pause)", stops))
+    code, said = solve("model.py:problem", *RUN, "--checkpoint", "run")
+    assert code in (0, 3)
+    assert "the same command with --resume goes on" in said
+
+
 def test_the_current_folder_is_not_searched_for_modules(model: Path) -> None:
     Path("here.py").write_text("raise SystemExit(99)\n")
     Path("sub").mkdir()

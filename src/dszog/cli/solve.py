@@ -233,7 +233,8 @@ def _goes_on(checkpoint: Path | None) -> str:
 def _report(console: Console, result: dszog.Result, checkpoint: Path | None) -> None:
     say(console, result.verdict, style="green" if result.success else "yellow")
     say(console, result.message)
-    if result.status == dszog.Status.INTERRUPTED and checkpoint is not None:
+    stopped = dszog.Status.INTERRUPTED, dszog.Status.STOPPED_BY_CALLBACK
+    if result.status in stopped and checkpoint is not None:
         say(console, _goes_on(checkpoint).strip())
     say(console, f"\n{result.certificate}")
     say(console, f"x             {result.point_text}")

@@ -28,6 +28,7 @@ from dszog.cli.talk import DONE, answered, say
 from dszog.cli.watch_page import Shown, body
 from dszog.contract.validation import shown
 from dszog.errors import CheckpointError, InputError
+from dszog.run.result import counted
 from dszog.save.files import create
 from dszog.save.looking import look_at, runs_in, trace_of
 from dszog.save.store import STOP
@@ -73,7 +74,8 @@ def watch(
         board = Board(_checked(folders))
         with _serving(board, port) as server:
             where = f"http://{HOST}:{server.server_address[1]}/"
-            say(console, f"Watching {len(board.runs())} at {where} (Ctrl-C ends it)")
+            runs = counted(len(board.runs()), "run")
+            say(console, f"Watching {runs} at {where} (Ctrl-C ends it)")
             for folder in board.empty():
                 say(console, f"{shown(str(folder))} holds no run yet: waiting for one.")
             if browser:
