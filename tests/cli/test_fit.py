@@ -70,6 +70,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 FAIR = ("people.csv", "--task", "fair", "--target", "hired", "--sensitive", "region")
 PAIRS = ("people.csv", "--task", "pairwise", "--target", "hired", "--drop", "region")
+ROWS, GROUPS = ("rows", "--task", "pairwise"), ("rows", "--task", "fair", "--sensitive")
 
 
 def report(folder: str = "dszog-fit") -> dict[str, Any]:
@@ -332,15 +333,9 @@ WRONG_FIT: list[tuple[list[str], str]] = [
     ([*PAIRS, "--holdout", "0.2", "--test", "rows"], "got both --test and --holdout"),
     ([*PAIRS, "--seed", "-1"], "--seed must lie between 0 and"),
     ([*PAIRS, "-o", "rows"], "--output must be a folder, got the file rows"),
-    (
-        ["rows", "--task", "pairwise", "--target", "y"],
-        "--target names a column of a CS",
-    ),
-    (["rows", "--task", "fair", "--sensitive", "2"], "without --use-sensitive"),
-    (
-        ["rows", "--task", "fair", "--use-sensitive", "--sensitive", "9"],
-        "by its number, 1 to 2, got '9'",
-    ),
+    ([*ROWS, "--target", "y"], "--target names a column of a CS"),
+    ([*GROUPS, "2"], "without --use-sensitive"),
+    ([*GROUPS, "9", "--use-sensitive"], "by its number, 1 to 2, got '9'"),
     (["people.csv", "--task", "pairwise", "--format", "libsvm"], "line 1, column 1"),
     (["mixed.csv", *PAIRS[1:5]], "line 4, column 'merit': the column has numbers and"),
     (
@@ -389,29 +384,32 @@ def odd_files(folder: Path) -> None:
     write_csv("sign.csv", {"a=b": columns["merit"], **columns})
 
 
+def refused(dszog: Dszog, *words: str) -> str:
+    """Return the one line that was said, on standard error, of a wrong command."""
+    code, said, told = dszog(*words)
+    assert (code, said, told.count("\n")) == (2, "", 1), (words, said, told)
+    assert told.startswith(f"dszog {words[0]}: ")
+    return told
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"), WRONG_FIT, ids=[" ".join(w) for w, _ in WRONG_FIT]
 )
 def test_wrong_usage_is_one_line_and_writes_nothing(
     dszog: Dszog, odd_files: None, words: list[str], complaint: str
 ) -> None:
-    code, said, told = dszog("fit", *words)
-    assert (code, said) == (2, ""), said
+    told = refused(dszog, "fit", *words)
     assert re.search(complaint, told), told
-    assert told.startswith("dszog fit: ")
-    assert told.count("\n") == 1
     assert not Path("dszog-fit").exists()
 
 
 def test_a_model_is_replaced_only_if_that_is_asked_for(dszog: Dszog) -> None:
-    dszog("fit", "rows", "--task", "pairwise", *QUICK)
+    words = ("fit", *ROWS, *QUICK, "--seed")
+    dszog(*words, "0")
     before = Path("dszog-fit/model.dszog").read_bytes()
-    code, _, told = dszog("fit", "rows", "--task", "pairwise", "--seed", "1", *QUICK)
-    assert code == 2
-    assert "is there already" in told
+    assert "is there already" in refused(dszog, *words, "1")
     assert Path("dszog-fit/model.dszog").read_bytes() == before
-    words = ("rows", "--task", "pairwise", "--seed", "1", "--overwrite")
-    assert dszog("fit", *words, *QUICK)[0] == 0
+    assert dszog(*words, "1", "--overwrite")[0] == 0
     assert Path("dszog-fit/model.dszog").read_bytes() != before
 
 
@@ -422,12 +420,7 @@ def test_without_scikit_learn_the_extra_is_named(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sklearn", None)
     for words in (["fit", *PAIRS], ["predict", "model", "rows"]):
-        code, said, told = dszog(*words)
-        assert code == 2
-        assert said == ""
-        assert told.startswith(f"dszog {words[0]}: ")
-        assert 'pip install "dszog[learn]"' in told
-        assert told.count("\n") == 1
+        assert 'pip install "dszog[learn]"' in refused(dszog, *words)
 
 
 def test_predict_refuses_what_does_not_fit_the_model(dszog: Dszog) -> None:
@@ -442,10 +435,7 @@ def test_predict_refuses_what_does_not_fit_the_model(dszog: Dszog) -> None:
     named, numbered = "named/model.dszog", "numbered/model.dszog"
     for words, complaint in [
         ((named, "less.csv"), "got a file without 'merit'. Did you mean 'merits'"),
-        (
-            (named, "words.csv"),
-            "line 2, column 'merit': a number belongs here, got 'a'. Cor",
-        ),
+        ((named, "words.csv"), "line 2, column 'merit': a number .* got 'a'. Cor"),
         ((named, "empty.csv"), r"no rows of data. Get it again\.$"),
         ((named, "rows"), "fitted on a CSV file with the columns 'merit, colour', got"),
         ((numbered, "people.csv"), "fitted on a LIBSVM file with 2 numbered features"),
@@ -457,11 +447,8 @@ def test_predict_refuses_what_does_not_fit_the_model(dszog: Dszog) -> None:
         ((named, "people.csv", "-o", "."), "--output must be a file, got the folder"),
         ((named, "people.csv", "-o", "no/p.csv"), "the folder of --output .* not ther"),
     ]:
-        code, said, told = dszog("predict", *words)
-        assert (code, said) == (2, ""), words
+        told = refused(dszog, "predict", *words)
         assert re.search(complaint, told), told
-        assert told.startswith("dszog predict: ")
-        assert told.count("\n") == 1
 
 
 def test_names_of_columns_do_not_steer_the_terminal(dszog: Dszog) -> None:
