@@ -37,7 +37,7 @@ import dszog
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     net = pandapower.networks.case_illinois200()
-    grid = init_from_pandapower(net)
+    intact = init_from_pandapower(net)
 
 gens, slack = net.gen, len(net.gen)
 least = np.append(gens.min_p_mw, net.ext_grid.min_p_mw)
@@ -58,13 +58,14 @@ flat = np.full(len(net.bus), 1.04, dtype=complex)
 n_flows = 0
 
 
-def power_flow(x: Any, outage: int | None) -> tuple[Any, Any]:
-    """Return the voltages and the power of each generator after an outage."""
+def power_flow(x: Any, outage: int | None) -> tuple[Any, Any, Any]:
+    """Return currents, voltages and the power of each generator after an outage."""
     global n_flows
     n_flows += 1
     power = base_power.copy()
     power[moves] = x[: len(moves)]
     volts = x[len(moves) :][at_bus]
+    grid = intact.copy()  # one that was used before gives other last digits
     for k in range(slack + 1):
         if k != slack:
             grid.change_p_gen(k, power[k])
@@ -72,12 +73,11 @@ def power_flow(x: Any, outage: int | None) -> tuple[Any, Any]:
     if outage is not None:
         grid.deactivate_powerline(outage)
     found = grid.ac_pf(flat.copy(), 15, 1e-8)
-    if outage is not None:
-        grid.reactivate_powerline(outage)
     if not len(found):
         raise ArithmeticError("the power flow has no solution")
     power[slack] = grid.get_gen_res()[0][slack]
-    return np.abs(found[: len(net.bus)]), power
+    currents = np.maximum(grid.get_line_res1()[3], grid.get_line_res2()[3])
+    return currents, np.abs(found[: len(net.bus)]), power
 
 
 # %%
@@ -91,14 +91,13 @@ def power_flow(x: Any, outage: int | None) -> tuple[Any, Any]:
 
 def run(x: Any, case: int) -> Any:
     """Return currents, voltages and the slack's power after one outage."""
-    volts, power = power_flow(x, outages[case])
-    currents = np.maximum(grid.get_line_res1()[3], grid.get_line_res2()[3])
+    currents, volts, power = power_flow(x, outages[case])
     return np.concatenate([currents, volts, power[slack:]])
 
 
 def cost(x: Any) -> float:
     """Return what the intact grid costs an hour, in thousands."""
-    _, power = power_flow(x, None)
+    *_, power = power_flow(x, None)
     fixed, linear, square = prices
     return float(fixed.sum() + linear @ power + square @ power**2) / 1e3
 

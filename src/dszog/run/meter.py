@@ -196,7 +196,10 @@ class Meter(Counts):
         return replies
 
     def _ask_twice(self, query: Query) -> None:
-        """Ask a simulator again for one case: one that answers otherwise is noticed."""
+        """Ask a simulator again for one case: one that answers otherwise is noticed.
+
+        In between it is asked near by: it may keep its last solution for each case.
+        """
         calls = self.size.calls
         if calls is None or not len(query.constraints):
             return
@@ -207,7 +210,10 @@ class Meter(Counts):
             constraints=query.constraints[calls.of(query.constraints) == call],
             paired=False,
         )
-        if self.affords(cost([again], self.size).total + self.kept):
+        near = self.size.clip(query.x + 1e-4 * np.maximum(np.abs(query.x), 1.0))
+        between = again._replace(x=near, purpose="look around")
+        if self.affords(2 * cost([again], self.size).total + self.kept):
+            self([between])
             self([again])
 
     def _look_for_repeats(

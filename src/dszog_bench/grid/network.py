@@ -21,7 +21,6 @@ from dszog.errors import MissingExtraError
 CASE = "case_illinois200"
 DERATED = 0.9  # of the rating of a line may be used under the usual load
 LOWEST, HIGHEST = 0.95, 1.10  # voltage set points
-NOMINAL = -1  # no scenario: the loads as they are
 SPREAD = 0.1  # of single loads in a scenario; all together stay within 1 %
 
 
@@ -36,7 +35,7 @@ def load_network() -> Any:
             "The grid", "pandapower and lightsim2grid", "grid"
         ) from error
     network = getattr(pandapower.networks, CASE)()
-    pandapower.runpp(network)
+    pandapower.runpp(network, numba=False)  # to compile takes longer
     return network
 
 
@@ -125,14 +124,11 @@ class Grid:
         from lightsim2grid.network import init_from_pandapower
 
         self._intact = init_from_pandapower(network)
-        self._copies: dict[tuple[int, bool], list[Any]] = {}
         flat = np.full(self.n_buses, 1.04, dtype=complex)
         self._first = np.array(self._intact.ac_pf(flat, 20, 1e-8))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("_intact",)} | {
-            "_copies": {}
-        }
+        return {k: v for k, v in self.__dict__.items() if k != "_intact"}
 
     def open(self) -> None:
         """Build the simulator where it is not there yet: once in each worker."""
@@ -152,17 +148,13 @@ class Grid:
     def _solved(self, x: FloatArray, outage: int, scenario: int, nominal: bool) -> Any:
         """Return the generators' power and all limits; None without a power flow.
 
-        There is one copy of the grid for each outage, whose factorisation is kept.
+        Each has a copy of its own: a grid that was used before gives other last digits.
         """
         self.open()
         self.n_calls += 1
-        key = outage, nominal
-        if key not in self._copies:
-            copied = self._intact.copy()
-            if outage >= 0:
-                copied.deactivate_powerline(outage)
-            self._copies[key] = [copied, NOMINAL]
-        grid, loaded = self._copies[key]
+        grid = self._intact.copy()
+        if outage >= 0:
+            grid.deactivate_powerline(outage)
         n_free = len(self.free)
         power = self.p_base.copy()
         power[self.free] = (self.p_least + 0.0)[self.free]
@@ -172,15 +164,13 @@ class Grid:
             if k != self.slack:
                 grid.change_p_gen(k, power[k])
             grid.change_v_gen(k, volts[k])
-        if scenario != loaded and not nominal:
+        if self.n_scenarios > 1 and not nominal:
             active, reactive = self.loads * self.factors[scenario]
             for k in range(len(active)):
                 grid.change_p_load(k, active[k])
                 grid.change_q_load(k, reactive[k])
-            self._copies[key][1] = scenario
         found = grid.ac_pf(self._first.copy(), 15, 1e-8)
         if not len(found):
-            grid.tell_solver_need_reset()
             return None
         power[self.slack] = np.asarray(grid.get_gen_res()[0])[self.slack]
         return power, self._limits(grid, np.abs(found[: self.n_buses]), power)
