@@ -675,7 +675,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
     },
     "Simulator": {
         "run": function_of(2),
-        "n": (*COUNT, TOO_MANY),
+        "n": (*COUNT, TOO_MANY, wrong("`n` must be at least 1", (3, 0), got="got 0")),
         "width": (*COUNT, TOO_MANY),
         "objective": function_of(1),
         "lower": (*EACH_OF_3, wrong("room for a number", NAN, INF, got="got .")),

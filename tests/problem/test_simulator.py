@@ -248,6 +248,12 @@ def test_an_objective_of_its_own_is_no_mean_over_the_scenarios() -> None:
     np.testing.assert_array_equal(reply.constraints[0, :2], expected)
 
 
+def test_cases_in_rows_and_columns_are_known_as_such() -> None:
+    plant = Simulator(lambda x, i: x - i, n=(3, 4), width=2, objective=sum)
+    assert (plant.n, Problem(plant, None, 2).size.case_shape) == (12, (3, 4))
+    assert Problem(sum, Constraints.linear(np.eye(2), 1.0), 2).size.case_shape == (2,)
+
+
 def test_a_case_that_fails_at_the_minimum_does_not_cost_the_whole_run() -> None:
     def run(x: FloatArray, case: int) -> list[float]:
         known = case != 3 or x[0] >= 1.2

@@ -33,6 +33,8 @@ class Calls:
         How many calls serve all constraints.
     n_shared : int
         Call ``i < n_shared`` serves loss ``i`` as well.
+    shape : tuple of int
+        Calls that differ in one place of it are alike; empty if nothing is known.
     """
 
     starts: IntArray
@@ -41,6 +43,7 @@ class Calls:
     remembered: BoolArray
     n_calls: int
     n_shared: int = 0
+    shape: tuple[int, ...] = ()
 
     @classmethod
     def of_width(
@@ -159,6 +162,12 @@ class ProblemSize:
     def n_cases(self) -> int:
         """How many calls there are to look at if they are cases; else constraints."""
         return self.n_constraint_calls if self.by_case else self.n_constraints
+
+    @property
+    def case_shape(self) -> tuple[int, ...]:
+        """The cases in rows and columns, if they are; else their number."""
+        shape = self.calls.shape if self.by_case and self.calls is not None else ()
+        return shape or (self.n_cases,)
 
     def cases_of(self, constraints: IntArray) -> IntArray:
         """Return the cases of these constraints, each once; else they themselves."""

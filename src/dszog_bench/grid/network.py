@@ -234,7 +234,7 @@ class Grid:
         """Return the problem from a start."""
         simulator = dszog.Simulator(
             self.limits,
-            self.n_cases,
+            (self.n_scenarios, self.n_outages),
             self.width,
             objective=self.cost,
             names=(self.case_name, self.limit_names),

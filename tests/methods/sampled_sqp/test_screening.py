@@ -39,12 +39,20 @@ def test_a_permutation_of_very_many_repeats_nothing_and_keeps_the_range() -> Non
 @pytest.mark.parametrize("n", [1, 2, 100, 10**12])
 def test_neighbours_are_close_and_on_all_scales(n: int) -> None:
     rng = np.random.Generator(np.random.Philox(key=1))
-    found = screening.beside(np.array([n // 2]), 1000, n, rng)
+    found = screening.beside(np.array([n // 2]), 1000, (n,), rng)
     far = np.abs(found - n // 2)
     assert 0 <= found.min() <= found.max() < n
     assert far.max() <= np.sqrt(n)
     assert np.median(far) <= max(n**0.35, 10.0)
-    assert not len(screening.beside(found[:0], 9, n, rng))
+    assert not len(screening.beside(found[:0], 9, (n,), rng))
+
+
+def test_neighbours_in_a_table_share_all_places_but_one() -> None:
+    rng = np.random.Generator(np.random.Philox(key=1))
+    found = screening.beside(np.array([23]), 100, (4, 10), rng)  # row 2, column 3
+    assert found.tolist() == [3, 13, *range(20, 23), *range(24, 30), 33]
+    few = screening.beside(np.array([23]), 2, (4, 10**9), rng)
+    assert 0 < len(few) <= 4
 
 
 def test_draws_meet_every_constraint_once_a_pass() -> None:

@@ -153,11 +153,8 @@ def test_a_look_at_few_constraints_is_enough() -> None:
     rng = np.random.Generator(np.random.Philox(key=9))
     dim, m = 12, 20_000
     slopes, centre = rng.normal(size=(m, dim)) / np.sqrt(dim), rng.normal(size=dim)
-    problem = Problem(
-        lambda x: float(((x - centre) ** 2).sum()),
-        Constraints(lambda w, j: w @ slopes[j].T - 1.0, m),
-        dim,
-    )
+    rows = Constraints(lambda w, j: w @ slopes[j].T - 1.0, m)
+    problem = Problem(lambda x: float(((x - centre) ** 2).sum()), rows, dim)
     result = minimized(problem, max_queries=150_000, constraint_tol=1e-6)
     found = result.x
     active = slopes @ found - 1.0 > -1e-6
@@ -181,11 +178,8 @@ def test_a_run_that_is_cut_short_falls_back_to_what_its_models_find_feasible() -
             states.append(told[0])
             return told
 
-    problem = Problem(
-        lambda x: float(((x - centre) ** 2).sum()),
-        Constraints(lambda w, j: w @ slopes[j].T - 1.0, 5000),
-        10,
-    )
+    rows = Constraints(lambda w, j: w @ slopes[j].T - 1.0, 5000)
+    problem = Problem(lambda x: float(((x - centre) ** 2).sum()), rows, 10)
     dszog.minimize(problem, method=Watched(), max_queries=5000, seed=0)
     cut = [state for state in states if state.fallback is not state.x]
     assert cut
@@ -234,10 +228,7 @@ def test_constraints_that_contradict_each_other_end_with_the_least_violation() -
 
 
 def test_equalities_that_contradict_each_other_likewise() -> None:
-    both = [
-        {"type": "eq", "fun": lambda x: x[0] + x[1] - 1.0},
-        {"type": "eq", "fun": lambda x: x[0] + x[1] - 2.0},
-    ]
+    both = [{"type": "eq", "fun": lambda x, b=b: x[0] + x[1] - b} for b in (1.0, 2.0)]
     result = run(distance, np.zeros(2), both)
     assert result.status == Status.LEAST_VIOLATION
     assert 1.0 - 1e-6 <= result.x.sum() <= 2.0 + 1e-6
@@ -288,11 +279,8 @@ def test_what_stands_in_the_way_is_said(rows: Any, status: Status, words: str) -
 
 
 def test_differences_that_vanish_are_said() -> None:
-    result = run(
-        lambda x: float(np.floor(5 * x[0]) ** 2),
-        np.full(2, 3.0),
-        above(lambda x: 10 - x @ x),
-    )
+    inside = above(lambda x: 10 - x @ x)
+    result = run(lambda x: float(np.floor(5 * x[0]) ** 2), np.full(2, 3.0), inside)
     assert "change in jumps" in result.message
     assert result.fun == 0.0
 
@@ -500,11 +488,8 @@ def test_one_variable_within_bounds(x0: float) -> None:
 
 
 def test_a_variable_that_cannot_move_stays() -> None:
-    result = run(
-        lambda x: float((x[0] - 3.0) ** 2 + x[1] ** 2),
-        np.array([0.0, 2.0]),
-        bounds=[(0.0, 5.0), (2.0, 2.0)],
-    )
+    fixed = [(0.0, 5.0), (2.0, 2.0)]
+    result = run(lambda x: (x[0] - 3.0) ** 2 + x[1] ** 2, [0.0, 2.0], bounds=fixed)
     assert result.x == pytest.approx([3.0, 2.0])
 
 

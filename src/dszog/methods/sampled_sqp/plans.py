@@ -38,7 +38,7 @@ from dszog.methods.sampled_sqp.options import (
     first_batch,
     queries_left,
 )
-from dszog.methods.sampled_sqp.screening import beside, permuted
+from dszog.methods.sampled_sqp.screening import Seen, beside, permuted
 from dszog.methods.sampled_sqp.searching import (
     after_searching,
     can_search,
@@ -56,7 +56,8 @@ NEAR = 0.5  # of the usual length: members that are looked at
 SURELY = 2.0  # steps: members that are farther off, by models of unit slope, are not
 ALL_EVERY = 5  # trials after which all members are looked at
 SAFE_SHARE = 20  # of all constraints, one in so many is looked at though it seems safe
-NEIGHBOURED = 2  # times as many members as may join: those whose neighbours are drawn
+NEIGHBOURED = 2  # times as many members as may join: their neighbours are drawn
+FEWEST = 8  # of these, or cases
 MOST_HELD_OUT = 128  # losses outside of the table that a trial looks at
 MOST_VERIFIED = 4096  # constraints in one look before the end
 ENCLOSED = 3  # bundles in a row, of which each one leaves nothing to gain
@@ -68,7 +69,8 @@ SLIGHT = 0.05  # of all multipliers: cases with less need no models learned anew
 PINNED = 0.99  # of the price of violations, that a row pays
 MOST_CASES = 2  # that join at once: each costs as much as the gradient
 CHUNK = 24  # cases in one look before the end, at first
-QUIET_CASES = 1000  # unseen cases without a violation that end a run
+AGAIN = 500  # seen cases that are looked at again before the end
+QUIET_CASES = 2000  # unseen cases without a violation that end a run
 QUIET = 10**5  # unseen constraints without a violation that end a run
 
 
@@ -260,11 +262,7 @@ def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
     drawn, seen = NO_INDICES, state.seen
     if not state.seen.all_drawn(size):
         n_new = max(n_new, min(state.batch, first_batch(options, size)))
-        alike = _alike(state, then, n_new // 2)
-        n_new = (n_new - len(alike)) * (size.block_width if size.by_case else 1)
-        drawn, seen = state.seen.draw(n_new, size, state.seed)
-        drawn = size.cases_of(drawn[~np.isin(drawn, members.indices)])
-        drawn = np.union1d(drawn[~np.isin(drawn, seen.indices)], alike)
+        drawn, seen = _unseen(state, then, n_new)
     wanted = np.concatenate([asked, at_risk, drawn])
     wanted = size.limits_of(np.unique(wanted))
     losses = np.concatenate([state.table.indices, _held_out(state)])
@@ -272,16 +270,32 @@ def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
     return replace(state, phase="trial", looks=(look,), seen=seen)
 
 
-def _alike(state: SampledSQPState, values: FloatArray, n: int) -> IntArray:
-    """Return constraints, or cases, not seen, beside the members of largest value."""
-    size, members = state.size, state.members
-    if size.calls is not None and not size.by_case:  # one value would cost a call
-        return NO_INDICES
-    worst = np.argsort(-values, kind="stable")[: NEIGHBOURED * most_joining(size)]
-    around = members.indices[worst] // (size.block_width if size.by_case else 1)
-    found = beside(around, n, size.n_cases, stream(state.seed, state.iteration))
-    found = found[~np.isin(found, size.cases_of(members.indices))]
-    return found[~np.isin(found, state.seen.indices)]
+def _unseen(
+    state: SampledSQPState, values: FloatArray, n: int
+) -> tuple[IntArray, Seen]:
+    """Return constraints, or cases, not seen, and what is noted of the draw.
+
+    Half are beside the members of largest value, unless one would cost a whole call.
+    """
+    size, members, seen = state.size, state.members, state.seen
+    width = size.block_width if size.by_case else 1
+    found = NO_INDICES
+    if size.calls is None or size.by_case:
+        n_around = max(NEIGHBOURED * most_joining(size), FEWEST)
+        by_value = members.indices[np.argsort(-values, kind="stable")] // width
+        around = by_value[np.sort(np.unique(by_value, return_index=True)[1])[:n_around]]
+        rng = stream(state.seed, state.iteration)
+        found = beside(around, n // 2, size.case_shape, rng)
+        known = np.concatenate([size.cases_of(members.indices), seen.indices])
+        found = rng.permutation(found[~np.isin(found, known)])[: n // 2]
+    n_drawn = (n - len(found)) * width
+    while n_drawn and not seen.all_drawn(size):
+        drawn, seen = seen.draw(n_drawn, size, state.seed)
+        drawn = size.cases_of(drawn[~np.isin(drawn, members.indices)])
+        found = np.union1d(found, drawn[~np.isin(drawn, seen.indices)])
+        if len(found):
+            break
+    return found, seen
 
 
 def _held_out(state: SampledSQPState) -> IntArray:
@@ -383,6 +397,10 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     else:
         unsure &= ~np.isin(seen.indices, members.indices)
     who = np.flatnonzero(unsure)
+    if size.by_case:  # the riskiest first: after enough of them others are no risk
+        n_here = int((seen.distances(state.z) <= 1e-3 * state.length).sum())
+        order = np.argsort(-risks[who], kind="stable")
+        who = who[order[: max(0, AGAIN - n_here)]]
     room = max(int(queries_left(options, state)) - reserved(state), 0)
     most = min(most, (room + 1) // 2)
     if len(who) > most:
@@ -390,9 +408,7 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     wanted, n_left = seen.indices[np.sort(who)], most - len(who)
     is_all = seen.all_drawn(size)
     if n_left > 0 and not is_all and state.n_clean < quiet:
-        n_left *= size.block_width if size.by_case else 1
-        drawn, seen = seen.draw(n_left, size, state.seed)
-        drawn = size.cases_of(drawn[~np.isin(drawn, members.indices)])
+        drawn, seen = _unseen(state, members.at(state.z), n_left)
         wanted = np.union1d(wanted, drawn)
     if len(wanted):
         look = Look(at=state.x, constraints=size.limits_of(wanted))

@@ -74,16 +74,29 @@ def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return words ^ (words >> np.uint64(31))
 
 
-def beside(around: IntArray, n: int, n_all: int, rng: np.random.Generator) -> IntArray:
-    """Return some of ``range(n_all)``, at most `n`, on all scales close to given ones.
+def beside(
+    around: IntArray, n: int, shape: tuple[int, ...], rng: np.random.Generator
+) -> IntArray:
+    """Return some `n`, or more, that are on all scales close to given ones.
 
-    Neighbours are often alike, as moments in a row or pairs with one part in common;
-    where they are not, these are as good as any.
+    Of a shape with many places, those that differ in one. Neighbours are often alike,
+    as moments in a row or pairs with one part in common; where they are not, these are
+    as good as any.
     """
     if not len(around):
         return around
-    far = np.rint(n_all ** rng.uniform(0.0, 0.5, n)) * rng.choice([-1.0, 1.0], n)
-    return np.unique((rng.choice(around, n) + far.astype(np.int64)) % n_all)
+    if len(shape) == 1:
+        (n_all,) = shape
+        far = np.rint(n_all ** rng.uniform(0.0, 0.5, n)) * rng.choice([-1.0, 1.0], n)
+        return np.unique((rng.choice(around, n) + far.astype(np.int64)) % n_all)
+    found = []
+    for axis, count in enumerate(shape):
+        parts = list(np.unravel_index(around, shape))
+        parts[axis] = rng.integers(count, size=(min(n, count), 1))
+        if count <= n:
+            parts[axis] = np.arange(count)[:, np.newaxis]
+        found.append(np.ravel_multi_index(tuple(parts), shape).ravel())
+    return np.setdiff1d(np.concatenate(found), around)
 
 
 # ------------------------------------------------------------------------ what was seen

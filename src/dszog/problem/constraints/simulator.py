@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
@@ -29,8 +30,10 @@ class Simulator:
     run : callable
         ``run(x, i) -> (loss, limits)`` for scenario `i`: a number, and `width` values
         that hold where they are at most 0, or between `lower` and `upper`.
-    n : int
-        The number of scenarios.
+    n : int or tuple of int
+        The number of scenarios. ``(200, 156)`` if they are all pairs of 200 loads and
+        156 outages, say, those of one load in a row: a run that meets a violation then
+        looks at others with the same load, or outage, first.
     width : int
         The number of values that a call returns beside the loss.
     objective : callable, optional
@@ -92,7 +95,7 @@ class Simulator:
     def __init__(
         self,
         run: Callable[[FloatArray, int], Any],
-        n: int | float,
+        n: int | float | tuple[int, ...],
         width: int,
         *,
         objective: Callable[[FloatArray], float] | None = None,
@@ -111,7 +114,9 @@ class Simulator:
             check_callable("Simulator", "objective", objective, expected, 1)
         self._run = run
         self.objective = objective
-        self.n = check_count("Simulator", "n", n)
+        parts = n if isinstance(n, tuple) and n else (n,)
+        self.shape = tuple(check_count("Simulator", "n", part) for part in parts)
+        self.n = math.prod(self.shape)
         self.width = check_count("Simulator", "width", width)
         check_family_size("Simulator", "m", self.n * self.width)
         self._sides = _Sides.of(self.width, lower, upper, scale)
@@ -327,7 +332,8 @@ class SimulatorConstraints(Constraints):
     @property
     def calls(self) -> Calls:
         """One call serves the limits of one scenario."""
-        return Calls.of_width(self.simulator.n_limits, len(self))
+        calls = Calls.of_width(self.simulator.n_limits, len(self))
+        return replace(calls, shape=self.simulator.shape)
 
     def name(self, index: int) -> str:
         """Return the case and the limit."""
