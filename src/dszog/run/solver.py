@@ -561,6 +561,11 @@ class Solver:
         success = is_success(status, certificate, tolerance, converges=converges)
         if status == Status.CONVERGED and not success:  # 0 stands for success in SciPy
             status = Status.UNCONFIRMED
+        is_feasible = (
+            certificate.is_known and certificate.feasibility.maxcv <= tolerance
+        )
+        if status == Status.LEAST_VIOLATION and is_feasible:  # the models were wrong
+            status = Status.STALLED
         return Result(
             x=np.array(certificate.x),
             fun=certificate.objective,

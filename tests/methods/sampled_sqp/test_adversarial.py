@@ -260,6 +260,9 @@ def test_no_success_is_false(
         rng = np.random.default_rng([KINDS.index(kind), seed, 18])
         case = kind(rng)
         result = solved(case, rng)
+        if result is not None:
+            assert (result.status == 0) == result.success
+            assert result.status != dszog.Status.LEAST_VIOLATION or result.maxcv > TOL
         if result is None or not result.success:
             continue
         n_successes += 1

@@ -522,6 +522,7 @@ DISC: dict[str, Any] = {
         (lambda x: np.logspace(0, 2, 10) @ (x - 1) ** 2 + 1, np.full(10, 1e6), {}, 1),
         (lambda x: np.sum((x - 1) ** 4) + 1, [1e3, 1e3], {}, 1.0),
         (Losses(lambda w, i: (w - i) ** 2, 301), [1e6], {}, 7550.0),
+        (Losses(lambda w, i: (i % 1250 == 7) * (w - 1) ** 2, 5000), [0], {}, 0.0),
         (lambda x: np.exp(x[0]) + np.exp(-x[0]), [40.0], {}, 2.0),
         (lambda x: x[1], [0.0, 2.0], CIRCLE, -1.0),
         (lambda x: x @ x - 60 * (t := x.mean()) ** 2 + 225 * t**4, [0] * 30, {}, -1),

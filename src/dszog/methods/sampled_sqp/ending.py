@@ -25,7 +25,7 @@ FLAT = (
 FAR, MOST_BEGUN = 1e3, 3  # objectives lost on the way that call for a new beginning
 OTHER = 5.0  # times more along one variable than along another, and not at first
 FARTHEST = 1e10  # in usual lengths: an objective that falls until there has no minimum
-FEW_LOSSES = "the losses looked at say no more, and more need a larger budget"
+FEW_LOSSES = "the losses looked at say no more: for more, give a larger max_queries"
 WITHIN = (
     "no point near this one keeps all constraints exactly; what they are violated by "
     "is within constraint_tol"

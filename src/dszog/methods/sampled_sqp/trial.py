@@ -63,7 +63,8 @@ def after_trial(
     kept = fall + state.weight * (excess(now) - excess(seen_then))
     fuzz = 4.0 * state.loss_noise / math.sqrt(max(int(rows.sum()), 1))
     fuzz += 4.0 * state.weight * state.unit_noise * math.sqrt(len(members))
-    ratio = (kept + fuzz) / (max(state.promise, 0.0) + fuzz) if fuzz > 0 else kept
+    promised = max(state.promise, 0.0) + fuzz
+    ratio = (kept + fuzz) / promised if promised > 0 else kept
     if not math.isfinite(ratio):
         ratio = -1.0
     if _is_lost(state, found):
