@@ -51,7 +51,6 @@ def test_a_message_does_not_doubt_what_the_method_has_shown() -> None:
         lambda value, x: value + 1e-3 * np.sin(1e9 * x[0] + 3e9 * x[1] + 1.0),
         lambda value, x: 0.0,
     ],
-    ids=["5 digits", "2 digits", "a ripple", "constant"],
 )
 def test_nothing_is_said_to_be_optimal_that_noise_or_steps_may_hide(spoil: Any) -> None:
     def fun(x: FloatArray) -> float:
@@ -269,7 +268,6 @@ def test_an_objective_without_a_minimum_is_noticed(power: int) -> None:
         ([above(lambda x: -1.0 - x[0] ** 2)], Status.LEAST_VIOLATION, "contradict"),
         ([], Status.CONVERGED, "Success: the run has converged."),
     ],
-    ids=["hardly", "counts", "never", "no constraint"],
 )
 def test_what_stands_in_the_way_is_said(rows: Any, status: Status, words: str) -> None:
     result = dszog.minimize(distance, np.array([3.3, 1.0]), rows, seed=0)
@@ -293,7 +291,6 @@ def test_differences_that_vanish_are_said() -> None:
         (lambda x: x @ x, 0.0),  # the minimum
         (lambda x: x @ x - 2.0 * x[1] ** 2 + x[1] ** 4, -0.25),
     ],
-    ids=["maximum", "ridge", "minimum", "saddle"],
 )
 def test_a_start_without_slopes_is_left_or_found_to_be_the_end(
     fun: Any, optimum: float
@@ -312,7 +309,6 @@ def test_a_start_without_slopes_is_left_or_found_to_be_the_end(
         (lambda x: np.max(PLANES @ x + [0.0, 1.0, 0.5]), 0.46875),
         (lambda x: np.abs(x).max() + abs(x[0] + 3 * x[1] - 1), 0.25),
     ],
-    ids=["a valley", "three planes", "mixed"],
 )
 def test_kinks_are_followed_to_the_minimum(
     fun: Any, optimum: float, where: str
@@ -338,7 +334,6 @@ def _hinge(x: FloatArray) -> float:
         (lambda x: abs(x[0] - 1) + x[1] ** 2, [3.0, 2.0], 0.0),
         (_hinge, np.zeros(3), 0.17645526),
     ],
-    ids=["on a kink", "on two", "where it falls", "beside one", "hinge losses"],
 )
 def test_a_minimum_at_a_kink_is_shown(fun: Any, start: Any, optimum: float) -> None:
     result = dszog.minimize(fun, start, seed=0)
@@ -357,7 +352,6 @@ def test_a_minimum_at_a_kink_is_shown(fun: Any, start: Any, optimum: float) -> N
             10.75,
         ),
     ],
-    ids=["in a bent valley", "at its bend", "six variables"],
 )
 def test_a_run_that_stays_at_a_kink_is_no_success(
     fun: Any, start: Any, optimum: float

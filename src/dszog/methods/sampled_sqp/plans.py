@@ -418,7 +418,8 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     is_open = state.confirmed == UNKNOWN and is_feasible(options, state)
     if state.keeps_planes:
         is_open = False
-        has_end = is_enclosed(options, state)
+        gives_up = state.n_lower and not can_search(options, state)
+        has_end = is_enclosed(options, state) and not gives_up
         n = state.n_confirms + (1 if has_end else 2)
         if state.confirmed != CONFIRMED and state.n_confirms < ENCLOSED:
             return _with_new_planes(replace(state, n_confirms=n))
