@@ -149,6 +149,7 @@ def test_names_stand_where_an_index_or_a_variable_would() -> None:
     for text in ("heat = 1, load\\x1b = 1", "worst (loft)", "heaviest: hall ("):
         assert text in said
     assert "wall" not in said  # it weighs nothing
+    assert "A better value would break hall; loft." in in_words(result)
     hot = dszog.Constraints.from_function(lambda x, j: [1.0, math.nan][j], 2)
     hot = hot.named(["", "too hot"])
     told = r"Constraint 1 \(too hot\).*, a = 0, b = 0, c = 0, ... \(9 in all\)"

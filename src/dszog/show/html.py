@@ -14,6 +14,7 @@ from dszog.evidence.certificate import Feasibility, rounded_up
 from dszog.show.progress.summary import duration
 from dszog.status import Status
 
+N_BINDING = 3  # constraints that are named
 STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;"
     "padding:0 1rem;color:#222}img{max-width:100%}table{border-collapse:collapse}"
@@ -38,8 +39,23 @@ def in_words(result: Any) -> list[str]:
         "The run converged: the conditions of a best point hold here."
         if ended
         else "It was not shown that there is no better point.",
+        *_on_what_binds(result),
         f"It took {result.nfev + result.ncev:,} evaluations in {took}.",
     ]
+
+
+def _on_what_binds(result: Any) -> list[str]:
+    """Return the constraints that a better value would break, the strongest first."""
+    names = [
+        row.name
+        if row.constraint in result.get("names", {})
+        else f"constraint {row.name}"
+        for row in result.binding()
+    ]
+    if not names:
+        return []
+    rest = f" and {len(names) - N_BINDING:,} others" if len(names) > N_BINDING else ""
+    return [f"A better value would break {'; '.join(names[:N_BINDING])}{rest}."]
 
 
 def _on_constraints(found: Feasibility, tolerance: float) -> list[str]:
