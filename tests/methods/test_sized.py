@@ -39,6 +39,8 @@ def test_a_start_that_breaks_every_constraint_is_left() -> None:
     result = solve(max_iterations=None, max_queries=300_000)
     assert result.fun < 0.95  # 1.25 at the start
     assert result.maxcv <= 1e-2  # 0.3 at the start
+    assert not result.success  # nobody has looked at slopes
+    assert "No success: feasible, but not shown to be optimal" in str(result)
 
 
 def test_what_the_caller_sets_is_left_alone() -> None:

@@ -133,8 +133,11 @@ class FinalCheck:
     ) -> tuple[Certificate, FloatArray]:
         """Return a better point towards an iterate at which values are missing."""
         known, unknown, chosen = start, last, start
+        rest = 3 * checker.plan.n_queries
+        if not self._costs_too_much(n_slopes := checker.stationarity_cost()):
+            rest += n_slopes
         for _ in range(N_HALVED):
-            if not self.meter.affords(3 * checker.plan.n_queries):  # the rest, too
+            if not self.meter.affords(rest):
                 break
             x = (known + unknown) / 2
             found = checker.check(x, suspects, penalty=penalty)
@@ -168,10 +171,10 @@ class FinalCheck:
         method: Any,
         state: Any,
     ) -> Certificate:
-        total, n = self.limits.queries, checker.stationarity_cost()
+        n = checker.stationarity_cost()
         if self.problem.by_name:
             return best
-        if n > STATIONARITY_SHARE * (total or self.meter.n_queries):
+        if self._costs_too_much(n):
             note = f"not computed; dszog.certify(problem, x) does it for {n:,} queries"
             return replace(best, note=note)
         return checker.with_stationarity(
@@ -181,6 +184,11 @@ class FinalCheck:
             ridge=float(getattr(method, "dual_ridge", 1e-6)),
             active_tol=self.constraint_tol,
         )
+
+    def _costs_too_much(self, n_slopes: int) -> bool:
+        """Whether gradients at the result take too many queries."""
+        total = self.limits.queries or self.meter.n_queries
+        return n_slopes > STATIONARITY_SHARE * total
 
     def _allowance(self) -> int:
         """Return the queries that may go into the check of the result."""

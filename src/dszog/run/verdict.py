@@ -41,12 +41,14 @@ def is_success(
     constraint_tol: float,
     *,
     converges: bool = False,
+    way: Way | None = None,
 ) -> bool:
     """Decide, in this one place, whether a run was a success.
 
     It was if it ended as planned, fresh values at the returned point are known and
     finite throughout, and no checked constraint is violated by more than the tolerance.
-    A method that `converges` has to have done so: it knows, others do not. Without
+    A method that `converges` has to have done so: it knows, others do not. Where the
+    `way` is given, the evidence has to show that the point is near to optimal. Without
     constraints there is nothing else that could be a success.
     """
     converges = converges or not certificate.feasibility.n_constraints
@@ -56,6 +58,7 @@ def is_success(
         and certificate.is_known
         and np.isfinite(certificate.x).all()
         and certificate.feasibility.maxcv <= constraint_tol
+        and (way is None or not _on_optimality(certificate, way, ""))
     )
 
 
