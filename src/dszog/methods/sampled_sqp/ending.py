@@ -24,6 +24,7 @@ FLAT = (
 )
 FAR, MOST_BEGUN = 1e3, 3  # objectives lost on the way that call for a new beginning
 OTHER = 5.0  # times more along one variable than along another, and not at first
+SHRUNK = 10.0  # times larger than now a variable was, if it began far away
 FARTHEST = 1e10  # in usual lengths: an objective that falls until there has no minimum
 FEW_LOSSES = "the losses looked at say no more: for more, give a larger max_queries"
 WITHIN = (
@@ -162,8 +163,10 @@ def is_elsewhere(options: Options, state: SampledSQPState, far: float = FAR) -> 
     if state.size.by_case or state.is_kinked or state.is_open:
         return False
     gone, here = abs(state.first_objective - state.objective), abs(state.objective)
-    if not state.n_begun:
-        return gone > far * here
+    if not state.n_begun:  # what has fallen to 0 from near by is at its end
+        moves = np.abs(state.x - state.start)
+        was_far = bool((moves > SHRUNK * np.abs(state.x)).any())
+        return gone > far * here and (was_far or here > 64 * ROUNDING * gone)
     is_worth = state.promise > _slight_share(options, state) * here
     is_far = far * here < gone < here / options.tol  # else it falls to 0
     return is_worth and is_far and state.n_begun < MOST_BEGUN

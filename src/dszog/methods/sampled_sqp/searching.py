@@ -21,6 +21,7 @@ from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.ending import little_to_gain
 from dszog.methods.sampled_sqp.looks import Look
 from dszog.methods.sampled_sqp.options import Options, queries_left
+from dszog.methods.sampled_sqp.scales import ROUNDING
 from dszog.methods.sampled_sqp.state import SampledSQPState
 from dszog.methods.sampled_sqp.subproblem import excess
 
@@ -95,8 +96,11 @@ def _steps(state: SampledSQPState) -> FloatArray:
     factors = factors * np.array([[1.0], [-1.0]])
     ways = np.vstack([ways, more])[:, np.newaxis, np.newaxis]
     sides = ways * factors[..., np.newaxis]
-    steps: FloatArray = size.clip(state.x + sides * own_sizes(state)) - state.x
-    return steps
+    own = own_sizes(state)
+    steps = size.clip(state.x + sides * own) - state.x
+    # What rounding leaves between a point and its bounds is no step.
+    found: FloatArray = np.where(np.abs(steps) > 2.0**-40 * own, steps, 0.0)
+    return found
 
 
 def queries(state: SampledSQPState) -> tuple[Query, ...]:
@@ -156,7 +160,8 @@ def _is_open(state: SampledSQPState, rises: FloatArray, noise: float) -> bool:
 def _noise(state: SampledSQPState) -> float:
     """Return the noise of the merit."""
     rows = state.weight * state.unit_noise * float(np.sqrt(len(state.members)))
-    return state.loss_noise / float(np.sqrt(max(len(state.table), 1))) + rows
+    losses = max(state.loss_noise, ROUNDING * abs(state.objective))  # larger by now
+    return losses / float(np.sqrt(max(len(state.table), 1))) + rows
 
 
 def _rises(state: SampledSQPState, query: Query, reply: Reply) -> FloatArray:
