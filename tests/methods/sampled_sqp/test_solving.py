@@ -623,3 +623,15 @@ def test_failures_beside_a_later_iterate_do_not_blame_the_start() -> None:
     )
     assert result.status == Status.TOO_MANY_FAILURES
     assert "start cannot be evaluated" not in result.message.lower()
+
+
+def test_a_start_at_zero_says_nothing_of_sizes() -> None:
+    rng = np.random.Generator(np.random.Philox(key=3))
+    slopes, centre = rng.normal(size=(2000, 12)) / 3.5, rng.normal(size=12)
+
+    def n_iterations(u: FloatArray) -> int:
+        rows = Constraints(lambda w, j: (w / u) @ slopes[j].T - 1.0, 2000)
+        problem = Problem(lambda x: ((x / u - centre) ** 2).sum(), rows, 12)
+        return int(minimized(problem, max_queries=100_000).nit)
+
+    assert n_iterations(np.logspace(-4, 4, 12)) <= 1.2 * n_iterations(np.ones(12))

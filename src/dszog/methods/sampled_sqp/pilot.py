@@ -424,7 +424,8 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
         variable_scales([raw[lead], loss_slopes]), np.diagonal(state.measured)
     )
     usual = float(np.sort(scale / state.sizes)[(size.dim - 1) // 2])
-    scale = np.minimum(scale, FAR * usual * state.sizes)
+    farthest = FAR * usual * state.sizes  # a start at 0 says nothing of sizes
+    scale = np.where(state.x != 0, np.minimum(scale, farthest), scale)
     rows = WorkingSet.empty(size.dim).joined(
         members.indices[lead], values[lead], raw[lead] * scale, state.x / scale
     )
