@@ -488,6 +488,7 @@ def test_a_variable_that_cannot_move_stays() -> None:
 
 
 PLANES: FloatArray = np.array([[1.0, 2.0], [-3.0, 1.0], [1.0, -2.0]])
+WAY: FloatArray = np.cos(range(30)) / np.linalg.norm(np.cos(range(30)))
 CIRCLE: dict[str, Any] = {"constraints": {"type": "eq", "fun": lambda x: x @ x - 1}}
 BOX: dict[str, Any] = {"bounds": [(-30, 30)] * 2}
 DISC: dict[str, Any] = {
@@ -512,14 +513,14 @@ DISC: dict[str, Any] = {
         (lambda x: np.exp(x[0]) - x[0], [20.0], {"bounds": [(-30, 30)]}, 1.0),
         (lambda x: x[0] * x[1], [0.0, 0.0], {"bounds": [(-3, 3)] * 2}, -9.0),
         (lambda x: x[0] * x[1], [0.0, 0.0], DISC, -450.0),
-        (lambda x: x.sum() ** 3 + (x[0] - x[1]) ** 2, [0.5, 0.2], CUBE, -8.0),
+        (lambda x: x.sum() ** 3 + (x[0] - x[1]) ** 2 + 1, [0.5, 0.2], CUBE, -7),
         (lambda x: np.logspace(0, 2, 10) @ (x - 1) ** 2 + 1, np.full(10, 1e6), {}, 1),
         (lambda x: np.sum((x - 1) ** 4) + 1, [1e3, 1e3], {}, 1.0),
         (Losses(lambda w, i: (w - i) ** 2, 301), [1e6], {}, 7550.0),
         (Losses(lambda w, i: (i % 1250 == 7) * (w - 1) ** 2, 5000), [0], {}, 0.0),
         (lambda x: np.exp(x[0]) + np.exp(-x[0]), [40.0], {}, 2.0),
         (lambda x: x[1], [0.0, 2.0], CIRCLE, -1.0),
-        (lambda x: x @ x - 60 * (t := x.mean()) ** 2 + 225 * t**4, [0] * 30, {}, -1),
+        (lambda x: x @ x - 2 * (t := x @ WAY) ** 2 + t**4 / 4, np.zeros(30), {}, -1),
         (lambda x: x[1], [1e-3, 4.0], {"constraints": above(lambda x: 1 - x @ x)}, -1),
     ],
 )
