@@ -10,19 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dszog import (
-    FCGS,
-    FZCGS,
-    FZFW,
-    METHODS,
-    ZOPSGD,
-    ZOSCGD,
-    AccSZOFW,
-    AccSZOFWStorm,
-    AccZOM,
-    Losses,
-    Problem,
-)
+import dszog
+from dszog import METHODS, Losses, Problem
 from dszog.contract import ProblemSize, cost
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.subproblems import Box, Domain, L1Ball, L2Ball, Polyhedron, Simplex
@@ -141,19 +130,19 @@ def test_the_toy_problem_is_the_one_of_the_specification() -> None:
 @pytest.mark.parametrize(
     ("method", "n_steps", "expected"),
     [
-        (FZFW(), 1000, 0.92),
-        (FZCGS(), 200, 0.91),
-        (FCGS(), 200, 0.91),
-        (AccSZOFWStorm(loss_batch=100), 1000, 0.91),
-        (ZOPSGD(), 1000, 0.94),
-        (AccZOM(), 1000, 0.91),
+        (dszog.FZFW(), 1000, 0.92),
+        (dszog.FZCGS(), 200, 0.91),
+        (dszog.FCGS(), 200, 0.91),
+        (dszog.AccSZOFWStorm(loss_batch=100), 1000, 0.91),
+        (dszog.ZOPSGD(), 1000, 0.94),
+        (dszog.AccZOM(), 1000, 0.91),
     ],
     ids=["fzfw", "fzcgs", "fcgs", "accszofw_storm", "zopsgd", "acczomda"],
 )
 def test_the_toy_problem_is_learned_as_well_as_specified(
     method: Any, n_steps: int, expected: float
 ) -> None:
-    if isinstance(method, FZCGS):
+    if isinstance(method, dszog.FZCGS):
         method = replace(method, step_size=1 / (3 * toy().smoothness))
     for seed in range(2):
         assert learned(method, n_steps, seed) == pytest.approx(expected, rel=0.05)
@@ -164,19 +153,19 @@ def test_the_toy_problem_is_learned_as_well_as_specified(
 
 # ------------------------------------------------------------------------------ presets
 def test_zoscgd_from_theory_is_that_of_its_theorem() -> None:
-    plain = ZOSCGD.from_theory(dim=7, horizon=100, scale=2.0)
+    plain = dszog.ZOSCGD.from_theory(dim=7, horizon=100, scale=2.0)
     assert plain.radius == pytest.approx(math.sqrt(4 / (100 * 1000)))
     assert plain.step_size == pytest.approx(0.1)
     assert [plain._step(k) for k in (0, 50)] == [0.1, 0.1]
     assert (plain.loss_batch, plain.per_sample) == (4800, True)  # 2 * 2 * 12 * 100
-    convex = ZOSCGD.from_theory(dim=7, horizon=10, convex=True)
+    convex = dszog.ZOSCGD.from_theory(dim=7, horizon=10, convex=True)
     assert convex.radius == pytest.approx(math.sqrt(2 / (100 * 1000)))
     assert [convex._step(k) for k in (0, 1, 7)] == [1.0, 6 / 7, 6 / 13]  # 6/(k+5), k>=1
     assert convex.loss_batch == 2400  # 2 * 12 * 10^2
 
 
 def test_fzfw_from_theory_is_that_of_its_theorem() -> None:
-    method = FZFW(horizon=100, domain=L2Ball(dim=4, radius=3.0))
+    method = dszog.FZFW(horizon=100, domain=L2Ball(dim=4, radius=3.0))
     size = size_of(dim=4, n_losses=2000)
     assert method._step(size) == pytest.approx(1 / (6 * 10))
     assert method._radius(size) == pytest.approx(1 / math.sqrt(4 * 100))
@@ -186,8 +175,8 @@ def test_fzfw_from_theory_is_that_of_its_theorem() -> None:
     assert short._step(size) == 1.0  # the diameter is below 1/sqrt(K)
 
 
-@pytest.mark.parametrize("kind", [FZCGS, FCGS])
-def test_fzcgs_from_theory_is_that_of_its_theorem(kind: type[FZCGS]) -> None:
+@pytest.mark.parametrize("kind", [dszog.FZCGS, dszog.FCGS])
+def test_fzcgs_from_theory_is_that_of_its_theorem(kind: type[dszog.FZCGS]) -> None:
     method = kind.from_theory(horizon=100, smoothness=2.0)
     size = size_of(dim=4, n_losses=2000)
     assert method.step_size == pytest.approx(1 / 6)
@@ -199,7 +188,7 @@ def test_fzcgs_from_theory_is_that_of_its_theorem(kind: type[FZCGS]) -> None:
 
 def test_fzcgs_with_an_exact_step_is_a_projected_step() -> None:
     problem, domain = distances(), SETS["pairs"]
-    method = FZCGS(domain=domain, exact_prox=True, step_size=0.2)
+    method = dszog.FZCGS(domain=domain, exact_prox=True, step_size=0.2)
     state = method.init(np.zeros(DIM), problem.size, 0)
     queries = method.ask(state)
     moved, info = method.tell(state, queries, evaluate(problem, queries))
@@ -209,7 +198,7 @@ def test_fzcgs_with_an_exact_step_is_a_projected_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "power"), [(AccSZOFW, -1 / 2), (AccSZOFWStorm, -2 / 3)]
+    ("kind", "power"), [(dszog.AccSZOFW, -1 / 2), (dszog.AccSZOFWStorm, -2 / 3)]
 )
 def test_accszofw_from_theory_is_that_of_its_theorem(kind: Any, power: float) -> None:
     method = kind(horizon=1000)
@@ -221,10 +210,10 @@ def test_accszofw_from_theory_is_that_of_its_theorem(kind: Any, power: float) ->
     assert method._estimator(size_of(dim=501)) == "sphere"
 
 
-@pytest.mark.parametrize("kind", [AccSZOFW, AccSZOFWStorm])
+@pytest.mark.parametrize("kind", [dszog.AccSZOFW, dszog.AccSZOFWStorm])
 def test_the_three_sequences_of_accszofw_move_as_written(kind: Any) -> None:
-    factor = 6.0 if kind is AccSZOFWStorm else 1.0
-    more = {"long_factor": 6.0} if kind is AccSZOFWStorm else {}
+    factor = 6.0 if kind is dszog.AccSZOFWStorm else 1.0
+    more = {"long_factor": 6.0} if kind is dszog.AccSZOFWStorm else {}
     problem, domain = distances(), SETS["box"]
     method = kind(domain=domain, step_size=0.15, **more)
     state = method.init(np.zeros(DIM), problem.size, 0)
@@ -243,7 +232,7 @@ def test_the_three_sequences_of_accszofw_move_as_written(kind: Any) -> None:
 
 def test_storm_gives_the_newest_estimate_its_share() -> None:
     problem, domain = distances(), SETS["box"]
-    method = AccSZOFWStorm(domain=domain)
+    method = dszog.AccSZOFWStorm(domain=domain)
     state = method.init(np.zeros(DIM), problem.size, 0)
     for t in range(5):
         queries = method.ask(state)
@@ -259,18 +248,18 @@ def test_storm_gives_the_newest_estimate_its_share() -> None:
 
 
 def test_zopsgd_from_theory_has_the_orders_of_its_theorem() -> None:
-    method = ZOPSGD.from_theory(dim=4, horizon=100)
+    method = dszog.ZOPSGD.from_theory(dim=4, horizon=100)
     assert method.step_size == pytest.approx(0.1)
     assert method.radius == pytest.approx(1 / 40)
     assert [method._step(t) for t in (0, 8)] == [0.1, 0.1]
-    slower = ZOPSGD(step_size=0.3, step_decay="sqrt")
+    slower = dszog.ZOPSGD(step_size=0.3, step_decay="sqrt")
     assert [slower._step(t) for t in (0, 8)] == pytest.approx([0.3, 0.1])
-    assert (ZOPSGD().n_directions, ZOPSGD()._batch(size_of())) == (10, 128)
-    assert ZOPSGD()._radius(size_of()) == 1e-3
+    assert (dszog.ZOPSGD().n_directions, dszog.ZOPSGD()._batch(size_of())) == (10, 128)
+    assert dszog.ZOPSGD()._radius(size_of()) == 1e-3
 
 
 def test_acczom_from_theory_is_that_of_its_theorem() -> None:
-    method = AccZOM.from_theory(dim=6, horizon=1000, smoothness=2.0)
+    method = dszog.AccZOM.from_theory(dim=6, horizon=1000, smoothness=2.0)
     c = 2 / 3 + 5 / 4
     assert method.damping_scale == 1.0
     assert method.momentum_scale == pytest.approx(c)
@@ -294,7 +283,7 @@ def test_a_comparison_uses_batches_of_128_and_a_step_of_the_grid(kind: Any) -> N
 
 def test_a_radius_below_rounding_is_raised_and_that_is_said() -> None:
     problem = distances()
-    method = AccZOM(domain=SETS["box"], horizon=10**12)
+    method = dszog.AccZOM(domain=SETS["box"], horizon=10**12)
     state = method.init(np.zeros(DIM), problem.size, 0)
     queries = method.ask(state)
     state, info = method.tell(state, queries, evaluate(problem, queries))
@@ -331,28 +320,28 @@ def charged(method: Any, n_steps: int, dim: int = 4) -> list[int]:
     ("method", "first", "later"),
     [
         # (q + 1) |I| with shared directions, 2 |I| with one per loss.
-        (ZOSCGD(), 11 * 128, 11 * 128),
-        (ZOSCGD(per_sample=True), 2 * 128, 2 * 128),
-        (ZOPSGD(), 11 * 128, 11 * 128),
+        (dszog.ZOSCGD(), 11 * 128, 11 * 128),
+        (dszog.ZOSCGD(per_sample=True), 2 * 128, 2 * 128),
+        (dszog.ZOPSGD(), 11 * 128, 11 * 128),
         # 2 d |I| and the point itself, at one point on a refresh and at two later.
-        (FZFW(), 9 * 10_000, 2 * 9 * 100),
-        (FZFW(loss_batch=7, refresh_batch=50), 9 * 50, 2 * 9 * 7),
-        (FZCGS(), 9 * 10_000, 2 * 9 * 100),
-        (AccSZOFW(), 9 * 10_000, 2 * 9 * 100),
-        (AccSZOFWStorm(), 9 * 128, 2 * 9 * 128),
+        (dszog.FZFW(), 9 * 10_000, 2 * 9 * 100),
+        (dszog.FZFW(loss_batch=7, refresh_batch=50), 9 * 50, 2 * 9 * 7),
+        (dszog.FZCGS(), 9 * 10_000, 2 * 9 * 100),
+        (dszog.AccSZOFW(), 9 * 10_000, 2 * 9 * 100),
+        (dszog.AccSZOFWStorm(), 9 * 128, 2 * 9 * 128),
         # 4 |I| on the sphere with one direction.
-        (AccSZOFWStorm(estimator="sphere", n_directions=1), 2 * 128, 4 * 128),
+        (dszog.AccSZOFWStorm(estimator="sphere", n_directions=1), 2 * 128, 4 * 128),
         (
-            AccSZOFW(
+            dszog.AccSZOFW(
                 estimator="sphere", per_sample=True, loss_batch=100, refresh_batch=200
             ),
             2 * 200,
             4 * 100,
         ),
-        (AccZOM(), 11 * 128, 22 * 128),
-        (AccZOM(loss_batch=10, per_sample=True), 2 * 10, 4 * 10),
+        (dszog.AccZOM(), 11 * 128, 22 * 128),
+        (dszog.AccZOM(loss_batch=10, per_sample=True), 2 * 10, 4 * 10),
         # A value and a gradient of each loss.
-        (FCGS(), 2 * 10_000, 4 * 100),
+        (dszog.FCGS(), 2 * 10_000, 4 * 100),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, int) else "",
 )
@@ -370,15 +359,15 @@ def test_the_first_step_costs_at_most_what_is_announced(kind: Any) -> None:
 
 
 def test_a_refresh_comes_again_after_a_period() -> None:
-    counts = charged(FZFW(period=3, refresh_batch=50, loss_batch=2), 7)
+    counts = charged(dszog.FZFW(period=3, refresh_batch=50, loss_batch=2), 7)
     assert counts == [450, 36, 36, 450, 36, 36, 450]
 
 
 def test_the_horizon_follows_from_the_budget() -> None:
     size = size_of(dim=4, n_losses=100)
-    assert ZOPSGD().planned(size, 70, None).horizon == 70
-    assert ZOPSGD().planned(size, 70, 11 * 100 * 50).horizon == 50
-    assert ZOPSGD(horizon=9).planned(size, 70, None).horizon == 9
-    assert ZOPSGD().planned(size, None, None).horizon is None
-    # FZFW: a refresh of 900 and nine steps of 180, each ten: 252 a step.
-    assert FZFW().planned(size, None, 252 * 40).horizon == 40
+    assert dszog.ZOPSGD().planned(size, 70, None).horizon == 70
+    assert dszog.ZOPSGD().planned(size, 70, 11 * 100 * 50).horizon == 50
+    assert dszog.ZOPSGD(horizon=9).planned(size, 70, None).horizon == 9
+    assert dszog.ZOPSGD().planned(size, None, None).horizon is None
+    # dszog.FZFW: a refresh of 900 and nine steps of 180, each ten: 252 a step.
+    assert dszog.FZFW().planned(size, None, 252 * 40).horizon == 40

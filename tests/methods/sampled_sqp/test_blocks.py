@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -51,25 +52,18 @@ class Towers:
         return max(float(self.exact(x, i).max()) for i in range(len(self.shifts)))
 
     def problem(self) -> Problem:
-        return Problem(
-            self.cost,
-            Constraints.blocks(self.limits, self.n, WIDTH),
-            DIM,
-            bounds=[(-3.0, 3.0)] * DIM,
-            x0=np.zeros(DIM),
-        )
+        limits = Constraints.blocks(self.limits, self.n, WIDTH)
+        kept: Any = {"bounds": [(-3.0, 3.0)] * DIM, "x0": np.zeros(DIM)}
+        return Problem(self.cost, limits, DIM, **kept)
 
     def optimum(self) -> float:
-        bound = {
-            "type": "ineq",
-            "fun": lambda x: -np.max([self.exact(x, i) for i in range(self.n)], axis=0),
-        }
+        def room(x: FloatArray) -> Any:
+            return -np.max([self.exact(x, i) for i in range(self.n)], axis=0)
+
+        options: Any = {"method": "SLSQP", "bounds": [(-3.0, 3.0)] * DIM}
+        options["constraints"] = [{"type": "ineq", "fun": room}]
         found = scipy_minimize(
-            lambda x: ((x - self.goal) ** 2).sum(),
-            np.zeros(DIM),
-            method="SLSQP",
-            constraints=[bound],
-            bounds=[(-3.0, 3.0)] * DIM,
+            lambda x: ((x - self.goal) ** 2).sum(), np.zeros(DIM), **options
         )
         return float(found.fun)
 
@@ -116,8 +110,7 @@ def test_saving_and_loading_changes_no_iterate(tmp_path: Any) -> None:
 def test_nothing_grows_with_the_number_of_cases() -> None:
     small, large = Towers(1000), Towers(10**12)
     for towers in (small, large):
-        result = solved(towers, max_queries=4000)
-        assert towers.worst(result.x) <= 1e-2
+        assert towers.worst(solved(towers, max_queries=4000).x) <= 1e-2
         assert towers.calls.total() <= 4000
 
 
@@ -128,6 +121,26 @@ def test_limits_that_contradict_each_other_are_said_to() -> None:
     result = solved(towers, max_queries=5000)
     assert result.status == Status.LEAST_VIOLATION
     assert not result.success
+
+
+@pytest.mark.parametrize(("seed", "share"), [(1, 0), (5, 0), (1, 4), (2, 4)])
+def test_curved_cases_are_seen_again_and_failing_points_not_for_ever(
+    seed: int, share: int
+) -> None:
+    rng = np.random.default_rng(6)
+    squares, bends = rng.uniform(0.3, 1.5, (30, 4, 5)), rng.uniform(0, 6, (30, 4))
+    slope = rng.uniform(0.2, 1.0, 5)
+
+    def run(x: FloatArray, i: int) -> Any:
+        if share and i % 5 == 3 and crc32(x.tobytes()) % share == 0:
+            raise ArithmeticError("did not converge")
+        return squares[i] @ x**2 / 5 * (1.0 + 0.1 * bends[i]) - 1.0
+
+    cases = dszog.Simulator(run, 30, 4, objective=lambda x: -float(slope @ x))
+    options: Any = {"bounds": [(-0.5, 3)] * 5, "on_failure": "resample", "seed": seed}
+    result = dszog.minimize(cases, np.full(5, 0.3), max_queries=5000, **options)
+    assert result.fun == pytest.approx(-2.1259, abs=2e-3)
+    assert result.status != Status.MAX_QUERIES
 
 
 @pytest.mark.parametrize("rate", [0.03, 0.2])
@@ -181,18 +194,13 @@ def test_a_start_of_another_size_leads_to_no_false_success(at: float) -> None:
     assert result.fun <= 1.01
 
 
-def test_a_start_where_cases_fail_is_a_start() -> None:
+@pytest.mark.parametrize("always", [False, True])
+def test_cases_may_fail_at_the_start_but_not_always(always: bool) -> None:
     towers = Towers()
-    towers.fails = lambda x, case: case % 4 == 0 and np.abs(x).max() < 0.05
+    towers.fails = lambda x, i: i % 4 == 0 and np.abs(x).max() < 0.05
+    if always:
+        towers.fails = lambda x, i: i == 7
     result = solved(towers, on_failure="resample", constraint_tol=1e-3)
-    assert result.success
-    assert towers.worst(result.x) <= 1e-3
-    assert result.fun == pytest.approx(towers.optimum(), rel=1e-2)
-
-
-def test_cases_that_never_give_a_value_are_no_success() -> None:
-    towers = Towers()
-    towers.fails = lambda x, case: case == 7
-    result = solved(towers, on_failure="resample", constraint_tol=1e-3)
-    assert not result.success
+    assert result.success == (not always)
+    assert always or towers.worst(result.x) <= 1e-3
     assert result.fun == pytest.approx(towers.optimum(), rel=1e-2)

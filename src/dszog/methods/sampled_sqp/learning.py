@@ -87,7 +87,9 @@ def _with_rows(
     members = members.joined(indices[new], values[new], slopes[new], z)
     if state.size.by_case and len(unsure):
         members = members.marked(np.isin(members.indices, unsure))
-    return replace(state, members=members), change
+    # Where calls keep failing there is an end to learning.
+    n_failed = int(state.size.by_case and bool(len(unsure) or not known.all()))
+    return replace(state, members=members, n_idle=state.n_idle + n_failed), change
 
 
 def _with_losses(

@@ -85,11 +85,14 @@ def proposed(
     members, step = state.members, answer.step
     wrong = (members.stale == 1) & (members.bent == 1)
     wrong &= members.multipliers >= PINNED * state.price
-    if state.size.by_case and wrong.any():  # learn what cannot be kept
+    may_learn = state.size.by_case and state.n_idle < MOST_IDLE
+    if may_learn and wrong.any():  # learn what cannot be kept
         order = np.argsort(-np.where(wrong, members.at(state.z + step), -np.inf))
         n = max(1, len(state.seen.indices) // (2 * state.size.dim))
         worst = members.indices[order[: min(n, int(wrong.sum()))]]
-        looks = looks_at_slopes(state, state.x, NO_INDICES, worst)
+        looks = looks_at_slopes(
+            state, state.x, NO_INDICES, worst, factor=_other_reach(state)
+        )
         return replace(state, phase="learn", looks=looks)
     now, then = members.at(z), members.at(z + step)
     weight = merit_weight(state)
@@ -146,6 +149,11 @@ def stale_cases(state: SampledSQPState) -> IntArray:
     return found
 
 
+def _other_reach(state: SampledSQPState) -> float:
+    """Return by what to lengthen differences that have not helped before."""
+    return (8.0 if state.n_idle % 2 else 0.125) if state.n_idle else 1.0
+
+
 def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
     """Learn the gradient and the members that matter anew where we are."""
     members, table = state.members, state.table
@@ -157,9 +165,7 @@ def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
     if state.size.by_case and not is_fresh:
         cases = members.indices // state.size.block_width
         wanted = np.isin(cases, stale_cases(state))
-    factor = 1.0
-    if state.n_idle:
-        factor = 8.0 if state.n_idle % 2 else 0.125
+    factor = _other_reach(state)
     order = stream(state.seed, state.iteration).permutation(len(table))
     table = table.begun(order)
     sigma = state.sigma
@@ -392,7 +398,8 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     unsure = seen.distances(state.z) > 1e-3 * state.length
     most, quiet = max(state.batch, MOST_VERIFIED), QUIET
     if size.by_case:
-        unsure &= risks > 0
+        if size.n_cases > AGAIN:  # of fewer all are looked at again
+            unsure &= risks > 0
         most, quiet = max(CHUNK, state.n_clean), QUIET_CASES
     else:
         unsure &= ~np.isin(seen.indices, members.indices)
@@ -413,7 +420,7 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     if len(wanted):
         look = Look(at=state.x, constraints=size.limits_of(wanted))
         return replace(state, phase="verify", looks=(look,), seen=seen)
-    if state.size.by_case and is_stale(state):
+    if state.size.by_case and is_stale(state) and state.n_idle < MOST_IDLE:
         return learn_all(options, state)
     is_open = state.confirmed == UNKNOWN and is_feasible(options, state)
     if state.keeps_planes:
