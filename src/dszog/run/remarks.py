@@ -62,7 +62,9 @@ def on_start(status: Status) -> list[str]:
         "Neither the last iterate nor the average was better than where the run began: "
         "this is the start."
     ]
-    if status.is_planned:
+    if status in (Status.STALLED, Status.LEAST_VIOLATION):
+        remarks.append("If it is not the answer, begin elsewhere or with another seed.")
+    elif status.is_planned:
         remarks.append("If it is not the answer, give a larger budget.")
     return remarks
 
