@@ -112,7 +112,7 @@ def slow_black_box(effort: Effort) -> Iterator[Row]:
     few = as_timed(8, n_directions=2)
     for what, blocks in {
         "a value ({}, batches of 8)": [
-            block(few, 20, 0.0, SLOW_CALL) for _ in range(5)
+            block(few, 20, 0.0, SLOW_CALL) for _ in range(min(effort.n_blocks, 5))
         ],
         "a vectorised call ({})": [
             block(as_timed(), n, SLOW_CALL, 0.0) for _ in range(effort.n_blocks)
