@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import dszog
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.errors import InputError
 from dszog_bench.records import Effort, Row
-from dszog_paper.data import Samples, load, stand_in
+from dszog_paper.data import Samples, load_or_stand_in
 from dszog_paper.data.fetch import Folder
 
 LEAST_ACCURACY = 0.845  # on the test file
@@ -32,38 +30,14 @@ STEP_SIZE, PENALTY, MARGIN = 0.003, 1.0, 1.0
 FLOOR = 0.02  # added to the variances before the features are scaled by them
 
 
-@dataclass(frozen=True, kw_only=True)
-class A9aRows:
-    """Training and test rows; stand-ins, and named so, where the files are missing."""
-
-    name: str
-    train: Samples
-    test: Samples
-
-    @property
-    def is_real(self) -> bool:
-        """Whether these are the published files."""
-        return "stand-in" not in self.name
-
-
-def a9a_rows(data: Folder | None = None) -> A9aRows:
-    """Read a9a and a9a.t, or use generated stand-ins if no folder is named."""
-    try:
-        train, test = (
-            load("a9a", part, data=data, allow_download=False)
-            for part in ("train", "test")
-        )
-    except InputError:
-        if data is not None:
-            raise
-        both = stand_in("a9a")
-        # One draw, cut in two: another draw would have another truth.
-        half = both.n_rows // 2
-        rows = np.arange(both.n_rows)
-        return A9aRows(
-            name=both.name, train=both.take(rows[:half]), test=both.take(rows[half:])
-        )
-    return A9aRows(name="a9a", train=train, test=test)
+def a9a_rows(data: Folder | None = None) -> tuple[Samples, Samples]:
+    """Return the rows of a9a and of a9a.t, or of stand-ins, which are named so."""
+    train = load_or_stand_in("a9a", "train", data)
+    if not train.is_stand_in:
+        return train, load_or_stand_in("a9a", "test", data)
+    # One draw, cut in two: another draw would have another truth.
+    first, second = np.split(np.arange(train.n_rows), 2)
+    return train.take(first), train.take(second)
 
 
 class Features:
@@ -110,7 +84,8 @@ def best_threshold(scores: FloatArray, y: FloatArray) -> float:
 
 
 def headline(
-    rows: A9aRows,
+    train: Samples,
+    test: Samples,
     *,
     iterations: int = 40_000,
     n_components: int = 12,
@@ -121,7 +96,6 @@ def headline(
     # the pairs are kept equal: where no point keeps all constraints, the worst one says
     # little and the mean violation much. What is judged is the last iterate.
     started = time.perf_counter()
-    train, test = rows.train, rows.test
     features = Features(train.dense, n_components, FLOOR)
     X, y = features(train.dense), train.y
 
@@ -157,7 +131,7 @@ def headline(
     found = dszog.Constraints.pairwise(X[y > 0], X[y < 0]).summary(last)
     test_scores = features(test.dense) @ last
     return {
-        "data": rows.name,
+        "data": train.name,
         "train_rows": train.n_rows,
         "pairs": found.n_constraints,
         "variables": problem.dim,
@@ -176,12 +150,12 @@ def headline(
 
 def whole_a9a(effort: Effort) -> Iterator[Row]:
     """Fit all of a9a by evaluations: pairs violated, test accuracy, time."""
-    rows = a9a_rows(effort.data)
-    found = headline(rows, iterations=effort.headline_iterations)
-    name = f"{rows.name}, {found['pairs']:,} pairs"
+    train, test = a9a_rows(effort.data)
+    found = headline(train, test, iterations=effort.headline_iterations)
+    name = f"{train.name}, {found['pairs']:,} pairs"
 
     def row(what: str, figure: float, bar: float | None, **more: Any) -> Row:
-        kept = bar if rows.is_real else None  # bars are for the real data
+        kept = None if train.is_stand_in else bar  # which is for the real data
         return Row(what=f"{name}: {what}", figure=figure, bar=kept, **more)
 
     yield row(

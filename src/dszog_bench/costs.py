@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
+import tempfile
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 
 import dszog
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog_bench.a9a import A9aRows, a9a_rows
+from dszog_bench.a9a import a9a_rows
 from dszog_bench.frozen import PairwiseData, Record, frozen_evaluation
 from dszog_bench.memory import memory_above_data
 from dszog_bench.plain import Plain
 from dszog_bench.records import Effort, Row
 from dszog_bench.rotated import N_ROWS, rotated_losses, rotated_rows, rotated_values
-from dszog_bench.timing import Block, interleaved, iteration_seconds
+from dszog_paper.data import Samples
+
+Block: TypeAlias = Callable[[], float]  # does some work: the seconds that count
 
 BATCH = 128
 SLOW_CALL = 1e-3  # seconds
@@ -30,13 +33,47 @@ def _compared(
     what: str, blocks: dict[str, Block], n_blocks: int, bar: Any = None, **more: Any
 ) -> Row:
     """Time two blocks in turns; the row of their ratio has the seconds of both."""
-    (first, numerator), (second, denominator) = blocks.items()
-    found = interleaved(numerator, denominator, n_blocks)
-    details = {
-        f"{first}_seconds": found.first.median,
-        f"{second}_seconds": found.second.median,
-    }
-    return Row.of(what, found.ratio, unit="x", bar=bar, details=details, **more)
+    # A B A B ..., so that a machine that slows down slows both; each is run once
+    # before, uncounted.
+    for block in blocks.values():
+        block()
+    times = [[block() for block in blocks.values()] for _ in range(n_blocks)]
+    medians = np.median(times, axis=0).tolist()
+    return Row.of(
+        what,
+        [first / second for first, second in times],
+        unit="x",
+        bar=bar,
+        details={f"{k}_seconds": v for k, v in zip(blocks, medians, strict=True)},
+        **more,
+    )
+
+
+def iteration_seconds(
+    make: Callable[[Record], dszog.Problem],
+    method: dszog.DSZOG,
+    n_iterations: int,
+    *,
+    warm_up: int = 20,
+    progress: bool = False,
+    checkpoint: bool = False,
+) -> float:
+    """Return the seconds an iteration of a run takes, the mean after some first ones.
+
+    The run tells the time itself, by when it asks for losses; the look at the
+    constraints before and the check of the result after are not in it.
+    """
+    record = Record(keeps_calls=False, times_calls=False)
+    with tempfile.TemporaryDirectory() as folder:
+        dszog.minimize(
+            make(record),
+            method=method,
+            max_iterations=warm_up + n_iterations + 1,
+            seed=0,
+            progress=progress,
+            checkpoint=folder if checkpoint else None,
+        )
+    return record.seconds_each(warm_up, warm_up + n_iterations)
 
 
 def as_timed(batch: int = BATCH, **changes: Any) -> dszog.DSZOG:
@@ -52,9 +89,9 @@ def as_timed(batch: int = BATCH, **changes: Any) -> dszog.DSZOG:
 
 def a9a_timing(effort: Effort) -> Iterator[Row]:
     """Time an iteration on a9a over a frozen NumPy evaluation of its queries."""
-    rows = a9a_rows(effort.data)
+    rows, _ = a9a_rows(effort.data)
     method, n, warm_up = as_timed(), effort.iterations, 20
-    data = PairwiseData(rows.train.dense, rows.train.y)
+    data = PairwiseData(rows.dense, rows.y)
 
     def run(record: Record) -> Record:
         problem = _a9a_problem(rows, record)
@@ -94,7 +131,7 @@ def slow_black_box(effort: Effort) -> Iterator[Row]:
     """Time an iteration over its black box, which takes a millisecond."""
     # For a value, as a simulator would; and for a whole vectorised call, of which an
     # iteration makes three.
-    rows = a9a_rows(effort.data)
+    rows, _ = a9a_rows(effort.data)
     n, warm_up = max(effort.iterations // 5, 20), 5
 
     def block(method: dszog.DSZOG, n: int, pause: float, per_value: float) -> float:
@@ -123,9 +160,9 @@ def slow_black_box(effort: Effort) -> Iterator[Row]:
 
 
 def _a9a_problem(
-    rows: A9aRows, record: Record, pause: float = 0.0, per_value: float = 0.0
+    rows: Samples, record: Record, pause: float = 0.0, per_value: float = 0.0
 ) -> dszog.Problem:
-    X, y = rows.train.dense, rows.train.y
+    X, y = rows.dense, rows.y
     losses = dszog.Losses.linear(X, y, _loss)
     pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0])
     own, others = losses.values_at, pairs.values_at

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from dszog.errors import InputError, MissingExtraError
+from dszog.errors import MissingExtraError
 from dszog_bench.records import Effort, Row
-from dszog_paper.data import Samples, load, stand_in
+from dszog_paper.data import Samples, load_or_stand_in
 
 COLUMNS = ("sex", "race", "age")
 MIN_ROWS = 500  # of a group in the test part, for its rates to mean something
@@ -28,7 +28,9 @@ def fair(effort: Effort) -> Iterator[Row]:
         from dszog.learn.report import fairness_report
     except ImportError as error:
         raise MissingExtraError.of("The measure 'fair'", "sklearn", "bench") from error
-    train, test = _read(effort, "train"), _read(effort, "test")
+    train, test = (
+        load_or_stand_in("adult", part, effort.data) for part in ("train", "test")
+    )
     groups = _groups(test)
     min_rows = MIN_ROWS if len(test.y) > 10 * MIN_ROWS else 50
     for name, fit in _models(effort.n_seeds).items():
@@ -43,15 +45,6 @@ def fair(effort: Effort) -> Iterator[Row]:
                 "seconds": time.perf_counter() - started,
             },
         )
-
-
-def _read(effort: Effort, part: str) -> Samples:
-    try:
-        return load("adult", part, data=effort.data, allow_download=False)
-    except InputError:
-        if effort.data is not None:
-            raise
-        return stand_in("adult", part)
 
 
 def _groups(samples: Samples) -> dict[str, Any]:

@@ -47,6 +47,7 @@ class ForeignProblem:
     x0: FloatArray
     lower: FloatArray
     upper: FloatArray
+    n_losses: int = 1  # values that one of `fun` costs
 
     @property
     def dim(self) -> int:

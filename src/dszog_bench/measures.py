@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dszog_bench.a9a import whole_a9a
-from dszog_bench.answers import methods, projections, variables
 from dszog_bench.costs import (
     a9a_timing,
     against_plain,
@@ -16,7 +15,7 @@ from dszog_bench.fair import fair
 from dszog_bench.families import FIRST_SEED as FIRST_OF_FAMILIES
 from dszog_bench.families import families
 from dszog_bench.grid.measure import grid
-from dszog_bench.peer_runs import peers, peers_customers
+from dszog_bench.peers import peers
 from dszog_bench.records import Measure
 from dszog_bench.suites import suites, suites_choosing
 from dszog_bench.wall import wall
@@ -36,10 +35,6 @@ BY_DEFAULT: dict[str, Measure] = {
 MEASURES: dict[str, Measure] = {
     **BY_DEFAULT,
     "peers": peers,
-    "peers-customers": peers_customers,
-    "methods": methods,
-    "projections": projections,
-    "variables": variables,
     "fair": fair,
     "workers": workers,
     "grid": grid,
@@ -49,13 +44,7 @@ MEASURES: dict[str, Measure] = {
     "wall": wall,
 }
 
-FIRST_SEEDS = {
-    "peers": 0,
-    "peers-customers": 0,
-    "variables": 0,
-    "fair": 0,
-    "grid": 0,
-    "families": FIRST_OF_FAMILIES,
-    "wall": FIRST_OF_FAMILIES,
-}
+FIRST_SEEDS = {"fair": 0, "grid": 0} | dict.fromkeys(
+    ("peers", "families", "wall"), FIRST_OF_FAMILIES
+)
 """Of measures that are made with several seeds; all others have the seed 0."""

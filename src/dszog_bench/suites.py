@@ -9,25 +9,19 @@ violation of 1e-6.
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, NonlinearConstraint, minimize
+from scipy.optimize import Bounds
 
 import dszog
-from dszog.cli.files import as_json, write_whole
-from dszog.contract.arrays import FloatArray, IntArray
-from dszog_bench.budget import OverError
 from dszog_bench.foreign import CLASSES, PACKAGES, ForeignProblem, Half, sample
-from dszog_bench.peers import quietly
-from dszog_bench.records import Effort, Row
+from dszog_bench.peers import SOLVERS, Counted, Solver, quietly
+from dszog_bench.records import Effort, Row, kept
 
 POINTS = 200  # times the number of variables and one
 SECONDS = 60.0  # of a processor that a solver has for a problem, values included
@@ -37,72 +31,7 @@ FULL_SAMPLE, QUICK_SAMPLE = 30, 2  # problems of each class
 MOST_VALUES = 0.1  # of SLSQP's constraint values that ours may take where m >= 100
 
 
-@dataclass
-class Counted:
-    """What a solver sees of a problem; counts values, and notes what is feasible."""
-
-    problem: ForeignProblem
-    stops_itself: bool = False
-    n_values: int = 0  # of the objective
-    n_constraint_values: int = 0
-    best: list[tuple[float, int, int]] = field(default_factory=list)  # with both counts
-    _began: float = field(default_factory=time.process_time)
-    _known: dict[str, tuple[bytes, Any]] = field(default_factory=dict)
-
-    @property
-    def most(self) -> int:
-        """Values in all that may be used."""
-        return POINTS * (self.problem.dim + 1) * (1 + self.problem.m)
-
-    @property
-    def seconds(self) -> float:
-        """Of a processor, since the solver began."""
-        return time.process_time() - self._began
-
-    def fun(self, x: FloatArray) -> float:
-        """Return the objective."""
-        return float(self._looked("fun", self.problem.fun, x))
-
-    def constraints(self, x: FloatArray) -> FloatArray:
-        """Return all constraints."""
-        found: FloatArray = self._looked("constraints", self.problem.constraints, x)
-        return found
-
-    def some(self, points: FloatArray, indices: IntArray) -> FloatArray:
-        """Return some constraints at some points, as our own library asks for them."""
-        self.charge(0, len(points) * len(indices))
-        return np.array([self.problem.at(x, indices) for x in points])
-
-    def charge(self, n_values: int, n_constraint_values: int) -> None:
-        """Count values; stop a solver that does not stop by itself."""
-        over = self.n_values + self.n_constraint_values > self.most
-        if (over or self.seconds > SECONDS) and not self.stops_itself:
-            raise OverError
-        self.n_values += n_values
-        self.n_constraint_values += n_constraint_values
-
-    def _looked(self, what: str, values: Callable[[FloatArray], Any], x: Any) -> Any:
-        x = np.array(x, dtype=float)
-        if self._known.get(what, (b"",))[0] == x.tobytes():
-            return self._known[what][1]
-        self.charge(*((1, 0) if what == "fun" else (0, self.problem.m)))
-        self._known[what] = (x.tobytes(), values(x))
-        if len({point for point, _ in self._known.values()}) == 1 < len(self._known):
-            self.judge(x, self._known["fun"][1], self._known["constraints"][1])
-        return self._known[what][1]
-
-    def judge(self, x: FloatArray, value: float, constraints: FloatArray) -> None:
-        """Note a feasible point that is better than those before."""
-        lowest = self.best[-1][0] if self.best else np.inf
-        if self.n_values + self.n_constraint_values > self.most:
-            return
-        if value < lowest and self.problem.violation(x, constraints) <= FEASIBLE:
-            self.best.append((value, self.n_values, self.n_constraint_values))
-
-
-# ------------------------------------------------------------------------------ solvers
-
-Solver: TypeAlias = Callable[[Counted], Any]
+# --------------------------------------------------------------------------------- runs
 
 
 def _ours(counted: Counted, method: str = "sampled_sqp") -> None:
@@ -138,68 +67,16 @@ def _ours(counted: Counted, method: str = "sampled_sqp") -> None:
     counted.judge(found.x, problem.fun(found.x), problem.constraints(found.x))
 
 
-def _scipy(counted: Counted, method: str, **options: Any) -> None:
-    problem = counted.problem
-    n_rows = problem.m - problem.n_equal
-    low = np.concatenate([np.full(n_rows, -np.inf), np.zeros(problem.n_equal)])
-    minimize(
-        counted.fun,
-        problem.x0,
-        method=method,
-        bounds=Bounds(problem.lower, problem.upper),
-        constraints=NonlinearConstraint(counted.constraints, low, 0.0),
-        options=options,
-    )
-
-
-def _cma(counted: Counted) -> None:
-    """Run CMA-ES with its augmented Lagrangian, again and again."""
-    import cma
-
-    problem = counted.problem
-    n_rows = problem.m - problem.n_equal
-
-    def rows(x: Any) -> list[float]:
-        values = np.array(counted.constraints(np.asarray(x)))
-        values[n_rows:] = np.abs(values[n_rows:]) - FEASIBLE / 2
-        return list(values)
-
-    size = 0.2 * max(float(np.abs(problem.x0).max()), 1.0)
-    bounds = [
-        [None if not np.isfinite(end) else end for end in ends.tolist()]
-        for ends in (problem.lower, problem.upper)
-    ]
-    for seed in range(1, 1000):
-        function = cma.ConstrainedFitnessAL(lambda x: counted.fun(x), rows)
-        options = {"seed": seed, "verbose": -9, "bounds": bounds}
-        es = cma.CMAEvolutionStrategy(problem.x0, size, options)
-        while not es.stop():
-            points = es.ask()
-            es.tell(points, [function(x) for x in points])
-            function.update(es)
-
-
-SOLVERS: dict[str, Solver] = {
-    OURS: _ours,
-    PEER: partial(_scipy, method="SLSQP", ftol=1e-12, maxiter=10**5),
-    "COBYLA": partial(_scipy, method="COBYLA", tol=1e-9, maxiter=10**5),
-    "COBYQA": partial(_scipy, method="COBYQA", final_tr_radius=1e-9, maxfev=10**5),
-    "trust-constr": partial(
-        _scipy, method="trust-constr", gtol=1e-9, xtol=1e-12, maxiter=10**5
-    ),
-    "CMA-ES": _cma,
-}
-
-
-# --------------------------------------------------------------------------------- runs
+TRIED: dict[str, Solver] = {OURS: _ours} | SOLVERS
 
 
 def run(problem: ForeignProblem, solver: str) -> dict[str, Any]:
     """Let a solver try a problem; return what came of it."""
-    counted, why = Counted(problem), ""
-    with quietly(), np.errstate(all="ignore"), suppress(OverError):
+    most = POINTS * (problem.dim + 1) * (1 + problem.m)
+    counted, why = Counted(problem, most, SECONDS, FEASIBLE), ""
+    with quietly():
         try:
-            SOLVERS[solver](counted)
+            TRIED[solver](counted)
         except (
             ValueError,
             ArithmeticError,
@@ -222,18 +99,6 @@ def run(problem: ForeignProblem, solver: str) -> dict[str, Any]:
     }
 
 
-def kept_run(output: Path, problem: ForeignProblem, solver: str) -> dict[str, Any]:
-    """Return the run of a peer that was kept, or make one; ours is always made."""
-    name = f"{problem.kind} {problem.name} {solver}".replace(">=", "from")
-    path = output / "suites" / f"{name.replace(' ', '-')}.json"
-    if solver != OURS and path.exists():
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return found
-    made = run(problem, solver)
-    write_whole(path, as_json(made).encode())
-    return made
-
-
 def judged(runs: Sequence[dict[str, Any]]) -> None:
     """Say of all runs of a problem what the best of them took to solve it."""
     values = [value for run in runs for value, *_ in run["best"]]
@@ -252,7 +117,11 @@ def suites(effort: Effort, half: Half = "reporting") -> Iterator[Row]:
     is_full = effort.n_seeds > 1
     runs: list[dict[str, Any]] = []
     for problem in sample(half, FULL_SAMPLE if is_full else QUICK_SAMPLE):
-        made = [kept_run(effort.output, problem, solver) for solver in SOLVERS]
+        made = [run(problem, OURS)]
+        for solver in SOLVERS:
+            name = f"{problem.kind} {problem.name} {solver}".replace(">=", "from")
+            path = effort.output / "suites" / f"{name.replace(' ', '-')}.json"
+            made.append(kept(path, partial(run, problem, solver)))
         judged(made)
         runs += made
     if not runs:
@@ -277,10 +146,10 @@ def _rows(kind: str, runs: Sequence[dict[str, Any]]) -> Iterator[Row]:
             for run in runs
             if run["solver"] == solver and run["solved_after"] is not None
         }
-        for solver in SOLVERS
+        for solver in TRIED
     }
     names = {run["problem"] for run in runs}
-    for solver in SOLVERS:
+    for solver in TRIED:
         yield Row(
             what=f"{kind}: {solver}",
             figure=len(solved[solver]),
@@ -309,7 +178,7 @@ def draw_profiles(runs: Sequence[dict[str, Any]], path: Path) -> None:
         axes = figure.add_subplot(1, len(kinds), k + 1)
         of_kind = [run for run in runs if run["class"] == kind]
         n = len({run["problem"] for run in of_kind})
-        for solver in SOLVERS:
+        for solver in TRIED:
             used = sorted(
                 sum(run["solved_after"]) / ((1 + run["m"]) * (1 + run["dim"]))
                 for run in of_kind

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 pytest.importorskip("rich")
 pytest.importorskip("sklearn")
 
-from dszog_bench import answers, workers
+from dszog_bench import workers
 from dszog_bench.fair import fair
 from dszog_bench.records import FULL, Effort
-from dszog_bench.relaxed import RelaxedPairs
 
 TINY = Effort(share=0.002)
 
@@ -22,34 +20,6 @@ TINY = Effort(share=0.002)
 @pytest.fixture(autouse=True)
 def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-
-def test_every_method_is_given_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "NAMES", ("dszog", "zopsgd"))
-    monkeypatch.setattr(answers, "STEPS", ())
-    rows = list(answers.methods(TINY))
-    assert [row.what.split(": ")[0] for row in rows] == [
-        "dszog, black box, 0.016 s",
-        "dszog, black box, 100,000 queries",
-        "zopsgd, lifted, 0.016 s",
-        "zopsgd, lifted, 100,000 queries",
-        "zopsgd, full, 0.016 s",
-        "zopsgd, full, 100,000 queries",
-    ]
-    assert rows[0].details["rows_in_subproblems"] == 0
-    assert rows[-1].details["constraint_queries"] < 100  # the check of the result
-
-
-def test_all_projections_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fewer() -> Any:
-        made = RelaxedPairs()
-        made.positives, made.negatives = made.positives[:20], made.negatives[:20]
-        return made
-
-    monkeypatch.setattr(answers, "RelaxedPairs", fewer)
-    rows = list(answers.projections(TINY))
-    assert len(rows) == 4
-    assert max(row.details["difference"] for row in rows) < 1e-6
 
 
 def test_workers_send_what_they_need_and_change_no_bit() -> None:

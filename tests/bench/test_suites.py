@@ -13,7 +13,7 @@ pytest.importorskip("rich")
 pytest.importorskip("sklearn")
 
 from dszog_bench import families, foreign, suites, wall
-from dszog_bench.budget import OverError
+from dszog_bench.peers import Counted, OverError
 from dszog_bench.records import Effort
 
 needs_suites = pytest.mark.skipif(
@@ -47,7 +47,7 @@ def test_a_solver_is_judged_by_feasible_points(solver: str, n_equal: int) -> Non
 
 
 def test_every_value_is_counted_once_for_each_point() -> None:
-    counted = suites.Counted(parabola())
+    counted = Counted(parabola(), 10**6, 60.0, 1e-6)
     x = np.array([1.0, 1.0])
     counted.fun(x), counted.constraints(x), counted.fun(x)
     counted.some(np.zeros((3, 2)), np.array([1]))
@@ -70,8 +70,9 @@ def test_the_halves_share_no_problem_and_no_function() -> None:
 @needs_suites
 def test_suites_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    solvers = {name: suites.SOLVERS[name] for name in (suites.OURS, suites.PEER)}
-    monkeypatch.setattr(suites, "SOLVERS", solvers)
+    solvers = {name: suites.TRIED[name] for name in (suites.OURS, suites.PEER)}
+    monkeypatch.setattr(suites, "TRIED", solvers)
+    monkeypatch.setattr(suites, "SOLVERS", (suites.PEER,))
     small = [
         foreign._loaded("inequalities", "HS11"),
         foreign._loaded("equalities", "HS9"),
@@ -88,6 +89,7 @@ def test_suites_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         families.nearest,
         families.logistic,
         families.quadratics,
+        families.customers,
         pytest.param(families.pairs, marks=pytest.mark.slow),
     ],
 )
@@ -118,6 +120,6 @@ def test_a_penalty_over_all_constraints_is_timed_until_the_target() -> None:
 
 def test_a_peer_is_stopped_by_the_budget() -> None:
     problem = parabola()
-    counted = suites.Counted(problem, n_values=suites.POINTS * 3 * 3 + 1)
+    counted = Counted(problem, 100, 60.0, 1e-6, n_values=101)
     with pytest.raises(OverError):
         counted.fun(problem.x0)

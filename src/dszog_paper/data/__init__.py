@@ -11,7 +11,7 @@ from dszog_paper.data.generate import GENERATED, generate
 from dszog_paper.data.parsers import load
 from dszog_paper.data.samples import Samples, Split, paper_split
 from dszog_paper.data.sources import DATA_SETS, DataFile, DataSet
-from dszog_paper.data.stand_ins import stand_in, write_stand_in
+from dszog_paper.data.stand_ins import load_or_stand_in, stand_in, write_stand_in
 
 __all__ = [
     "DATA_SETS",
@@ -24,6 +24,7 @@ __all__ = [
     "find",
     "generate",
     "load",
+    "load_or_stand_in",
     "paper_split",
     "stand_in",
     "write_stand_in",

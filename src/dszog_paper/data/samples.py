@@ -86,6 +86,11 @@ class Samples:
         return float((self.y > 0).mean())
 
     @property
+    def is_stand_in(self) -> bool:
+        """Whether these rows are generated, in place of the published ones."""
+        return "stand-in" in self.name
+
+    @property
     def dense(self) -> FloatArray:
         """`X` as an ordinary array."""
         return frozen_floats(self.X.toarray()) if issparse(self.X) else self.X

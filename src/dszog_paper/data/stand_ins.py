@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dszog.contract.validation import check_choice, check_seed
+from dszog.errors import InputError
 from dszog.maths.random_stream import stream
-from dszog_paper.data.parsers import PARSERS
+from dszog_paper.data.fetch import Folder
+from dszog_paper.data.parsers import PARSERS, load
 from dszog_paper.data.samples import Samples
 from dszog_paper.data.sources import COLUMNS, DATA_SETS
 
@@ -33,6 +35,16 @@ def stand_in(name: str, part: str = "train", *, seed: int = 0) -> Samples:
         path = write_stand_in(name, part, Path(folder), seed=seed)
         samples = PARSERS[name, part](path)
     return dataclasses.replace(samples, name=f"{name} (stand-in)")
+
+
+def load_or_stand_in(name: str, part: str, data: Folder | None = None) -> Samples:
+    """Read a part of a data set, or return a stand-in if no folder is named."""
+    try:
+        return load(name, part, data=data, allow_download=False)
+    except InputError:
+        if data is not None:
+            raise
+        return stand_in(name, part)
 
 
 def write_stand_in(name: str, part: str, folder: Path, *, seed: int = 0) -> Path:

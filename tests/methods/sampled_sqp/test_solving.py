@@ -11,7 +11,7 @@ import pytest
 import dszog
 from dszog import Constraints, Losses, Problem, Status
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog_bench.small_suite import PROBLEMS, SmallProblem
+from tests.methods.sampled_sqp.small_suite import PROBLEMS, SmallProblem
 
 minimized = partial(dszog.minimize, method="sampled_sqp", seed=0)
 BY_NUMBER = {problem.number: problem for problem in PROBLEMS}
