@@ -250,9 +250,9 @@ def minimize(
         ``plot()`` and ``to_frame()``.
 
         ``success`` means: the run went as planned, no checked constraint is violated by
-        more than `constraint_tol`, and ``"sampled_sqp"``, which knows, has converged.
-        Of other methods it does not mean that `x` is optimal: ``certificate`` says how
-        stationary it is.
+        more than `constraint_tol`, and `x` is shown to be near a minimum: by
+        ``"sampled_sqp"``, which knows when it has converged, and for other methods by
+        the gradients at `x`. ``maxcv <= 0.01`` asks for feasibility alone.
 
         ``x``, the best of the checked candidates (last iterate, average of the
         iterates, start) by ``fun + penalty * maxcv**2``; ``fun`` and ``maxcv``, its

@@ -420,7 +420,7 @@ def test_what_the_run_last_saw_violated_is_looked_at_before_it_says_success() ->
     seen = {5: 0.1, guilty: 0.5}
     status, found = finally_checked(problem, 0, zero, one, one, seen=seen)
     assert found.feasibility.worst_index == guilty
-    assert not is_success(status, found, 1e-2)
+    assert not is_success(status, found, 1e-2, Way())
 
 
 class Weightless:
@@ -655,11 +655,16 @@ def evidence_of(**changes: Any) -> Certificate:
     return replace(certificate, **changes)
 
 
-def test_known_and_satisfied_is_a_success() -> None:
-    assert is_success(Status.MAX_ITERATIONS, evidence_of(), 1e-2)
-    assert is_success(
-        Status.MAX_QUERIES, evidence_of(feasibility={"worst_value": 1e-2}), 1e-2
-    )
+def test_feasible_is_a_success_only_if_it_is_shown_to_be_optimal() -> None:
+    ended, shown = Status.MAX_ITERATIONS, evidence_of(stationarity=residuals(0.0, 1.0))
+    assert is_success(ended, shown, 1e-2, Way())
+    assert not is_success(ended, shown, 1e-2, Way(), converges=True)
+    assert not is_success(ended, evidence_of(), 1e-2, Way())
+    assert is_success(Status.CONVERGED, evidence_of(), 1e-2, Way(), converges=True)
+    far = replace(shown, stationarity=residuals(1.0, 1.0))
+    assert not is_success(ended, far, 1e-2, Way(distance=1.0, gain=1.0))
+    free = replace(shown, feasibility=replace(shown.feasibility, n_constraints=0))
+    assert not is_success(ended, free, 1e-2, Way())
     (sentence,) = advice(Status.MAX_ITERATIONS, evidence_of(), Way(), 1e-2)
     assert "feasible but not shown to be optimal: stationarity is not comp" in sentence
 
@@ -760,7 +765,7 @@ def test_the_unknown_the_violated_and_the_broken_off_are_no_success(
     status: Status, changes: dict[str, Any], what_to_do: str
 ) -> None:
     certificate = evidence_of(**changes)
-    assert not is_success(status, certificate, 1e-2)
+    assert not is_success(status, certificate, 1e-2, Way())
     sentences = " ".join(advice(status, certificate, Way(penalty=30.0), 1e-2))
     assert re.search(what_to_do, sentences)
 
@@ -783,8 +788,9 @@ def test_an_unknown_value_is_violated_and_no_success(known: list[float]) -> None
     worst = np.nanargmax(values) if n_unknown < m else -1
     assert found.worst_index == worst
     assert worst < 0 or found.worst_value == values[worst]
-    certificate = replace(evidence_of(), feasibility=found)
-    success = is_success(Status.MAX_ITERATIONS, certificate, 1.0)
+    certificate = evidence_of(stationarity=residuals(0.0, 1.0))
+    certificate = replace(certificate, feasibility=found)
+    success = is_success(Status.MAX_ITERATIONS, certificate, 1.0, Way())
     assert success == (n_unknown == 0 and max(known) <= 1.0)
 
 
@@ -818,7 +824,7 @@ def test_a_point_that_was_not_looked_at_has_a_certificate_that_says_so() -> None
     assert nothing.share_bound == 1.0
     assert math.isnan(nothing.maxcv)
     assert (nothing.is_exact, nothing.is_known) == (False, False)
-    assert not is_success(Status.MAX_ITERATIONS, blank, math.inf)
+    assert not is_success(Status.MAX_ITERATIONS, blank, math.inf, Way())
 
 
 @pytest.mark.parametrize(

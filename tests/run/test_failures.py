@@ -542,7 +542,6 @@ def test_a_look_or_step_that_fails_once_is_made_again_half_way_back(
         assert result.nit == 15
         assert result.failures.n_failed > 0
         assert (result.failures.n_rejected > 0) == (what != "one constraint")
-        assert result.success
         assert result.x @ result.x <= 1.0 + TOLERANCE
 
 

@@ -36,10 +36,15 @@ class Fitted:
     notes: list[str]
 
     @property
-    def is_success(self) -> bool:
+    def is_kept(self) -> bool:
+        """Whether the constraints are kept: no model is asked to be the best one."""
         result = self.model.result_
-        planned = bool(result.status.is_planned)
-        return planned and (bool(result.success) or not self.wants_kept)
+        return bool(result.certificate.is_known and result.maxcv <= result.constraint_tol)
+
+    @property
+    def is_success(self) -> bool:
+        planned = bool(self.model.result_.status.is_planned)
+        return planned and (self.is_kept or not self.wants_kept)
 
     @property
     def verdict(self) -> str:
@@ -48,7 +53,7 @@ class Fitted:
             return "Interrupted. This is the best model so far."
         if not result.status.is_planned:
             return f"No success: {result.status.sentence}"
-        if result.success:
+        if self.is_kept:
             return "Done: the constraints are kept to within the tolerance."
         if self.wants_kept:
             return "No success: the model does not keep the constraints."
@@ -125,7 +130,7 @@ def facts(fitted: Fitted) -> dict[str, Any]:
         "tested_on": fitted.test_is or None,
         "verdict": fitted.verdict,
         "success": fitted.is_success,
-        "constraints_kept": bool(result.success),
+        "constraints_kept": fitted.is_kept,
         "status": result.status.name,
         "message": result.message,
         "notes": fitted.notes,

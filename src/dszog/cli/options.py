@@ -48,7 +48,7 @@ class Budget:
     max_time: float | None = None
     """Time limit, in seconds."""
     constraint_tol: float | None = None
-    """Largest violation that still counts as success; 0.01 if not given."""
+    """Largest violation that may be left; 0.01 if not given."""
 
 
 UNLIMITED = Budget()

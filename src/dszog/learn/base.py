@@ -87,7 +87,8 @@ PARAMETERS = r"""loss : str or callable
     max_iterations, max_queries, max_time : optional
         Budgets as in :func:`dszog.minimize`; without any, 2000 iterations.
     constraint_tol : float
-        How large a violation may remain for ``result_.success``.
+        How large a violation may remain. A model may keep the constraints and not be
+        shown to be the best one: ``result_.maxcv`` and ``result_.success`` tell.
     options : dict, optional
         Further fields of the method by name.
     pos_label : optional

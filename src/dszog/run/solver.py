@@ -558,12 +558,8 @@ class Solver:
         weights, multipliers = method.weights(position.state), certificate.multipliers
         shown = [certificate.feasibility.worst_indices]
         shown += [heaviest_first(weights)[:N_NAMED], *(multipliers or ())[:1]]
-        way = None
-        if hasattr(method, "penalty_at"):  # so many variables: hardly ever at the end
-            way = self._facts(run, outcome, certificate)
-        success = is_success(
-            status, certificate, tolerance, converges=converges, way=way
-        )
+        way = self._facts(run, outcome, certificate)
+        success = is_success(status, certificate, tolerance, way, converges=converges)
         if status == Status.CONVERGED and not success:  # 0 stands for success in SciPy
             status = Status.UNCONFIRMED
         is_feasible = (

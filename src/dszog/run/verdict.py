@@ -39,26 +39,27 @@ def is_success(
     status: Status,
     certificate: Certificate,
     constraint_tol: float,
+    way: Way,
     *,
     converges: bool = False,
-    way: Way | None = None,
 ) -> bool:
     """Decide, in this one place, whether a run was a success.
 
     It was if it ended as planned, fresh values at the returned point are known and
-    finite throughout, and no checked constraint is violated by more than the tolerance.
-    A method that `converges` has to have done so: it knows, others do not. Where the
-    `way` is given, the evidence has to show that the point is near to optimal. Without
-    constraints there is nothing else that could be a success.
+    finite throughout, no checked constraint is violated by more than the tolerance, and
+    the point is shown to be near to optimal: by a method that `converges` and has done
+    so, by the evidence where methods do not know. Slopes alone are no evidence: without
+    constraints they vanish on every saddle.
     """
-    converges = converges or not certificate.feasibility.n_constraints
+    is_optimal = status == Status.CONVERGED
+    if not is_optimal and not converges and certificate.feasibility.n_constraints:
+        is_optimal = not _on_optimality(certificate, way, "")
     return bool(
-        status.is_planned
-        and (status == Status.CONVERGED or not converges)
+        is_optimal
+        and status.is_planned
         and certificate.is_known
         and np.isfinite(certificate.x).all()
         and certificate.feasibility.maxcv <= constraint_tol
-        and (way is None or not _on_optimality(certificate, way, ""))
     )
 
 
