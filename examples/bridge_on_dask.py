@@ -203,7 +203,7 @@ if __name__ == "__main__":
         result = solve(client)
     print(result.message)
     print(f"{result.nfev + result.ncev:,} runs of the simulator by two workers")
-    verdict = "feasible" if result.success else "not feasible"
+    verdict = "feasible" if result.maxcv <= result.constraint_tol else "not feasible"
     print(
         f"Verdict: {verdict}, the bridge has {100 * result.fun:.0f} % of the mass at "
         f"the start and bears every place of the lorry with any member missing, to "

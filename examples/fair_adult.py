@@ -164,7 +164,7 @@ for name, model in models.items():
 fair = models["fair, for gain"]
 print(fair.certificate_)
 n_groups = sum(len(np.unique(column)) for column in train.groups.values())
-verdict = "feasible" if fair.result_.success else "not feasible"
+verdict = "feasible" if fair.result_.maxcv <= fair.constraint_tol else "not feasible"
 print(
     f"Verdict: {verdict} on the training rows, {len(fair.constraint_names_)} limits on "
     f"{n_groups} groups by {len(COLUMNS)} attributes."

@@ -59,6 +59,7 @@ radii = rng.uniform(0.04, 0.11, N_TREES)
 
 
 UNIT = 0.1
+TOLERANCE = 0.1
 
 
 def too_near(points: Any, j: Any) -> Any:
@@ -136,7 +137,7 @@ runs = {
     "gradients hidden": constraints.black_box(),
 }
 results: dict[str, Any] = {}
-print(f"{'':16}   energy  too near by  evaluations  success")
+print(f"{'':16}   energy  too near by  evaluations")
 near = too_near([straight], np.arange(len(clear))).max() * UNIT
 print(f"{'straight on':16}  {energy(straight):7.4f}  {near:11.4f}")
 for name, given in runs.items():
@@ -147,16 +148,16 @@ for name, given in runs.items():
             given,
             method="dszog",
             max_iterations=1500,
-            constraint_tol=0.1,
+            constraint_tol=TOLERANCE,
             seed=seed,
         )
         for seed in range(N_RUNS)
     ]
-    result = min(tried, key=lambda one: (not one.success, one.fun))
+    result = min(tried, key=lambda one: (one.maxcv > TOLERANCE, one.fun))
     results[name] = result
     print(
         f"{name:16}  {result.fun:7.4f}  {result.maxcv * UNIT:11.4f}  "
-        f"{result.nfev + result.ncev:11,}  {result.success}"
+        f"{result.nfev + result.ncev:11,}"
     )
 
 # %%
@@ -165,7 +166,7 @@ for name, given in runs.items():
 
 best = results["gradients given"]
 print(best.certificate)
-verdict = "feasible" if best.success else "not feasible"
+verdict = "feasible" if best.maxcv <= TOLERANCE else "not feasible"
 print(
     f"Verdict: {verdict}, the path keeps {CLEARANCE} from all {N_TREES} trees, to "
     f"within {best.maxcv * UNIT:.3f}, at every one of {N_PLACES} places."

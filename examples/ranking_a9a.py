@@ -83,9 +83,9 @@ def ranking(weights: Any) -> Ranking:
 #
 # Logistic regression does not know of pairs. The others weigh the worst pair against
 # the logistic loss with ``penalty``. On data whose classes overlap no weight of it puts
-# every pair in order, and ``result_.success`` says so: it is False, here rightly. Nor
-# does it always pay: on all of a9a the worst pair goes from 3.3 to 2.9 at best, for a
-# little of the area under the curve.
+# every pair in order, and ``result_.maxcv`` says by how much. Nor does it always pay:
+# on all of a9a the worst pair goes from 3.3 to 2.9 at best, for a little of the area
+# under the curve.
 
 found: dict[str, Ranking] = {}
 plain = LogisticRegression(max_iter=2000).fit(train.X, train.y)

@@ -101,7 +101,7 @@ def travel() -> None:
     with journey.step("is it safe? every load, by hand"):
         worst = max(simulate(result.x, load)[1].max() for load in range(N_LOADS))
         assert result.maxcv == max(worst, 0.0)
-        assert result.success == (worst <= 0.01)
+        assert not result.success or worst <= 0.01
 
     flaky = dszog.Simulator(fails_at_times, n=N_LOADS, width=N_SENSORS)
     with journey.mistake(

@@ -45,7 +45,7 @@ _SENTENCES = {
     Status.SUBPROBLEM_FAILED: "A projection or a linear minimisation failed.",
     Status.CONVERGED: "The run has converged: the optimality conditions hold.",
     Status.STALLED: "No step improves the point: differences show no way down.",
-    Status.LEAST_VIOLATION: "No point near this one violates the constraints less.",
+    Status.LEAST_VIOLATION: "No point near this one has a smaller sum of violations.",
     Status.UNBOUNDED: "The objective falls as far as was looked: it has no minimum.",
     Status.UNCONFIRMED: (
         "The run has converged, but a last look at the result does not bear it out."

@@ -656,16 +656,15 @@ def evidence_of(**changes: Any) -> Certificate:
 
 
 def test_feasible_is_a_success_only_if_it_is_shown_to_be_optimal() -> None:
-    ended, shown = Status.MAX_ITERATIONS, evidence_of(stationarity=residuals(0.0, 1.0))
-    assert is_success(ended, shown, 1e-2, Way())
-    assert not is_success(ended, shown, 1e-2, Way(), converges=True)
-    assert not is_success(ended, evidence_of(), 1e-2, Way())
-    assert is_success(Status.CONVERGED, evidence_of(), 1e-2, Way(), converges=True)
-    far = replace(shown, stationarity=residuals(1.0, 1.0))
-    assert not is_success(ended, far, 1e-2, Way(distance=1.0, gain=1.0))
-    free = replace(shown, feasibility=replace(shown.feasibility, n_constraints=0))
-    assert not is_success(ended, free, 1e-2, Way())
-    (sentence,) = advice(Status.MAX_ITERATIONS, evidence_of(), Way(), 1e-2)
+    way, shown = Way(distance=1.0, gain=1.0), residuals(0.0, 1.0)
+    assert is_success(ENDED, evidence_of(stationarity=shown), 1e-2, way)
+    for free in ({"n_constraints": 0}, {}):
+        found = evidence_of(stationarity=shown, feasibility=free)
+        assert not is_success(ENDED, found, 1e-2, way, converges=not free)
+        assert is_success(Status.CONVERGED, found, 1e-2, way, converges=not free)
+    for known in (None, residuals(1.0, 1.0)):
+        assert not is_success(ENDED, evidence_of(stationarity=known), 1e-2, way)
+    (sentence,) = advice(ENDED, evidence_of(), Way(), 1e-2)
     assert "feasible but not shown to be optimal: stationarity is not comp" in sentence
 
 

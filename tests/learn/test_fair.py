@@ -34,7 +34,7 @@ def test_gaps_of_rates_shrink_to_the_tolerance(kind: str, unfair: Any) -> None:
     model = fitted(unfair, constraint=kind, tolerance=0.02, pos_label="yes")
     report = model.fairness_report(X, y, group)
     assert before > 0.25
-    assert model.result_.success
+    assert model.result_.maxcv <= 0.01
     assert report.gap(kind) < 0.1  # twice the tolerance, and decisions are not soft
     assert report.overall.accuracy > 0.65
 

@@ -27,7 +27,6 @@ def test_every_pair_is_kept_where_that_can_be(ranked: Any) -> None:
     model = PairwiseClassifier(margin=0.05, penalty=None, random_state=0).fit(X, y)
     scores = model.decision_function(X)
     assert scores[y == 1].min() >= scores[y == 0].max()
-    assert model.result_.success
     assert model.certificate_.feasibility.kind == "structure"
     n_pairs = int(y.sum() * (1 - y).sum())
     assert model.certificate_.feasibility.n_constraints == n_pairs

@@ -68,12 +68,6 @@ def test_a_linear_constraint_holds_where_scipy_says_so(
     np.testing.assert_allclose(values.max(), expected, atol=1e-12)
 
 
-def test_one_row_may_be_a_vector() -> None:
-    np.testing.assert_allclose(
-        values_at(LinearConstraint([1.0, -1.0], -2.0, 3.0), [5.0, 0.0]), [2.0, -7.0]
-    )
-
-
 @pytest.mark.parametrize("ask_width", [True, False], ids=["scalar", "array"])
 @pytest.mark.parametrize("shape", ["vector", "list", "column"])
 def test_a_nonlinear_one_holds_between_limits(ask_width: bool, shape: str) -> None:
@@ -107,21 +101,25 @@ def test_a_single_argument_need_not_be_a_tuple_of_one() -> None:
     np.testing.assert_allclose(values_at(constraint, [1.0, 1.0]), [-4.0])
 
 
-def test_a_list_may_mix_all_forms_and_keeps_their_order() -> None:
+def test_a_list_may_mix_all_forms_and_keeps_their_order_and_places() -> None:
     mixed = [
         LinearConstraint(np.eye(2), -np.inf, 1.0),
         Constraints.from_function(lambda x, j: x[j] - 10.0, 2),
         {"type": "ineq", "fun": lambda x: x[0]},
         NonlinearConstraint(lambda x: x @ x, -np.inf, 100.0),
-        (
-            Constraints.linear([[1.0, 1.0]], [0.0]),
-            {"type": "eq", "fun": lambda x: x[1]},
-        ),
+        (Constraints.linear(np.ones((1, 2)), [0.0]), {"type": "eq", "fun": max}),
     ]
+    named = Problem(lambda x: 0.0, mixed, dim=2)
+    linear = ["constraints[0][0]", "constraints[0][1]"]
+    single = ["", "", "constraints[2]", "constraints[3]", ""]
+    pair = ["upper limit of constraints[5]", "lower limit of constraints[5]"]
+    names = [named.name("constraint", j) for j in range(9)]
+    assert names == [*linear, *single, *pair]
     np.testing.assert_allclose(
         values_at(mixed, [3.0, 4.0]), [2, 3, -7, -6, -3, -75, 7, 4, -4]
     )
-    np.testing.assert_allclose(values_at(tuple(mixed), [3.0, 4.0])[:2], [2, 3])
+    one_row = (LinearConstraint([1.0, -1.0], -2.0, 3.0),)
+    np.testing.assert_allclose(values_at(one_row, [5.0, 0.0]), [2.0, -7.0])
 
 
 def badly_scaled(x: FloatArray) -> float:

@@ -243,12 +243,8 @@ def _draw(path: Path, traces: dict[str, Any], found: dict[str, Any]) -> None:
     """Draw both ways in one picture."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10.0, 4.6), layout="constrained")
-    figure.suptitle(
-        f"{found['constraints']:,} constraints, {N_FEATURES} variables: what an answer "
-        "costs in looks at all constraints"
-    )
-    titles = ("Objective", "Worst violation (below 1e-6: drawn there)")
+    figure = Figure(figsize=(7.4, 4.2), layout="constrained")
+    titles = ("Objective", "Worst violation (cut at 1e-6)")
     drawn = [(name, np.array(rows).T) for name, rows in traces.items() if rows]
     for column, axes in enumerate(figure.subplots(1, 2), 1):
         title, least = titles[column - 1], (-np.inf, 1e-6)[column - 1]
@@ -262,13 +258,23 @@ def _draw(path: Path, traces: dict[str, Any], found: dict[str, Any]) -> None:
     tolerance = found["constraint_tol"]
     axes.axhline(tolerance, color="#6E6E6E", lw=1, ls="--")
     axes.annotate("tolerance", (10, 1.2 * tolerance), color="#6E6E6E", fontsize=9)
-    figure.axes[0].legend()
+    lines, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        lines,
+        labels,
+        loc="outside upper center",
+        ncols=2,
+        frameon=False,
+        title=f"What an answer costs: {found['constraints']:,} constraints, "
+        f"{N_FEATURES} variables",
+        title_fontsize=12,
+    )
     figure.supxlabel(
         "Each dot is a step. A jump: the step met constraints that were not known yet; "
-        "the next ones keep them. A penalty ends lower by violating constraints.",
+        "the next ones\nkeep them. A penalty ends lower by violating constraints.",
         fontsize=9,
     )
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=200)
 
 
 def _figures(

@@ -39,7 +39,7 @@ class Fitted:
     def is_kept(self) -> bool:
         """Whether the constraints are kept: no model is asked to be the best one."""
         result = self.model.result_
-        return bool(result.certificate.is_known and result.maxcv <= result.constraint_tol)
+        return bool(result.maxcv <= result.constraint_tol)
 
     @property
     def is_success(self) -> bool:

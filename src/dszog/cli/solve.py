@@ -76,7 +76,8 @@ def solve(
     dszog solve model.py:problem --checkpoint run-1 --resume -o result.json
 
     Exit codes: 0 success; 3 the run ended without one (stopped early, constraints not
-    met, or not shown to be optimal); 130 Ctrl-C; 143 SIGTERM; 2 wrong usage; 1 other errors.
+    met, or not shown to be optimal); 130 Ctrl-C; 143 SIGTERM; 2 wrong
+    usage; 1 other errors.
 
     Parameters
     ----------

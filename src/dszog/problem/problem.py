@@ -302,7 +302,7 @@ def _as_parts(
     # All are looked at before the first function is called.
     unknown = [function_to_learn(form) for form in forms]
     parts = {
-        place: form if isinstance(form, Constraints) else from_scipy(form)
+        place: form if isinstance(form, Constraints) else from_scipy(form, place)
         for place, form in enumerate(forms)
         if unknown[place] is None
     }
@@ -310,5 +310,5 @@ def _as_parts(
     places = [place for place in range(len(forms)) if place not in parts]
     widths = learn(functions, x0) if functions else ()
     for place, width in zip(places, widths, strict=True):
-        parts[place] = from_scipy(forms[place], width)
+        parts[place] = from_scipy(forms[place], place, width)
     return [parts[place] for place in range(len(forms))], len(functions)

@@ -122,7 +122,8 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
 
         A multiplier of 2 says that the objective would fall by some 0.02 if the
         constraint were allowed to be 0.01; of a simulator with a `scale`, units are
-        those. Empty if none binds, or multipliers are not known. As a table of pandas:
+        those. Empty if none binds, or multipliers are not known; bounds of variables
+        are not among them. As a table of pandas:
         ``pandas.DataFrame(result.binding())``.
         """
         indices, multipliers = self.multipliers or ((), ())

@@ -223,7 +223,7 @@ def test_constraints_that_contradict_each_other_end_with_the_least_violation() -
     assert "larger budget" not in result.message
     assert not result.success
     assert -1.0 - 1e-6 <= result.x[0] <= 1.0 + 1e-6
-    assert "violates the constraints less" in result.message
+    assert "has a smaller sum of violations" in result.message
 
 
 def test_equalities_that_contradict_each_other_likewise() -> None:

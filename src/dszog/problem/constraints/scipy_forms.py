@@ -1,7 +1,8 @@
 """SciPy's ways to write constraints, turned into ours, in this one place.
 
 SciPy says ``lb <= f(x) <= ub``, or ``f(x) >= 0`` in a dictionary of type ``"ineq"``;
-here a constraint holds where its value is at most 0, and an equality is two of them.
+here a constraint holds where its value is at most 0, and an equality is two of them. So
+they have names that tell where they stand in the caller's list.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import LinearConstraint, NonlinearConstraint
 
-from dszog.contract.arrays import FloatArray, handed_out
+from dszog.contract.arrays import FloatArray, IntArray, handed_out
 from dszog.contract.validation import as_numbers, check_callable, check_choice, shown
 from dszog.errors import EvaluationError, InputError, InputTypeError
 from dszog.problem.calls import real_array
@@ -50,16 +51,36 @@ def learn_widths(functions: Sequence[_Function], x0: FloatArray) -> list[int]:
     return [_width(function, x0) for function in functions]
 
 
-def from_scipy(constraint: Any, width: int | None = None) -> Constraints:
-    """Return the constraints; `width` is that of their :func:`function_to_learn`."""
+def from_scipy(constraint: Any, place: int, width: int | None = None) -> Constraints:
+    """Return the constraints at a place of the caller's list.
+
+    `width` is that of their :func:`function_to_learn`.
+    """
     if isinstance(constraint, LinearConstraint):
-        return _linear(constraint)
-    if isinstance(constraint, NonlinearConstraint):
-        return _nonlinear(constraint, width)
-    return _dictionary(constraint, width or 0)
+        made, lower, upper = _linear(constraint)
+    elif isinstance(constraint, NonlinearConstraint):
+        made, lower, upper = _nonlinear(constraint, width)
+    else:
+        made, lower, upper = _dictionary(constraint, width or 0)
+    return made.named(partial(_limit, place, lower, upper, one_sided(lower, upper)[1]))
 
 
-def _linear(constraint: LinearConstraint) -> Constraints:
+def _limit(
+    place: int, lower: FloatArray, upper: FloatArray, rows: IntArray, index: int
+) -> str:
+    """Return the name of one limit: whose it is, and on which side if there are two."""
+    row = rows[index]
+    name = f"constraints[{place}]" + (f"[{row}]" if len(lower) > 1 else "")
+    if not np.isfinite(lower[row]) or not np.isfinite(upper[row]):
+        return name
+    side = "upper" if index < np.isfinite(upper).sum() else "lower"
+    return f"{side} limit of {name}"
+
+
+_Limited: TypeAlias = tuple[Constraints, FloatArray, FloatArray]  # and both limits
+
+
+def _linear(constraint: LinearConstraint) -> _Limited:
     _refuse_keep_feasible(constraint)
     matrix = constraint.A
     matrix = (
@@ -69,8 +90,10 @@ def _linear(constraint: LinearConstraint) -> Constraints:
     signs, rows, limits = one_sided(lower, upper)
     scaled = matrix[rows]
     if sparse.issparse(scaled):
-        return LinearConstraints(sparse.diags_array(signs) @ scaled, signs * limits)
-    return LinearConstraints(signs[:, np.newaxis] * scaled, signs * limits)
+        scaled = sparse.diags_array(signs) @ scaled
+    else:
+        scaled = signs[:, np.newaxis] * scaled
+    return LinearConstraints(scaled, signs * limits), lower, upper
 
 
 def _check_nonlinear(constraint: NonlinearConstraint) -> None:
@@ -81,20 +104,22 @@ def _check_nonlinear(constraint: NonlinearConstraint) -> None:
         check_callable(name, "jac", constraint.jac, "jac(x) -> array", n_arguments=1)
 
 
-def _nonlinear(constraint: NonlinearConstraint, width: int | None) -> Constraints:
+def _nonlinear(constraint: NonlinearConstraint, width: int | None) -> _Limited:
     learned = width is not None
     if width is None:
         width = max(np.size(constraint.lb), np.size(constraint.ub))
     lower, upper = _limits(constraint, width)
     jacobian = None if constraint.jac in DIFFERENCES else constraint.jac
-    return VectorConstraints(constraint.fun, lower, upper, jacobian, learned=learned)
+    made = VectorConstraints(constraint.fun, lower, upper, jacobian, learned=learned)
+    return made, lower, upper
 
 
-def _dictionary(constraint: Any, width: int) -> Constraints:
+def _dictionary(constraint: Any, width: int) -> _Limited:
     function, jacobian = _read_dictionary(constraint)
     above = 0.0 if constraint["type"] == "eq" else np.inf
     lower, upper = np.zeros(width), np.full(width, above)
-    return VectorConstraints(function, lower, upper, jacobian, learned=True)
+    made = VectorConstraints(function, lower, upper, jacobian, learned=True)
+    return made, lower, upper
 
 
 def _read_dictionary(constraint: Any) -> tuple[_Function, _Function | None]:
