@@ -42,8 +42,7 @@ from dszog.problem.constraints import Constraints, Simulator
 from dszog.run.accounting import Costs
 from dszog.run.history import Progress
 from dszog.run.result import Result
-from dszog.save.result_file import load_result
-from dszog.save.state_file import load_state, save_state
+from dszog.save.state_file import load_result, load_state, save_state
 from dszog.show import callbacks, plot
 from dszog.status import Status
 from dszog.workers import EVALUATORS

@@ -50,9 +50,9 @@ from dszog.problem.constraints import Simulator
 from dszog.run.failures import POLICIES, OnFailure
 from dszog.run.feasible_set import check_policy, with_feasible_set
 from dszog.run.history import Callback, Progress
-from dszog.run.job import Job, OnInterrupt
 from dszog.run.meter import Limits
 from dszog.run.result import Result
+from dszog.run.run import Job, OnInterrupt
 from dszog.run.scipy_call import (
     BY_NAME,
     STAND_INS,

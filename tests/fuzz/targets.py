@@ -19,11 +19,16 @@ from dszog.errors import CheckpointError, InputError
 from dszog.methods import METHODS
 from dszog.readers import read_csv, read_libsvm
 from dszog.run.feasible_set import with_feasible_set
-from dszog.save.checkpoints import Checkpoints, saved_calls, saved_method, saved_seed
+from dszog.save.checkpoints import (
+    Checkpoints,
+    Recorder,
+    saved_calls,
+    saved_method,
+    saved_seed,
+)
 from dszog.save.files import write_whole
 from dszog.save.fingerprint import fingerprint, surroundings
 from dszog.save.looking import look_at
-from dszog.save.recorder import Recorder
 from dszog.save.sizing import NAME, SizeNote, packed_note, read_note
 from dszog.save.store import Store
 from tests.fuzz import mutate
@@ -281,7 +286,7 @@ def targets(folder: Path) -> list[Target]:
     saved = Saved(folder)
     text = ("readers/content.py", "readers/lines.py")
     container = ("save/container.py", "save/encoding.py", "save/checkpoints.py")
-    records = ("save/journal.py", "save/records.py")
+    records = ("save/journal.py",)
     whole = _saved_case(saved, "checkpoint", mutate.checkpoint)
     appended = _saved_case(saved, "journal", mutate.journal)
     sizes = _note_case((saved.folders[0] / NAME).read_bytes())

@@ -85,7 +85,7 @@ MUTANTS: list[Mutant] = [
     ),
     # --------------------------------------------------------------------- ask and tell
     Mutant(
-        "contract/reply.py: contracts/test_methods.py",
+        "contract/query.py: contracts/test_methods.py",
         *never("not all_finite(array)"),
         "test_tell_refuses_replies_that_do_not_fit",
     ),
@@ -235,13 +235,13 @@ MUTANTS: list[Mutant] = [
         "test_two_generations_are_kept_with_their_journals",
     ),
     Mutant(
-        "save/lock.py: save/test_store.py",
+        "save/files.py: save/test_store.py",
         "fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)",
         "pass",
         "test_two_stores_of_one_process_exclude_each_other",
     ),
     Mutant(
-        "save/recorder.py: save/test_resume.py",
+        "save/checkpoints.py: save/test_resume.py",
         "fits = there.question == asked and",
         "fits = True and",
         "test_a_journal_of_other_questions_is_not_replayed",

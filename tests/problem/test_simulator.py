@@ -17,10 +17,10 @@ import dszog
 from dszog import DSZOG, Constraints, Problem, Progress, PurityWarning, Simulator
 from dszog.contract import Calls, Query, cost
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.maths.random_stream import stream
-from dszog.maths.sampling import (
+from dszog.maths.random_stream import (
     constraint_block,
     constraints_per_draw,
+    stream,
     uniform_constraints,
 )
 from tests.runs import by_dszog, size_of

@@ -16,8 +16,7 @@ from dszog.contract import ProblemSize
 from dszog.errors import CheckpointError, InputError
 from dszog.maths.distribution import DISTRIBUTIONS
 from dszog.methods import METHODS, State
-from dszog.run.counts import Counts, FailureCounts, SubproblemCounts
-from dszog.run.history import Rows
+from dszog.run.history import Counts, FailureCounts, Rows, SubproblemCounts
 from dszog.run.loop import Position
 from dszog.run.meter import Limits
 from dszog.run.run import Run

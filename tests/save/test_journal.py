@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from dszog.contract import Cost, Failure, Query, Reply
 from dszog.contract.arrays import frozen_floats
 from dszog.errors import CheckpointError, CheckpointWriteError
-from dszog.save.journal import Journal
-from dszog.save.records import (
+from dszog.save.journal import (
     Answered,
     Asked,
+    Journal,
     Lost,
     pack_answered,
     pack_asked,

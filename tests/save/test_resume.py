@@ -35,13 +35,12 @@ from dszog import (
 )
 from dszog.contract import Cost, cost
 from dszog.contract.arrays import frozen_floats
-from dszog.run.counts import Counts
+from dszog.run.history import Counts
 from dszog.run.meter import Meter
-from dszog.save.checkpoints import NOTED
+from dszog.save.checkpoints import NOTED, Recorder
 from dszog.save.container import pack, unpack
 from dszog.save.files import write_whole
 from dszog.save.fingerprint import rounding
-from dszog.save.recorder import Recorder
 from tests.runs import by_dszog, said_by
 from tests.save.cells import CELLS, Cell, Killed
 

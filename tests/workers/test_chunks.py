@@ -12,7 +12,7 @@ from dszog.contract import Reply, cost
 from dszog.contract.arrays import FloatArray
 from dszog.workers import Serial
 from dszog.workers._chunks import LARGE, Assembly, cut, needs_cut, whole_limits
-from dszog.workers._messages import pack_answer, pack_parts, unpack_answer, unpack_parts
+from dszog.workers._worker import pack_answer, pack_parts, unpack_answer, unpack_parts
 from dszog.workers.base import answer
 from tests.workers.helpers import PROBLEMS, limits_at
 

@@ -7,17 +7,21 @@ half of the library knows anything else about the other.
 
 from __future__ import annotations
 
-from dszog.contract.cost import Cost, cost
 from dszog.contract.query import (
+    NO_GRADIENTS,
     NO_INDICES,
     NO_ITERATION,
+    Cost,
     Distinct,
+    Failure,
     Purpose,
     Query,
+    Reply,
     Want,
+    check_replies,
+    cost,
     no_steps,
 )
-from dszog.contract.reply import NO_GRADIENTS, Failure, Reply, check_replies
 from dszog.contract.signs import Signs
 from dszog.contract.size import Calls, ProblemSize
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -10,12 +12,13 @@ import numpy as np
 from dszog.contract.arrays import (
     FloatArray,
     IntArray,
+    all_finite,
     freeze,
     frozen_floats,
     frozen_ints,
 )
 from dszog.contract.signs import Signs
-from dszog.contract.size import ProblemSize
+from dszog.contract.size import Calls, ProblemSize
 from dszog.errors import DszogError
 
 Want: TypeAlias = Literal["values", "gradients"]
@@ -252,3 +255,245 @@ def _distinct(indices: IntArray) -> Distinct:
     place = np.zeros(len(indices), dtype=np.int64)
     np.cumsum(rises, out=place[1:])
     return frozen_ints(np.concatenate([indices[:1], indices[1:][rises]])), place
+
+
+_FLOAT = np.dtype(np.float64)
+NO_GRADIENTS = frozen_floats(np.empty((0, 0)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A value that a user's function did not give."""
+
+    kind: str  # "exception", "not finite", "wrong shape", "worker lost", "timeout"
+    what: str  # "loss", "constraint", or the gradient of one
+    index: int  # of the first such loss or constraint
+    iteration: int  # NO_ITERATION in the check of a result
+    x: FloatArray  # the point
+    message: str
+    error: BaseException | None = None  # what the function raised
+
+
+class Reply(NamedTuple):
+    """The answer to one query: a row per point, a column per index.
+
+    Parameters
+    ----------
+    losses : ndarray of shape (k + 1, n_indices)
+    constraints : ndarray of shape (k + 1, n_indices)
+    loss_gradients, jacobian : ndarray of shape (n_indices, dim)
+        Gradients at ``x`` for a query that wants them; empty otherwise.
+    failures : tuple of Failure
+        What went wrong. Values that are not known are `nan`, and only then.
+    """
+
+    losses: FloatArray
+    constraints: FloatArray
+    loss_gradients: FloatArray = NO_GRADIENTS
+    jacobian: FloatArray = NO_GRADIENTS
+    failures: tuple[Failure, ...] = ()
+
+
+def check_replies(
+    iteration: int,
+    queries: Sequence[Query],
+    replies: Sequence[Reply],
+    n_expected: int,
+    *,
+    check_values: bool = True,
+) -> None:
+    """Refuse replies that do not fit the queries of this iteration.
+
+    Methods call this first in ``tell``: a state must never take in an answer to another
+    question, a wrong shape, or a value that is not a finite number. Without
+    `check_values` the last is left to the caller.
+    """
+    if len(queries) != n_expected:
+        raise DszogError(
+            f"tell: this state asks {n_expected} queries, got {len(queries)}. Tell the "
+            "answers to all of ask(state), in their order."
+        )
+    if len(queries) != len(replies):
+        raise DszogError(
+            f"tell: {len(queries)} queries need {len(queries)} replies, "
+            f"got {len(replies)}. Pass the replies in the order of the queries."
+        )
+    for query, reply in zip(queries, replies, strict=True):
+        n_points = len(query.steps) + 1
+        n_losses, n_constraints = len(query.losses), len(query.constraints)
+        if (
+            not check_values
+            and query.iteration == iteration
+            and query.want == "values"
+            and type(reply) is Reply
+        ):
+            losses, constraints = reply.losses, reply.constraints
+            if (
+                type(losses) is type(constraints) is np.ndarray
+                and losses.dtype is constraints.dtype is _FLOAT
+                and losses.shape == (n_points, n_losses)
+                and constraints.shape == (n_points, n_constraints)
+            ):
+                continue
+        if query.iteration != iteration:
+            raise DszogError(
+                f"tell: the state is at iteration {iteration}, the query was asked at "
+                f"{query.iteration}. Tell the answers to ask(state) of this very state."
+            )
+        if not isinstance(reply, Reply):
+            raise DszogError(
+                f"tell: a reply must be a dszog.Reply, got {type(reply).__name__}. "
+                "Make one for each query: Reply(losses=..., constraints=...)."
+            )
+        _check_array("losses", reply.losses, (n_points, n_losses))
+        _check_array("constraints", reply.constraints, (n_points, n_constraints))
+        if query.want == "gradients":
+            dim = len(query.x)
+            _check_array("loss_gradients", reply.loss_gradients, (n_losses, dim))
+            _check_array("jacobian", reply.jacobian, (n_constraints, dim))
+
+
+def _check_array(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:
+    if type(array) is not np.ndarray or array.dtype.kind not in "fiub":
+        raise DszogError(
+            f"tell: reply.{name} must be a NumPy array of real numbers, got "
+            f"{type(array).__name__}{_kind_of(array)}. Convert it: np.asarray(values, "
+            "dtype=float); of a masked array, fill in what is missing first."
+        )
+    if 0 in shape and not array.size:
+        return
+    if array.shape != shape:
+        raise DszogError(
+            f"tell: reply.{name} must have shape {shape}, got {array.shape}. "
+            "One row per point, one column per index of the query."
+        )
+    if not all_finite(array):
+        raise DszogError(
+            f"tell: reply.{name} holds a value that is not finite. "
+            "Tell finite values only; leave a failed query untold and ask again."
+        )
+
+
+def _kind_of(array: object) -> str:
+    return f" of {array.dtype}" if isinstance(array, np.ndarray) else ""
+
+
+class Cost(NamedTuple):
+    """Queries: calls of the user's functions for one point and one index."""
+
+    losses: int
+    constraints: int
+
+    @property
+    def total(self) -> int:
+        """Both together."""
+        return self.losses + self.constraints
+
+
+def cost(queries: Sequence[Query], size: ProblemSize) -> Cost:
+    """Return what it costs to answer these queries, before any is answered.
+
+    An index that is repeated in a query is charged once. Where a call serves several
+    constraints, or a loss as well, the call is charged once for each distinct point.
+    """
+    if size.calls is None:
+        losses = constraints = 0
+        for query in queries:
+            n = len(query.steps) + 1 + (query.want == "gradients")
+            losses += n * len(query.distinct_losses[0])
+            constraints += n * len(query.distinct_constraints[0])
+        return Cost(losses, constraints)
+    parts = [_calls_needed(query, size, size.calls) for query in queries]
+    for_losses = set().union(*(part.for_losses for part in parts))
+    for_constraints = set().union(*(part.for_constraints for part in parts))
+    return Cost(
+        losses=sum(part.plain_losses for part in parts) + len(for_losses),
+        constraints=sum(part.plain_constraints for part in parts)
+        + len(for_constraints - for_losses),
+    )
+
+
+_Call: TypeAlias = tuple[bytes, bool, int]  # a point, whether a gradient, its number
+
+
+class _CallsNeeded(NamedTuple):
+    """The calls that a query needs: how many plain ones, and which remembered ones."""
+
+    plain_losses: int
+    plain_constraints: int
+    for_losses: set[_Call]
+    for_constraints: set[_Call]
+
+
+@lru_cache(maxsize=8)  # what a query costs is asked before, at and after its answer
+def _calls_needed(query: Query, size: ProblemSize, calls: Calls) -> _CallsNeeded:
+    """Return the calls that a query needs."""
+    losses, constraints = query.distinct_losses[0], query.distinct_constraints[0]
+    shared = losses[losses < calls.n_shared].tolist()
+    remembered = constraints[calls.are_remembered(constraints)]
+    numbers = np.unique(calls.of(remembered)).tolist()
+    points = [(point.tobytes(), False) for point in query.points(size)]
+    if query.want == "gradients":
+        points.append((points[0][0], True))
+    return _CallsNeeded(
+        query.n_evaluations * (len(losses) - len(shared)),
+        query.n_evaluations * (len(constraints) - len(remembered)),
+        {(*point, i) for point in points for i in shared},
+        {(*point, number) for point in points for number in numbers},
+    )
+
+
+class Part(NamedTuple):
+    """What gave no value at one point, as a query, and where it belongs."""
+
+    place: int  # of the reply
+    row: int  # of the point in it
+    query: Query
+
+
+def unknown_parts(
+    queries: Sequence[Query], replies: Sequence[Reply], size: ProblemSize
+) -> list[Part]:
+    """Return all values that are not known, point by point."""
+    parts = []
+    for place, (query, reply) in enumerate(zip(queries, replies, strict=True)):
+        if not reply.failures or query.want != "values":
+            continue
+        points = query.points(size)
+        losses, rows = np.isnan(reply.losses), np.isnan(reply.constraints)
+        for row in np.flatnonzero(losses.any(axis=1) | rows.any(axis=1)).tolist():
+            wanted = query._replace(
+                x=points[row],
+                steps=no_steps(size.dim),
+                losses=query.losses[losses[row]],
+                constraints=query.constraints[rows[row]],
+                paired=False,
+            )
+            parts.append(Part(place, row, wanted))
+    return parts
+
+
+def filled(
+    replies: Sequence[Reply], parts: Sequence[Part], answers: Sequence[Reply]
+) -> list[Reply]:
+    """Return the replies with what was found in the place of what was not known."""
+    places = {part.place for part in parts}
+    made = [
+        reply._replace(
+            losses=np.array(reply.losses),
+            constraints=np.array(reply.constraints),
+            failures=(),
+        )
+        if place in places
+        else reply
+        for place, reply in enumerate(replies)
+    ]
+    for (place, row, _), answer in zip(parts, answers, strict=True):
+        for table, values in (
+            (made[place].losses, answer.losses),
+            (made[place].constraints, answer.constraints),
+        ):
+            table[row, np.isnan(table[row])] = values[0]
+        failures = (*made[place].failures, *answer.failures)
+        made[place] = made[place]._replace(failures=failures)
+    return made

@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 
 from dszog.contract import NO_INDICES, ProblemSize, Query, Reply, cost
-from dszog.contract.again import filled, unknown_parts
 from dszog.contract.arrays import FloatArray, IntArray, handed_out
+from dszog.contract.query import filled, unknown_parts
 from dszog.errors import OutOfTimeError
 from dszog.evidence.certificate import (
     BLOCK,

@@ -17,8 +17,11 @@ from dszog.contract.arrays import FloatArray, frozen_floats
 from dszog.kernels.tables import EXACT, Draw, Drawn, Stepped
 from dszog.maths.distribution import Distribution, SparseDistribution
 from dszog.maths.gradients import draw_directions, from_normals
-from dszog.maths.random_stream import lent_stream, normals_and_uniforms
-from dszog.maths.sampling import constraints_per_draw
+from dszog.maths.random_stream import (
+    constraints_per_draw,
+    lent_stream,
+    normals_and_uniforms,
+)
 from dszog.methods.base import Info
 
 if TYPE_CHECKING:

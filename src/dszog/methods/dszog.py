@@ -79,10 +79,11 @@ from dszog.maths.gradients import (
 )
 from dszog.maths.penalties import cut, squared_violation, violations
 from dszog.maths.random_stream import (
+    constraints_per_draw,
     distinct_indices,
     lent_stream,
+    uniform_constraints,
 )
-from dszog.maths.sampling import constraints_per_draw, uniform_constraints
 from dszog.methods.at_once import Step, draw_at_once, step_at_once
 from dszog.methods.base import Info, State, check_first
 from dszog.methods.policy import RoundReport, SlowsDown

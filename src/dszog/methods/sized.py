@@ -31,8 +31,7 @@ from dszog.contract import NO_INDICES, ProblemSize, Query, Reply, check_replies,
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
 from dszog.contract.signs import Signs
 from dszog.maths.gradients import Directions, row_means
-from dszog.maths.random_stream import distinct_indices, lent_stream
-from dszog.maths.sampling import uniform_constraints
+from dszog.maths.random_stream import distinct_indices, lent_stream, uniform_constraints
 from dszog.methods.base import Info
 from dszog.methods.dszog import DSZOG, DSZOGState
 

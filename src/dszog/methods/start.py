@@ -14,8 +14,7 @@ import numpy as np
 from dszog.contract import NO_INDICES, ProblemSize, Query
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog.maths.penalties import cut, squared_violation
-from dszog.maths.random_stream import stream
-from dszog.maths.sampling import constraint_block, uniform_constraints
+from dszog.maths.random_stream import constraint_block, stream, uniform_constraints
 from dszog.methods.base import State
 
 BLOCK = 2**17  # constraints asked for at a time, if all are looked at, at most

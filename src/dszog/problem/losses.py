@@ -11,9 +11,15 @@ import numpy as np
 from dszog.contract.arrays import FloatArray, IntArray, handed_out
 from dszog.contract.validation import check_callable
 from dszog.errors import InputError
-from dszog.problem.calls import Grain, as_vector, call_number, call_vector
 from dszog.problem.data_rows import DataRows
-from dszog.problem.family import Family, Indexed
+from dszog.problem.family import (
+    Family,
+    Grain,
+    Indexed,
+    as_vector,
+    call_number,
+    call_vector,
+)
 
 
 class Losses(Family):

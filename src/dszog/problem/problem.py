@@ -13,12 +13,12 @@ import numpy as np
 
 from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
-from dszog.contract.names import check_names
 from dszog.contract.validation import (
     check_bounds,
     check_count,
     check_flag,
     check_floats,
+    check_names,
     check_tag,
     check_vector,
     shown,

@@ -14,7 +14,7 @@ from dszog.maths.subproblems import Domain, Solution
 from dszog.maths.subproblems.base import FEASIBLE
 from dszog.methods import FeasibleMethod
 from dszog.methods.linearised import LinearisedMethod
-from dszog.run.counts import SubproblemCounts
+from dszog.run.history import SubproblemCounts
 
 
 @dataclass(frozen=True, kw_only=True)

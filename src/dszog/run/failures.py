@@ -31,7 +31,7 @@ from dszog.contract.arrays import BoolArray, FloatArray
 from dszog.contract.validation import printable
 from dszog.errors import EvaluationError
 from dszog.problem import Problem
-from dszog.run.counts import FailureCounts, counts_of
+from dszog.run.history import FailureCounts, counts_of
 
 OnFailure: TypeAlias = Literal["raise", "resample", "penalise"]
 POLICIES: tuple[str, ...] = get_args(OnFailure)

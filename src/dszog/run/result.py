@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from dszog.contract.names import shown_point
-from dszog.contract.validation import printable
+from dszog.contract.validation import printable, shown_point
 from dszog.errors import MissingExtraError
 from dszog.run.verdict import headline
 
@@ -113,7 +112,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         It holds numbers and texts, nothing that could run, and is whole or not there;
         an earlier one of that name is replaced.
         """
-        from dszog.save.result_file import save_result
+        from dszog.save.state_file import save_result
 
         save_result(path, self)
 

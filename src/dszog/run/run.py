@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, TypeAlias
 
 from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.run.counts import Counts, FailureCounts, SubproblemCounts
-from dszog.run.history import Rows
+from dszog.contract.interrupts import Interrupts
+from dszog.problem import Problem
+from dszog.run.failures import OnFailure
+from dszog.run.history import Callback, Counts, FailureCounts, Rows, SubproblemCounts
 from dszog.run.loop import Position
-from dszog.run.meter import Limits, ReplyLog
+from dszog.run.meter import Answer, Limits, ReplyLog
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -70,3 +73,26 @@ class Saver(Protocol):
     def save(self, run: Run, seed: int) -> None: ...
     def log(self, *, is_timed: bool) -> ReplyLog: ...  # the replies since the last one
     def sync(self) -> None: ...
+
+
+OnInterrupt: TypeAlias = Literal["return", "raise"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Job:
+    """The arguments of `minimize`, checked, and what was made of them."""
+
+    problem: Problem
+    method: Any
+    fixed: frozenset[str]  # fields of the method that the caller set
+    limits: Limits
+    constraint_tol: float
+    seed: int
+    answer: Answer  # the evaluator
+    callbacks: Sequence[Callback] = ()
+    on_failure: OnFailure = "raise"
+    weights: tuple[IntArray, FloatArray] | None = None
+    notes: tuple[str, ...] = ()
+    saver: Saver | None = None
+    on_interrupt: OnInterrupt = "return"
+    interrupts: Interrupts = field(default_factory=Interrupts)

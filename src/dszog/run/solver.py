@@ -24,14 +24,17 @@ from dszog.evidence.checker import heaviest_first
 from dszog.methods.dszog import HIGHEST_PENALTY
 from dszog.methods.policy import RAN_AWAY, RoundReport, penalty_of, policy_of
 from dszog.run.accounting import Costs, Ledger
-from dszog.run.counts import SubproblemCounts, count_on, counts_of
 from dszog.run.failures import FailureHandler
 from dszog.run.final_check import FinalCheck
-from dszog.run.history import History
-from dszog.run.job import Job
+from dszog.run.history import History, SubproblemCounts, count_on, counts_of
 from dszog.run.loop import Outcome, Position, advance
-from dszog.run.meter import Limits, Meter, ReplayOverError, ReplyLog
-from dszog.run.remarks import (
+from dszog.run.meter import Limits, Meter, Repeats, ReplayOverError, ReplyLog
+from dszog.run.result import Result
+from dszog.run.run import Job, Run
+from dszog.run.verdict import (
+    Way,
+    advice,
+    is_success,
     on_events,
     on_first_order,
     on_set,
@@ -39,10 +42,6 @@ from dszog.run.remarks import (
     on_sizes,
     on_start,
 )
-from dszog.run.repeats import Repeats
-from dszog.run.result import Result
-from dszog.run.run import Run
-from dszog.run.verdict import Way, advice, is_success
 from dszog.status import Status
 
 N_NAMED = 100  # constraints of largest weight whose names are kept

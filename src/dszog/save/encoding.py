@@ -36,14 +36,13 @@ from dszog.methods.sampled_sqp import parts as sampled_sqp
 from dszog.methods.sized import SizedDSZOG, SizedState, Units
 from dszog.methods.start import StartPass
 from dszog.run.accounting import Costs, Traffic
-from dszog.run.counts import Counts, FailureCounts, SubproblemCounts
 from dszog.run.failures import FailureReport
-from dszog.run.history import History, Rows
+from dszog.run.history import Counts, FailureCounts, History, Rows, SubproblemCounts
 from dszog.run.loop import N_SEEN, Position
 from dszog.run.meter import Limits
 from dszog.run.run import Ending, Run
 from dszog.save.container import dump_json, load_json, pack
-from dszog.save.records import failure_from_json, failure_to_json
+from dszog.save.journal import failure_from_json, failure_to_json
 
 STATES = (
     *(DSZOGState, NamedState, SizedState, FeasibleState, AcceleratedState),

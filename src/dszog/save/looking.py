@@ -19,14 +19,13 @@ from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray
 from dszog.errors import CheckpointError
 from dszog.methods import DSZOG, DSZOGState, SampledSQP, SampledSQPState
-from dszog.run.counts import Counts
-from dszog.run.history import History
+from dszog.run.history import Counts, History
 from dszog.run.meter import Limits
 from dszog.run.run import Ending
 from dszog.save.checkpoints import END, N_HEAVIEST, NAMES, WORKERS
 from dszog.save.container import read
 from dszog.save.encoding import field_in, value_in
-from dszog.save.lock import Owner, owner_of
+from dszog.save.files import Owner, owner_of
 from dszog.save.store import numbers_in, path_of, read_checkpoint
 
 Going: TypeAlias = Literal["running", "ended", "failed", "dead", "unknown"]

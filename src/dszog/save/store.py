@@ -23,9 +23,8 @@ from dszog.errors import (
 )
 from dszog.save.container import read
 from dszog.save.encoding import Arrays, pack_value, value_in
-from dszog.save.files import make_folder, write_whole
+from dszog.save.files import FolderLock, make_folder, write_whole
 from dszog.save.journal import Journal
-from dszog.save.lock import FolderLock
 
 LAYOUT = 2  # of what a checkpoint holds
 KEPT = 2  # generations

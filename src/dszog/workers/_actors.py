@@ -15,8 +15,8 @@ from typing import Any
 
 from dszog.contract import Query
 from dszog.errors import DszogError, EvaluationError
-from dszog.workers._messages import pack_parts
 from dszog.workers._supervisor import Begun, Event, FuturePool, WorkerLost, received
+from dszog.workers._worker import pack_parts
 
 LOOK_EVERY = 2.0  # seconds after which the workers are counted again
 LOOK_SOON = 0.2  # seconds after which workers are looked for while some are missing

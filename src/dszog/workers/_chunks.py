@@ -34,7 +34,7 @@ from dszog.contract import (
 )
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.problem import Problem
-from dszog.problem.calls import Grain
+from dszog.problem.family import Grain
 from dszog.workers.base import spread
 
 MANY = 64  # pieces of one query, about, if nobody says how large they shall be

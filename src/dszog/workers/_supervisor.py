@@ -24,8 +24,7 @@ from dszog.errors import EvaluationError
 from dszog.problem import Problem
 from dszog.run.accounting import Traffic
 from dszog.workers._chunks import Assembly, Piece, cut
-from dszog.workers._messages import unpack_answer
-from dszog.workers._worker import INTERRUPTED
+from dszog.workers._worker import INTERRUPTED, unpack_answer
 from dszog.workers.base import failure_of
 
 START = 30.0  # seconds for a worker to begin, where it does not say when it does

@@ -18,11 +18,10 @@ from dszog.contract.arrays import (
     frozen_floats,
     handed_out,
 )
-from dszog.contract.names import shown_point
-from dszog.contract.validation import ABOUT_TENSORS, is_tensor, shown
+from dszog.contract.validation import ABOUT_TENSORS, is_tensor, shown, shown_point
 from dszog.errors import EvaluationError, PrecisionWarning
 from dszog.problem import Problem
-from dszog.problem.calls import SESSION, Session
+from dszog.problem.family import SESSION, Session
 
 CALL_IT = "Call your function at this x to see why"
 BY_INDEX = "one row per point and one column per index."

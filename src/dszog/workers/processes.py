@@ -21,7 +21,6 @@ from dszog.contract.validation import check_count, shown
 from dszog.errors import DszogError, EvaluationError, InputError, InputTypeError
 from dszog.problem import Problem
 from dszog.workers import _fork_server as wire
-from dszog.workers._messages import pack_parts
 from dszog.workers._supervisor import (
     MAX_BAD_STARTS,
     Begun,
@@ -31,7 +30,7 @@ from dszog.workers._supervisor import (
     WorkerLost,
     received,
 )
-from dszog.workers._worker import Initializer, pickle_problem
+from dszog.workers._worker import Initializer, pack_parts, pickle_problem
 from dszog.workers.base import Workers
 
 THREAD_SETTINGS = (  # numbers of threads that numerical libraries start

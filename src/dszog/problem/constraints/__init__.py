@@ -1,8 +1,11 @@
 """Constraints as functions of an index, one module per kind."""
 
 from dszog.problem.constraints.base import Constraints, Summary
-from dszog.problem.constraints.blocks import BlockConstraints
-from dszog.problem.constraints.callables import CallableConstraints, FunctionConstraints
+from dszog.problem.constraints.callables import (
+    BlockConstraints,
+    CallableConstraints,
+    FunctionConstraints,
+)
 from dszog.problem.constraints.concat import ConcatConstraints
 from dszog.problem.constraints.linear import LinearConstraints
 from dszog.problem.constraints.pairwise import PairwiseConstraints

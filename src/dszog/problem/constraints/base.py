@@ -11,12 +11,11 @@ import numpy as np
 
 from dszog.contract import Calls
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.problem.calls import Grain
-from dszog.problem.family import Family, Indexed
+from dszog.problem.family import Family, Grain, Indexed
 
 if TYPE_CHECKING:
-    from dszog.problem.constraints.blocks import BlockConstraints
     from dszog.problem.constraints.callables import (
+        BlockConstraints,
         CallableConstraints,
         FunctionConstraints,
     )
@@ -179,7 +178,7 @@ class Constraints(Family):
         >>> limits.values(np.array([[1.0, 5.0]]), np.array([0, 3, 5]))
         array([[1., 5., 3.]])
         """
-        from dszog.problem.constraints.blocks import BlockConstraints
+        from dszog.problem.constraints.callables import BlockConstraints
 
         return BlockConstraints(values, n_blocks, width)
 

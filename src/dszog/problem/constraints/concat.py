@@ -12,8 +12,8 @@ from dszog.contract import Calls
 from dszog.contract.arrays import FloatArray, IntArray, handed_out
 from dszog.contract.validation import shown
 from dszog.errors import InputError, InputTypeError
-from dszog.problem.calls import Grain
 from dszog.problem.constraints.base import Constraints, Summary
+from dszog.problem.family import Grain
 
 
 class ConcatConstraints(Constraints):

@@ -18,10 +18,10 @@ from scipy.optimize import LinearConstraint, NonlinearConstraint
 from dszog.contract.arrays import FloatArray, IntArray, handed_out
 from dszog.contract.validation import as_numbers, check_callable, check_choice, shown
 from dszog.errors import EvaluationError, InputError, InputTypeError
-from dszog.problem.calls import real_array
 from dszog.problem.constraints.base import Constraints
 from dszog.problem.constraints.linear import LinearConstraints
 from dszog.problem.constraints.vector import VectorConstraints, call_with, one_sided
+from dszog.problem.family import real_array
 
 _Function: TypeAlias = Callable[[FloatArray], Any]
 

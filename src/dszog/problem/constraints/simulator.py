@@ -12,13 +12,19 @@ import numpy as np
 
 from dszog.contract import Calls
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.contract.names import Names, check_naming, name_in
-from dszog.contract.validation import as_numbers, check_callable, check_count, shown
+from dszog.contract.validation import (
+    Names,
+    as_numbers,
+    check_callable,
+    check_count,
+    check_naming,
+    name_in,
+    shown,
+)
 from dszog.errors import EvaluationError, InputError
-from dszog.problem.calls import Grain, as_vector, call_vector
 from dszog.problem.constraints.base import Constraints
-from dszog.problem.constraints.blocks import values_by_block
-from dszog.problem.family import check_family_size
+from dszog.problem.constraints.callables import values_by_block
+from dszog.problem.family import Grain, as_vector, call_vector, check_family_size
 from dszog.problem.losses import Losses
 
 

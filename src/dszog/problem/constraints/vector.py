@@ -11,8 +11,8 @@ import numpy as np
 from dszog.contract import Calls
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog.errors import EvaluationError, InputError
-from dszog.problem.calls import Grain, call_vector, real_array
 from dszog.problem.constraints.base import Constraints
+from dszog.problem.family import Grain, call_vector, real_array
 
 
 class VectorConstraints(Constraints):
