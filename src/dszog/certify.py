@@ -19,8 +19,9 @@ from dszog.contract.validation import (
     shown,
 )
 from dszog.errors import DszogError, InputError, InputTypeError
-from dszog.evidence.certificate import CERTIFICATION, Certificate
+from dszog.evidence.certificate import Certificate
 from dszog.evidence.checker import Checker, heaviest_first
+from dszog.evidence.look import CERTIFICATION
 from dszog.maths.random_stream import CHECK, stream
 from dszog.problem import Problem
 from dszog.run.failures import FailureHandler

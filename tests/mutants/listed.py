@@ -127,7 +127,7 @@ MUTANTS: list[Mutant] = [
         "test_the_unknown_the_violated_and_the_broken_off_are_no_success",
     ),
     Mutant(
-        "evidence/certificate.py: evidence/test_certificate.py",
+        "evidence/look.py: evidence/test_certificate.py",
         "violated_share_bound(drawn.n_bad_calls, drawn.n_calls, confidence)",
         "drawn.n_bad_calls / drawn.n_calls",
         "test_a_sampled_check_counts_its_draw_and_bounds_the_share",
@@ -139,7 +139,7 @@ MUTANTS: list[Mutant] = [
         "test_an_unknown_value_is_violated_and_no_success",
     ),
     Mutant(
-        "evidence/certificate.py: evidence/test_certificate.py",
+        "evidence/look.py: evidence/test_certificate.py",
         "bad = indices[~(values <= 0.0)]",
         "bad = indices[values > 0.0]",
         "test_a_call_with_a_value_that_is_not_known_counts_as_violated",

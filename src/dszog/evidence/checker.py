@@ -13,16 +13,12 @@ from dszog.contract import NO_INDICES, ProblemSize, Query, Reply, cost
 from dszog.contract.arrays import FloatArray, IntArray, handed_out
 from dszog.contract.query import filled, unknown_parts
 from dszog.errors import OutOfTimeError
-from dszog.evidence.certificate import (
+from dszog.evidence.certificate import Certificate, Feasibility
+from dszog.evidence.look import (
     BLOCK,
     CONFIDENCE,
-    Certificate,
     CheckPlan,
-    Feasibility,
-    check_constraints,
-    check_objective,
-    check_together,
-    confirm_constraints,
+    Look,
     known_feasibility,
     mean_and_error,
 )
@@ -89,28 +85,22 @@ class Checker:
         """Return the evidence for `x`, or None if its merit is not below a bar."""
         # Suspects are looked at in any case, the first ones first. A point whose
         # objective alone is not below the bar does not have its constraints looked at.
-        plan = self._with_suspects(suspects)
-        any_will_do = math.isinf(better_than)
+        plan, any_will_do = self._with_suspects(suspects), math.isinf(better_than)
+        look = Look(x, self._size, plan, self._seed, self._ask)
         feasibility: Feasibility | None = None
-        n_losses = plan.n_losses
         if uses_both(self._size, plan):
-            losses, feasibility = check_together(
-                x, self._size, plan, self._seed, self._ask
-            )
-            n_losses = len(losses)
-            objective, error = mean_and_error(losses, self._size.n_losses)
+            losses, feasibility = look.together()
         else:
-            objective, error = check_objective(
-                x, self._size, plan, self._seed, self._ask
-            )
+            losses = look.losses()
+        objective, error = mean_and_error(losses, self._size.n_losses)
         if not objective < better_than and not any_will_do:
             return None
         certificate = Certificate(
             x=handed_out(self._problem.unscaled(x)),
             objective=objective,
             objective_error=error,
-            n_losses_checked=n_losses,
-            feasibility=self._named(feasibility or self._feasibility(x, plan)),
+            n_losses_checked=len(losses),
+            feasibility=self._named(feasibility or self._feasibility(x, look)),
         )
         if any_will_do or certificate_merit(certificate, penalty) < better_than:
             return certificate
@@ -123,14 +113,8 @@ class Checker:
         first = certificate.feasibility
         if first.kind != "sampled" or not (certificate.is_known and self.plan.n_fresh):
             return certificate
-        found = confirm_constraints(
-            x,
-            self._size,
-            self._with_suspects(suspects),
-            self._seed,
-            self._ask,
-            first,
-        )
+        plan = self._with_suspects(suspects)
+        found = Look(x, self._size, plan, self._seed, self._ask).confirmed(first)
         return replace(certificate, feasibility=self._named(found))
 
     def _named(self, found: Feasibility) -> Feasibility:
@@ -206,13 +190,13 @@ class Checker:
         n_calls = min(N_EXAMINED, size.n_constraints, size.n_constraint_calls)
         return size.n_losses * at_loss + n_calls * at_constraint
 
-    def _feasibility(self, x: FloatArray, plan: CheckPlan) -> Feasibility:
+    def _feasibility(self, x: FloatArray, look: Look) -> Feasibility:
         constraints = self._problem.constraints
         if constraints is not None:
             summary = constraints.summary(handed_out(self._problem.unscaled(x)))
             if summary is not None:
                 return known_feasibility(summary)
-        return check_constraints(x, self._size, plan, self._seed, self._ask)
+        return look.constraints()
 
     def _ask(self, queries: Sequence[Query]) -> Sequence[Reply]:
         if self._until is not None and self._meter.elapsed > self._until:

@@ -29,25 +29,8 @@ def scores(
     table: FloatArray,
 ) -> None:  # pragma: no cover  (compiled)
     """Put the score of each point (row) and each indexed row (column) into a table."""
-    if len(indices):
-        table[0, 0] = _called_up(values, columns, starts, indices)
     by_column = _side_by_side(points)
-    sums = np.empty(by_column.shape[1])
-    for i in range(len(indices)):
-        row = indices[i]
-        sums[:] = 0.0
-        if len(values):
-            for t in range(starts[row], starts[row + 1]):
-                column, value = columns[t], values[t]
-                for j in range(len(sums)):
-                    sums[j] += value * by_column[column, j]
-        else:
-            for t in range(starts[row], starts[row + 1]):
-                column = columns[t]
-                for j in range(len(sums)):
-                    sums[j] += by_column[column, j]
-        for j in range(len(points)):
-            table[j, i] = sums[j]
+    _score(values, columns, starts, points, by_column, indices, table)
 
 
 @compiled
@@ -64,63 +47,61 @@ def pairs(
     table: FloatArray,
 ) -> None:  # pragma: no cover  (compiled)
     """Put by how much each pair fails, at each point, into a table."""
-    # The positive rows come first, then the negative ones. The loops are written out
-    # again and again: a function that takes arrays counts references at every call.
+    # The positive rows come first, then the negative ones.
     n_others = len(other_starts) - 1
-    all_rows, all_others = np.empty_like(indices), np.empty_like(indices)
+    rows, others = np.empty_like(indices), np.empty_like(indices)
     for i in range(len(indices)):
-        all_rows[i] = indices[i] // n_others
-        all_others[i] = indices[i] - all_rows[i] * n_others
-    if len(indices):
-        table[0, 0] = _called_up(values, columns, starts, all_rows)
-        table[0, 0] += _called_up(other_values, other_columns, other_starts, all_others)
+        rows[i] = indices[i] // n_others
+        others[i] = indices[i] - rows[i] * n_others
+    by_column, low = _side_by_side(points), np.empty_like(table)
+    _score(values, columns, starts, points, by_column, rows, low)
+    _score(other_values, other_columns, other_starts, points, by_column, others, table)
+    for j in range(len(points)):
+        for i in range(len(indices)):
+            table[j, i] += margin - low[j, i]
+
+
+@compiled
+def _score(
+    values: FloatArray,
+    columns: ColumnArray,
+    starts: IntArray,
+    points: FloatArray,
+    by_column: FloatArray,
+    rows: IntArray,
+    table: FloatArray,
+) -> None:  # pragma: no cover  (compiled)
+    """Put the scores of some rows into a table; the points come side by side, too."""
+    if len(rows):
+        table[0, 0] = _called_up(values, columns, starts, rows)
     if len(points) == 1:  # as when the weights learn: twice as fast without `sums`
         point = points[0]
-        for i in range(len(indices)):
-            row, other = all_rows[i], all_others[i]
-            below, above = 0.0, 0.0
+        for i in range(len(rows)):
+            row, total = rows[i], 0.0
             if len(values):
                 for t in range(starts[row], starts[row + 1]):
-                    below += values[t] * point[columns[t]]
+                    total += values[t] * point[columns[t]]
             else:
                 for t in range(starts[row], starts[row + 1]):
-                    below += point[columns[t]]
-            if len(other_values):
-                for t in range(other_starts[other], other_starts[other + 1]):
-                    above += other_values[t] * point[other_columns[t]]
-            else:
-                for t in range(other_starts[other], other_starts[other + 1]):
-                    above += point[other_columns[t]]
-            table[0, i] = above + (margin - below)
+                    total += point[columns[t]]
+            table[0, i] = total
         return
-    by_column = _side_by_side(points)
-    low, high = np.empty(by_column.shape[1]), np.empty(by_column.shape[1])
-    for i in range(len(indices)):
-        row, other = all_rows[i], all_others[i]
-        low[:] = 0.0
+    sums = np.empty(by_column.shape[1])
+    for i in range(len(rows)):
+        row = rows[i]
+        sums[:] = 0.0
         if len(values):
             for t in range(starts[row], starts[row + 1]):
                 column, value = columns[t], values[t]
-                for j in range(len(low)):
-                    low[j] += value * by_column[column, j]
+                for j in range(len(sums)):
+                    sums[j] += value * by_column[column, j]
         else:
             for t in range(starts[row], starts[row + 1]):
                 column = columns[t]
-                for j in range(len(low)):
-                    low[j] += by_column[column, j]
-        high[:] = 0.0
-        if len(other_values):
-            for t in range(other_starts[other], other_starts[other + 1]):
-                column, value = other_columns[t], other_values[t]
-                for j in range(len(high)):
-                    high[j] += value * by_column[column, j]
-        else:
-            for t in range(other_starts[other], other_starts[other + 1]):
-                column = other_columns[t]
-                for j in range(len(high)):
-                    high[j] += by_column[column, j]
+                for j in range(len(sums)):
+                    sums[j] += by_column[column, j]
         for j in range(len(points)):
-            table[j, i] = high[j] + (margin - low[j])
+            table[j, i] = sums[j]
 
 
 @compiled
@@ -156,8 +137,10 @@ def dense_pairs(
 
 @compiled
 def _side_by_side(points: FloatArray) -> FloatArray:  # pragma: no cover  (compiled)
-    """Return the points as columns, with zeros up to a full number of lanes."""
+    """Return several points as columns, with zeros up to a full number of lanes."""
     n_points, dim = points.shape
+    if n_points == 1:
+        return points
     by_column = np.zeros((dim, (n_points + LANES - 1) // LANES * LANES))
     for d in range(dim):
         for j in range(n_points):

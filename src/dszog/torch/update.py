@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from dszog.contract.arrays import IntArray
 from dszog.contract.validation import check_choice, check_count, check_nonnegative
 from dszog.errors import InputError, InputTypeError
-from dszog.evidence.certificate import violated_share_bound
+from dszog.evidence.look import violated_share_bound
 from dszog.run.result import Result
 from dszog.torch.descent import descend
 from dszog.torch.doors import about_mode, evaluating, minimize
