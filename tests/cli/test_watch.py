@@ -142,7 +142,7 @@ def test_a_file_ends_a_run_and_the_next_one_is_free_of_it(
 SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("dask", "ray")]
 
 
-@pytest.mark.parametrize("kind", ["threads", "processes", *SLOW])
+@pytest.mark.parametrize("kind", ["processes", *SLOW])
 def test_the_table_of_workers_counts_what_each_answered(
     kind: str, tmp_path: Path
 ) -> None:

@@ -126,20 +126,8 @@ def distinct_indices(
         for i in range(n):
             drawn[i] = i
         return True
-    beyond, n_drawn = exact - exact % n, 0
-    indices = np.empty(size, dtype=np.int64)
-    for i in range(size):
-        bits = np.int64(uniforms[i] * exact)
-        if bits < beyond:
-            indices[n_drawn] = bits % n
-            n_drawn += 1
-    _sort(indices, n_drawn, n_drawn / n, drawn)
-    n_kept = min(n_drawn, 1)
-    for i in range(1, n_drawn):
-        if drawn[i] > drawn[n_kept - 1]:
-            drawn[n_kept] = drawn[i]
-            n_kept += 1
-    n_read = size
+    beyond, indices = exact - exact % n, np.empty(size, dtype=np.int64)
+    n_kept, n_read = 0, 0
     while n_kept < size and n_read < len(uniforms):
         # No more than are missing, so that none of them is one too many.
         last = min(n_read + size - n_kept, len(uniforms))

@@ -6,6 +6,8 @@ back, and the cluster makes none again by itself when a worker is lost.
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import time
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -15,7 +17,7 @@ from typing import Any
 
 from dszog.contract import Query
 from dszog.errors import DszogError, EvaluationError
-from dszog.workers._supervisor import Begun, Event, FuturePool, WorkerLost, received
+from dszog.workers._supervisor import Begun, Event, Pool, WorkerLost, received
 from dszog.workers._worker import pack_parts
 
 LOOK_EVERY = 2.0  # seconds after which the workers are counted again
@@ -34,7 +36,7 @@ class _Running:
     attempts: set[int] = field(default_factory=set)  # under way there
 
 
-class ActorPool(FuturePool):
+class ActorPool(Pool):
     """One actor at each place of a cluster, started when it is needed."""
 
     bundle = 0.1
@@ -51,6 +53,7 @@ class ActorPool(FuturePool):
         self._look_at = 0.0  # when to count the places again
         self._n_most = 0  # pieces that could be worked at
         self._alone_since: float | None = None
+        self._finished: queue.SimpleQueue[tuple[Any, Future[Any]]] = queue.SimpleQueue()
 
     @abstractmethod
     def _find_places(self) -> dict[str, int]:
@@ -126,9 +129,19 @@ class ActorPool(FuturePool):
 
     def wait(self, seconds: float) -> Sequence[Event]:
         self._look()
-        return super().wait(min(seconds, max(self._look_at - time.monotonic(), 0.01)))
+        until_look = max(self._look_at - time.monotonic(), 0.01)
+        patience = 0.0 if self._events else min(seconds, until_look)
+        with contextlib.suppress(queue.Empty):
+            self._heed(*self._finished.get(timeout=patience))
+            while True:
+                self._heed(*self._finished.get_nowait())
+        return self._take_events()
+
+    def _watch(self, key: Any, future: Future[Any]) -> None:
+        future.add_done_callback(lambda done: self._finished.put((key, done)))
 
     def _heed(self, key: Any, future: Future[Any]) -> None:
+        """Take note of a future that was watched and is done."""
         running, attempt = key
         error = CancelledError() if future.cancelled() else future.exception()
         if attempt is None:

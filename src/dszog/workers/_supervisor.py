@@ -6,16 +6,13 @@ are finished when one worker dies.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import queue
 import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from dszog._log import LOGGER
 from dszog.contract import Cost, Query, Reply, cost
@@ -127,28 +124,6 @@ class Pool(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let all workers go."""
-
-
-class FuturePool(Pool):
-    """A pool whose workers answer by futures."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._finished: queue.SimpleQueue[tuple[Any, Future[Any]]] = queue.SimpleQueue()
-
-    def _watch(self, key: Any, future: Future[Any]) -> None:
-        future.add_done_callback(lambda done: self._finished.put((key, done)))
-
-    @abstractmethod
-    def _heed(self, key: Any, future: Future[Any]) -> None:
-        """Take note of a future that was watched and is done."""
-
-    def wait(self, seconds: float) -> Sequence[Event]:
-        with contextlib.suppress(queue.Empty):
-            self._heed(*self._finished.get(timeout=0.0 if self._events else seconds))
-            while True:
-                self._heed(*self._finished.get_nowait())
-        return self._take_events()
 
 
 class Supervised:

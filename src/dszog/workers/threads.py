@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
 
-from dszog.contract import Query
+from dszog.contract import Query, Reply
 from dszog.problem import Problem
-from dszog.workers._supervisor import Done, FuturePool, Supervised, WorkerLost
+from dszog.workers._chunks import Assembly, cut
 from dszog.workers.base import Workers, answer
 from dszog.workers.processes import count_workers
-
-AHEAD = 10_000  # pieces that may wait
 
 
 class Threads(Workers):
@@ -33,51 +30,31 @@ class Threads(Workers):
     def __repr__(self) -> str:
         return f"Threads({self.n_workers})"
 
-    def open(self, problem: Problem, timeout: float | None = None) -> Supervised:
+    def open(self, problem: Problem, timeout: float | None = None) -> _Threaded:
         """Return an evaluator of this problem."""
-        return Supervised(problem, _ThreadPool(problem, self.n_workers))
+        return _Threaded(problem, self.n_workers)
 
 
-class _ThreadPool(FuturePool):
+class _Threaded:
+    """An evaluator whose pieces of work are done by a pool of threads."""
+
     def __init__(self, problem: Problem, n_workers: int) -> None:
-        super().__init__()
         problem.prepare()
-        self._executor = ThreadPoolExecutor(n_workers, thread_name_prefix="dszog")
         self._problem = problem
-        self._n_workers = n_workers
-        self._under_way: dict[int, Future[Any]] = {}
+        self._executor = ThreadPoolExecutor(n_workers, thread_name_prefix="dszog")
 
-    @property
-    def n_slots(self) -> int:
-        return self._n_workers
-
-    def room(self, n_waiting: int) -> int:
-        return AHEAD - len(self._under_way)
-
-    def submit(self, attempt: int, parts: Sequence[Query]) -> None:
-        future = self._executor.submit(answer, self._problem, parts)
-        self._under_way[attempt] = future
-        self._watch(attempt, future)
-
-    def _heed(self, attempt: int, future: Future[Any]) -> None:
-        if self._under_way.pop(attempt, None) is None:
-            return
-        if (error := future.exception()) is None:
-            self.done_by("threads", Done(attempt, future.result()))
-        elif isinstance(error, Exception):
-            self._events.append(WorkerLost(attempt, f"{type(error).__name__}: {error}"))
-        else:
-            raise error  # a wish to leave
-
-    def stop(self, attempt: int) -> None:
-        """Do nothing: a thread cannot be ended, and no timeout is accepted."""
-
-    def forget(self) -> None:
-        self._events.clear()
-        under_way, self._under_way = self._under_way, {}
-        for future in under_way.values():
-            future.cancel()
+    def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
+        pieces, assembly = cut(self._problem, queries), Assembly(queries)
+        submit = self._executor.submit
+        futures = [submit(answer, self._problem, piece.parts) for piece in pieces]
+        try:
+            for piece, future in zip(pieces, futures, strict=True):
+                assembly.put(piece, future.result())
+        except BaseException:  # Ctrl-C above all
+            for future in futures:
+                future.cancel()
+            raise
+        return assembly.replies()
 
     def close(self) -> None:
-        self.forget()
         self._executor.shutdown(wait=True, cancel_futures=True)
