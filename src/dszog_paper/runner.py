@@ -14,7 +14,7 @@ from dszog.contract.arrays import FloatArray
 from dszog.run.accounting import Ledger
 from dszog.run.feasible_set import with_feasible_set
 from dszog.run.history import Progress
-from dszog.run.loop import run
+from dszog.run.loop import Position, advance
 from dszog.run.meter import Limits, Meter
 from dszog.workers import EVALUATORS
 from dszog_paper.data import (
@@ -160,7 +160,8 @@ def _run(unit: Unit, task: Task) -> dict[str, Any]:
     trace = _Trace(task, meter, ledger)
     state = method.init(problem.x0, problem.size, unit.repetition)
     trace.look(state.x)
-    outcome = run(method, state, meter, end=end, callbacks=[trace])
+    start = Position.at(state)
+    outcome = advance(method, start, meter, end=end, callbacks=[trace])
     trace.look(outcome.position.state.x)
     return {
         "w": outcome.position.state.x,

@@ -17,7 +17,7 @@ from dszog.contract import NO_INDICES, ProblemSize, Query, Reply, cost
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.methods import Info, State
 from dszog.run.history import History
-from dszog.run.loop import N_SEEN, Outcome, run
+from dszog.run.loop import N_SEEN, Outcome, Position, advance
 from dszog.run.meter import Limits, Meter
 from tests.runs import size_of
 
@@ -39,8 +39,8 @@ class Scripted:
     def ask(self, state: State) -> tuple[Query, ...]:
         losses, constraints = np.arange(self.n_losses), np.arange(self.n_constraints)
         return (
-            Query.at(state.x, iteration=state.iteration, losses=losses),
-            Query.at(state.x, iteration=state.iteration, constraints=constraints),
+            Query(x=state.x, iteration=state.iteration, losses=losses),
+            Query(x=state.x, iteration=state.iteration, constraints=constraints),
         )
 
     def tell(
@@ -96,9 +96,9 @@ def go(
 ) -> tuple[Outcome, Meter]:
     method = Scripted() if method is None else method
     meter = Meter(box, SIZE, end.queries)
-    state = method.init(np.zeros(1), SIZE, 0)
+    start = Position.at(method.init(np.zeros(1), SIZE, 0))
     try:
-        return run(method, state, meter, end=end, **options), meter
+        return advance(method, start, meter, end=end, **options), meter
     except KeyboardInterrupt:  # which would end the tests, too
         pytest.fail("the interrupt was passed on")
 
@@ -276,7 +276,7 @@ class Roaming(Scripted):
     def ask(self, state: State) -> tuple[Query, ...]:
         first = max(state.iteration - 1, 0)
         constraints = np.arange(first, first + 3)
-        return (Query.at(state.x, iteration=state.iteration, constraints=constraints),)
+        return (Query(x=state.x, iteration=state.iteration, constraints=constraints),)
 
 
 @pytest.mark.parametrize("iterations", [1, 5, N_SEEN, N_SEEN + 7])

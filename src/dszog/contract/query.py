@@ -59,7 +59,7 @@ class Query(_Fields):
         The iteration that asks; with the position in its tuple it names the query.
     x : ndarray of shape (dim,)
         The base point.
-    steps : ndarray of shape (k, dim), or Signs
+    steps : ndarray of shape (k, dim), or Signs, optional
         The other points are ``x + steps``, moved into the bounds where they leave them.
         Of many variables the steps may be named instead of held.
     losses, constraints : ndarray of int64
@@ -84,7 +84,7 @@ class Query(_Fields):
         *,
         iteration: int,
         x: FloatArray,
-        steps: Any,
+        steps: Any = None,
         losses: IntArray = NO_INDICES,
         constraints: IntArray = NO_INDICES,
         want: Want = "values",
@@ -92,6 +92,7 @@ class Query(_Fields):
         purpose: Purpose = "step",
     ) -> Self:
         """Make the arrays read-only, and find repeated indices."""
+        steps = no_steps(len(x)) if steps is None else steps
         steps = steps if isinstance(steps, Signs) else frozen_floats(steps)
         losses, constraints = frozen_ints(losses), frozen_ints(constraints)
         if want == "gradients" and len(steps):
@@ -124,37 +125,15 @@ class Query(_Fields):
         return tuple.__new__(cls, (*asked, (losses, None), distinct, points))
 
     @classmethod
-    def at(
-        cls,
-        x: FloatArray,
-        *,
-        iteration: int,
-        losses: IntArray = NO_INDICES,
-        constraints: IntArray = NO_INDICES,
-        want: Want = "values",
-    ) -> Query:
+    def at(cls, x: FloatArray, **asked: Any) -> Query:
         """Ask at `x` alone."""
-        return cls(
-            iteration=iteration,
-            x=x,
-            steps=no_steps(len(x)),
-            losses=losses,
-            constraints=constraints,
-            want=want,
-        )
+        return cls(x=x, **asked)
 
     @classmethod
-    def to_check(
-        cls, x: FloatArray, steps: FloatArray | None = None, **wanted: Any
-    ) -> Query:
+    def to_check(cls, x: FloatArray, steps: Any = None, **wanted: Any) -> Query:
         """Ask about a result, at `x` alone if no steps are given."""
-        return cls(
-            iteration=NO_ITERATION,
-            x=x,
-            steps=no_steps(len(x)) if steps is None else steps,
-            purpose="final check",
-            **wanted,
-        )
+        asked = {"iteration": NO_ITERATION, "purpose": "final check", **wanted}
+        return cls(x=x, steps=steps, **asked)
 
     @classmethod
     def at_points(cls, points: FloatArray, **asked: Any) -> Query:

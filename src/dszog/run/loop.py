@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,49 +91,25 @@ class Outcome(NamedTuple):
     fell: bool = False  # whether it ran away because the objective fell so far
 
 
-def run(
-    method: Method,
-    state: State,
-    meter: Meter,
-    *,
-    end: Limits,
-    last_good: State | None = None,
-    history: History | None = None,
-    callbacks: Sequence[Callback] = (),
-) -> Outcome:
-    """Advance `state` until a limit is reached, a callback stops, or the run fails.
-
-    A callback stops it by ``StopIteration``, and so does Ctrl-C; any other exception of
-    user code is passed on. If the very first point cannot be evaluated, the run steps
-    back towards `last_good`.
-    """
-    position = Position.at(state, last_good)
-    return advance(
-        method,
-        policy_of(method),
-        position,
-        meter,
-        end=end,
-        history=history,
-        callbacks=callbacks,
-    )
-
-
 def advance(
     method: Method,
-    policy: Policy,
     position: Position,
     meter: Meter,
     *,
     end: Limits,
+    policy: Policy | None = None,
     history: History | None = None,
     callbacks: Sequence[Callback] = (),
     between: Callable[[Position], None] | None = None,
 ) -> Outcome:
-    """Do what :func:`run` does, from a position.
+    """Go on until a limit is reached, a callback stops, or the run fails.
 
-    `between` is called after each iteration with the new position.
+    A callback stops it by ``StopIteration``, and so does Ctrl-C; any other exception of
+    user code is passed on. If the very first point cannot be evaluated, the run steps
+    back towards the last good one. `between` is called after each iteration with the
+    new position.
     """
+    policy = policy_of(method) if policy is None else policy
     try:  # around the loop, not in it: Ctrl-C may come between two iterations
         while True:
             state = position.state
@@ -174,13 +150,14 @@ def advance(
                 position = _with_digest(position, method, meter)
             if info.sampled_violation > 0.0:
                 _remember_worst(position.seen, queries, replies)
-            elapsed = meter.elapsed
-            if history and info.is_step and history.wants(meter.n_iterations):
-                penalty = penalty_of(method, moved)
-                history.record(_row(penalty, info, meter, elapsed))
+            wanted = history and info.is_step and history.wants(meter.n_iterations)
+            row: tuple[Any, ...] = ()
+            if wanted or callbacks:
+                row = _row(penalty_of(method, moved), info, meter)
+            if history and wanted:
+                history.record(row)
             for callback in callbacks:
-                penalty = penalty_of(method, moved)
-                callback(_progress(penalty, moved, info, meter, elapsed))
+                callback(_progress(row, moved.x, meter))
             if meter.failures.is_enough and not _takes_unknown(state):
                 return Outcome(position, Status.TOO_MANY_FAILURES)
             if info.stop is not None:
@@ -287,12 +264,12 @@ def _reached(end: Limits, meter: Meter, charged: Cost) -> Status | None:
     return None
 
 
-def _row(penalty: float, info: Info, meter: Meter, elapsed: float) -> tuple[float, ...]:
+def _row(penalty: float, info: Info, meter: Meter) -> tuple[Any, ...]:
     """Return what the history keeps of an iteration, in the order of its columns."""
     return (
         meter.n_iterations,
         meter.n_queries,
-        elapsed,
+        meter.elapsed,
         info.sampled_objective,
         info.sampled_violation,
         info.sampled_share,
@@ -303,22 +280,11 @@ def _row(penalty: float, info: Info, meter: Meter, elapsed: float) -> tuple[floa
     )
 
 
-def _progress(
-    penalty: float, state: State, info: Info, meter: Meter, elapsed: float
-) -> Progress:
+def _progress(row: tuple[Any, ...], x: FloatArray, meter: Meter) -> Progress:
     """Return the same and more, as callbacks see it."""
     return Progress(
-        iteration=meter.n_iterations,
-        n_queries=meter.n_queries,
-        elapsed=elapsed,
-        x=handed_out(state.x),
-        sampled_objective=info.sampled_objective,
-        sampled_violation=info.sampled_violation,
-        sampled_share=info.sampled_share,
-        n_touched=info.n_touched,
+        x=handed_out(x),
         n_loss_queries=meter.n_loss_queries,
-        n_constraint_queries=meter.n_constraint_queries,
-        penalty=penalty,
-        n_failed=meter.failures.n_failed,
         evaluation_time=meter.evaluation_time,
+        **dict(zip(History.COLUMNS, row, strict=True)),
     )

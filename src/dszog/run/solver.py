@@ -288,10 +288,10 @@ class Solver:
             interrupts.let_in()
             outcome = advance(
                 self._ledger.watched(run.planned),
-                self._policy,
                 self._position or run.position,
                 self.meter,
                 end=end,
+                policy=self._policy,
                 history=self._history,
                 callbacks=self._job.callbacks,
                 between=between,
