@@ -26,7 +26,7 @@ from dszog.evidence.look import (
     BLOCK,
     N_WORST,
     CheckPlan,
-    Look,
+    FreshLook,
     mean_and_error,
     violated_share_bound,
 )
@@ -109,13 +109,13 @@ def checked(
     """Return what a look at `n` of `m` constraints finds, and who answered."""
     answers = Answers(constraints=values)
     given = plan(m=n, suspects=suspects)
-    return Look(X, size(m=m), given, 0, answers).constraints(), answers
+    return FreshLook(X, size(m=m), given, 0, answers).constraints(), answers
 
 
 # ----------------------------------------------------------------------- the objective
 def test_a_sampled_objective_is_a_mean_of_distinct_losses_with_standard_error() -> None:
     answers = Answers(losses=np.sqrt)
-    values = Look(X, size(n=1000), plan(n=40), 3, answers).losses()
+    values = FreshLook(X, size(n=1000), plan(n=40), 3, answers).losses()
     objective, error = mean_and_error(values, 1000)
     drawn = answers.losses
     assert len(set(drawn.tolist())) == 40
@@ -131,7 +131,10 @@ def test_a_sampled_objective_is_right_on_average_and_within_its_error() -> None:
     found = np.array(
         [
             mean_and_error(
-                Look(X, size(n=n), plan(n=n_drawn), seed, Answers(np.sqrt)).losses(), n
+                FreshLook(
+                    X, size(n=n), plan(n=n_drawn), seed, Answers(np.sqrt)
+                ).losses(),
+                n,
             )
             for seed in range(n_repeats)
         ]
@@ -144,8 +147,8 @@ def test_a_sampled_objective_is_right_on_average_and_within_its_error() -> None:
 
 def test_a_check_asks_at_the_point_alone_and_in_blocks() -> None:
     n, answers = 2 * BLOCK + 5, Answers()
-    Look(X, size(n=n), plan(n=n), 0, answers).losses()
-    Look(X, size(m=n), plan(m=n), 0, answers).constraints()
+    FreshLook(X, size(n=n), plan(n=n), 0, answers).losses()
+    FreshLook(X, size(m=n), plan(m=n), 0, answers).constraints()
     asked = [len(query.losses) + len(query.constraints) for query in answers.queries]
     assert asked == 2 * [BLOCK, BLOCK, 5]
     for query in answers.queries:
@@ -157,7 +160,7 @@ def test_a_check_asks_at_the_point_alone_and_in_blocks() -> None:
 # --------------------------------------------------------------------- the constraints
 def test_no_constraints_cost_nothing_and_are_no_violation() -> None:
     answers = Answers()
-    found = Look(X, size(m=0), plan(m=0), 0, answers).constraints()
+    found = FreshLook(X, size(m=0), plan(m=0), 0, answers).constraints()
     assert (found.kind, found.n_checked, found.maxcv) == ("none", 0, 0.0)
     assert found.share_bound == 0.0
     assert found.is_exact
@@ -244,7 +247,7 @@ def test_a_plan_fits_its_allowance_and_a_check_never_costs_more_than_its_plan(
     answers = Answers()
     suspects = np.arange(len(intended.suspects))
     plan = replace(intended, suspects=suspects)
-    look = Look(X, problem.size, plan, 0, answers)
+    look = FreshLook(X, problem.size, plan, 0, answers)
     look.losses()
     found = look.constraints()
     spent = cost(answers.queries, problem.size)
@@ -278,16 +281,16 @@ def shared_calls(n: int, width: int, n_more: int = 0) -> ProblemSize:
 def test_a_check_of_both_makes_a_call_once(n: int, width: int, n_more: int) -> None:
     both = shared_calls(n, width, n_more)
     answers = Answers(np.sqrt, lambda j: np.sin(j))
-    losses, found = Look(X, both, full(both), 0, answers).together()
+    losses, found = FreshLook(X, both, full(both), 0, answers).together()
     np.testing.assert_array_equal(answers.losses, np.arange(n))
     np.testing.assert_array_equal(answers.constraints, np.arange(n * width + n_more))
     assert sum(cost([query], both).total for query in answers.queries) == n + n_more
     # The same as one look after the other, at other calls.
     m = both.n_constraints
     apart = Answers(np.sqrt, lambda j: np.sin(j))
-    expected = Look(X, size(n=n), plan(n=n), 0, apart).losses()
+    expected = FreshLook(X, size(n=n), plan(n=n), 0, apart).losses()
     assert mean_and_error(losses, n) == mean_and_error(expected, n)
-    alone = Look(X, size(m=m), plan(m=m), 0, apart).constraints()
+    alone = FreshLook(X, size(m=m), plan(m=m), 0, apart).constraints()
     assert found.sum_squares == pytest.approx(alone.sum_squares, rel=1e-12)
     assert numbers(replace(found, sum_squares=0.0)) == numbers(
         replace(alone, sum_squares=0.0)
@@ -302,7 +305,7 @@ def test_in_a_check_of_both_together_the_unknown_stays_unknown() -> None:
         losses=lambda i: np.where(i == 2, np.nan, 1.0),
         constraints=lambda j: np.where(j // 500 == 2, np.nan, -1.0),
     )
-    losses, found = Look(X, both, full(both), 0, lost).together()
+    losses, found = FreshLook(X, both, full(both), 0, lost).together()
     assert np.isnan(losses).tolist() == [i == 2 for i in range(6)]
     assert (found.n_unknown, found.n_violated, found.n_checked) == (500, 0, 3000)
     assert found.share_bound == pytest.approx(1 / 6)
@@ -340,7 +343,9 @@ def test_the_bound_covers_a_planted_share_in_95_of_100_checks(
     answers = Answers(constraints=planted)
     bounds = np.array(
         [
-            Look(X, size(m=M), plan(m=n_drawn), seed, answers).constraints().share_bound
+            FreshLook(X, size(m=M), plan(m=n_drawn), seed, answers)
+            .constraints()
+            .share_bound
             for seed in range(n_repeats)
         ]
     )
@@ -437,10 +442,10 @@ def test_a_fresh_look_bounds_by_its_own_draw_and_forgets_no_violation() -> None:
     values = np.sin(np.arange(1000.0))
     answers = Answers(constraints=lambda j: values[j])
     intended = replace(plan(m=50, suspects=[5, 7, 11]), n_fresh=200)
-    first = Look(X, size(m=1000), intended, 3, answers).constraints()
+    first = FreshLook(X, size(m=1000), intended, 3, answers).constraints()
     seen = answers.constraints
     answers.queries.clear()
-    found = Look(X, size(m=1000), intended, 3, answers).confirmed(first)
+    found = FreshLook(X, size(m=1000), intended, 3, answers).confirmed(first)
     drawn = answers.constraints
     assert len(np.unique(drawn)) == len(drawn) == 200
     both = np.union1d(seen, drawn)
@@ -497,7 +502,9 @@ def test_a_sampled_check_uses_all_values_of_its_calls_and_bounds_their_share() -
     blocks = size(m=20_000, calls=calls)
     # Every tenth call has one violated constraint, its last.
     answers = Answers(constraints=lambda j: np.where(j % 200 == 199, 0.5, -1.0))
-    found = Look(X, blocks, plan(m=300, suspects=[9, 19]), 0, answers).constraints()
+    found = FreshLook(
+        X, blocks, plan(m=300, suspects=[9, 19]), 0, answers
+    ).constraints()
     counts = found.calls
     assert counts is not None
     spent = cost(answers.queries, blocks).total
@@ -515,7 +522,7 @@ def test_a_sampled_check_uses_all_values_of_its_calls_and_bounds_their_share() -
 def test_a_call_with_a_value_that_is_not_known_counts_as_violated() -> None:
     blocks = size(m=5000, calls=Calls.of_width(5, 5000))
     answers = Answers(constraints=lambda j: np.where(j % 5 == 3, np.nan, -1.0))
-    found = Look(X, blocks, plan(m=50), 0, answers).constraints()
+    found = FreshLook(X, blocks, plan(m=50), 0, answers).constraints()
     assert found.calls is not None
     assert (found.calls.n_violated, found.n_unknown, found.n_violated) == (50, 50, 0)
     assert found.share_bound == 1.0

@@ -18,7 +18,7 @@ from dszog.evidence.look import (
     BLOCK,
     CONFIDENCE,
     CheckPlan,
-    Look,
+    FreshLook,
     known_feasibility,
     mean_and_error,
 )
@@ -86,7 +86,7 @@ class Checker:
         # Suspects are looked at in any case, the first ones first. A point whose
         # objective alone is not below the bar does not have its constraints looked at.
         plan, any_will_do = self._with_suspects(suspects), math.isinf(better_than)
-        look = Look(x, self._size, plan, self._seed, self._ask)
+        look = FreshLook(x, self._size, plan, self._seed, self._ask)
         feasibility: Feasibility | None = None
         if uses_both(self._size, plan):
             losses, feasibility = look.together()
@@ -114,7 +114,7 @@ class Checker:
         if first.kind != "sampled" or not (certificate.is_known and self.plan.n_fresh):
             return certificate
         plan = self._with_suspects(suspects)
-        found = Look(x, self._size, plan, self._seed, self._ask).confirmed(first)
+        found = FreshLook(x, self._size, plan, self._seed, self._ask).confirmed(first)
         return replace(certificate, feasibility=self._named(found))
 
     def _named(self, found: Feasibility) -> Feasibility:
@@ -190,7 +190,7 @@ class Checker:
         n_calls = min(N_EXAMINED, size.n_constraints, size.n_constraint_calls)
         return size.n_losses * at_loss + n_calls * at_constraint
 
-    def _feasibility(self, x: FloatArray, look: Look) -> Feasibility:
+    def _feasibility(self, x: FloatArray, look: FreshLook) -> Feasibility:
         constraints = self._problem.constraints
         if constraints is not None:
             summary = constraints.summary(handed_out(self._problem.unscaled(x)))

@@ -46,7 +46,7 @@ class CheckPlan:
     block: int = BLOCK  # calls asked for at a time
 
 
-class Look:
+class FreshLook:
     """Looks at a point afresh, as a plan says, and asks in blocks."""
 
     def __init__(

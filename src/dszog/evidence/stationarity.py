@@ -112,10 +112,9 @@ def stationarity(
     indices of the weights ascend; weights that are not given count as 0. Raises
     FloatingPointError if values are too large to be squared.
     """
-    objective_gradient = _mean_gradient(x, size, losses, answer) / x_scale
-    values, gradients = _gradients(
-        x, size, "constraints", examined, size.has_jacobian, answer
-    )
+    slopes = _Slopes(x, size, answer)
+    objective_gradient = slopes.mean(losses) / x_scale
+    values, gradients = slopes.of("constraints", examined)
     gradients = gradients / x_scale
     if not all(np.isfinite(a).all() for a in (objective_gradient, values, gradients)):
         return None
@@ -203,79 +202,73 @@ def _best_multipliers(
     return found.residual, alpha
 
 
-def _mean_gradient(
-    x: FloatArray, size: ProblemSize, losses: IntArray, answer: Answer
-) -> FloatArray:
-    """Return the gradient of the objective; of many variables not that of each loss."""
-    if len(losses) * size.dim <= MANY:
-        found = _gradients(x, size, "losses", losses, size.has_gradient, answer)
-        mean: FloatArray = found[1].mean(axis=0)
-        return mean
-    total = np.zeros(size.dim)
-    for first in range(0, len(losses), LOSSES):
-        block = losses[first : first + LOSSES]
-        found = _gradients(x, size, "losses", block, size.has_gradient, answer)
-        total += found[1].sum(axis=0)
-    return total / len(losses)
+@dataclass(frozen=True)
+class _Slopes:
+    """Gradients at a point: given ones, or central differences."""
 
+    x: FloatArray
+    size: ProblemSize
+    answer: Answer
 
-def _gradients(
-    x: FloatArray,
-    size: ProblemSize,
-    kind: str,
-    indices: IntArray,
-    is_given: bool,
-    answer: Answer,
-) -> tuple[FloatArray, FloatArray]:
-    """Return values and gradients of losses or constraints at `x`, in blocks."""
-    dim = len(x)
-    values, gradients = [np.empty(0)], [np.empty((0, dim))]
-    for first in range(0, len(indices), LOSSES):
-        block: dict[str, Any] = {kind: indices[first : first + LOSSES]}
-        if is_given:
-            query = Query.to_check(x, want="gradients", **block)
-            reply = answer((query,))[0]
-            values.append(getattr(reply, kind)[0])
-            given = reply.loss_gradients if kind == "losses" else reply.jacobian
-            gradients.append(given)
-            continue
-        found = _differences(x, size, kind, block, answer)
-        values.append(found[0])
-        gradients.append(found[1])
-    return np.concatenate(values), np.concatenate(gradients)
+    def mean(self, losses: IntArray) -> FloatArray:
+        """Return the objective's gradient; of many variables not that of each loss."""
+        if len(losses) * self.size.dim <= MANY:
+            mean: FloatArray = self.of("losses", losses)[1].mean(axis=0)
+            return mean
+        total = np.zeros(self.size.dim)
+        for first in range(0, len(losses), LOSSES):
+            total += self.of("losses", losses[first : first + LOSSES])[1].sum(axis=0)
+        return total / len(losses)
 
+    def of(self, kind: str, indices: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return values and gradients of losses or constraints, in blocks."""
+        is_loss = kind == "losses"
+        is_given = self.size.has_gradient if is_loss else self.size.has_jacobian
+        values, gradients = [np.empty(0)], [np.empty((0, self.size.dim))]
+        for first in range(0, len(indices), LOSSES):
+            block: dict[str, Any] = {kind: indices[first : first + LOSSES]}
+            if is_given:
+                query = Query.to_check(self.x, want="gradients", **block)
+                reply = self.answer((query,))[0]
+                at_x = getattr(reply, kind)[0]
+                slopes = reply.loss_gradients if is_loss else reply.jacobian
+            else:
+                at_x, slopes = self._differences(kind, block)
+            values.append(at_x)
+            gradients.append(slopes)
+        return np.concatenate(values), np.concatenate(gradients)
 
-def _differences(
-    x: FloatArray, size: ProblemSize, kind: str, block: dict[str, Any], answer: Answer
-) -> tuple[FloatArray, FloatArray]:
-    """Return values and central differences along each coordinate, kept in the bounds.
+    def _differences(
+        self, kind: str, block: dict[str, Any]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return values and differences along each coordinate, kept in the bounds.
 
-    So many coordinates at a time that the points around `x` fit into the memory.
-    """
-    dim, at_x = len(x), np.empty(0)
-    slopes = np.empty((len(block[kind]), dim))
-    n = max(min(dim, MANY // (2 * dim)), 1)
-    for first in range(0, dim, n):
-        which = np.arange(first, min(first + n, dim))
-        lengths = RADIUS * np.maximum(np.abs(x[which]), 1.0)
-        steps = np.zeros((2 * len(which), dim))
-        rows = np.arange(len(which))
-        steps[rows, which] = lengths
-        steps[rows + len(which), which] = -lengths
-        steps = size.clip(x + steps) - x
-        if first == 0:
-            table = getattr(answer((Query.to_check(x, steps, **block),))[0], kind)
-            at_x, table = table[0], table[1:]
-        else:  # what is known at `x` is not asked for again
-            asked = {"iteration": NO_ITERATION, "purpose": "final check", **block}
-            query = Query.at_points(x + steps, **asked)
-            table = getattr(answer((query,))[0], kind)
-        reach = steps[rows, which] - steps[rows + len(which), which]
-        reach = np.where(reach > 0.0, reach, np.inf)  # a fixed variable: slope 0
-        with np.errstate(over="ignore"):  # then it is not known
-            change = table[: len(which)] - table[len(which) :]
-            slopes[:, which] = (change / reach[:, np.newaxis]).T
-    return at_x, slopes
+        So many coordinates at a time that the points around `x` fit into the memory.
+        """
+        x, dim, at_x = self.x, self.size.dim, np.empty(0)
+        slopes = np.empty((len(block[kind]), dim))
+        n = max(min(dim, MANY // (2 * dim)), 1)
+        for first in range(0, dim, n):
+            which = np.arange(first, min(first + n, dim))
+            lengths = RADIUS * np.maximum(np.abs(x[which]), 1.0)
+            steps = np.zeros((2 * len(which), dim))
+            rows = np.arange(len(which))
+            steps[rows, which] = lengths
+            steps[rows + len(which), which] = -lengths
+            steps = self.size.clip(x + steps) - x
+            query = Query.to_check(x, steps, **block)
+            if first:  # what is known at `x` is not asked for again
+                asked = {"iteration": NO_ITERATION, "purpose": "final check", **block}
+                query = Query.at_points(x + steps, **asked)
+            table = getattr(self.answer((query,))[0], kind)
+            if not first:
+                at_x, table = table[0], table[1:]
+            reach = steps[rows, which] - steps[rows + len(which), which]
+            reach = np.where(reach > 0.0, reach, np.inf)  # a fixed variable: slope 0
+            with np.errstate(over="ignore"):  # then it is not known
+                change = table[: len(which)] - table[len(which) :]
+                slopes[:, which] = (change / reach[:, np.newaxis]).T
+        return at_x, slopes
 
 
 def _weights_of(examined: IntArray, weights: tuple[IntArray, FloatArray]) -> FloatArray:
