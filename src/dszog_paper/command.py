@@ -68,8 +68,7 @@ def run_paper(
         data=folder,
     )
     for path in write_report(results, output):
-        if path.suffix != ".png":
-            console.print(f"Wrote {path}", markup=False)
+        console.print(f"Wrote {path}", markup=False)
     empty = [
         f"{table['number']}, {row['data']}, {column}"
         for table in results["tables"]

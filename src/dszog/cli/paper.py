@@ -45,7 +45,7 @@ def paper(
         Numbers of tables (1 to 12), fig1 to fig3, or F for fairness on real data; all
         if none is given.
     output
-        Folder for records, report.html, report.md and results.json.
+        Folder for records, report.html and results.json.
     full
         The whole protocol: 10 repetitions, all grids, 10 s a run.
     limit

@@ -1,4 +1,4 @@
-"""The report: one page, the same as Markdown, all numbers as JSON, figures beside.
+"""The report: one page with its figures, and all numbers as JSON beside it.
 
 What is said is in the folder ``templates``; what is computed for it is in the modules
 here, whose functions the templates call.
@@ -11,59 +11,39 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from dszog.cli.files import as_json, known, write_whole
 from dszog_paper.report import cells, figures, readings, words
 from dszog_paper.report.words import Data
 
-__all__ = ["markdown", "page", "write_report"]
-
-_MARKDOWN = re.compile(r"([\\`*_\[\]|#~])")
+__all__ = ["page", "write_report"]
 
 
 def write_report(results: Data, folder: Path) -> list[Path]:
-    """Write ``report.html``, ``report.md``, ``results.json`` and ``figures/*.png``."""
+    """Write ``report.html`` and ``results.json``; return their paths."""
     # The results are what :func:`dszog_paper.results.assemble` returns, or the same
     # read from JSON. Everything is made before anything is written, and each file takes
-    # the place of an older one in one step. Returns the files, the page first.
+    # the place of an older one in one step.
     plain = known(results)
-    files: dict[str, bytes] = {
-        "report.html": page(plain).encode(),
-        "report.md": markdown(plain).encode(),
-        "results.json": as_json(plain, indent=None).encode(),
+    files = {
+        "report.html": page(plain),
+        "results.json": as_json(plain, indent=None),
     }
-    for figure in plain["figures"]:
-        for axis in figures.AXES:
-            name = f"figures/{figures.file_name(figure, axis)}"
-            files[name] = figures.figure_png(figure, axis)
     for name, content in files.items():
-        write_whole(folder / name, content)
+        write_whole(folder / name, content.encode())
     return [folder / name for name in files]
 
 
 def page(results: Data) -> str:
     """Return the report as one page that needs nothing but itself."""
-    return _render("report.html", results)
-
-
-def markdown(results: Data) -> str:
-    """Return the report; figures are the files that `write_report` puts beside it."""
-    text = _render("report.md", results, finalize=_escaped_for_markdown)
-    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
-
-
-def _render(template: str, results: Data, **options: Any) -> str:
-    """Fill in a template. Whatever is put into one is escaped, unless it is Markup."""
     environment = Environment(
         loader=PackageLoader("dszog_paper.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        **options,
     )
-    return environment.get_template(template).render(
+    return environment.get_template("report.html").render(
         results,
         results=results,
         sections=_sections(results),
@@ -72,15 +52,6 @@ def _render(template: str, results: Data, **options: Any) -> str:
         cells=cells,
         drawing=figures,
     )
-
-
-def _escaped_for_markdown(value: object) -> object:
-    """Return text that Markdown shows as it is, on one line."""
-    if isinstance(value, Markup):  # made by a macro
-        return value
-    plain = " ".join(str(value).split())
-    plain = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return Markup(_MARKDOWN.sub(r"\\\1", plain))
 
 
 def _sections(results: Data) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What stands in the cells of a table, as text, for both forms of the report."""
+"""What stands in the cells of a table, as text."""
 
 from __future__ import annotations
 
@@ -132,11 +132,6 @@ def group_tables(groups: Sequence[Data]) -> dict[str, list[Data]]:
     for entry in groups:
         tables.setdefault(str(entry["data"]), []).append(entry)
     return tables
-
-
-def group_columns(known: Sequence[Data]) -> list[str]:
-    rates = [f"{entry['method']}: {rate}" for entry in known for rate in GROUP_RATES]
-    return ["group", "rows", *rates]
 
 
 def group_rows(known: Sequence[Data]) -> list[list[str]]:

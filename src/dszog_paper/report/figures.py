@@ -1,7 +1,7 @@
 """Figures 1 to 3: test accuracy against time, loss queries and constraint queries.
 
-Drawn with matplotlib, without its global state. For the page each panel is an SVG of
-its own, whose colours follow the page's; beside the page each figure is one PNG.
+Drawn with matplotlib, without its global state. Each panel is an SVG of its own, whose
+colours follow the page's.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PANEL_SIZE = (4.6, 2.9)  # inches
-FIGURE_WIDTH = 10.0
-DOTS_PER_INCH = 150
 N_MARKERS = 7  # on a line, the last point always among them
 DASHES = (0, (4, 2))
 
@@ -102,52 +100,25 @@ def lines_of(figure: Data) -> list[Line]:
     return list(dict.fromkeys(map(line_of, curves)))
 
 
-def file_name(figure: Data, axis: Axis) -> str:
-    number = re.sub(r"[^A-Za-z0-9]+", "-", str(figure["number"]))
-    return f"figure-{number}-{axis.name}.png"
-
-
 # --------------------------------------------------------------------- what is drawn
 
 
 def panel_svgs(figure: Data, axis: Axis) -> list[Markup]:
     """Return an SVG element for each panel, to be put into the page."""
-    limits = _limits(figure, axis)
-    stem = file_name(figure, axis).removesuffix(".png")
-    svgs = []
-    for turn, panel in enumerate(figure["panels"]):
-        drawing = _drawing(PANEL_SIZE)
-        drawing.subplots_adjust(left=0.13, right=0.97, bottom=0.18, top=0.9)
-        _draw(drawing.add_subplot(), panel, axis, limits)
-        svgs.append(_svg(drawing, f"{stem}-{turn}-", _in_words(panel, axis)))
-    return svgs
-
-
-def figure_png(figure: Data, axis: Axis) -> bytes:
-    """Return a figure, all panels and a legend, as PNG."""
-    panels = figure["panels"]
-    n_rows = max(math.ceil(len(panels) / 2), 1)
-    height = PANEL_SIZE[1] * n_rows + 1.3  # the legend and the title around them
-    drawing = _drawing((FIGURE_WIDTH, height))
-    margins = {"bottom": 1.15 / height, "top": 1 - 0.7 / height}
-    drawing.subplots_adjust(left=0.07, right=0.98, hspace=0.45, wspace=0.2, **margins)
-    limits = _limits(figure, axis)
-    for turn, panel in enumerate(panels, start=1):
-        _draw(drawing.add_subplot(n_rows, 2, turn), panel, axis, limits)
-    title = f"Figure {figure['number']}: {figure['title']}"
-    drawing.suptitle(title, y=1 - 0.2 / height, parse_math=False)
-    _legend(drawing, lines_of(figure))
-    with io.BytesIO() as file:
-        drawing.savefig(file, format="png", dpi=DOTS_PER_INCH, facecolor="white")
-        return file.getvalue()
-
-
-def _drawing(size: tuple[float, float]) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
         raise MissingExtraError.of("write_report", "matplotlib", "paper") from missing
-    return Figure(figsize=size, facecolor="none")
+    limits = _limits(figure, axis)
+    number = re.sub(r"[^A-Za-z0-9]+", "-", str(figure["number"]))
+    svgs = []
+    for turn, panel in enumerate(figure["panels"]):
+        drawing = Figure(figsize=PANEL_SIZE, facecolor="none")
+        drawing.subplots_adjust(left=0.13, right=0.97, bottom=0.18, top=0.9)
+        _draw(drawing.add_subplot(), panel, axis, limits)
+        prefix = f"figure-{number}-{axis.name}-{turn}-"
+        svgs.append(_svg(drawing, prefix, _in_words(panel, axis)))
+    return svgs
 
 
 def _in_words(panel: Data, axis: Axis) -> str:
@@ -262,24 +233,6 @@ def tick(value: float) -> str:
         if value >= size:
             return f"{value / size:g} {letter}"
     return f"{value:g}"
-
-
-def _legend(drawing: Figure, lines: list[Line]) -> None:
-    from matplotlib.lines import Line2D
-
-    if not lines:
-        return
-    legend = drawing.legend(
-        [Line2D([], [], markersize=5.0, **line.options) for line in lines],
-        [line.label for line in lines],
-        loc="lower center",
-        ncols=min(len(lines), 5),
-        frameon=False,
-        fontsize=9.5,
-        handlelength=3.0,
-    )
-    for text in legend.get_texts():
-        text.set_parse_math(False)
 
 
 # --------------------------------------------------------------------------- the SVG

@@ -1,4 +1,4 @@
-"""Numbers, settings and events in words, the same in every form of the report."""
+"""Numbers, settings and events in words, as the report has them."""
 
 from __future__ import annotations
 
