@@ -19,7 +19,7 @@ from typing import ClassVar, NamedTuple
 from dszog.contract import ProblemSize, Query, Reply
 from dszog.contract.arrays import FloatArray, frozen_floats
 from dszog.methods.base import Info
-from dszog.methods.feasible import FeasibleMethod, FeasibleState, check_shares
+from dszog.methods.feasible import FeasibleMethod, FeasibleState
 from dszog.methods.spider import SpiderMethod
 
 MOST_LOSSES = 10_000  # that a refresh looks at, as in the experiments of the authors
@@ -68,6 +68,7 @@ def accelerated_step(
 class AcceleratedMethod(FeasibleMethod):
     """What both accelerated methods do, whatever their estimate."""
 
+    step_is_share: ClassVar[bool] = True
     horizon_power: ClassVar[float]  # of the number of steps, in the step and the radius
 
     def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> AcceleratedState:
@@ -77,14 +78,14 @@ class AcceleratedMethod(FeasibleMethod):
     def _accelerated(
         self,
         state: AcceleratedState,
-        gradient: FloatArray,
-        step: float,
+        queries: Sequence[Query],
         replies: Sequence[Reply],
         long_factor: float = 1.0,
     ) -> tuple[AcceleratedState, Info]:
         """Find the corner down the estimate and move all sequences towards it."""
+        gradient = self._estimate(state, queries, replies)
         corner = self._set(state.size).lmo(gradient, state.active)
-        moved = accelerated_step(state, corner.point, step, long_factor)
+        moved = accelerated_step(state, corner.point, self._step, long_factor)
         return self._told(
             state,
             gradient,
@@ -126,11 +127,6 @@ class AccSZOFW(AcceleratedMethod, SpiderMethod):
 
     horizon_power: ClassVar[float] = -1 / 2
 
-    def __post_init__(self) -> None:
-        SpiderMethod.__post_init__(self)
-        if self.step_size is not None:
-            check_shares(self, step_size=self.step_size)
-
     def tell(
         self,
         state: AcceleratedState,
@@ -138,8 +134,7 @@ class AccSZOFW(AcceleratedMethod, SpiderMethod):
         replies: Sequence[Reply],
     ) -> tuple[AcceleratedState, Info]:
         """Return the state after one accelerated step."""
-        gradient = self._spider(state, queries, replies)
-        return self._accelerated(state, gradient, self._step, replies)
+        return self._accelerated(state, queries, replies)
 
     def _period(self, size: ProblemSize) -> int:
         return self.period or math.isqrt(size.n_losses - 1) + 1  # rounded up

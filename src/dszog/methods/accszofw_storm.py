@@ -16,7 +16,6 @@ from dszog.contract import Query, Reply
 from dszog.contract.validation import check_positive
 from dszog.methods.accszofw import AcceleratedMethod, AcceleratedState
 from dszog.methods.base import Info
-from dszog.methods.feasible import check_shares
 from dszog.methods.storm import StormMethod
 
 
@@ -50,8 +49,6 @@ class AccSZOFWStorm(AcceleratedMethod, StormMethod):
     def __post_init__(self) -> None:
         StormMethod.__post_init__(self)
         check_positive(self, long_factor="The theory has 1.")
-        if self.step_size is not None:
-            check_shares(self, step_size=self.step_size)
 
     def tell(
         self,
@@ -60,6 +57,7 @@ class AccSZOFWStorm(AcceleratedMethod, StormMethod):
         replies: Sequence[Reply],
     ) -> tuple[AcceleratedState, Info]:
         """Return the state after one accelerated step."""
-        share = (state.iteration + 1.0) ** (-2.0 / 3.0)
-        gradient = self._storm(state, queries, replies, share)
-        return self._accelerated(state, gradient, self._step, replies, self.long_factor)
+        return self._accelerated(state, queries, replies, self.long_factor)
+
+    def _share(self, t: int) -> float:
+        return float((t + 1.0) ** (-2.0 / 3.0))

@@ -95,7 +95,7 @@ class AccZOM(StormMethod):
         self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
     ) -> tuple[FeasibleState, Info]:
         """Return the state after one damped projected step."""
-        gradient = self._storm(state, queries, replies, self._share(state.iteration))
+        gradient = self._estimate(state, queries, replies)
         step = 0.1 if self.step_size is None else self.step_size
         nearest = self._set(state.size).project(state.x - step * gradient, state.active)
         part = self._damping(state.iteration + 1)

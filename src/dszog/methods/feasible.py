@@ -19,7 +19,7 @@ from dszog.contract.validation import (
     shown,
 )
 from dszog.errors import InputError, InputTypeError
-from dszog.maths.random_stream import distinct_indices, stream
+from dszog.maths.random_stream import stream
 from dszog.maths.subproblems import Domain, Solution
 from dszog.maths.subproblems.polyhedron import Form
 from dszog.methods.base import Info, State, check_first
@@ -30,6 +30,7 @@ from dszog.methods.estimates import (
     ask_around,
     draw_steps,
     estimate,
+    in_common,
 )
 from dszog.methods.policy import ONE_ROUND, SLOWS_DOWN, Policy
 
@@ -98,6 +99,7 @@ class FeasibleMethod:
     needs_bounded: ClassVar[bool] = True
     needs_gradient: ClassVar[bool] = False
     compares_points: ClassVar[bool] = False  # the iterate with the one before
+    step_is_share: ClassVar[bool] = False  # of the way to a corner of the set
 
     step_size: float | None = None
     loss_batch: int | None = None
@@ -117,6 +119,8 @@ class FeasibleMethod:
         for name in ("step_size", "radius"):
             if getattr(self, name) is not None:
                 check_positive_number(self, name, getattr(self, name))
+        if self.step_is_share and self.step_size is not None:
+            check_shares(self, step_size=self.step_size)
         for name in ("ball_radius", "trust_radius"):
             check_positive_number(self, name, getattr(self, name))
         check_count_fields(self, "loss_batch", "horizon", optional=True)
@@ -221,6 +225,48 @@ class FeasibleMethod:
 
     # ----------------------------------------------------------------- the estimates
 
+    def ask(self, state: FeasibleState) -> tuple[Query, ...]:
+        """Ask around the iterate, and around the one before where they are compared."""
+        rng = stream(state.seed, state.iteration)
+        losses = self._draw(rng, state)
+        steps = self._steps(rng, state.size, len(losses))
+        here = self._ask_at(state, state.x, steps, losses)
+        if not self._looks_back(state):
+            return here
+        return here + self._ask_at(state, state.previous, steps, losses)
+
+    def _looks_back(self, state: FeasibleState) -> bool:
+        """Whether the iterate is compared with the one before."""
+        return False
+
+    def _draw(self, rng: np.random.Generator, state: FeasibleState) -> IntArray:
+        """Draw losses uniformly, with repeats."""
+        return rng.integers(state.size.n_losses, size=self._batch(state.size))
+
+    def _estimate(
+        self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
+    ) -> FloatArray:
+        """Return the gradient from the answers, corrected where points are compared."""
+        looks_back, size = self._looks_back(state), state.size
+        n_expected = 1 + looks_back
+        if self.per_sample:
+            n_expected *= len(self._draw(stream(state.seed, state.iteration), state))
+        check_replies(state.iteration, queries, replies, n_expected)
+        if not looks_back:
+            return self._gradient(queries, replies, size)
+        both = in_common(queries, replies)
+        if both is None:
+            return state.gradient
+        new = self._gradient(both.queries, both.replies, size)
+        old = self._gradient(both.queries_before, both.replies_before, size)
+        return self._corrected(state, new, old)
+
+    def _corrected(
+        self, state: FeasibleState, new: FloatArray, old: FloatArray
+    ) -> FloatArray:
+        """Return the next estimate from those of one batch at both points."""
+        raise NotImplementedError
+
     def _estimator(self, size: ProblemSize) -> Estimator:
         if self.estimator != "auto":
             return self.estimator
@@ -267,20 +313,6 @@ class FeasibleMethod:
     ) -> FloatArray:
         return estimate(queries, replies, self._estimator(size), self._radius(size))
 
-    def _draw(
-        self, rng: np.random.Generator, size: ProblemSize, batch: int
-    ) -> IntArray:
-        """Draw losses uniformly, with repeats."""
-        return rng.integers(size.n_losses, size=batch)
-
-    def _draw_refresh(
-        self, rng: np.random.Generator, size: ProblemSize, batch: int
-    ) -> IntArray:
-        """Draw losses without repeats; all of them, if the batch is as large."""
-        if batch >= size.n_losses:
-            return np.arange(size.n_losses)
-        return distinct_indices(rng, size.n_losses, batch)
-
     def _queries_at_point(self, size: ProblemSize, batch: int) -> int:
         """Return the most that an estimate at one point may cost."""
         if self.per_sample:
@@ -322,6 +354,18 @@ class FeasibleMethod:
             )
         return self.domain
 
+    def _walked(
+        self,
+        state: FeasibleState,
+        gradient: FloatArray,
+        step: float,
+        replies: Sequence[Reply],
+    ) -> tuple[FeasibleState, Info]:
+        """Return the state a share of the way to the corner down the gradient."""
+        corner = self._set(state.size).lmo(gradient, state.active)
+        x = (1.0 - step) * state.x + step * corner.point
+        return self._told(state, gradient, x, corner, replies)
+
     def _told(
         self,
         state: StateType,
@@ -357,24 +401,6 @@ class FeasibleMethod:
         return (
             f"radius raised from {wanted:.2g} to {LEAST_RADIUS:g}, against rounding",
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnePointMethod(FeasibleMethod):
-    """The estimate from one batch of losses around the iterate, without memory."""
-
-    def ask(self, state: FeasibleState) -> tuple[Query, ...]:
-        rng, size = stream(state.seed, state.iteration), state.size
-        losses = self._draw(rng, size, self._batch(size))
-        steps = self._steps(rng, size, len(losses))
-        return self._ask_at(state, state.x, steps, losses)
-
-    def _estimate(
-        self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
-    ) -> FloatArray:
-        n_expected = self._batch(state.size) if self.per_sample else 1
-        check_replies(state.iteration, queries, replies, n_expected)
-        return self._gradient(queries, replies, state.size)
 
 
 def check_shares(owner: FeasibleMethod, **values: float) -> None:

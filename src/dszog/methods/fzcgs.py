@@ -81,7 +81,7 @@ class FZCGS(SpiderMethod):
         self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
     ) -> tuple[FeasibleState, Info]:
         """Return the state after one proximal step (Alg. 2)."""
-        gradient = self._spider(state, queries, replies)
+        gradient = self._estimate(state, queries, replies)
         domain, step = self._set(state.size), self._step
         if self.exact_prox:
             nearest = domain.project(state.x - step * gradient, state.active)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from dszog.contract import ProblemSize, Query, Reply
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
-from dszog.methods.feasible import FeasibleState, check_shares
+from dszog.methods.feasible import FeasibleState
 from dszog.methods.spider import SpiderMethod
 
 
@@ -35,22 +35,16 @@ class FZFW(SpiderMethod):
     The other fields are those of :class:`~dszog.methods.spider.SpiderMethod`.
     """
 
-    estimator: Estimator | Literal["auto"] = "coordinate"
+    step_is_share: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        SpiderMethod.__post_init__(self)
-        if self.step_size is not None:
-            check_shares(self, step_size=self.step_size)
+    estimator: Estimator | Literal["auto"] = "coordinate"
 
     def tell(
         self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
     ) -> tuple[FeasibleState, Info]:
         """Return the state after one Frank-Wolfe step (Alg. 1)."""
-        gradient = self._spider(state, queries, replies)
-        corner = self._set(state.size).lmo(gradient, state.active)
-        step = self._step(state.size)
-        x = (1.0 - step) * state.x + step * corner.point
-        return self._told(state, gradient, x, corner, replies)
+        gradient = self._estimate(state, queries, replies)
+        return self._walked(state, gradient, self._step(state.size), replies)
 
     def _step(self, size: ProblemSize) -> float:
         if self.step_size is not None:

@@ -9,20 +9,16 @@ that the correction is as small as the step between them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from dszog.contract import ProblemSize, Query, Reply, check_replies
-from dszog.contract.arrays import FloatArray
+import numpy as np
+
+from dszog.contract import ProblemSize
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import check_count, check_count_fields
-from dszog.maths.random_stream import stream
-from dszog.methods.estimates import in_common
-from dszog.methods.feasible import (
-    COMPARED_BATCH,
-    FeasibleMethod,
-    FeasibleState,
-)
+from dszog.maths.random_stream import distinct_indices
+from dszog.methods.feasible import COMPARED_BATCH, FeasibleMethod, FeasibleState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,50 +48,31 @@ class SpiderMethod(FeasibleMethod):
         cls, step_size: float = 1e-2, n_losses: int | None = None, **changes: Any
     ) -> Self:
         """Return the settings of the DSZOG paper's comparison."""
-        settings: dict[str, Any] = {
-            "step_size": step_size,
-            "loss_batch": COMPARED_BATCH,
-        }
         if n_losses is not None:
             n_losses = check_count(cls.__name__, "n_losses", n_losses)
-            settings["period"] = math.ceil(n_losses / COMPARED_BATCH)
+            changes = {"period": math.ceil(n_losses / COMPARED_BATCH)} | changes
+        settings = {"step_size": step_size, "loss_batch": COMPARED_BATCH}
         return cls(**(settings | changes))
 
-    def ask(self, state: FeasibleState) -> tuple[Query, ...]:
-        """Ask around the iterate; between refreshes also around the one before."""
-        rng, size = stream(state.seed, state.iteration), state.size
-        if self._is_refresh(state):
-            losses = self._draw_refresh(rng, size, self._refresh_batch(size))
-            steps = self._steps(rng, size, len(losses))
-            return self._ask_at(state, state.x, steps, losses)
-        losses = self._draw(rng, size, self._batch(size))
-        steps = self._steps(rng, size, len(losses))
-        here = self._ask_at(state, state.x, steps, losses)
-        return here + self._ask_at(state, state.previous, steps, losses)
+    def _looks_back(self, state: FeasibleState) -> bool:
+        return not self._is_refresh(state)
 
-    def _spider(
-        self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
+    def _draw(self, rng: np.random.Generator, state: FeasibleState) -> IntArray:
+        """Draw losses; for a refresh without repeats, or all of them."""
+        n_losses, n_wanted = state.size.n_losses, self._refresh_batch(state.size)
+        if not self._is_refresh(state):
+            return rng.integers(n_losses, size=self._batch(state.size))
+        if n_wanted >= n_losses:
+            return np.arange(n_losses)
+        return distinct_indices(rng, n_losses, n_wanted)
+
+    def _corrected(
+        self, state: FeasibleState, new: FloatArray, old: FloatArray
     ) -> FloatArray:
-        check_replies(state.iteration, queries, replies, self._n_queries(state))
-        if self._is_refresh(state):
-            return self._gradient(queries, replies, state.size)
-        both = in_common(queries, replies)
-        if both is None:
-            return state.gradient
-        new = self._gradient(both.queries, both.replies, state.size)
-        old = self._gradient(both.queries_before, both.replies_before, state.size)
         return new - old + state.gradient
 
     def _is_refresh(self, state: FeasibleState) -> bool:
         return state.iteration % self._period(state.size) == 0
-
-    def _n_queries(self, state: FeasibleState) -> int:
-        refresh = self._is_refresh(state)
-        if not self.per_sample:
-            return 1 if refresh else 2
-        if refresh:
-            return min(self._refresh_batch(state.size), state.size.n_losses)
-        return 2 * self._batch(state.size)
 
     def _period(self, size: ProblemSize) -> int:
         return self.period or max(math.isqrt(size.n_losses), 1)

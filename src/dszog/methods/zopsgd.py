@@ -17,13 +17,13 @@ from dszog.contract import Query, Reply
 from dszog.contract.validation import check_choice, check_count, check_positive_number
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
-from dszog.methods.feasible import FeasibleState, OnePointMethod
+from dszog.methods.feasible import FeasibleMethod, FeasibleState
 
 Decay: TypeAlias = Literal["constant", "sqrt"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZOPSGD(OnePointMethod):
+class ZOPSGD(FeasibleMethod):
     r"""Step down the estimated gradient and project back on the set.
 
     Parameters
@@ -43,7 +43,7 @@ class ZOPSGD(OnePointMethod):
     step_decay: Decay = "constant"
 
     def __post_init__(self) -> None:
-        OnePointMethod.__post_init__(self)
+        FeasibleMethod.__post_init__(self)
         check_positive_number(self, "step_size", self.step_size)
         check_choice(self, "step_decay", self.step_decay, get_args(Decay))
 

@@ -23,13 +23,13 @@ from dszog.contract.validation import (
 )
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
-from dszog.methods.feasible import FeasibleState, OnePointMethod, check_shares
+from dszog.methods.feasible import FeasibleMethod, FeasibleState, check_shares
 
 StepRule: TypeAlias = Literal["constant", "open_loop"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZOSCGD(OnePointMethod):
+class ZOSCGD(FeasibleMethod):
     r"""Walk towards the corner that lies down the estimated gradient.
 
     Nothing reduces the noise of the estimate: with a constant step the iterate jitters
@@ -51,7 +51,7 @@ class ZOSCGD(OnePointMethod):
     step_rule: StepRule = "constant"
 
     def __post_init__(self) -> None:
-        OnePointMethod.__post_init__(self)
+        FeasibleMethod.__post_init__(self)
         check_choice(self, "step_rule", self.step_rule, get_args(StepRule))
         check_shares(self, step_size=self._step(0))
 
@@ -100,10 +100,7 @@ class ZOSCGD(OnePointMethod):
     ) -> tuple[FeasibleState, Info]:
         """Return the state after one Frank-Wolfe step."""
         gradient = self._estimate(state, queries, replies)
-        corner = self._set(state.size).lmo(gradient, state.active)
-        step = self._step(state.iteration)
-        x = (1.0 - step) * state.x + step * corner.point
-        return self._told(state, gradient, x, corner, replies)
+        return self._walked(state, gradient, self._step(state.iteration), replies)
 
     def _step(self, iteration: int) -> float:
         if self.step_rule == "open_loop":
