@@ -24,6 +24,7 @@ Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
 RADIUS = 1e-5  # of the central differences, times the size of each variable
 LOSSES = 256  # losses or constraints asked for at a time
 MANY = 2**23  # numbers of an array that may be held
+AROUND = 2**20  # of all points around one
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -243,27 +244,29 @@ class _Slopes:
     ) -> tuple[FloatArray, FloatArray]:
         """Return values and differences along each coordinate, kept in the bounds.
 
-        So many coordinates at a time that the points around `x` fit into the memory.
+        So many coordinates at a time that the points around `x` stay in a cache: each
+        is `x` but for one entry.
         """
-        x, dim, at_x = self.x, self.size.dim, np.empty(0)
-        slopes = np.empty((len(block[kind]), dim))
-        n = max(min(dim, MANY // (2 * dim)), 1)
-        for first in range(0, dim, n):
-            which = np.arange(first, min(first + n, dim))
-            lengths = RADIUS * np.maximum(np.abs(x[which]), 1.0)
-            steps = np.zeros((2 * len(which), dim))
-            rows = np.arange(len(which))
-            steps[rows, which] = lengths
-            steps[rows + len(which), which] = -lengths
-            steps = self.size.clip(x + steps) - x
-            query = Query.to_check(x, steps, **block)
-            if first:  # what is known at `x` is not asked for again
-                asked = {"iteration": NO_ITERATION, "purpose": "final check", **block}
-                query = Query.at_points(x + steps, **asked)
+        x, size, at_x = self.x, self.size, np.empty(0)
+        slopes = np.empty((len(block[kind]), size.dim))
+        n = max(min(size.dim, AROUND // (2 * size.dim)), 1)
+        for first in range(0, size.dim, n):
+            which = np.arange(first, min(first + n, size.dim))
+            own, lower, upper = x[which], size.lower[which], size.upper[which]
+            lengths = RADIUS * np.maximum(np.abs(own), 1.0)
+            ahead = np.clip(own + lengths, lower, upper) - own
+            behind = np.clip(own - lengths, lower, upper) - own
+            at_point = int(first == 0)  # what is known there is not asked for again
+            points = np.tile(x, (at_point + 2 * len(which), 1))
+            rows = at_point + np.arange(len(which))
+            points[rows, which] += ahead
+            points[rows + len(which), which] += behind
+            asked = {"iteration": NO_ITERATION, "purpose": "final check", **block}
+            query = Query.at_points(size.clip(points), **asked)
             table = getattr(self.answer((query,))[0], kind)
-            if not first:
+            if at_point:
                 at_x, table = table[0], table[1:]
-            reach = steps[rows, which] - steps[rows + len(which), which]
+            reach = ahead - behind
             reach = np.where(reach > 0.0, reach, np.inf)  # a fixed variable: slope 0
             with np.errstate(over="ignore"):  # then it is not known
                 change = table[: len(which)] - table[len(which) :]
