@@ -18,7 +18,7 @@ pytest.importorskip("safetensors")
 import dszog  # noqa: E402
 import dszog.torch as dt  # noqa: E402
 from dszog.contract.signs import Signs  # noqa: E402
-from dszog.methods.named import NamedDSZOG, PointName  # noqa: E402
+from dszog.methods.named import RISE, NamedDSZOG, PointName  # noqa: E402
 from dszog.torch import signs as torch_signs  # noqa: E402
 from dszog.torch.first_order import GradientSteps  # noqa: E402
 from dszog.torch.moves import MoveLog  # noqa: E402
@@ -195,6 +195,36 @@ def test_points_of_names_are_halfway_back_after_a_step_that_failed() -> None:
     name = PointName(4, 7, 0, 0, (1.0, -2.0))
     back = replace(state, x=name.vector).back_to(state)
     assert PointName.of(back.x) == PointName(5, 7, 0, 0, (-0.5, 1.0))
+
+
+@pytest.mark.parametrize("decay", ["linear", "sqrt"])
+def test_the_penalty_rises_over_a_run_whose_length_is_known(decay: Any) -> None:
+    """Losses fall along one direction, constraints along the other."""
+    method = NamedDSZOG(
+        n_variables=10**6,
+        n_directions=2,
+        normalised=True,
+        directions="rademacher",
+        penalty=1.0,
+        step_decay=decay,
+        horizon=100,
+        start="sampled",
+    )
+    problem = dszog.Problem(np.sum, dszog.Constraints(lambda x, j: x, 1), 6)
+    first = method.init(np.zeros(6), problem.size, 0, (np.zeros(1, int), np.ones(1)))
+    ratios = []
+    for iteration in (0, 100):
+        state = replace(first, iteration=iteration)
+        queries = method.ask(state)
+        around = dszog.contract.Reply(
+            np.array([[0.0], [1.0], [0.0]]), np.array([[1.0], [1.0], [2.0]])
+        )
+        dual = dszog.contract.Reply(np.empty((1, 0)), np.ones((1, 1)))
+        moved, _ = method.tell(state, queries, [around, dual])
+        one, other = PointName.of(moved.x).amounts
+        ratios.append(other / one)
+    assert ratios[0] == pytest.approx(3.0)
+    assert ratios[1] == pytest.approx(3.0 * (RISE if decay == "linear" else 1.0))
 
 
 def tied() -> Any:

@@ -681,15 +681,20 @@ class DSZOG:
         n_steps = state.iteration - state.first_iteration
         if self.step_decay == "sqrt":
             return float(1.0 / np.sqrt(1.0 + n_steps / SQRT_DECAY)) * self.step_size
+        # Past the horizon the run creeps on.
+        return max(1.0 - self.gone_at(state), 1e-3) * self.step_size
+
+    def gone_at(self, state: DSZOGState) -> float:
+        """Return the share of the horizon that is over."""
         horizon, gone = self.horizon, 0.0
+        n_steps = state.iteration - state.first_iteration
         if horizon is None and self.horizon_queries is None:
             horizon = DEFAULT_HORIZON
         if horizon is not None:
             gone = n_steps / horizon
         if self.horizon_queries is not None:
             gone = max(gone, state.n_queries / self.horizon_queries)
-        # Past the horizon the run creeps on.
-        return max(1.0 - gone, 1e-3) * self.step_size
+        return gone
 
     # ------------------------------------------------------------ the step in weights
 

@@ -30,6 +30,7 @@ from dszog.methods.base import Info
 from dszog.methods.dszog import DSZOG, DSZOGState, PenaltyRounds
 
 HEAD = 4  # numbers of a name before the amounts
+RISE = 10.0  # times the penalty at the end of a run: first learn, then mend
 
 
 class PointName(NamedTuple):
@@ -128,7 +129,11 @@ class NamedDSZOG(DSZOG):
         if state.start is not None:
             return DSZOG.tell(self, state, queries, replies)
         check_replies(state.iteration, queries, replies, 2, check_values=False)
-        found, distribution, info = self._along_names(
+        raised = self
+        if self.step_decay == "linear":  # else nobody knows how much is over
+            rise = RISE ** min(self.gone_at(state), 1.0)
+            raised = replace(self, penalty=self.penalty * rise)
+        found, distribution, info = raised._along_names(
             state, queries, replies, self.n_variables
         )
         amounts = np.zeros(self.n_directions)
