@@ -8,7 +8,7 @@ recorded launch can be replayed for the directions of another iteration.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -87,9 +87,11 @@ class Launch:
             for kind, them in tiles.items()
         ]
 
-    def __call__(self, words: Any, first: int, amounts: tuple[float, ...]) -> None:
+    def __call__(self, words: Any, first: int, amounts: Any) -> None:
         """Move along as many directions as there are amounts, from the first on."""
-        known = self._amounts.get(amounts)
+        known = amounts
+        if not isinstance(amounts, torch.Tensor):
+            known = self._amounts.get(amounts)
         if known is None:
             known = torch.tensor(amounts, dtype=torch.float32, device=self._device)
             if len(amounts) < 2:  # it comes again, perhaps in a recording
@@ -97,3 +99,33 @@ class Launch:
         n = len(amounts)
         for kind, table in self._tables:
             _add[(len(table),)](table, words, known, first, N=n, OUT=kind, ROWS=ROWS)
+
+
+class RecordedMove:
+    """A move along some directions as a CUDA graph: launches take longer than moves.
+
+    `move(signs, amounts)` is what is recorded, with amounts that lie on the device.
+    """
+
+    def __init__(
+        self, move: Callable[[Any, Any], None], signs: Any, words: Any
+    ) -> None:
+        n, device = len(signs), words.device
+        self._given = torch.zeros(1 + n, dtype=torch.float64).pin_memory()
+        self._told = torch.zeros(1 + n, dtype=torch.float64, device=device)
+        self._amounts = torch.zeros(n, dtype=torch.float32, device=device)
+        self._read = torch.cuda.Event()
+        torch.cuda.synchronize()
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+            words[1:].copy_(self._told[:1])
+            self._amounts.copy_(self._told[1:])
+            move(signs, self._amounts)
+
+    def __call__(self, iteration: int, amounts: Sequence[float]) -> None:
+        """Move by other amounts along the directions of another iteration."""
+        self._read.synchronize()  # what was given before
+        self._given.numpy()[:] = iteration, *amounts
+        self._told.copy_(self._given, non_blocking=True)
+        self._read.record()
+        self._graph.replay()

@@ -175,9 +175,10 @@ class _Recording:
 
     def __init__(self, passes: Any, wanted: Any, space: ModuleSpace) -> None:
         self.n_checked = 0
-        self._words = space.words
-        self.indices = torch.from_numpy(wanted).to(space.device)
-        self._given = torch.from_numpy(wanted.copy()).pin_memory()
+        given = torch.from_numpy(np.append(wanted, 0))
+        self._given = given.pin_memory()
+        self._told = given.to(space.device)
+        self.indices = self._told[:-1]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -185,13 +186,14 @@ class _Recording:
         torch.cuda.current_stream().wait_stream(stream)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+            space.words[1:].copy_(self._told[-1:])
             self._values = passes(self.indices)
         self._found = torch.empty(self._values.shape, dtype=torch.float64).pin_memory()
 
     def replay(self, wanted: Any, iteration: int) -> FloatArray:
-        self._given.numpy()[:] = wanted
-        self.indices.copy_(self._given, non_blocking=True)
-        self._words[1] = iteration
+        given = self._given.numpy()
+        given[:-1], given[-1] = wanted, iteration
+        self._told.copy_(self._given, non_blocking=True)
         self._graph.replay()
         self._found.copy_(self._values, non_blocking=True)
         torch.cuda.current_stream().synchronize()

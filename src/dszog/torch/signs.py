@@ -63,15 +63,20 @@ class Mover:
         if Launch is not None and bases and exact and words.device.type == "cuda":
             self._launch = Launch(self._bases, self._outs, places)
 
-    def __call__(
-        self, signs: Signs | None = None, amounts: Sequence[float] = ()
-    ) -> None:
+    @property
+    def is_launched(self) -> bool:
+        """Whether one kernel does it, which can be recorded."""
+        return self._launch is not None
+
+    def __call__(self, signs: Signs | None = None, amounts: Any = ()) -> None:
         """Move along up to 8 directions in a row; without any, copy."""
         if self._launch is not None:
             if signs is not None and not torch.cuda.is_current_stream_capturing():
                 self._words[1] = signs.iteration
             first = 0 if signs is None else signs.numbers[0]
-            self._launch(self._words, first, tuple(amounts))
+            if not isinstance(amounts, torch.Tensor):
+                amounts = tuple(amounts)
+            self._launch(self._words, first, amounts)
         elif signs is None:
             for base, out in zip(self._bases, self._outs, strict=True):
                 out.copy_(base)

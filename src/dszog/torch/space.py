@@ -177,12 +177,22 @@ class ModuleSpace:
     def move(self, name: PointName) -> None:
         """Take one move, from where the network is."""
         self.restore()
-        signs = name.move(self.seed, self.span)
+        signs, n = name.move(self.seed, self.span), len(name.amounts)
+        if n in self._recorded:
+            self._recorded[n](name.iteration, name.amounts)
+        else:
+            self._move(signs, name.amounts)
+            if self._to_kept.is_launched and n <= GROUP:
+                from dszog.torch.on_gpu import RecordedMove
+
+                self._recorded[n] = RecordedMove(self._move, signs, self.words)
+        self.n_moves = name.n_moves
+
+    def _move(self, signs: Signs, amounts: Any) -> None:
         for begin in range(0, len(signs), GROUP):
             some = replace(signs, numbers=signs.numbers[begin:][:GROUP])
-            self._to_kept(some, name.amounts[begin:][:GROUP])
+            self._to_kept(some, amounts[begin:][:GROUP])
         self._to_weights()
-        self.n_moves = name.n_moves
 
     def load(self, tensors: Iterable[Any], n_moves: int) -> None:
         """Put the network to weights that are given."""
@@ -211,6 +221,7 @@ class ModuleSpace:
     def _make_movers(self) -> None:
         everything = range(len(self.weights))
         copied = [i for i in everything if self._kept[i] is not self.weights[i]]
+        self._recorded: dict[int, Any] = {}  # moves, by how many directions
         self._to_kept = self.mover(everything, self._kept)
         self._to_weights = self.mover(copied, [self.weights[i] for i in copied])
 
