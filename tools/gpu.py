@@ -4,11 +4,13 @@ python tools/gpu.py checks                 # the CPU and the GPU have the same w
 python tools/gpu.py pace --size 1e6        # an iteration over its own forward passes
 python tools/gpu.py kills --n 100          # killed and resumed: one digest
 python tools/gpu.py update --data digits --method dszog --seed 0 --forwards 10.6e6
-python tools/gpu.py batch --name figures --minutes 9 --out folder
+python tools/gpu.py jobs --list rivals --name adult-gradients --seed 100 > jobs
+xargs -P 4 -L 1 python tools/gpu.py < jobs >> figures.jsonl
 
 Methods are dszog, uniform (all constraints alike), replay (old examples among the new
 ones), plain (no constraints) and cooper (needs cooper-optim), with --gradients or
-without. `batch` runs many of these side by side, and keeps what came to an end in time.
+without. Adult is read from the folder DSZOG_DATA; networks that are trained for this
+are kept in the folder DSZOG_NETWORKS, if there is one.
 """
 
 from __future__ import annotations
@@ -20,11 +22,10 @@ import json
 import lzma
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 import time
-from collections import deque
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ import torch
 from torch.nn import functional
 
 import dszog.torch as dt
+from dszog import kernels
 from dszog.methods import many
 from dszog.methods.named import PointName
 from dszog.torch.space import digest_of
@@ -166,38 +168,45 @@ def small_run(device: str, folder: str = "", layers: int = 0, **more: Any) -> st
 
 
 def kills(given: Any) -> dict[str, Any]:
-    """Kill a saved run again and again, go on, and compare; then replay its moves."""
-    straight = small_run(given.device)
-    me = [sys.executable, __file__, "killed", "--device", given.device]
+    """Kill a saved run again and again, go on, and compare; then replay its moves.
+
+    Each is a process of its own, forked before the device is touched.
+    """
+
+    def apart(folder: str = "", end: int = -1) -> tuple[int, str]:
+        """Return how a process ended, and the digest of its run."""
+
+        def die(progress: Any) -> None:
+            if progress.iteration >= end >= 0:
+                os.kill(os.getpid(), 9)
+
+        ours, theirs = os.pipe()
+        number = os.fork()
+        if not number:
+            digest = small_run(given.device, folder, callback=die)
+            os.write(theirs, digest.encode())
+            os._exit(0)
+        os.close(theirs)
+        status = os.waitpid(number, 0)[1]
+        with os.fdopen(ours) as said:
+            return os.waitstatus_to_exitcode(status), said.read()
+
+    straight = apart()[1]
     with tempfile.TemporaryDirectory() as folder:
         rng, n_killed = np.random.default_rng(0), 0
         for number in range(given.n):
             end = int((number + rng.random()) * 300 / given.n)
-            ran = subprocess.run([*me, "--out", folder, "--n", str(end)], check=False)
-            n_killed += ran.returncode == -9
-        last = subprocess.run(
-            [*me, "--out", folder, "--n", "-1"], capture_output=True, check=False
-        )
+            n_killed += apart(folder, end)[0] == -9
+        last = apart(folder)[1]
         begun = time.perf_counter()
-        again = small_run(given.device, folder)  # it is over: nothing but its moves
+        again = apart(folder)[1]  # it is over: nothing but its moves
         seconds = time.perf_counter() - begun
     return {
         "killed": n_killed,
-        "one digest": last.stdout.decode().strip() == straight,
+        "one digest": len(straight) > 64 and last == straight,
         "replayed without a pass, one digest": again == straight,
         "replay s": round(seconds, 2),
     }
-
-
-def killed(given: Any) -> dict[str, Any]:
-    """Run until an iteration, and end as if killed there."""
-
-    def die(progress: Any) -> None:
-        if progress.iteration >= given.n >= 0:
-            os.kill(os.getpid(), 9)
-
-    print(small_run(given.device, given.out, callback=die), flush=True)
-    sys.exit(0)
 
 
 # --------------------------------------------------------------------------------- pace
@@ -471,18 +480,18 @@ DATA = {"digits": digits, "shift": shift, "sentences": sentences, "adult": adult
 @functools.cache
 def loaded(name: str, device: str) -> tuple[Any, ...]:
     """Return a network that is trained, what is new, to keep, and both held out."""
-    return DATA[name](device)
+    folder = os.environ.get("DSZOG_NETWORKS")
+    if folder is None:
+        return DATA[name](device)
+    path = Path(folder) / f"{name}-{device}.pt"
+    if not path.exists():
+        part = path.with_suffix(f".{os.getpid()}")
+        torch.save(DATA[name](device), part)
+        os.replace(part, path)
+    return torch.load(path, weights_only=False)
 
 
-UNIFORM = {"distribution": "uniform"}
-ALONE = UNIFORM | {"constraint_batch": 1, "penalty": 1e-12}
 BOUNDS = {name: getattr(many, name) for name in ("REACH", "WANDER", "MOST", "STEADY")}
-OPTIONS: dict[str, dict[str, Any]] = {  # as many passes in each iteration
-    "dszog": {},
-    "uniform": UNIFORM | {"constraint_batch": 75},
-    "plain": ALONE | {"loss_batch": 138},
-    "replay": ALONE | {"loss_batch": 138},
-}
 
 
 def update(given: Any) -> dict[str, Any]:
@@ -500,25 +509,14 @@ def update(given: Any) -> dict[str, Any]:
         right(held_old),
         right(keep),
     )
+    options, begun = json.loads(given.options), time.perf_counter()
     learnt = new
-    if given.method == "replay":  # as many draws of old examples as of new ones
-        times = [torch.arange(len(one[0])) for one in (new, keep)]
-        most = max(map(len, times))
-        mixed = [
-            one[part].repeat(
-                -(-most // len(one[part]))
-                if one[part].ndim == 1
-                else (-(-most // len(one[part])), *[1] * (one[part].ndim - 1))
-            )[:most]
-            for one in (new, keep)
-            for part in (0, 1)
-        ]
-        learnt = torch.cat(mixed[::2]), torch.cat(mixed[1::2])
-    begun = time.perf_counter()
-    if given.gradients and given.method != "dszog":
-        n_forwards = by_others(given, net, learnt, keep, kept_right)
+    if given.method == "replay":
+        learnt = _mixed(new, keep, options.pop("share", 0.5))
+    if given.method != "dszog":
+        way = by_others if given.gradients else by_signs
+        n_forwards = way(given, net, learnt, keep, kept_right, options)
     else:
-        options = OPTIONS[given.method] | json.loads(given.options)
         for name, value in BOUNDS.items():  # all that bounds the step
             setattr(many, name, given.factor * value)
         dt.doors.WANDER, dt.doors.STEADY = many.WANDER, many.STEADY
@@ -552,32 +550,75 @@ def update(given: Any) -> dict[str, Any]:
     }
 
 
-def by_others(given: Any, net: Any, new: Any, keep: Any, kept_right: Any) -> int:
-    """Update by Adam: plain, replay, one penalty for all, or Cooper's multipliers."""
-    options = {"dual_rate": 0.1, "penalty": 1.0, "augmented": 0.0} | json.loads(
-        given.options
-    )
+def _mixed(new: Any, keep: Any, share: float) -> tuple[Any, Any]:
+    """Return new examples with a share of old ones among them."""
+    n = len(new[0]) + len(keep[0])
+    i = torch.arange(n - int(share * n)) % len(new[0])
+    j = torch.arange(int(share * n)) % len(keep[0])
+    inputs, targets = (torch.cat([a[i], b[j]]) for a, b in zip(new, keep, strict=True))
+    return inputs, targets
+
+
+def _wanted(net: Any, new: Any, keep: Any, kept_right: Any) -> tuple[Any, int]:
+    """Return losses and constraints by indices, as `update` has them; how many."""
     kept = kept_right.nonzero().squeeze(1)
+
+    def values(i: Any, j: Any) -> tuple[Any, Any]:
+        which = kept[j]
+        outputs = net(torch.cat([new[0][i], keep[0][which]]))
+        losses = each_loss(outputs[: len(i)], new[1][i])
+        return losses, 0.1 - margins(outputs[len(i) :], keep[1][which])
+
+    return values, len(kept)
+
+
+def by_signs(
+    given: Any, net: Any, new: Any, keep: Any, kept_right: Any, options: Any
+) -> int:
+    """Update by forward passes: plain, replay, or one penalty for all; the last point.
+
+    As many passes in each iteration as ours.
+    """
+    values, m = _wanted(net, new, keep, kept_right)
+    batch = {"loss_batch": 138, "constraint_batch": 1, "penalty": 1e-12}
+    if given.method == "uniform":
+        batch = {"loss_batch": 64, "constraint_batch": 75}
+    n_steps = int(given.forwards / (6 * 139))
+    opt = dt.DSZOG(
+        net,
+        n_losses=len(new[0]),
+        n_constraints=m,
+        n_iterations=n_steps,
+        seed=given.seed,
+        record=True,
+        distribution="uniform",
+        **(batch | options),
+    )
+    opt.method = replace(opt.method, step_size=given.factor * opt.method.step_size)
+    for _ in range(n_steps):
+        opt.step(values)
+    return opt.n_forwards
+
+
+def by_others(
+    given: Any, net: Any, new: Any, keep: Any, kept_right: Any, options: Any
+) -> int:
+    """Update by Adam: plain, replay, one penalty for all, or Cooper's multipliers."""
+    options = {"dual_rate": 0.1, "penalty": 1.0, "augmented": 0.0} | options
     rate, n_steps = given.rate or 1e-3, int(given.forwards / (3 * 181))
     n_kept = 117 if given.method in ("uniform", "cooper") else 0
-    with torch.no_grad():
-        least = torch.cat(
-            [margins(net(keep[0][j]), keep[1][j]) for j in kept.split(2000)]
-        ).clamp(max=0.1)
+    both, m = _wanted(net, new, keep, kept_right)
+    device = new[0].device
     torch.manual_seed(given.seed)
 
     def values() -> tuple[Any, Any, Any]:
-        i = torch.randint(len(new[0]), (181 - n_kept,), device=least.device)
-        j = torch.randint(len(kept), (n_kept,), device=least.device)
-        which = kept[j]
-        outputs = net(torch.cat([new[0][i], keep[0][which]]))
-        loss = functional.cross_entropy(outputs[: len(i)], new[1][i])
-        return loss, least[j] - margins(outputs[len(i) :], keep[1][which]), j
+        i = torch.randint(len(new[0]), (181 - n_kept,), device=device)
+        j = torch.randint(m, (n_kept,), device=device)
+        losses, over = both(i, j)
+        return losses.mean(), over, j
 
     adam = torch.optim.Adam(net.parameters(), lr=rate)
-    step = (
-        _cooper(values, len(kept), adam, options) if given.method == "cooper" else None
-    )
+    step = _cooper(values, m, adam, options) if given.method == "cooper" else None
     for t in range(n_steps):
         adam.param_groups[0]["lr"] = rate * max(1 - t / n_steps, 1e-3)
         if step is not None:
@@ -637,110 +678,64 @@ def margins(outputs: Any, targets: Any) -> Any:
     return own - outputs.scatter(1, places, -torch.inf).amax(1)
 
 
-# ------------------------------------------------------------------------------ batches
+# --------------------------------------------------------------------------------- jobs
 
 
-def jobs_of(given: Any) -> list[tuple[str, str]]:
-    """Return what belongs together: where to run it, and what."""
-    on_cpu, three = "--device cpu", "--seeds 3"
-    small, wide, words, people = (
-        f"update --data {data} --forwards {n}"
-        for data, n in (
-            ("digits", "10.6e6"),
-            ("shift", "5e7"),
-            ("sentences", "1e7"),
-            ("adult", "1e7"),
+def jobs(given: Any) -> dict[str, Any]:
+    """Print what belongs together, a line for each: pipe them into xargs."""
+    data = {
+        name + more.replace(" -", ""): f"update --data {name} --forwards {n}{more}"
+        for name, n, more in (
+            ("digits", "10.6e6", ""),
+            ("shift", "5e7", ""),
+            ("sentences", "8e6", ""),
+            ("adult", "1e7", ""),
+            ("shift", "1e7", " --gradients"),
+            ("adult", "1e6", " --gradients"),
+            ("sentences", "2e6", " --gradients"),
         )
-    )
-    others = [
-        f"--method uniform --options '{{\"penalty\": {p}}}'" for p in (1, 10, 100)
+    }
+    rivals = [("plain", {}), *(("replay", {"share": s}) for s in (0.5, 0.75, 0.9))]
+    alike = [("uniform", {"penalty": p}) for p in (1, 10, 100, 1000)]
+    cooper = [
+        ("cooper", {"dual_rate": r, "augmented": a})
+        for r in (0.01, 0.1, 1)
+        for a in (0, 1, 10)
     ]
-    others += ["--method replay", "--method plain"]
-    first = [f"{one} --gradients" for one in ("", *others, "--method cooper")]
-    batches = {
-        "tiny": [("gpu", f"checks {on_cpu}"), ("cpu", f"{small} {on_cpu} --factor 1")],
-        "checks": [("gpu", "checks"), ("gpu", "kills --n 5")],
+    lists = {
         "paces": [
-            ("gpu", f"pace --size {size} {more}")
+            f"pace --size {size} {more}"
             for size in ("1e6", "1e7", "1e8", "1e9")
             for more in ("", "--tf32", "--kind bfloat16")
         ],
-        "quiet": [("gpu", "pace --size 1e6"), ("gpu", "step_pace --tf32")],
         "steps": [
-            ("cpu", f"update --forwards 3e6 {on_cpu} --factor {factor}")
-            for factor in (0.18, 0.4, 1, 2.5, 5.5)
+            f"update --forwards 3e6 --factor {f}" for f in (0.18, 0.4, 1, 2.5, 5.5)
         ],
-        "digits": [("cpu", f"{small} {on_cpu} {one}") for one in (three, *others)],
-        "sentences": [("gpu", f"{words} {one}") for one in (three, *others)],
-        "shift": [("gpu", f"{wide} {three}")],
-        "adult": [("cpu", f"{people} {on_cpu} {one}") for one in (three, *others)],
-        "first": [
-            ("cpu", f"update --data {data} --forwards {n} {on_cpu} {one} {three}")
-            for data, n in (("shift", "1e7"), ("adult", "1e6"))
-            for one in first
+        "ours": [
+            f"{data[given.name]} --seed {seed}"
+            for seed in range(given.seed, given.seed + given.n)
+        ],
+        "rivals": [  # out of these each of them chooses, on one seed
+            f"{data[given.name]} --seed {given.seed} {speed} --method {method} "
+            f"--options '{json.dumps(options)}'"
+            for speed in (
+                ("--rate 3e-4", "--rate 1e-3", "--rate 3e-3")
+                if "gradients" in given.name
+                else ("--factor 0.1", "--factor 0.3", "--factor 1", "--factor 3")
+            )
+            for method, options in rivals + alike + cooper * ("gradients" in given.name)
         ],
     }
-    return batches[given.name]
-
-
-def batch(given: Any) -> dict[str, Any]:
-    """Run jobs side by side until the time is up; keep a line for each that ended."""
-    out = Path(given.out or ".")
-    out.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + 60 * given.minutes
-    lanes = {"gpu": given.gpu, "cpu": given.cpu}
-    waiting = {lane: deque() for lane in lanes}
-    for lane, job in jobs_of(given):
-        waiting[lane].append(job)
-    running: dict[str, list[Any]] = {lane: [] for lane in lanes}
-    n_done = 0
-    with (
-        open(out / f"{given.name}.jsonl", "a") as kept,
-        open(out / "errors", "a") as bad,
-    ):
-        while any(waiting.values()) or any(running.values()):
-            late = time.monotonic() > end
-            for lane, places in lanes.items():
-                for one in list(running[lane]):
-                    job, process, begun = one
-                    if process.poll() is None and not late:
-                        continue
-                    process.kill()
-                    said = process.communicate()[0].decode(errors="replace").strip()
-                    running[lane].remove(one)
-                    if process.returncode == 0:
-                        lines = [x for x in said.splitlines() if x.startswith("{")]
-                        print(*lines, sep="\n", file=kept, flush=True)
-                        n_done += 1
-                    else:
-                        print(
-                            job, process.returncode, said[-3000:], file=bad, flush=True
-                        )
-                    spent = time.monotonic() - begun
-                    print(f"{spent:6.1f} s  {process.returncode}  {job}", flush=True)
-                while waiting[lane] and len(running[lane]) < places and not late:
-                    job = waiting[lane].popleft()
-                    process = subprocess.Popen(
-                        f"exec {sys.executable} {__file__} {job}",
-                        shell=True,
-                        stdout=subprocess.PIPE,
-                        stderr=subprocess.STDOUT,
-                        env=os.environ | {"OMP_NUM_THREADS": "1"},
-                    )
-                    running[lane].append((job, process, time.monotonic()))
-            if late:
-                break
-            time.sleep(0.1)
-    left = [job for lane in waiting.values() for job in lane]
-    return {"done": n_done, "left": left}
+    for line in lists[given.list]:
+        print(line, f"--device {given.device}")
+    sys.exit()
 
 
 def main() -> None:
     """Do what is asked for and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
     tasks = {
-        one.__name__: one
-        for one in (checks, pace, step_pace, kills, killed, update, batch)
+        one.__name__: one for one in (checks, pace, step_pace, kills, update, jobs)
     }
     parser.add_argument("task", choices=tasks)
     parser.add_argument("--seed", type=int, default=0)
@@ -757,18 +752,13 @@ def main() -> None:
     parser.add_argument("--tf32", action="store_true")
     parser.add_argument("--bound", type=float, default=3.5, help="of losses, for paces")
     parser.add_argument("--n", type=int, default=10)
-    parser.add_argument("--out", default="")
-    parser.add_argument("--name", default="tiny")
-    parser.add_argument("--minutes", type=float, default=9.0)
-    parser.add_argument("--gpu", type=int, default=1, help="jobs at once on the GPU")
-    parser.add_argument("--cpu", type=int, default=1, help="jobs at once on the CPU")
+    parser.add_argument("--list", default="ours", help="of jobs")
+    parser.add_argument("--name", default="digits", help="of data, for jobs")
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # after it one can still fork
     default = "cuda" if torch.cuda.is_available() else "cpu"
     parser.add_argument("--device", default=default)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    name = platform.machine()
-    if given.device != "cpu":
-        name = torch.cuda.get_device_name()
     keys = {
         "update": (
             "data",
@@ -778,6 +768,7 @@ def main() -> None:
             "forwards",
             "options",
             "factor",
+            "rate",
         ),
         "pace": ("size", "kind", "tf32"),
         "kills": ("n",),
@@ -785,7 +776,11 @@ def main() -> None:
     for seed in range(given.seed, given.seed + given.seeds):
         given.seed = seed
         found = tasks[given.task](given)
+        name = platform.machine()
+        if given.device != "cpu":
+            name = torch.cuda.get_device_name()
         about = {"task": given.task, "device": name, "torch": torch.__version__}
+        about["kernels"] = kernels.chosen().NAME
         about |= {key: getattr(given, key) for key in keys}
         print(json.dumps(about | found), flush=True)
 
