@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from dszog.contract import ProblemSize, Query, Reply
 from dszog.contract.arrays import FloatArray, frozen_floats
@@ -36,34 +36,6 @@ class AcceleratedState(FeasibleState):
         object.__setattr__(self, "long_point", frozen_floats(self.long_point))
 
 
-class Points(NamedTuple):
-    """The two sequences that a step moves."""
-
-    long_point: FloatArray  # x
-    looked_at: FloatArray  # z
-
-
-def accelerated_step(
-    state: AcceleratedState, corner: FloatArray, step: float, long_factor: float = 1.0
-) -> Points:
-    r"""Move all three sequences towards a corner.
-
-    With :math:`\theta_t = 1/((t+1)(t+2))`, :math:`\gamma_t = (1 + \theta_t) \eta`, at
-    most 1, and :math:`\alpha_{t+1} = 1/(t+2)`:
-
-    .. math:: x &\leftarrow x + \gamma_t (s - x) \\
-              y &\leftarrow z + \eta (s - z) \\
-              z &\leftarrow (1 - \alpha_{t+1}) y + \alpha_{t+1} x
-    """
-    t = state.iteration
-    theta = 1.0 / ((t + 1) * (t + 2))
-    long_step = min(1.0, long_factor * (1.0 + theta) * step)
-    share = 1.0 / (t + 2)
-    long_point = (1.0 - long_step) * state.long_point + long_step * corner
-    short_point = (1.0 - step) * state.x + step * corner
-    return Points(long_point, (1.0 - share) * short_point + share * long_point)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceleratedMethod(FeasibleMethod):
     """What both accelerated methods do, whatever their estimate."""
@@ -82,18 +54,24 @@ class AcceleratedMethod(FeasibleMethod):
         replies: Sequence[Reply],
         long_factor: float = 1.0,
     ) -> tuple[AcceleratedState, Info]:
-        """Find the corner down the estimate and move all sequences towards it."""
+        r"""Move all three sequences towards the corner :math:`s` down the estimate.
+
+        With :math:`\theta_t = 1/((t+1)(t+2))`, :math:`\gamma_t = (1 + \theta_t) \eta`,
+        at most 1, and :math:`\alpha_{t+1} = 1/(t+2)`:
+
+        .. math:: x &\leftarrow x + \gamma_t (s - x) \\
+                  y &\leftarrow z + \eta (s - z) \\
+                  z &\leftarrow (1 - \alpha_{t+1}) y + \alpha_{t+1} x
+        """
         gradient = self._estimate(state, queries, replies)
         corner = self._set(state.size).lmo(gradient, state.active)
-        moved = accelerated_step(state, corner.point, self._step, long_factor)
-        return self._told(
-            state,
-            gradient,
-            moved.looked_at,
-            corner,
-            replies,
-            long_point=moved.long_point,
-        )
+        t, step = state.iteration, self._step
+        theta, share = 1.0 / ((t + 1) * (t + 2)), 1.0 / (t + 2)
+        long_step = min(1.0, long_factor * (1.0 + theta) * step)
+        x = (1.0 - long_step) * state.long_point + long_step * corner.point
+        y = (1.0 - step) * state.x + step * corner.point
+        z = (1.0 - share) * y + share * x
+        return self._told(state, gradient, z, corner, replies, long_point=x)
 
     def _theory_radius(self, size: ProblemSize) -> float:
         power = -0.5 if self._estimator(size) == "coordinate" else -1.0

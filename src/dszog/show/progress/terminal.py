@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -20,7 +21,6 @@ from dszog.run.meter import Limits
 from dszog.show.progress.summary import Display, duration, facts
 
 REDRAWN = 8  # times a second at the most
-WIDEST = 100  # columns, on whatever terminal
 
 
 class TerminalDisplay(Display):
@@ -60,42 +60,24 @@ class TerminalDisplay(Display):
         head.add_row("dszog", bar, f"{self._share:4.0%}", left)
         if not self._facts:
             return Group(head, Text("starting", style="dim"))
-        return Group(head, _Facts(self._facts))
-
-
-class _Facts:
-    """Names and values in as many columns as the terminal has room for."""
-
-    def __init__(self, facts: list[tuple[str, str]]) -> None:
-        self._facts = facts
-
-    def __rich_console__(
-        self, console: Console, options: object
-    ) -> Iterator[RenderableType]:
-        widest = max(len(f"{name} {value}") for name, value in self._facts)
-        room = min(console.width, WIDEST)
-        n_columns = max(min(room // (widest + 3), 3), 1)
-        table = Table.grid(padding=(0, 3, 0, 0))
-        for first in range(0, len(self._facts), n_columns):
-            row = self._facts[first : first + n_columns]
-            table.add_row(*(_fact(name, value) for name, value in row))
-        yield table
-
-
-def _fact(name: str, value: str) -> Text:
-    style = "bold yellow" if name == "failures" else "bold"
-    return Text.assemble((f"{name} ", "dim"), (value, style), no_wrap=True)
+        found = [
+            Text.assemble(
+                (f"{name} ", "dim"),
+                (value, "bold yellow" if name == "failures" else "bold"),
+                no_wrap=True,
+            )
+            for name, value in self._facts
+        ]
+        return Group(head, Columns(found, padding=(0, 3)))
 
 
 @contextmanager
 def terminal_display(limits: Limits) -> Iterator[Callback]:
     """Draw on standard error while the context lasts."""
-    display = TerminalDisplay(limits)
-    console = Console(stderr=True)
-    live = Live(
+    display, console = TerminalDisplay(limits), Console(stderr=True)
+    with Live(
         get_renderable=lambda: display, console=console, refresh_per_second=REDRAWN
-    )
-    with live:
+    ):
         yield display
 
 
