@@ -238,48 +238,49 @@ def over_constraints(effort: Effort) -> Iterator[Row]:
 
 def against_plain(effort: Effort) -> Iterator[Row]:
     """Time Algorithm 1 as printed, dense, over an iteration of the library."""
+    for m in effort.plain_counts:
+        yield _plain_row(m, effort)
+
+
+def _plain_row(m: int, effort: Effort, dim: int = 50) -> Row:
     # On pairs of generated rows: their values cost little, so that what is compared is
     # the algorithm.
-    dim = 50
-    for m in effort.plain_counts:
-        problem, pairs = _pairs_of(m, dim)
-        plain = Plain(
-            losses=problem.losses.values,
-            constraints=pairs.values,
-            n_losses=problem.size.n_losses,
-            m=m,
-            loss_batch=min(BATCH, problem.size.n_losses),
-        )
-        n_plain = 20 if m <= 10**5 else 2
-        n_blocks = effort.n_blocks if m <= 10**5 else min(effort.n_blocks, 5)
+    problem, pairs = _pairs_of(m, dim)
+    losses, is_small = problem.losses, m <= 10**5
+    batch = min(BATCH, len(losses))
+    plain = Plain(
+        losses=losses.values,
+        constraints=pairs.values,
+        n_losses=len(losses),
+        m=m,
+        loss_batch=batch,
+    )
+    rng = np.random.Generator(np.random.Philox(key=0))
+    n_steps = 20 if is_small else 2
+
+    def printed() -> float:
         # Equal weights stand for the look at all constraints, which is not timed.
-        rng = np.random.Generator(np.random.Philox(key=0))
-
-        def printed(plain: Plain = plain, n: int = n_plain, rng: Any = rng) -> float:
-            state = plain.uniform_start(np.zeros(dim))
+        state = plain.uniform_start(np.zeros(dim))
+        state = plain.step(state, plain.draw(state, rng))
+        before = time.perf_counter()
+        for _ in range(n_steps):
             state = plain.step(state, plain.draw(state, rng))
-            before = time.perf_counter()
-            for _ in range(n):
-                state = plain.step(state, plain.draw(state, rng))
-            return (time.perf_counter() - before) / n
+        return (time.perf_counter() - before) / n_steps
 
-        def make(record: Record, problem: dszog.Problem = problem) -> dszog.Problem:
-            losses = record.losses(problem.losses.values_at)
-            return dszog.Problem(
-                dszog.Losses(losses, len(problem.losses)), problem.constraints, dim
-            )
+    def make(record: Record) -> dszog.Problem:
+        recorded = dszog.Losses(record.losses(losses.values_at), len(losses))
+        return dszog.Problem(recorded, problem.constraints, dim)
 
-        def ours(make: Any = make, plain: Plain = plain) -> float:
-            method = as_timed(loss_batch=plain.loss_batch)
-            return iteration_seconds(make, method, effort.iterations)
+    def ours() -> float:
+        return iteration_seconds(make, as_timed(loss_batch=batch), effort.iterations)
 
-        yield _compared(
-            f"plain dense Algorithm 1 / iteration, m = {m:,}",
-            {"plain": printed, "iteration": ours},
-            n_blocks,
-            PLAIN_BARS.get(m),
-            direction="at least",
-        )
+    return _compared(
+        f"plain dense Algorithm 1 / iteration, m = {m:,}",
+        {"plain": printed, "iteration": ours},
+        effort.n_blocks if is_small else min(effort.n_blocks, 5),
+        PLAIN_BARS.get(m),
+        direction="at least",
+    )
 
 
 def _pairs_of(m: int, dim: int) -> tuple[dszog.Problem, dszog.Constraints]:
