@@ -424,7 +424,7 @@ FIELDS: dict[str, tuple[Wrong, ...]] = {  # of all methods
     "distribution": choice("spars", "sparse"),
     "start": choice("exakt", "exact"),
     "estimator": choice("shpere", "sphere"),
-    "ball": choice("boxx", "box"),
+    "ball": choice("l22", "l2"),
     "form": choice("lift", "lifted"),
     "nonconvex": choice("linearize", "linearise"),
     "step_rule": choice("open-loop", "open_loop"),
@@ -773,7 +773,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
     "Box": {"lower": SIDE, "upper": SIDE},
     "Polyhedron": {
         "families": (wrong("`families` must ", ()),),
-        "ball": choice("boxx", "box"),
+        "ball": choice("l22", "l2"),
         "ball_radius": POSITIVE,
         "n_named": (NOT_WHOLE, wrong("must be at least 0", -1)),
     },

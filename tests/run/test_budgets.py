@@ -332,7 +332,7 @@ class OfAMethod(Configuration):
             random_steps = options["estimator"] != "coordinate"
             options["per_sample"] = bool(random_steps and rng.random() < 0.3)
         if rng.random() < 0.3:
-            options["ball"] = str(rng.choice(["l2", "l1", "box"]))
+            options["ball"] = "l2"
         return options
 
     def _is_counted(self, charged: int) -> bool:

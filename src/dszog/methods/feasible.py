@@ -38,7 +38,7 @@ DEFAULT_HORIZON = 1000  # iterations, where a formula asks for their number
 COMPARED_BATCH = 128  # losses per estimate in the comparison of the DSZOG paper
 MANY_VARIABLES = 500  # beyond which a difference along each costs too much
 
-BallChoice: TypeAlias = Literal["auto", "none", "l2", "l1", "box"]
+BallChoice: TypeAlias = Literal["auto", "none", "l2"]
 Nonconvex: TypeAlias = Literal["refuse", "linearise", "retract"]
 
 
@@ -82,9 +82,9 @@ class FeasibleMethod:
         Iterations that formulas reckon with; `minimize` sets it from its budget.
     domain : Domain, optional
         The feasible set. `minimize` makes it from the constraints and the fields below.
-    ball : {"auto", "none", "l2", "l1", "box"}
-        A ball around the origin that the feasible set is cut to. ``"auto"``: a
-        Euclidean one if the method needs a bounded set and the set is not bounded.
+    ball : {"auto", "none", "l2"}
+        A Euclidean ball around the origin that the feasible set is cut to. ``"auto"``:
+        only if the method needs a bounded set and the set is not bounded.
     ball_radius : float
     form : {"lifted", "full"}
         Whether pairs are solved with a row per sample, or listed.

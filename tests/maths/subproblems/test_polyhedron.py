@@ -29,7 +29,7 @@ from dszog.maths.subproblems.nearest import (
 from dszog.maths.subproblems.rows import MatrixRows
 from tests.maths.subproblems.misjudged import A_ROUNDED, A_WHOLE, B_ROUNDED, B_WHOLE
 
-BALLS = ("none", "l2", "l1", "box")
+BALLS = ("none", "l2")
 DIM = 5
 
 
@@ -240,7 +240,7 @@ def test_a_wrong_answer_of_highs_is_replaced_and_counted(
         return optimize.OptimizeResult(ineqlin=no_rows, **WRONG_CORNERS[kind])
 
     monkeypatch.setattr(polyhedron, "linprog", wrong)
-    domain = Polyhedron.linear(np.eye(2), np.ones(2), ball="box", ball_radius=2.0)
+    domain = Polyhedron.linear(np.eye(2), np.ones(2), lower=-2.0, upper=2.0)
     found = domain.lmo(np.array([-1.0, 1.0]))
     np.testing.assert_allclose(found.point, [1.0, -2.0], atol=1e-5)
     said = WRONG_CORNERS[kind].get("message", "a wrong answer")

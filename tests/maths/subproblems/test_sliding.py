@@ -14,8 +14,6 @@ from dszog.maths.subproblems import (
     L2Ball,
     Polyhedron,
     Simplex,
-    frank_wolfe_gap,
-    gradient_mapping,
     slide,
 )
 from dszog.maths.subproblems.sliding import Slide
@@ -98,22 +96,3 @@ def test_the_cap_is_respected_and_reported() -> None:
         assert end.n_inner == cap
         assert not end.is_exact
         assert ball.contains(end.point)
-
-
-@every_domain
-def test_both_measures_are_zero_at_the_optimum_alone(domain: Domain) -> None:
-    target = np.array([2.0, -1.0, 0.4, 0.0])
-    optimum = domain.project(target).point
-    elsewhere = domain.feasible_start()
-    assert abs(frank_wolfe_gap(domain, optimum, optimum - target)) < 1e-8
-    assert gradient_mapping(domain, optimum, optimum - target, 0.1) < 1e-7
-    assert frank_wolfe_gap(domain, elsewhere, elsewhere - target) > 1e-3
-    assert gradient_mapping(domain, elsewhere, elsewhere - target, 0.1) > 1e-3
-
-
-def test_the_frank_wolfe_gap_bounds_what_can_be_gained() -> None:
-    target, ball = np.array([2.0, 1.0, 0.0, 0.0]), DOMAINS["l1 ball"]
-    best = 0.5 * np.square(ball.project(target).point - target).sum()
-    for x in 0.2 * np.random.default_rng(5).normal(size=(20, DIM)):
-        gained = 0.5 * np.square(x - target).sum() - best
-        assert gained <= frank_wolfe_gap(ball, x, x - target) + 1e-12

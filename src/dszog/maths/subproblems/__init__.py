@@ -1,11 +1,6 @@
 """Feasible sets: nearest points, linear minimisers, and the solvers behind them."""
 
-from dszog.maths.subproblems.base import (
-    Domain,
-    Solution,
-    frank_wolfe_gap,
-    gradient_mapping,
-)
+from dszog.maths.subproblems.base import Domain, Solution
 from dszog.maths.subproblems.polyhedron import Polyhedron
 from dszog.maths.subproblems.simple import Box, L1Ball, L2Ball, Simplex
 from dszog.maths.subproblems.sliding import slide
@@ -18,7 +13,5 @@ __all__ = [
     "Polyhedron",
     "Simplex",
     "Solution",
-    "frank_wolfe_gap",
-    "gradient_mapping",
     "slide",
 ]

@@ -22,7 +22,7 @@ from dszog.contract import NO_INDICES
 from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 from dszog.errors import EmptySetError, SubproblemError
 from dszog.maths.subproblems.base import Solution
-from dszog.maths.subproblems.rows import RowFamily, SignRows, joined, normalised
+from dszog.maths.subproblems.rows import RowFamily, joined, normalised
 
 ROWS_PER_ROUND = 20  # of each family
 MAX_ROUNDS = 500
@@ -44,14 +44,11 @@ EMPTY_MESSAGE = (
 
 
 def by_generation(
-    point: FloatArray,
-    families: Sequence[RowFamily],
-    signs: SignRows | None = None,
-    hint: IntArray = NO_INDICES,
+    point: FloatArray, families: Sequence[RowFamily], hint: IntArray = NO_INDICES
 ) -> Solution:
-    """Project on all rows, and an l1 ball beside them, by solving for few of them."""
+    """Project on all rows by solving for few of them."""
     # `hint` are rows to begin with, numbered through the families.
-    working = _Working(families, signs, hint)
+    working = _Working(families, hint)
     rounding = ROUNDING * float(np.abs(point).max())
     w, off, tolerance = point, 0.0, 0.0
     n_rounds, events = 0, tuple[str, ...]()
@@ -71,7 +68,7 @@ def by_generation(
         return Solution(
             point=w, active=working.indices, n_rounds=n_rounds, events=events
         )
-    if is_empty(families, signs):
+    if is_empty(families):
         raise EmptySetError(EMPTY_MESSAGE)
     raise SubproblemError(
         f"A projection stopped with a violation of {off:.2g} after {n_rounds} rounds. "
@@ -82,46 +79,35 @@ def by_generation(
 class _Working:
     """The rows that are taken into account at present."""
 
-    def __init__(
-        self, families: Sequence[RowFamily], signs: SignRows | None, hint: IntArray
-    ) -> None:
+    def __init__(self, families: Sequence[RowFamily], hint: IntArray) -> None:
         self._families = families
-        self._signs = signs
         sizes = [family.n_rows for family in families]
         self._firsts = np.cumsum([0, *sizes])
         known = (hint >= 0) & (hint < self._firsts[-1])
         self.indices: IntArray = np.unique(hint[known])
-        dim = families[0].dim if families else (signs.dim if signs else 0)
-        self._cuts = np.empty((0, dim))  # rows of the l1 ball
 
     def rows(self) -> tuple[FloatArray, FloatArray]:
-        """Return the vectors and limits of all of them, those of the l1 ball last."""
+        """Return the vectors and limits of all of them."""
         normals, limits = [], []
         for family, first in zip(self._families, self._firsts, strict=False):
             own = self._own(family, first)
             normals.append(family.normals(own))
             limits.append(family.limits(own))
-        radius = 0.0 if self._signs is None else self._signs.radius
-        return (
-            np.concatenate([*normals, self._cuts]),
-            np.concatenate([*limits, np.full(len(self._cuts), radius)]),
-        )
+        return np.concatenate(normals), np.concatenate(limits)
 
     def _own(self, family: RowFamily, first: int) -> IntArray:
         inside = (self.indices >= first) & (self.indices < first + family.n_rows)
         return self.indices[inside] - first
 
     def keep(self, kept: BoolArray) -> None:
-        n_numbered = len(self.indices)
-        self.indices = self.indices[kept[:n_numbered]]
-        self._cuts = self._cuts[kept[n_numbered:]]
+        self.indices = self.indices[kept]
 
     def add_worst(self, w: FloatArray, tolerance: float) -> tuple[float, bool]:
         """Take in rows that `w` violates; return the worst distance, and if any is new.
 
         Distances are violations divided by the length of the row.
         """
-        worst, n_before = 0.0, len(self.indices) + len(self._cuts)
+        worst, n_before = 0.0, len(self.indices)
         for family, first in zip(self._families, self._firsts, strict=False):
             own, off = family.worst(w, ROWS_PER_ROUND)
             normals = family.normals(own)
@@ -133,13 +119,7 @@ class _Working:
             worst = max(worst, float(distances.max(initial=0.0)))
             new = own[distances > tolerance] + first
             self.indices = np.union1d(self.indices, new)
-        if self._signs is not None:
-            row = self._signs.row(w)
-            distance = float((row * w).sum() - self._signs.radius) / np.sqrt(len(w))
-            worst = max(worst, distance)
-            if distance > tolerance and not (self._cuts == row).all(axis=1).any():
-                self._cuts = np.vstack([self._cuts, row])
-        return worst, len(self.indices) + len(self._cuts) > n_before
+        return worst, len(self.indices) > n_before
 
 
 class Nearest(NamedTuple):
@@ -333,7 +313,7 @@ def _most_steps(matrix: FloatArray) -> int:
     return 30 * int(matrix.shape[1]) + 300
 
 
-def is_empty(families: Sequence[RowFamily], signs: SignRows | None = None) -> bool:
+def is_empty(families: Sequence[RowFamily]) -> bool:
     r"""Whether HiGHS finds rows that contradict each other, and they do.
 
     With rows of length 1 it minimises the :math:`t \ge 0` for which some point has
@@ -341,9 +321,7 @@ def is_empty(families: Sequence[RowFamily], signs: SignRows | None = None) -> bo
     where :math:`\sum_j y_j a_j = 0` and :math:`\sum_j y_j h_j < 0` there is no point.
     """
     systems = [family.system() for family in families]
-    systems += [] if signs is None else [signs.system()]
-    dim = families[0].dim if families else (signs.dim if signs else 0)
-    matrix, limits = normalised(joined(systems, dim))
+    matrix, limits = normalised(joined(systems, families[0].dim))
     n_rows, n_all = matrix.shape
     answer = linprog(
         np.append(np.zeros(n_all), 1.0),

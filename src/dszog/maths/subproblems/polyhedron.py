@@ -35,14 +35,13 @@ from dszog.maths.subproblems.rows import (
     MatrixRows,
     PairRows,
     RowFamily,
-    SignRows,
     System,
     joined,
     normalised,
 )
 from dszog.maths.subproblems.simple import check_bounded, length, shortened
 
-Ball: TypeAlias = Literal["none", "l2", "l1", "box"]
+Ball: TypeAlias = Literal["none", "l2"]
 Form: TypeAlias = Literal["lifted", "full"]
 
 FULL_LIMIT = 4e9  # bytes that listing all pairs may take
@@ -60,9 +59,8 @@ class Polyhedron:
     Parameters
     ----------
     families : tuple of RowFamily
-    ball : {"none", "l2", "l1", "box"}
-        A ball around the origin beside them, by its norm; ``"box"`` is the largest
-        absolute value.
+    ball : {"none", "l2"}
+        Whether there is a Euclidean ball around the origin beside them.
     ball_radius : float
     n_named : int
         So many rows, from the first, are the constraints of a problem in their order.
@@ -242,11 +240,9 @@ class Polyhedron:
     def violation(self, x: FloatArray) -> float:
         """Return by how much the worst row, or the ball, is exceeded."""
         worst = [0.0]
-        worst += [float(family.worst(x, 1)[1][0]) for family in self._all_families]
+        worst += [float(family.worst(x, 1)[1][0]) for family in self.families]
         if self.ball == "l2":
             worst.append(length(x) - self.ball_radius)
-        if self.ball == "l1":
-            worst.append(float(np.abs(x).sum()) - self.ball_radius)
         return max(worst)
 
     def contains(self, x: FloatArray, tol: float = FEASIBLE) -> bool:
@@ -262,7 +258,7 @@ class Polyhedron:
 
     @cached_property
     def _diameter(self) -> float:
-        if self.ball in ("l2", "l1"):
+        if self.ball == "l2":
             return 2.0 * self.ball_radius
         sides = []
         for variable in np.eye(self.dim):
@@ -277,32 +273,17 @@ class Polyhedron:
     # ------------------------------------------------------------------ how it is done
 
     @cached_property
-    def _all_families(self) -> tuple[RowFamily, ...]:
-        """The rows and the sides of a ball that is a box."""
-        if self.ball != "box":
-            return self.families
-        sides = np.full(self.dim, self.ball_radius)
-        return (*self.families, BoxRows(-sides, sides))
-
-    @cached_property
-    def _signs(self) -> SignRows | None:
-        return SignRows(self.dim, self.ball_radius) if self.ball == "l1" else None
-
-    @cached_property
     def _is_cone(self) -> bool:
         return all(family.is_homogeneous for family in self.families)
 
     @cached_property
     def _system(self) -> System:
-        systems = [family.system() for family in self._all_families]
-        if self._signs is not None:
-            systems.append(self._signs.system())
-        return joined(systems, self.dim)
+        return joined([family.system() for family in self.families], self.dim)
 
     @cached_property
     def _box(self) -> BoxRows:
         lower, upper = np.full(self.dim, -np.inf), np.full(self.dim, np.inf)
-        for family in self._all_families:
+        for family in self.families:
             if isinstance(family, BoxRows):
                 lower = np.maximum(lower, family.lower)
                 upper = np.minimum(upper, family.upper)
@@ -310,7 +291,7 @@ class Polyhedron:
 
     def _nearest(self, point: FloatArray, hint: IntArray) -> Solution:
         """Return the nearest point of the rows, a ball of the norm l2 left out."""
-        return by_generation(point, self._all_families, self._signs, hint)
+        return by_generation(point, self.families, hint)
 
     def _next(self, point: FloatArray, before: Solution) -> Solution:
         """Return the nearest point, with what it took in all so far."""
@@ -386,7 +367,7 @@ class Polyhedron:
     def _normals(self, indices: IntArray) -> FloatArray:
         """Return the vectors of rows that are numbered through the families."""
         parts, first = [], 0
-        for family in self._all_families:
+        for family in self.families:
             own = indices[(indices >= first) & (indices < first + family.n_rows)]
             parts.append(family.normals(own - first))
             first += family.n_rows
@@ -394,9 +375,7 @@ class Polyhedron:
 
     def _linear_program(self, cost: FloatArray) -> Solution:
         """Minimise a linear function over the rows with HiGHS; check its answer."""
-        rows = [f.system() for f in self._all_families if not isinstance(f, BoxRows)]
-        if self._signs is not None:
-            rows.append(self._signs.system())
+        rows = [f.system() for f in self.families if not isinstance(f, BoxRows)]
         system = System(np.empty((0, self.dim)), np.empty(0))
         if rows:
             system = normalised(joined(rows, self.dim))
@@ -414,7 +393,7 @@ class Polyhedron:
         )
         if answer.status == 0 and is_lowest(cost, system, sides, answer):
             return Solution(point=answer.x[: self.dim])
-        if answer.status == 2 and is_empty(self._all_families, self._signs):
+        if answer.status == 2 and is_empty(self.families):
             raise EmptySetError(EMPTY_MESSAGE)
         if answer.status == 3 and not self.is_bounded:
             raise InputError(

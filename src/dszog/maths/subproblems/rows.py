@@ -188,31 +188,6 @@ class BoxRows:
         return System(self.normals(finite), limits[finite])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SignRows:
-    r""":math:`\pm w_1 \pm \dots \pm w_d \le` radius for all signs: the l1 ball.
-
-    The rows have no index that would fit an integer: the one that a point violates most
-    has the signs of the point, and is made when it is needed.
-    """
-
-    dim: int
-    radius: float
-
-    def row(self, w: FloatArray) -> FloatArray:
-        """Return the vector of the row that `w` violates most."""
-        return np.where(w < 0.0, -1.0, 1.0)
-
-    def system(self) -> System:
-        r"""Return :math:`\pm w_i \le t_i, \sum_i t_i \le` radius."""
-        eye = np.eye(self.dim)
-        total = np.concatenate([np.zeros(self.dim), np.ones(self.dim)])
-        matrix = np.concatenate([np.hstack([eye, -eye]), np.hstack([-eye, -eye])])
-        limits = np.zeros(2 * self.dim + 1)
-        limits[-1] = self.radius
-        return System(np.vstack([matrix, total]), limits)
-
-
 def joined(systems: list[System], dim: int) -> System:
     """Return all rows of several systems; each keeps extra variables of its own."""
     n_extra = sum(system.matrix.shape[1] - dim for system in systems)
