@@ -172,22 +172,20 @@ class FailureHandler(FailureCounts):
 
     def _count_points(self, reply: Reply) -> None:
         self._settle()
-        failed = _in_each_row(_unknown(reply))
+        failed = _unknown(reply).any(axis=1)
         self.n_points += len(failed)
         self.n_failed += int(failed.sum())
         for one in failed.tolist():
             self.in_a_row = self.in_a_row + 1 if one else 0
-        self._look_back_on(failed.tolist())
+        self.recent = [*self.recent, *failed.tolist()][-WINDOW:]
 
     def _settle(self) -> None:
         """Take the good points into the window: nobody looks there while all are."""
         if self._n_good:
             self.in_a_row = 0
-            self._look_back_on([False] * min(self._n_good, WINDOW))
+            good = [False] * min(self._n_good, WINDOW)
+            self.recent = [*self.recent, *good][-WINDOW:]
             self._n_good = 0
-
-    def _look_back_on(self, failed: list[bool]) -> None:
-        self.recent = [*self.recent, *failed][-WINDOW:]
 
     def repair(
         self, queries: Sequence[Query], replies: Sequence[Reply]
@@ -239,7 +237,7 @@ def _unknown(reply: Reply) -> BoolArray:
         (reply.jacobian, reply.losses.shape[1]),
     ):
         if gradients.size:
-            lost = _in_each_row(np.isnan(gradients))
+            lost = np.isnan(gradients).any(axis=1)
             unknown[0, first : first + len(lost)] |= lost
     return unknown
 
@@ -252,12 +250,6 @@ def _with_way_out(failure: Failure) -> str:
         f"{failure.message} If failures are to be expected: on_failure='resample' "
         "leaves them out."
     )
-
-
-def _in_each_row(table: BoolArray) -> BoolArray:
-    """Return whether any entry of each row is true."""
-    found: BoolArray = np.logical_or.reduce(table, axis=1)
-    return found
 
 
 def _without_columns(query: Query, reply: Reply) -> tuple[Query, Reply]:
@@ -285,7 +277,7 @@ def _without_columns(query: Query, reply: Reply) -> tuple[Query, Reply]:
 
 def _without_rows(query: Query, reply: Reply) -> tuple[Query, Reply]:
     """Leave out the directions at whose points something is not known."""
-    known = ~_in_each_row(_unknown(reply))[1:]
+    known = ~_unknown(reply).any(axis=1)[1:]
     if query.paired:
         half = len(known) // 2
         known = np.tile(known[:half] & known[half:], 2)

@@ -219,10 +219,7 @@ class Meter(Counts):
             )
         replies = self._answered(queries, charged)
         if is_first:
-            said = (
-                "" if self.on_first is None else self.on_first(queries[0], replies[0])
-            )
-            if said:
+            if self.on_first and (said := self.on_first(queries[0], replies[0])):
                 self.events[said] += 1
             self._ask_twice(queries[0])
         return replies

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias
 
+from dszog._log import LOGGER
 from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.interrupts import Interrupts
@@ -34,10 +35,12 @@ class Run:
     history: Rows
     subproblems: SubproblemCounts
 
-    def noted(self, *sentences: str) -> Run:
-        """Return the run with more to say of it; nothing is said twice."""
-        new = [one for one in sentences if one not in self.notes]
-        return replace(self, notes=(*self.notes, *new))
+    def noted(self, sentence: str) -> Run:
+        """Return the run with more to say of it, once; the log hears it too."""
+        if sentence in self.notes:
+            return self
+        LOGGER.info("%s", sentence)
+        return replace(self, notes=(*self.notes, sentence))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -211,14 +211,14 @@ class Solver:
         )
         if np.array_equal(wanted, state.x):
             return run
-        return _noted(run, "The start was moved to the nearest feasible point.")
+        return run.noted("The start was moved to the nearest feasible point.")
 
     def _next_round(self, run: Run, outcome: Outcome) -> Run:
         """Return the beginning of the next round, with the method as it then is."""
         report = self._round_report(run, outcome)
         method, said = self._policy.after_round(run.method, report)
         if said:
-            run = _noted(run, said)
+            run = run.noted(said)
         LOGGER.info(
             "Round %d of %d begins at iteration %d.",
             run.round + 2,
@@ -593,10 +593,3 @@ class Solver:
             constraint_tol=tolerance,
             is_start=is_start,
         )
-
-
-def _noted(run: Run, sentence: str) -> Run:
-    """Return a run with a sentence more to say of it; the log hears it too."""
-    if sentence not in run.notes:
-        LOGGER.info("%s", sentence)
-    return run.noted(sentence)

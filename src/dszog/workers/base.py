@@ -244,12 +244,8 @@ class _Asker:
         cure: str,
         error: BaseException | None = None,
     ) -> None:
-        problem, x = self.problem, self.points[row]
-        self.failures.append(
-            failure_of(
-                problem, self.query, kind, what, indices, x, happened, cure, error
-            )
-        )
+        about = self.problem, self.query, kind, what, indices, self.points[row]
+        self.failures.append(failure_of(*about, happened, cure, error))
 
 
 def failure_of(
