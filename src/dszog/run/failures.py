@@ -172,7 +172,7 @@ class FailureHandler(FailureCounts):
 
     def _count_points(self, reply: Reply) -> None:
         self._settle()
-        failed = _unknown(reply).any(axis=1)
+        failed = _in_each_row(_unknown(reply))
         self.n_points += len(failed)
         self.n_failed += int(failed.sum())
         for one in failed.tolist():
@@ -237,7 +237,7 @@ def _unknown(reply: Reply) -> BoolArray:
         (reply.jacobian, reply.losses.shape[1]),
     ):
         if gradients.size:
-            lost = np.isnan(gradients).any(axis=1)
+            lost = _in_each_row(np.isnan(gradients))
             unknown[0, first : first + len(lost)] |= lost
     return unknown
 
@@ -250,6 +250,12 @@ def _with_way_out(failure: Failure) -> str:
         f"{failure.message} If failures are to be expected: on_failure='resample' "
         "leaves them out."
     )
+
+
+def _in_each_row(table: BoolArray) -> BoolArray:
+    """Return whether any entry of each row is true."""
+    found: BoolArray = np.logical_or.reduce(table, axis=1)
+    return found
 
 
 def _without_columns(query: Query, reply: Reply) -> tuple[Query, Reply]:
@@ -277,7 +283,7 @@ def _without_columns(query: Query, reply: Reply) -> tuple[Query, Reply]:
 
 def _without_rows(query: Query, reply: Reply) -> tuple[Query, Reply]:
     """Leave out the directions at whose points something is not known."""
-    known = ~_unknown(reply).any(axis=1)[1:]
+    known = ~_in_each_row(_unknown(reply))[1:]
     if query.paired:
         half = len(known) // 2
         known = np.tile(known[:half] & known[half:], 2)
