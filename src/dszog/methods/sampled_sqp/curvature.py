@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import FloatArray, frozen_floats
+from dszog.contract.arrays import BoolArray, FloatArray, frozen_floats
 
 MOST_PAIRS = 30
 LAST_PAIRS = 5  # these choose the matrix to begin with, and its size
@@ -55,15 +55,16 @@ class Pairs:
         It begins with what was measured, if anything; else with a multiple of the unit
         matrix, or of the covariance of the losses' gradients (`slopes`, one row per
         loss) if that fits the last pairs better. Then come the pairs, one after the
-        other, by damped BFGS updates.
+        other, by damped BFGS updates: one that curves downwards takes away what is
+        said of its step, else steps would stay as short as they were elsewhere.
         """
         dim = self.steps.shape[1]
-        steps, changes = self._usable()
+        steps, changes, upward = self._usable()
         matrix: FloatArray = np.zeros((dim, dim))
         if len(measured):
             matrix = measured
-        elif len(steps):
-            last = slice(-LAST_PAIRS, None)
+        elif upward.any():
+            last = np.flatnonzero(upward)[-LAST_PAIRS:]
             base = _base(steps[last], changes[last], slopes)
             bent = np.einsum("ij,jk,ik->", steps[last], base, steps[last])
             matrix = base * ((steps[last] * changes[last]).sum() / bent)
@@ -71,19 +72,21 @@ class Pairs:
             matrix = _updated(matrix, step, change)
         return matrix
 
-    def _usable(self) -> tuple[FloatArray, FloatArray]:
-        """Return the pairs that curve upwards, or next to not at all.
+    def _usable(self) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Return the pairs, and which of them curve upwards, or next to not at all.
 
         A change that is nearly at a right angle to its step would be taken for a
         curvature without bounds: it is turned towards the step a little.
         """
-        products = np.einsum("ij,ij->i", self.steps, self.changes)
         squares = np.einsum("ij,ij->i", self.steps, self.steps)
-        lengths = np.sqrt(squares) * np.linalg.norm(self.changes, axis=1)
-        used = (products > -STEEPEST * lengths) & (lengths > 0)
+        used = (squares > 0) & self.changes.any(axis=1)
+        steps, changes, squares = self.steps[used], self.changes[used], squares[used]
+        products = np.einsum("ij,ij->i", steps, changes)
+        lengths = np.sqrt(squares) * np.linalg.norm(changes, axis=1)
+        upward = products > -STEEPEST * lengths
         turns = np.maximum(STEEPEST * lengths - products, 0.0) / squares
-        changes = self.changes + turns[:, np.newaxis] * self.steps
-        return self.steps[used], changes[used]
+        turns = np.where(upward, turns, 0.0)
+        return steps, changes + turns[:, np.newaxis] * steps, upward
 
     def stiffness(self) -> float:
         """Return how much the gradient usually changes per unit of a step."""
