@@ -21,7 +21,7 @@ from dszog.status import Status
 CHECK_SHARE = 0.1  # of the budget may go into looking at the result
 CHECK_LEAST = 3000  # queries for that, where no number is given
 STATIONARITY_SHARE = 0.05  # of the queries may go into gradients at the result
-WHOLE_SHARE = 0.6  # of the queries so far: what a look at all may cost at one point
+WHOLE_SHARE = 1.0  # of the queries so far: what a look at all may cost at one point
 N_CANDIDATES = 3  # last iterate, average, start
 N_HALVED = 6  # times that the way to an iterate with missing values is halved
 ON_THE_WAY = (

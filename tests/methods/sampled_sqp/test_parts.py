@@ -11,7 +11,7 @@ from dszog import Losses, SampledSQP, minimize
 from dszog.contract import ProblemSize, Reply, cost
 from dszog.methods.sampled_sqp import plans, trial
 from dszog.methods.sampled_sqp.curvature import Pairs
-from dszog.methods.sampled_sqp.looks import Look, inward
+from dszog.methods.sampled_sqp.looks import Look, inward, peaks
 from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import NOBODY, WorkingSet
 from dszog.methods.sampled_sqp.scales import noise_level, variable_scales
@@ -92,6 +92,22 @@ def test_the_curvature_explains_the_last_pair_and_is_semidefinite() -> None:
         pairs.matrix(none, np.empty((0, 0))) @ step, hessian @ step, rtol=1e-9
     )
     assert len(pairs.steps) == 30
+
+
+def test_a_step_along_which_all_curves_downwards_takes_curvature_away() -> None:
+    pairs, step = Pairs.none(2), np.array([1.0, 0.0])
+    pairs = pairs.with_pair(step, 1e4 * step)
+    for _ in range(5):
+        pairs = pairs.with_pair(step, -step)
+    matrix = pairs.matrix(np.empty((0, 2)), np.empty((0, 0)))
+    assert 0 < step @ matrix @ step < 1.0
+
+
+def test_of_neighbours_that_are_alike_the_largest_stands_for_all() -> None:
+    order = np.random.default_rng(0).permutation(200)
+    wave, chance = np.sin(order / 15.0), np.random.default_rng(1).normal(size=200)
+    assert np.sort(order[peaks(order, wave)]).tolist() == [24, 118, 199]
+    assert peaks(order, chance).all()
 
 
 def test_refreshing_the_whole_table_gives_the_mean_of_the_slopes() -> None:

@@ -636,3 +636,23 @@ def test_a_start_at_zero_says_nothing_of_sizes() -> None:
         return int(minimized(problem, max_queries=100_000).nit)
 
     assert n_iterations(np.logspace(-4, 4, 12)) <= 1.2 * n_iterations(np.ones(12))
+
+
+def test_some_hundred_constraints_are_not_all_looked_at_in_every_trial() -> None:
+    times = np.linspace(-1.0, 1.0, 300)
+    powers = np.stack([times**k for k in range(5)], axis=1)
+    curve, used = np.exp(2.0 * times) + np.sin(5.0 * times), []
+
+    def errors(points: FloatArray, j: IntArray) -> FloatArray:
+        off = points[:, 1:] @ powers[j % 300].T - curve[j % 300]
+        return np.asarray(np.where(j < 300, off, -off) - points[:, :1])
+
+    result = minimized(
+        lambda x: x[0],
+        np.array([10.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
+        Constraints(errors, 600),
+        constraint_tol=1e-6,
+        callback=lambda progress: used.append(progress.n_constraint_queries),
+    )
+    assert result.status == Status.CONVERGED
+    assert used[-1] < 6 * 600  # of which one look at all is the last

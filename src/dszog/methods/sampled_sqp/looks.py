@@ -24,6 +24,7 @@ from dszog.contract.arrays import (
 )
 
 UNKNOWN = 1e300  # stands for the value of a case that failed
+ALIKE = 0.5  # of the variance: what neighbours differ by, squared; 2 if by chance
 NO_VALUES = frozen_floats(np.empty(0))
 
 
@@ -282,6 +283,22 @@ def inward(x: FloatArray, reach: FloatArray, size: ProblemSize) -> FloatArray:
     step = np.where(short, np.where(up >= down, up, -down), step)
     moved: FloatArray = np.clip(x + step, size.lower, size.upper) - x
     return moved
+
+
+def peaks(indices: IntArray, values: FloatArray) -> BoolArray:
+    """Return which values are no less than those before and behind, by index.
+
+    All of them, unless neighbours are alike, as moments in a row are.
+    """
+    order = np.argsort(indices, kind="stable")
+    found, along = np.ones(len(values), dtype=bool), values[order]
+    if len(values) < 3:
+        return found
+    apart, usual = np.diff(along), along - along.mean()
+    if (apart**2).mean() < ALIKE * (usual**2).mean():
+        sides = np.concatenate([[-np.inf], along, [-np.inf]])
+        found[order] = (along >= sides[:-2]) & (along >= sides[2:])
+    return found
 
 
 def unlike(indices: IntArray, others: IntArray) -> BoolArray:

@@ -80,7 +80,8 @@ class SampledSQP(Options):
         The residual of the optimality conditions, relative, at which a run has
         converged.
     constraint_batch : int
-        Unseen constraints that a trial looks at, at first.
+        Unseen constraints that a trial looks at, at first; one in 16, and 32 at
+        least, where that is less.
     loss_batch : int
         Losses in the table at first; refreshed at least, too.
     noise_share : float
@@ -101,7 +102,7 @@ class SampledSQP(Options):
         x = size.clip(x)
         dim = size.dim
         losses = np.sort(plans.loss_order(self.loss_batch, size, seed))
-        n_first = max(self.constraint_batch, pilot.ALL_MEMBERS)
+        n_first = max(first_batch(self, size), pilot.ALL_MEMBERS)
         if size.by_case:
             n_first = pilot.FIRST_LOOK * size.block_width
         drawn, seen = Seen.nothing(dim).draw(n_first, size, seed)
@@ -284,7 +285,7 @@ class SampledSQP(Options):
             looked = pilot.FIRST_LOOK
             learned = (size.dim + pilot.NOISE_POINTS) * (losses + members)
             return 2 * (losses + min(looked, size.n_cases)) + learned
-        constraints = min(self.constraint_batch, size.n_constraints)
+        constraints = min(first_batch(self, size), size.n_constraints)
         members = (
             constraints if constraints <= pilot.ALL_MEMBERS else pilot.FIRST_MEMBERS
         )

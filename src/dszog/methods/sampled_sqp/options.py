@@ -17,6 +17,7 @@ from dszog.methods.sampled_sqp.state import SampledSQPState
 GROWTH_SHARE = 0.3  # of the queries left that a larger table may cost
 LEAST_GROWTH = 16  # rows
 NEW_CASES = 5  # looked at in a trial, where a call returns many constraints
+PART, FEWEST_LOOKED = 16, 32  # of constraints: one in so many; but so many at least
 KEPT = 0.5  # of the violation that the caller allows
 
 
@@ -46,7 +47,8 @@ class Options:
 def first_batch(options: Options, size: ProblemSize) -> int:
     """Return how many unseen constraints, or cases, a trial looks at, at first."""
     if not size.by_case:
-        return options.constraint_batch
+        share = max(size.n_constraints // PART, FEWEST_LOOKED)
+        return min(options.constraint_batch, share)
     most = max(NEW_CASES, 2 * size.dim)
     return min(max(options.constraint_batch // size.block_width, NEW_CASES), most)
 

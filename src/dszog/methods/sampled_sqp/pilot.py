@@ -21,6 +21,7 @@ from dszog.methods.sampled_sqp.looks import (
     Found,
     Look,
     inward,
+    peaks,
     places_of,
     slope_looks,
     worst_of,
@@ -69,8 +70,10 @@ def after_values(state: SampledSQPState, found: Found) -> SampledSQPState:
     if state.takes_unknown and not (rows.any() and known.any()):
         return replace(state, n_rejected=state.n_rejected + 1)
     order = np.argsort(-values, kind="stable")
-    n_first = len(drawn) if size.n_constraints <= ALL_MEMBERS else FIRST_MEMBERS
-    first = with_opposites(order[:n_first], values)
+    first = np.arange(len(drawn))
+    if size.n_constraints > ALL_MEMBERS:
+        chosen = order[peaks(drawn, values)[order]]
+        first = with_opposites(chosen[:FIRST_MEMBERS], values)
     if size.by_case:
         _, places = np.unique(drawn[order] // size.block_width, return_index=True)
         worst = order[np.sort(places)[:FIRST_CASES]]

@@ -396,7 +396,8 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     size, seen, members = state.size, state.seen, state.members
     risks = seen.risks(state.z)
     unsure = seen.distances(state.z) > 1e-3 * state.length
-    most, quiet = max(state.batch, MOST_VERIFIED), QUIET
+    chunk = max(first_batch(options, size), min(state.n_clean, MOST_VERIFIED))
+    most, quiet = max(state.batch, chunk), QUIET
     if size.by_case:
         if size.n_cases > AGAIN:  # of fewer all are looked at again
             unsure &= risks > 0

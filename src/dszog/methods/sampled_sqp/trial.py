@@ -16,12 +16,19 @@ from dszog.methods.sampled_sqp.looks import (
     NO_VALUES,
     UNKNOWN,
     Found,
+    peaks,
     places_of,
     worst_of,
 )
-from dszog.methods.sampled_sqp.options import Options, least_violation, queries_left
+from dszog.methods.sampled_sqp.options import (
+    Options,
+    first_batch,
+    least_violation,
+    queries_left,
+)
 from dszog.methods.sampled_sqp.pilot import with_opposites
 from dszog.methods.sampled_sqp.plans import (
+    SURELY,
     learn_all,
     looks_at_plane,
     looks_at_slopes,
@@ -213,6 +220,10 @@ def _discovered(
         _, first = np.unique(indices[order] // size.block_width, return_index=True)
         order = order[np.sort(first)]
     n_found = len(order)
+    if not size.by_case:  # of neighbours the worst
+        known = ~np.isnan(found.values)
+        are_peaks = peaks(look.constraints[known], found.values[known])
+        order = order[are_peaks[new[known]][order]]
     chosen = order[:most] if size.by_case else with_opposites(order[:most], values)
     batch, wants_rows = state.batch, state.wants_rows
     table_cost = len(state.table) * (size.dim + 1)
@@ -222,7 +233,7 @@ def _discovered(
         elif not size.by_case:
             batch = _larger(options, state, batch)
     elif n_found > 2 * most:
-        batch = max(batch // 2, options.constraint_batch)
+        batch = max(batch // 2, first_batch(options, size))
     state = replace(
         state,
         seen=seen,
@@ -274,8 +285,9 @@ def _with_borrowed(
 
 def _larger(options: Options, state: SampledSQPState, batch: int) -> int:
     """Return twice as many constraints to look at, as far as the budget goes."""
-    most = max(int(queries_left(options, state)) // 10, options.constraint_batch)
-    return min(2 * batch, most, max(state.size.n_constraints, 1))
+    least = first_batch(options, state.size)
+    most = max(int(queries_left(options, state)) // 10, least)
+    return min(2 * batch, most, max(state.size.n_constraints // 8, least))
 
 
 def _accepted(
@@ -361,7 +373,8 @@ def _stale_members(
     """Return the members to learn anew after a step: curved, and near enough."""
     members = state.members
     bent = members.bent[asked] == 1
-    matters = (members.multipliers[asked] > 0) | (values > -0.1 * state.length)
+    far = min(0.1 * state.length, SURELY * float(np.linalg.norm(state.step)))
+    matters = (members.multipliers[asked] > 0) | (values > -far)
     found = asked[bent & matters]
     if len(found) > 4 * (state.size.dim + 1):
         weights = members.multipliers[found]
