@@ -1,7 +1,7 @@
 """`dszog watch`: saved runs in a browser, alive or dead, on this machine only.
 
-The standard library serves one page without anything from outside; a library of
-dashboards would bring a hundred megabytes for two curves and a table.
+The standard library serves one page without anything from outside; what libraries of
+dashboards would bring for two curves and a table is told in ``docs/watching.md``.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ STATES = {
     "unreadable": "cannot be read",
 }
 HEAD = (
-    *("run", "state", "method", "iterations", "queries", "time"),
-    *("objective", "worst violation", "failures"),
+    *("run", "state", "objective", "violation", "failures"),
+    *("iterations", "queries", "time", "method"),
 )
 COLOURS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
@@ -166,15 +166,15 @@ def _figures(look: View) -> list[str]:
     violation = last("sampled_violation") if end is None else end.violation
     most, time_limit = limits.iterations or 0, limits.time or 0.0
     return [
-        _text(look.facts.get("method type", "").strip("'")),
+        f"{objective:.5g}",
+        f"{max(violation, 0.0):.3g}",
+        f"{last('n_failed'):,.0f}",
         used(counts.n_iterations, most, f"{counts.n_iterations:,}", f"{most:,}"),
         used(n_queries, limits.queries, f"{n_queries:,}", f"{limits.queries or 0:,}"),
         used(
             counts.seconds, limits.time, duration(counts.seconds), duration(time_limit)
         ),
-        f"{objective:.5g}",
-        f"{max(violation, 0.0):.3g}",
-        f"{last('n_failed'):,.0f}",
+        _text(look.facts.get("method type", "").strip("'")),
     ]
 
 
@@ -207,8 +207,7 @@ def _chart(
     else:
         room = 0.05 * float(np.ptp(y)) or 0.05 * abs(float(y[0])) or 1.0
         low, high = float(y.min()) - room, float(y.max()) + room
-        places = low + (high - low) * np.array([0.1, 0.5, 0.9])
-        marks = [(float(one), f"{one:.4g}") for one in places]
+        marks = [(one, f"{one:,.6g}") for one in _round(low, high)]
     across = (WIDTH - LEFT - RIGHT) / max(float(x.max()), 1e-9)
     up = (HEIGHT - TOP - FOOT) / (high - low)
     made = []
@@ -219,12 +218,15 @@ def _chart(
             f'y2="{height:.1f}"/><text x="{LEFT - 5}" y="{height + 4:.1f}" '
             f'text-anchor="end">{said}</text>'
         )
-    for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
+    ticks = _round(0.0, max(float(x.max()), 1e-9))
+    for at in ticks[:: 1 + len(ticks) // 5]:
         made.append(
-            f'<text x="{LEFT + share * (WIDTH - LEFT - RIGHT):.1f}" '
-            f'y="{HEIGHT - FOOT + 14}" text-anchor="{anchor}">'
-            f"{share * float(x.max()):,.0f}{f' {against}' * (share == 1.0)}</text>"
+            f'<text x="{LEFT + across * at:.1f}" y="{HEIGHT - FOOT + 14}" '
+            f'text-anchor="middle">{at:,.10g}</text>'
         )
+    made.append(
+        f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 4}" text-anchor="end">{against}</text>'
+    )
     for points, colour in found:
         heights = points[:, 1].clip(-LARGEST, LARGEST)
         if log:
@@ -239,6 +241,15 @@ def _chart(
             f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>'
         )
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}">{"".join(made)}</svg>'
+
+
+def _round(low: float, high: float) -> list[float]:
+    """Return three to seven round numbers between two."""
+    step = 10.0 ** math.floor(math.log10(high - low))
+    while high - low < 3.0 * step:
+        step /= 2.0
+    step *= 1.0 if high - low < 6.0 * step else 2.0
+    return [k * step for k in range(math.ceil(low / step), int(high // step) + 1)]
 
 
 # --------------------------------------------------------------------------- each run

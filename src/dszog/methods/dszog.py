@@ -820,7 +820,7 @@ class PenaltyRounds(SlowsDown):
         penalty, step_size = factor * method.penalty, method.step_size
         if "step_size" not in self._fixed:
             step_size = step_size / math.sqrt(factor)
-        said = f"The penalty was raised from {method.penalty:.3g} to {penalty:.3g}."
+        said = f"The penalty was raised from {method.penalty:,.4g} to {penalty:,.4g}."
         return replace(method, penalty=penalty, step_size=step_size), said
 
     def after_runaway(
