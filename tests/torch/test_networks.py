@@ -590,12 +590,12 @@ def test_a_gpu_that_fails_leaves_weights_and_advice(error: Any, said: str) -> No
 
 
 def test_weights_wander_no_further_than_constraints_bear() -> None:
-    from dszog.torch.passes import WANDERS, Passes
+    from dszog.torch.passes import ALONG, PARTS, WANDERS, Passes
 
     found = []
-    for slack in (0.02, 0.3, 1e9, -1e9):
+    for slack, seed in ((0.02, 2), (1e9, 2), (-1e9, 2), *((0.3, k) for k in range(8))):
         net = network()
-        space = dt.ModuleSpace(net, seed=2)
+        space = dt.ModuleSpace(net, seed=seed)
         inputs, before = data()[0], digest_of(net.parameters())
         with torch.no_grad():
             first = net(inputs)[:, 0]
@@ -605,10 +605,11 @@ def test_weights_wander_no_further_than_constraints_bear() -> None:
 
             share, n = Passes(space, both, record=False).steadiness(120)
         assert digest_of(net.parameters()) == before
-        assert n <= 7 * 120
+        assert n <= (1 + 5 * ALONG // PARTS) * 120
         found.append(share)
-    assert found[0] < found[1] < found[2] == WANDERS[0]
-    assert found[3] == np.inf  # none holds: it says nothing
+    assert found[0] < min(found[3:]) <= max(found[3:]) < found[1] == WANDERS[0]
+    assert max(found[3:]) < 1.5 * min(found[3:])  # whatever the seed
+    assert found[2] == np.inf  # none holds: it says nothing
 
 
 FACTORY = """

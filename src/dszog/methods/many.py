@@ -29,7 +29,7 @@ SETTINGS: dict[str, Any] = {
 }
 REACH = 1.5  # of the length of x0, that all steps in one direction would go
 WANDER = 1.0  # of it, that steps in random directions would go
-STEADY = 2.0  # times what breaks one in a hundred constraints: they may go so far
+STEADY = 1.5  # times what breaks one in a hundred constraints: they may go so far
 MOST = 0.02  # of it, that one step goes at most, however short the run
 UNKNOWN_LENGTH = 2000  # iterations, where only time limits a run
 

@@ -22,7 +22,7 @@ from dszog.torch.first_order import TOGETHER, GradientSteps
 from dszog.torch.functions import TorchConstraints, TorchLosses, both_of
 from dszog.torch.moves import EVERY, save_tensors
 
-RATE = 1e-3  # of Adam, where no optimiser is given
+RATE = 3e-4  # of Adam, where no optimiser is given
 FILE = "gradients.safetensors"
 
 

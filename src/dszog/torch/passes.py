@@ -25,6 +25,7 @@ CLOSE = 1e-3  # relative: what a recording may differ by, as sums are ordered ot
 N_CHECKED = 2  # iterations whose recording is compared
 AT_ONCE = 256  # examples of a forward pass, where many are looked at
 SOME, FEW = 512, 100  # constraints that are looked at, and that must hold at the start
+ALONG, PARTS = 16, 4  # directions along each of which a quarter of them is looked at
 WANDERS = tuple(2.0 ** (-k / 2) for k in range(17))  # shares of the weights' length
 
 
@@ -116,27 +117,31 @@ class Passes:
         self._prepare(chosen[:2], chosen[-2:])
         indices = torch.from_numpy(chosen).to(space.device)
 
-        def are_kept() -> Any:
-            parts = [self._both(indices[:0], j)[1] for j in indices.split(AT_ONCE)]
+        def are_kept(some: Any) -> Any:
+            parts = [self._both(some[:0], j)[1] for j in some.split(AT_ONCE)]
             return torch.cat(parts) <= 0.0
 
-        first, n_looks = are_kept(), 1
+        first, n_looks = are_kept(indices), n
         before, length = space.radius, space.norm / math.sqrt(space.dim)
         low, high = -1, len(WANDERS)  # the first that holds lies between
         while high - low > 1:
             middle = (low + high) // 2
             space.radius = WANDERS[middle] * length
-            space.perturb(0, 0)
-            n_broken = int((first & ~are_kept()).sum())
-            n_looks += 1
-            if 100 * n_broken <= int(first.sum()):
+            n_broken = n_held = 0
+            for number in range(ALONG):  # one direction alone says little
+                space.perturb(0, number)
+                some = slice(number % PARTS, None, PARTS)
+                n_broken += int((first[some] & ~are_kept(indices[some])).sum())
+                n_held += int(first[some].sum())
+                n_looks += len(first[some])
+            if 100 * n_broken <= n_held:
                 high = middle
             else:
                 low = middle
         space.restore()
         space.radius = before
         says = high < len(WANDERS) and int(first.sum()) >= FEW
-        return (WANDERS[high] if says else math.inf), n_looks * n
+        return (WANDERS[high] if says else math.inf), n_looks
 
     def _recorded(self, passes: Any, wanted: Any, key: Any) -> _Recording | None:
         """Record the passes; from then on none are, where that cannot be."""
