@@ -14,6 +14,7 @@ import numpy as np
 import dszog
 from dszog import Constraints, ProblemSize, Result, minimize
 from dszog.contract.arrays import FloatArray, IntArray
+from dszog.kernels.tables import DualStep
 
 ROOT = Path(__file__).parents[1]
 by_dszog = partial(minimize, method="dszog")  # where its own behaviour is tested
@@ -54,3 +55,11 @@ def said_by(*words: str, **environment: str) -> str:
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout
+
+
+def learned(
+    weights: Any, indices: IntArray, penalties: FloatArray, step: DualStep, first: bool
+) -> Any:
+    """Return weights after a step, of which the first estimate is the average."""
+    step = step._replace(averaging=1.0) if first else step
+    return weights.learn(indices, penalties, step, weights.n_constraints / len(indices))

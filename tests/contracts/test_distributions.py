@@ -17,6 +17,7 @@ from dszog.contract.arrays import FloatArray
 from dszog.errors import DszogError
 from dszog.maths.distribution import DISTRIBUTIONS, Distribution, DualStep
 from dszog.maths.random_stream import distinct_indices, stream
+from tests.runs import learned
 
 FALSE_ALARM = 1e-6  # how often a chi-square test may be red by chance, were seeds fresh
 NONE = np.empty(0, dtype=np.int64)
@@ -60,7 +61,7 @@ def learnt(name: str, start: str, m: int, n_updates: int = 20) -> Distribution:
     for i in range(n_updates):
         indices = distinct_indices(stream(1, i), m, max(m // 4, 1))
         penalties = np.where(indices >= m // 2, 1.0 + indices / m, 0.0)
-        distribution = distribution.learn(indices, penalties, STEP, i == 0)
+        distribution = learned(distribution, indices, penalties, STEP, i == 0)
     return distribution
 
 
@@ -111,7 +112,9 @@ def test_without_a_violation_equal_weights_stay_equal(name: str, m: int) -> None
     distribution = make(name, "equal", m)
     for i in range(20):
         indices = distinct_indices(stream(2, i), m, max(m // 4, 1))
-        distribution = distribution.learn(indices, np.zeros(len(indices)), STEP, i == 0)
+        distribution = learned(
+            distribution, indices, np.zeros(len(indices)), STEP, i == 0
+        )
     np.testing.assert_allclose(distribution.dense(), 1 / m, rtol=1e-13)
 
 
@@ -119,7 +122,7 @@ def test_without_a_violation_equal_weights_stay_equal(name: str, m: int) -> None
 def test_a_step_lowers_no_weighted_penalty(name: str, start: str, m: int) -> None:
     penalties = np.random.default_rng(4).random(m)
     before = make(name, start, m)
-    after = before.learn(np.arange(m), penalties, STEP, True)
+    after = learned(before, np.arange(m), penalties, STEP, True)
     ridge = STEP.ridge / 2
     assert (
         after.dense() @ penalties - ridge * after.dense() @ after.dense()
@@ -202,7 +205,7 @@ def test_nothing_is_changed_in_place(name: str, start: str, m: int) -> None:
     distribution = learnt(name, start, m)
     before = distribution.dense().copy()
     distribution.sample(stream(0, 1), 10)
-    distribution.learn(np.arange(m), np.ones(m), STEP, False)
+    learned(distribution, np.arange(m), np.ones(m), STEP, False)
     np.testing.assert_array_equal(distribution.dense(), before)
 
 
@@ -231,7 +234,7 @@ def test_arrays_that_change_later_change_nothing(name: str, start: str) -> None:
     indices[:], values[:] = [0, 1], 0.0
     np.testing.assert_array_equal(distribution.dense(), before)
     indices, values = np.array([3, 7]), np.array([0.25, 0.5])
-    after = distribution.learn(indices, values, STEP, True)
+    after = learned(distribution, indices, values, STEP, True)
     before = after.dense().copy()
     indices[:], values[:] = [0, 1], 0.0
     np.testing.assert_array_equal(after.dense(), before)

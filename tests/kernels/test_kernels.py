@@ -168,7 +168,7 @@ def test_a_step_that_is_not_finite_is_none(
     drawn = np.array([1]), np.array([penalty])
     assert module.learn(sparse_weights(10), *drawn, step, 10.0) is None
     with pytest.raises(DszogError, match="finite"):
-        sparse_weights(10).learn(*drawn, step, True)
+        sparse_weights(10).learn(*drawn, step, 10.0)
 
 
 @given(seed=seeds, k=st.integers(0, 50), rest=st.sampled_from([0.0, 1e-9, 0.7]))

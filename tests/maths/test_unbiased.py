@@ -35,7 +35,7 @@ from dszog.maths.distribution.dense import DenseDistribution
 from dszog.maths.gradients import Directions
 from dszog.maths.random_stream import distinct_indices, stream
 from dszog.methods import DSZOG
-from tests.runs import size_of
+from tests.runs import learned, size_of
 
 Record = Callable[[str, object], None]
 
@@ -215,12 +215,12 @@ def dual_start(name: str, centred: bool) -> tuple[Distribution, DualStep]:
     step = DUAL_STEP._replace(centred=centred)
     start = DISTRIBUTIONS[name].from_weights(DUAL_M, np.arange(DUAL_M), weights)
     if centred:  # seen once before, when the penalties were others
-        start = start.learn(np.arange(DUAL_M), FIRST_PENALTIES, step, True)
+        start = learned(start, np.arange(DUAL_M), FIRST_PENALTIES, step, True)
     return start, step
 
 
 def dual_estimate(start: Distribution, step: DualStep, drawn: IntArray) -> FloatArray:
-    after = start.learn(drawn, PENALTIES[drawn], step, False)
+    after = learned(start, drawn, PENALTIES[drawn], step, False)
     estimate: FloatArray = (after.dense() - start.dense()) / step.step_size
     return estimate
 
@@ -280,7 +280,7 @@ def test_the_combined_estimate_averages_to_the_gradient(name: str) -> None:
                 *(drawn, PENALTIES[drawn], duals, PENALTIES[duals]),
                 *(start.weights_of, spread),
             )
-            after = start.learn(indices, penalties, step, False, spread)
+            after = start.learn(indices, penalties, step, spread)
             chance = chances[drawn].prod() / 56
             mean += chance * (after.dense() - start.dense()) / step.step_size
             total += chance

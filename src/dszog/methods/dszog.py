@@ -629,7 +629,6 @@ class DSZOG:
                 distribution.learn,
                 indices,
                 step=self.dual_step_at(state),
-                first=False,
                 spread=spread,
             )
             distribution = _learned(learn, penalties)

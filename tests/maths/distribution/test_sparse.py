@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.distribution import DenseDistribution, DualStep, SparseDistribution
 from dszog.maths.random_stream import distinct_indices, stream
+from tests.runs import learned
 
 Record = Callable[[str, object], None]
 
@@ -124,8 +125,8 @@ def test_sparse_equals_dense_whatever_is_learnt(program: Program) -> None:
     sparse, dense = program.starts()
     assert difference(sparse, dense) <= AGREEMENT
     for i, (indices, penalties) in enumerate(program.updates()):
-        sparse = sparse.learn(indices, penalties, program.step, i == 0)
-        dense = dense.learn(indices, penalties, program.step, i == 0)
+        sparse = learned(sparse, indices, penalties, program.step, i == 0)
+        dense = learned(dense, indices, penalties, program.step, i == 0)
         assert difference(sparse, dense) <= AGREEMENT
         assert total(sparse) == pytest.approx(1.0, abs=1e-12)
 
@@ -167,8 +168,8 @@ def run_both(landscape: Landscape, step: DualStep, n_iterations: int) -> Agreeme
     was_bare = False
     for iteration in range(n_iterations):
         indices, penalties = landscape.draw(iteration)
-        sparse = sparse.learn(indices, penalties, step, iteration == 0)
-        dense = dense.learn(indices, penalties, step, iteration == 0)
+        sparse = learned(sparse, indices, penalties, step, iteration == 0)
+        dense = learned(dense, indices, penalties, step, iteration == 0)
         largest = max(largest, difference(sparse, dense))
         is_bare = sparse.background_weight * m < 1e-9
         quiet += not penalties.any()
@@ -279,7 +280,7 @@ def test_a_trillion_weights_are_right_to_fifty_digits(m: int, adaptive: bool) ->
             indices = np.unique(np.append(known, rng.integers(10, 900, size=5)))
             violated = np.isin(indices, touched) & (rng.random(len(indices)) < 0.6)
             penalties = violated * rng.random(len(indices)) * (i % 20 < 15)
-            sparse = sparse.learn(indices, penalties, step, i == 0)
+            sparse = learned(sparse, indices, penalties, step, i == 0)
             exact.learn(indices, penalties, i == 0)
             found = dict(
                 zip(*(part.tolist() for part in sparse.touched()), strict=True)
@@ -296,7 +297,7 @@ def test_constraints_that_are_not_violated_are_never_stored() -> None:
     weights = SparseDistribution.from_penalties(10**6, NONE, np.empty(0), 1.0)
     for i in range(50):
         indices = distinct_indices(stream(0, i), 10**6, 256)
-        weights = weights.learn(indices, np.zeros(256), published_step(), i == 0)
+        weights = learned(weights, indices, np.zeros(256), published_step(), i == 0)
     assert len(weights.indices) == 0
     assert weights.background_weight == pytest.approx(1e-6, rel=1e-14)
 
@@ -310,7 +311,7 @@ def test_the_store_holds_a_few_memory_lengths_of_draws(a: float, b: float) -> No
     for i in range(2_000):
         indices = distinct_indices(stream(1, i), m, batch)
         violated = (indices / m - i / 500) % 1.0 < share
-        weights = weights.learn(indices, np.where(violated, 0.5, 0.0), step, i == 0)
+        weights = learned(weights, indices, np.where(violated, 0.5, 0.0), step, i == 0)
         sizes.append(len(weights.indices))
     # What was drawn violated in 2,000 iterations is far more than is ever stored: an
     # average has forgotten all but 1e-18 of a value after log(1e-18)/log(1 - b) steps.
@@ -326,10 +327,10 @@ def test_constraints_that_are_no_longer_violated_rejoin_the_background() -> None
     m = 10**6
     once, later = np.arange(100), np.arange(500, 600)
     weights = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
-    weights = weights.learn(once, np.ones(100), step, True)
+    weights = learned(weights, once, np.ones(100), step, True)
     np.testing.assert_array_equal(weights.indices, once)
     for _ in range(200):
-        weights = weights.learn(later, np.ones(100), step, False)
+        weights = learned(weights, later, np.ones(100), step, False)
     np.testing.assert_array_equal(weights.indices, later)
 
 
@@ -341,7 +342,7 @@ def drift(n_updates: int) -> float:
     weights = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
     worst = 0.0
     for i in range(n_updates):
-        weights = weights.learn(*landscape.draw(i), step, i == 0)
+        weights = learned(weights, *landscape.draw(i), step, i == 0)
         worst = max(worst, abs(total(weights) - 1.0))
     return worst
 
@@ -361,7 +362,7 @@ def test_an_error_in_the_sum_is_gone_after_one_update() -> None:
     start = SparseDistribution.from_penalties(m, NONE, np.empty(0), 1.0)
     wrong = replace(start, background_weight=start.background_weight * (1 + 1e-6))
     assert abs(total(wrong) - 1.0) > 9e-7
-    moved = wrong.learn(np.arange(5), np.ones(5), step, True)
+    moved = learned(wrong, np.arange(5), np.ones(5), step, True)
     assert abs(total(moved) - 1.0) <= 1e-14
 
 
@@ -401,7 +402,7 @@ def test_an_update_of_a_trillion_weights_keeps_those_touched() -> None:
     for i in range(20):
         indices = distinct_indices(stream(10, i), m, 256)
         penalties = np.where(indices % 4 == 0, 1.0, 0.0)
-        weights = weights.learn(indices, penalties, published_step(), i == 0)
+        weights = learned(weights, indices, penalties, published_step(), i == 0)
     kept: list[Any] = list(vars(weights).values())
     n_numbers = sum(np.size(field) for field in kept)
     assert n_numbers < 4 * 20 * 256

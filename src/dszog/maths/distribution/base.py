@@ -40,18 +40,12 @@ class Distribution(Protocol):
         ...
 
     def learn(
-        self,
-        indices: IntArray,
-        penalties: FloatArray,
-        step: DualStep,
-        first: bool,
-        spread: float | None = None,
+        self, indices: IntArray, penalties: FloatArray, step: DualStep, spread: float
     ) -> Self:
         r"""Take one step towards the constraints that were found violated.
 
         `indices` are a uniform draw without repeats, the paper's :math:`M_3`,
-        ascending, each of which stands for `spread` constraints, :math:`m / |M_3|` if
-        not given. The `first` estimate is the average.
+        ascending, each of which stands for `spread` constraints.
         """
         ...
 

@@ -6,7 +6,7 @@ This is the reference that :mod:`dszog.maths.distribution.sparse` is held to, an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -58,25 +58,9 @@ class DenseDistribution:
         return cls(weights=weights, gradient=zeros, memory=zeros)
 
     def learn(
-        self,
-        indices: IntArray,
-        penalties: FloatArray,
-        step: DualStep,
-        first: bool,
-        spread: float | None = None,
+        self, indices: IntArray, penalties: FloatArray, step: DualStep, spread: float
     ) -> Self:
-        return self._estimate(indices, penalties, step, first, spread)._ascend(step)
-
-    def _estimate(
-        self,
-        indices: IntArray,
-        penalties: FloatArray,
-        step: DualStep,
-        first: bool,
-        spread: float | None = None,
-    ) -> Self:
-        b = 1.0 if first else step.averaging
-        factor = step.penalty * (spread or self.n_constraints / len(indices))
+        b, factor = step.averaging, step.penalty * spread
         estimate = -step.ridge * self.weights  # Alg. 1, line 13
         memory = self.memory
         if step.centred:
@@ -86,14 +70,13 @@ class DenseDistribution:
             memory[indices] = penalties
         else:
             estimate[indices] += factor * penalties
-        gradient = (1 - b) * self.gradient + b * estimate  # Alg. 1, line 15
-        return replace(self, gradient=gradient, memory=memory)
-
-    def _ascend(self, step: DualStep) -> Self:
-        scale = step.scale(np.sqrt(np.square(self.gradient).sum()))
-        target = project_onto_simplex(self.weights + scale * self.gradient)  # line 6
+        gradient = (1 - b) * self.gradient + b * estimate  # line 15
+        scale = step.scale(np.sqrt(np.square(gradient).sum()))
+        target = project_onto_simplex(self.weights + scale * gradient)  # line 6
         weights = (1 - step.mixing) * self.weights + step.mixing * target  # line 7
-        return replace(self, weights=weights / weights.sum())
+        return type(self)(
+            weights=weights / weights.sum(), gradient=gradient, memory=memory
+        )
 
     def weights_of(self, indices: IntArray) -> FloatArray:
         return self.weights[indices]

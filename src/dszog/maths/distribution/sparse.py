@@ -61,20 +61,9 @@ class SparseDistribution(SparseWeights):
         return cls(n_constraints, *start)
 
     def learn(
-        self,
-        indices: IntArray,
-        penalties: FloatArray,
-        step: DualStep,
-        first: bool,
-        spread: float | None = None,
+        self, indices: IntArray, penalties: FloatArray, step: DualStep, spread: float
     ) -> Self:
-        learned: Self | None = chosen().learn(
-            self,
-            indices,
-            penalties,
-            step._replace(averaging=1.0) if first else step,
-            spread or self.n_constraints / len(indices),
-        )
+        learned: Self | None = chosen().learn(self, indices, penalties, step, spread)
         if learned is None:
             raise InputError(
                 "SparseDistribution: penalties and steps must be finite, also squared, "

@@ -31,12 +31,7 @@ class UniformDistribution:
         return cls(n_constraints=n_constraints)
 
     def learn(
-        self,
-        indices: IntArray,
-        penalties: FloatArray,
-        step: DualStep,
-        first: bool,
-        spread: float | None = None,
+        self, indices: IntArray, penalties: FloatArray, step: DualStep, spread: float
     ) -> Self:
         return self
 
