@@ -24,11 +24,7 @@ def check_positive(owner: object, **advice: str) -> None:
     """Refuse fields of `owner` that are not positive, finite numbers."""
     for name, what_to_do in advice.items():
         value = check_number(owner, name, getattr(owner, name))
-        if not (math.isfinite(value) and value > 0):
-            raise InputError(
-                f"{_name(owner)}: `{name}` must be positive and finite, got {value!r}. "
-                f"{what_to_do}"
-            )
+        check_positive_number(owner, name, value, what_to_do)
 
 
 def check_share(owner: object, **advice: str) -> None:
@@ -56,13 +52,15 @@ def check_number(owner: object, name: str, value: Any) -> float:
         return math.inf
 
 
-def check_positive_number(owner: object, name: str, value: Any) -> float:
+def check_positive_number(
+    owner: object, name: str, value: Any, advice: str = "Pass a number above 0."
+) -> float:
     """Return `value` as a float; refuse what is not positive and finite."""
     number = check_number(owner, name, value)
     if not (math.isfinite(number) and number > 0):
         raise InputError(
             f"{_name(owner)}: `{name}` must be positive and finite, got {value!r}. "
-            "Pass a number above 0."
+            f"{advice}"
         )
     return number
 

@@ -239,7 +239,7 @@ class Constraints(Family):
         return PairwiseConstraints(X_pos, X_neg, margin)
 
 
-def summarise(values: FloatArray, first_index: int = 0) -> Summary:
+def summarise(values: FloatArray) -> Summary:
     """Return the summary of constraints whose values are all at hand."""
     worst = int(np.argmax(values))
     violations = np.maximum(values, 0.0)
@@ -249,6 +249,6 @@ def summarise(values: FloatArray, first_index: int = 0) -> Summary:
         n_constraints=len(values),
         n_violated=int(np.count_nonzero(values > 0.0)),
         worst_value=float(values[worst]),
-        worst_index=first_index + worst,
+        worst_index=worst,
         sum_squares=sum_squares,
     )
