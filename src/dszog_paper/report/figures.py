@@ -12,8 +12,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from markupsafe import Markup, escape
 
+from dszog.contract.arrays import BoolArray, FloatArray
 from dszog.errors import MissingExtraError
 from dszog_paper.report.words import Data, is_number
 
@@ -73,16 +75,6 @@ class Line:
     @property
     def width(self) -> float:
         return {"dszog": 2.8, "ours": 2.0}.get(self.method, 1.3)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {
-            "color": self.colour,
-            "linewidth": self.width,
-            "linestyle": DASHES if self.dashed else "-",
-            "marker": MARKERS[self.method],
-            "markerfacecolor": "none" if self.dashed else self.colour,
-        }
 
 
 def line_of(curve: Data) -> Line:
@@ -169,58 +161,51 @@ def _label(axes: Axes, axis: Axis) -> None:
 
 
 def _plot(axes: Axes, curve: Data, axis: Axis, least: float) -> bool:
-    points = _points(curve, axis.field)
-    if not points:
+    x, y, is_known = _points(curve, axis.field)
+    if not is_known.any():
         return False
-    line = line_of(curve)
-    band = [
-        (max(x, least), 100.0 * low, 100.0 * high)
-        for x, low, high in zip(
-            curve[axis.field], curve.get("low", ()), curve.get("high", ()), strict=False
-        )
-        if is_number(x) and is_number(low) and is_number(high)
-    ]
-    if band:
-        places, low, high = map(list, zip(*band, strict=True))
-        options: dict[str, Any] = {"color": line.colour, "alpha": 0.15, "linewidth": 0}
-        axes.fill_between(places, low, high, step="post", **options)
+    line, places = line_of(curve), np.maximum(x[is_known], least)
+    if "low" in curve:
+        low, high = (_column(curve, name)[is_known] for name in ("low", "high"))
+        band: dict[str, Any] = {"color": line.colour, "alpha": 0.15, "linewidth": 0}
+        axes.fill_between(places, 100.0 * low, 100.0 * high, step="post", **band)
+    marked = np.linspace(0, len(places) - 1, min(len(places), N_MARKERS)).round()
     axes.plot(
-        [max(x, least) for x, _ in points],
-        [100.0 * y for _, y in points],
+        places,
+        100.0 * y[is_known],
         drawstyle="steps-post",  # what was seen holds until the next look
         markersize=5.0 if line.method in ("dszog", "ours") else 4.0,
-        markevery=_marked(len(points)),
+        markevery=marked.astype(int).tolist(),
         zorder={"dszog": 4.0, "ours": 3.5}.get(line.method, 3.0),
         clip_on=False,
-        **line.options,
+        color=line.colour,
+        linewidth=line.width,
+        linestyle=DASHES if line.dashed else "-",
+        marker=MARKERS[line.method],
+        markerfacecolor="none" if line.dashed else line.colour,
     )
     return True
 
 
-def _points(curve: Data, field: str) -> list[tuple[float, float]]:
-    pairs = zip(curve[field], curve["test_accuracy"], strict=False)
-    return [(x, y) for x, y in pairs if is_number(x) and is_number(y)]
+def _points(curve: Data, field: str) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return where a curve was looked at, what was seen, and where both are known."""
+    x, y = _column(curve, field), _column(curve, "test_accuracy")
+    return x, y, np.isfinite(x) & np.isfinite(y)
 
 
-def _marked(n: int) -> list[int]:
-    """Return which of the points get a marker; a lone point always has one."""
-    if n <= N_MARKERS:
-        return list(range(n))
-    return [round(turn * (n - 1) / (N_MARKERS - 1)) for turn in range(N_MARKERS)]
+def _column(curve: Data, name: str) -> FloatArray:
+    return np.array(curve[name], dtype=float)  # None becomes NaN
 
 
 def _limits(figure: Data, axis: Axis) -> tuple[float, float]:
     """Return the ends of the axis, the same for all panels of a figure."""
-    values = [
-        x
-        for panel in figure["panels"]
-        for curve in panel["curves"]
-        for x, _ in _points(curve, axis.field)
-        if x > 0
-    ]
-    low = max(min(values, default=axis.least), axis.least)
-    high = max(values, default=low)
-    low, high = low / 1.3, max(high, low) * 1.3
+    seen: list[float] = []
+    for curve in (curve for panel in figure["panels"] for curve in panel["curves"]):
+        x, _, is_known = _points(curve, axis.field)
+        seen += x[is_known & (x > 0)].tolist()
+    seen = seen or [axis.least]
+    low = max(min(seen), axis.least)
+    low, high = low / 1.3, max(max(seen), low) * 1.3
     if math.floor(math.log10(high)) - math.ceil(math.log10(low)) < 1:
         low = 10.0 ** math.floor(math.log10(low))  # room for two labels
         high = 10.0 ** math.ceil(math.log10(high))
