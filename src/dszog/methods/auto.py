@@ -88,6 +88,8 @@ def _why_not(size: ProblemSize, iterations: int | None, queries: int | None) -> 
     per_row = 1 if size.has_jacobian else size.dim + 1
     n_losses = min(size.n_losses, FIRST_ROWS * 2 // 3)
     n_rows = min(size.n_constraints, FIRST_ROWS // 3 + size.dim)
+    if size.by_case:  # one call gives all limits, and few cases matter
+        n_rows = min(size.n_cases, FIRST_ROWS // 3)
     needed = n_losses * per_loss + n_rows * per_row
     least = 0 if size.has_jacobian else SampledSQP().least_queries(size)
     if queries is not None and least > MOST * queries:

@@ -179,6 +179,35 @@ def test_borrowed_slopes_show_no_optimum(seed: int) -> None:
     assert result.fun == pytest.approx(best.fun, rel=1e-4)
 
 
+def test_a_run_ends_when_next_to_nothing_is_left_to_gain() -> None:
+    rng = np.random.default_rng(8)
+    A = rng.normal(size=(2, 32)) + 0.3 * rng.normal(size=(230, 2, 32))
+    b, root = rng.uniform(0.3, 2.0, (230, 2)), rng.normal(size=(32, 32))
+    Q, g = root @ root.T / 32 + 0.05 * np.eye(32), 2.0 * rng.normal(size=32)
+    simulator = dszog.Simulator(
+        lambda x, i: A[i] @ x - b[i],
+        230,
+        2,
+        objective=lambda x: float(x @ Q @ x / 2 - g @ x),
+    )
+    found = [
+        dszog.minimize(
+            simulator, np.zeros(32), bounds=[(-5.0, 5.0)] * 32, seed=0, tol=tol
+        )
+        for tol in (1e-6, 1e-8)
+    ]
+    rough, exact = found
+    assert rough.success
+    assert exact.success
+    assert rough.fun == pytest.approx(exact.fun, rel=2e-3)
+    assert rough.nfev + rough.ncev < 3000 < exact.nfev + exact.ncev
+
+
+def test_a_small_budget_of_calls_is_for_the_sampled_sqp() -> None:
+    result = solved(Towers(), method="auto", max_queries=400)
+    assert isinstance(result.method, SampledSQP)
+
+
 @pytest.mark.parametrize("at", [1e-6, 1e5])
 def test_a_start_of_another_size_leads_to_no_false_success(at: float) -> None:
     angles = np.linspace(0.0, 2.0 * np.pi, 20, endpoint=False).reshape(10, 2)

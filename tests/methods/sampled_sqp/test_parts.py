@@ -60,6 +60,10 @@ def test_a_corrected_model_agrees_with_the_last_two_values() -> None:
     assert curved.bent.all()
     np.testing.assert_allclose(corrected.at(z), values)
     np.testing.assert_allclose(corrected.at(np.zeros(3)), before, atol=1e-12)
+    kept = members.corrected(np.arange(2), values, z, np.zeros(3))
+    again = kept.corrected(np.arange(2), values + 1.0, 2.0 * z[::-1], np.zeros(3))
+    np.testing.assert_allclose(again.at(2.0 * z[::-1]), values + 1.0)
+    np.testing.assert_allclose(again.at(np.zeros(3)), before, atol=1e-12)
 
 
 def test_the_two_sides_of_an_equality_are_one_row() -> None:

@@ -36,10 +36,11 @@ IN_A_ROW = 4  # after the four sides
 ENOUGH = 5  # points in a row, for an estimate of noise
 LENGTH = 1e-3  # of the size of a variable: steps to look around
 SHORTER = 1.0 / 32.0  # steps for another look where the first showed no parabola
-SHARE = 0.2  # of the queries so far that a look may cost
+SHARE, CASE_SHARE = 0.2, 0.1  # of the queries so far that a look may cost
 HARDLY = 1e-3  # usual sizes: a variable that is no larger, and has not moved, has none
 MOST_WHOLE = 100  # variables, of which all pairs are looked at where a run began
-MOST_LEAST = 96  # points of a look at cases, that are asked for at any cost
+# Points of a look at cases that are asked for at any cost: along all variables, or few
+MOST_LEAST, FEWEST = 96, 24
 KINK = 0.1  # of the change of the slope over the longer steps, if over short ones too
 MOST_KINKS = 4  # looks that have shown one, where it is not followed
 BENT = 0.25  # of that change: slopes that are off by more belong to no parabola
@@ -92,9 +93,10 @@ def _n_functions(state: SampledSQPState) -> int:
 def _least_points(state: SampledSQPState) -> int:
     most = 12 * (state.size.dim + 1)
     if not state.size.by_case:
-        return most if state.size.n_losses == 1 else 24
+        return most if state.size.n_losses == 1 else FEWEST
     used = state.n_loss_queries + state.n_constraint_queries
-    least = max(24, min(4 * (state.size.dim + 2), MOST_LEAST))
+    whole = 4 * (state.size.dim + 2)
+    least = whole if FEWEST <= whole <= MOST_LEAST else FEWEST
     return min(most, max(least, used // (10 * _n_functions(state))))
 
 
@@ -102,7 +104,8 @@ def _n_points(options: Options, state: SampledSQPState) -> int:
     n_functions, dim = _n_functions(state), state.size.dim
     used = state.n_loss_queries + state.n_constraint_queries
     least = _least_points(state)
-    most = max(int(SHARE * used) // n_functions, least)
+    share = CASE_SHARE if state.size.by_case else SHARE
+    most = max(int(share * used) // n_functions, least)
     has_moved = (np.abs(state.x - state.start) > HARDLY * state.sizes).any()
     if not (has_moved or state.size.by_case) and dim <= MOST_WHOLE:  # maybe a saddle
         most = max(most, 4 * dim + dim * (dim - 1) // 2)
@@ -203,11 +206,15 @@ def after_looking(
     rises = _rises(state, query, reply, places[()])
     if not np.isfinite(rises[places[()]]):
         return replace(state, confirmed=REFUTED)
+    judged = rises
+    if state.size.by_case:  # limits with kinks hold a point as well as others
+        losses = reply.losses.mean(axis=1)
+        judged = losses - losses[places[()]]
     sides, (chosen, has_pairs) = _sides(state), _chosen(state)
     dim = state.size.dim
 
-    def rise(*name: int) -> float:
-        return rises[places[name]] if name in places else np.nan
+    def rise(*name: int, among: FloatArray = rises) -> float:
+        return among[places[name]] if name in places else np.nan
 
     pull = state.members.slopes.T @ state.members.multipliers
     slopes, bends = state.table.gradient + pull, np.zeros(dim)
@@ -215,24 +222,22 @@ def after_looking(
     is_kinked = is_rough = False
     lengths = sides / state.scale
     for i in chosen:
-        a, b, fore, back = lengths[:, i]
-        one, two, ahead = rise(0, i) / a, rise(1, i) / b, rise(2, i) / fore
-        if not np.isfinite(one + two + ahead):
+        found = _along(lengths[:, i], [rise(side, i) for side in range(4)])
+        if not np.isfinite(found).all():
             continue
         measured[i] = True
-        bends[i] = 2.0 * (one - two) / (a - b)
-        behind = rise(3, i) / back if back else ahead - bends[i] * fore
-        slopes[i] = 0.5 * (ahead + behind)
-        change = abs(bends[i] * b)
-        force = max(abs(slopes[i] - pull[i]), abs(pull[i]))
-        slight = max(SLIGHT * force, 8.0 * _noise(state) / abs(fore))
-        over = one - 0.5 * bends[i] * a  # the slope over the longer steps
-        is_kinked |= abs(ahead - behind) > max(KINK * change, slight)
-        is_rough |= abs(over - slopes[i]) > max(BENT * change, slight)
+        slopes[i], bends[i], _, _ = found
+        told = [rise(side, i, among=judged) for side in range(4)]
+        slope, bend, jump, off = _along(lengths[:, i], told)
+        change, fore = abs(bend * lengths[1, i]), abs(lengths[2, i])
+        force = max(abs(slope - pull[i]), abs(pull[i]))
+        slight = max(SLIGHT * force, 8.0 * _noise(state) / fore)
+        is_kinked |= jump > max(KINK * change, slight)
+        is_rough |= off > max(BENT * change, slight)
     if 2 * measured.sum() < len(chosen):  # too many have failed
         return replace(state, confirmed=REFUTED)
-    shortest = 0.5 if state.size.by_case else SHORTEST_PROBE
-    if is_rough and not is_kinked and state.probe_size > shortest:
+    is_rough &= not state.size.by_case  # another look would cost too much
+    if is_rough and not is_kinked and state.probe_size > SHORTEST_PROBE:
         return replace(state, probe_size=SHORTER * state.probe_size)
     is_kinked |= is_rough
     state = replace(state, probe_size=1.0, is_kinked=int(is_kinked))
@@ -247,6 +252,22 @@ def after_looking(
             both = rise(0, i, j) - rise(0, i) - rise(0, j)
             matrix[i, j] = matrix[j, i] = both / (lengths[0, i] * lengths[0, j])
     return _with_matrix(state, matrix, slopes - pull, has_pairs)
+
+
+def _along(
+    lengths: FloatArray, rises: list[float]
+) -> tuple[float, float, float, float]:
+    """Return slope and curvature along a variable, and how far they are from sure.
+
+    By how much slopes differ on the two sides, and over short and long steps.
+    """
+    a, b, fore, back = lengths
+    one, two, ahead = rises[0] / a, rises[1] / b, rises[2] / fore
+    bend = 2.0 * (one - two) / (a - b)
+    behind = rises[3] / back if back else ahead - bend * fore
+    slope = 0.5 * (ahead + behind)
+    over = one - 0.5 * bend * a  # the slope over the longer steps
+    return slope, bend, abs(ahead - behind), abs(over - slope)
 
 
 def _places(state: SampledSQPState, query: Query) -> dict[tuple[int, ...], int]:

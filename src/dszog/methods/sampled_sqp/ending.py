@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -47,7 +46,10 @@ OPEN = (
 UNCONFIRMED = "looks around for a better point did not come to an end"
 MOST_IDLE, MOST_SLOW, MOST_NULL = 4, 20, 40  # times in a row without a gain
 MOST_STALE = 3  # steps with corrected models before they are learned for the end
-ENOUGH = 50.0  # times `tol`: a promise of cases, whose models are kept for long
+# Times `tol`: a promise of cases that is not worth another look, which costs as many
+# calls as there are variables; for each of these, and at least and at most.
+ENOUGH, LEAST_ENOUGH, MOST_ENOUGH = 15.0, 50.0, 1000.0
+BALANCED = 100.0  # times that share: the residual with such a promise
 MOST_TRIES = 4  # at a start where nothing can be looked at
 TINY_STEPS = 1e6  # times the proximal weight at first
 SHORT = 1e-4  # of a variable's size: a step that is not worth a word
@@ -130,7 +132,7 @@ def is_optimal(options: Options, state: SampledSQPState) -> bool:
         return state.confirmed == 1
     if state.size.by_case:
         limits = violation_limits(options, state)
-        is_flat = state.residual <= math.sqrt(ENOUGH * options.tol)
+        is_flat = state.residual <= BALANCED * enough(options, state)
         is_flat = is_flat and state.sigma <= state.first_sigma  # in a usual region
         is_flat |= bool((state.members.at(state.z) > limits).any())
         is_flat = is_flat and promises_little(options, state)
@@ -147,15 +149,27 @@ def promises_little(options: Options, state: SampledSQPState) -> bool:
     """
     gone = abs(state.first_objective - state.objective)
     usual = NEAR_ZERO * state.first_sigma * state.length**2
-    worth = options.tol * max(abs(state.objective), gone, usual)
+    usual = max(abs(state.objective), gone, usual)
     if not state.size.by_case:
-        return state.promise <= worth
-    violations = np.maximum(state.members.at(state.z), 0.0)
-    paid = state.weight * float(violations.sum())
+        return state.promise <= options.tol * usual
+    violations = state.members.at(state.z)
     if (violations > violation_limits(options, state)).any():
-        return 0.0 <= state.promise <= ENOUGH * options.tol * paid
-    left = state.promise - paid
-    return left <= max(ENOUGH * worth, 16.0 * state.loss_noise)
+        share = enough(options, state) * paid_for(state)
+        return 0.0 <= state.promise <= share
+    left = state.promise - paid_for(state)
+    return left <= max(enough(options, state) * usual, 16.0 * state.loss_noise)
+
+
+def paid_for(state: SampledSQPState) -> float:
+    """Return what violations weigh in the merit: of cases, some are allowed."""
+    violations = np.maximum(state.members.at(state.z), 0.0)
+    return state.weight * float(violations.sum()) if state.size.by_case else 0.0
+
+
+def enough(options: Options, state: SampledSQPState) -> float:
+    """Return the share of the objective that is not worth more calls of cases."""
+    factor = min(max(ENOUGH * state.size.dim, LEAST_ENOUGH), MOST_ENOUGH)
+    return factor * options.tol
 
 
 def is_elsewhere(options: Options, state: SampledSQPState, far: float = FAR) -> bool:
@@ -199,7 +213,8 @@ def is_slight(options: Options, state: SampledSQPState, own: FloatArray) -> bool
         _slight_share(options, state) * abs(state.objective), 64 * ROUNDING * gone
     )
     is_short = bool((np.abs(state.step) * state.scale <= SHORT * own).all())
-    return is_short or state.promise <= max(worth, 16.0 * state.loss_noise)
+    left = state.promise - paid_for(state)
+    return is_short or left <= max(worth, 16.0 * state.loss_noise)
 
 
 def little_to_gain(options: Options, state: SampledSQPState) -> float:
@@ -212,7 +227,11 @@ def little_to_gain(options: Options, state: SampledSQPState) -> float:
 def _slight_share(options: Options, state: SampledSQPState) -> float:
     """Return the share of the objective that is not worth a word: some times `tol`."""
     tol = options.tol
-    return ENOUGH * tol if state.size.by_case else max(tol, min(10.0 * tol, 1e-3))
+    return (
+        enough(options, state)
+        if state.size.by_case
+        else max(tol, min(10.0 * tol, 1e-3))
+    )
 
 
 def is_enclosed(options: Options, state: SampledSQPState) -> bool:

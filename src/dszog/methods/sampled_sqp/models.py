@@ -172,9 +172,16 @@ class WorkingSet:
         return replace(self, values=values, slopes=all_slopes, bases=bases, stale=stale)
 
     def corrected(
-        self, which: IntArray, values: FloatArray, z: FloatArray
+        self,
+        which: IntArray,
+        values: FloatArray,
+        z: FloatArray,
+        iterate: FloatArray | None = None,
     ) -> WorkingSet:
-        """Return the set with models that agree with unit-size values at a point."""
+        """Return the set with models that agree with unit-size values at a point.
+
+        Those that agree with values at the iterate, if one is given, go on to do so.
+        """
         moves = z - self.bases[which]
         lengths = np.einsum("ij,ij->i", moves, moves)
         misses = values - self.values[which]
@@ -184,7 +191,12 @@ class WorkingSet:
         all_slopes, all_values = np.array(self.slopes), np.array(self.values)
         bases = np.array(self.bases)
         all_slopes[which] += factors[:, np.newaxis] * moves
-        all_values[which], bases[which] = values, z
+        moves_on = which
+        if iterate is not None:
+            moves_on = which[(bases[which] != iterate).any(axis=1)]
+        stays = np.isin(which, moves_on, invert=True)
+        all_values[which] = np.where(stays, all_values[which], values)
+        bases[moves_on] = z
         stale = np.array(self.stale)
         stale[which] |= moved
         return replace(

@@ -64,7 +64,7 @@ ENCLOSED = 2  # bundles in a row, of which each one leaves nothing to gain
 FAR = 1e9  # objectives lost on the way to what seems a kink
 BESIDE, NARROW = 100.0, 0.1  # steps of differences, beside a kink
 REFRESHED = 0.3  # of the noise that a table may have: what stale rows may add
-RENEWED = 0.1  # of the first proximal weight, after all was learned anew
+RENEWED = 1e-3  # of the first proximal weight, after all was learned anew
 SLIGHT = 0.05  # of all multipliers: cases with less need no models learned anew
 PINNED = 0.99  # of the price of violations, that a row pays
 MOST_CASES = 2  # that join at once: each costs as much as the gradient
@@ -135,6 +135,11 @@ def is_stale(state: SampledSQPState) -> bool:
     return state.n_stale > 0 or len(stale_cases(state)) > 0
 
 
+def learns_first(state: SampledSQPState) -> bool:
+    """Whether cases are to be learned where we are before a run ends here."""
+    return state.size.by_case and is_stale(state) and state.n_idle < MOST_IDLE
+
+
 def stale_cases(state: SampledSQPState) -> IntArray:
     """Return the cases that hold the point by models that were not learned here."""
     members = state.members
@@ -169,7 +174,7 @@ def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
     order = stream(state.seed, state.iteration).permutation(len(table))
     table = table.begun(order)
     sigma = state.sigma
-    if state.size.by_case and not is_fresh:
+    if state.size.by_case and not is_fresh and is_feasible(options, state):
         sigma = min(sigma, RENEWED * state.first_sigma)
     n_idle = state.n_idle + is_fresh
     state = replace(state, table=table, sigma=sigma, n_idle=n_idle, has_moved=0)
@@ -396,6 +401,9 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     size, seen, members = state.size, state.seen, state.members
     risks = seen.risks(state.z)
     unsure = seen.distances(state.z) > 1e-3 * state.length
+    n_here = len(unsure) - int(unsure.sum())
+    if n_here >= CHUNK and learns_first(state):  # before all others are looked at
+        return learn_all(options, state)
     chunk = max(first_batch(options, size), min(state.n_clean, MOST_VERIFIED))
     most, quiet = max(state.batch, chunk), QUIET
     if size.by_case:
@@ -406,22 +414,22 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
         unsure &= ~np.isin(seen.indices, members.indices)
     who = np.flatnonzero(unsure)
     if size.by_case:  # the riskiest first: after enough of them others are no risk
-        n_here = int((seen.distances(state.z) <= 1e-3 * state.length).sum())
         order = np.argsort(-risks[who], kind="stable")
         who = who[order[: max(0, AGAIN - n_here)]]
     room = max(int(queries_left(options, state)) - reserved(state), 0)
     most = min(most, (room + 1) // 2)
-    if len(who) > most:
-        who = who[np.argpartition(-risks[who], most)[:most]]
+    draws = not seen.all_drawn(size) and state.n_clean < quiet
+    n_again = most - most // 2 if draws and size.by_case else most
+    if len(who) > n_again:
+        who = who[np.argpartition(-risks[who], n_again)[:n_again]]
     wanted, n_left = seen.indices[np.sort(who)], most - len(who)
-    is_all = seen.all_drawn(size)
-    if n_left > 0 and not is_all and state.n_clean < quiet:
+    if n_left > 0 and draws:
         drawn, seen = _unseen(state, members.at(state.z), n_left)
         wanted = np.union1d(wanted, drawn)
     if len(wanted):
         look = Look(at=state.x, constraints=size.limits_of(wanted))
         return replace(state, phase="verify", looks=(look,), seen=seen)
-    if state.size.by_case and is_stale(state) and state.n_idle < MOST_IDLE:
+    if learns_first(state):
         return learn_all(options, state)
     is_open = state.confirmed == UNKNOWN and is_feasible(options, state)
     if state.keeps_planes:

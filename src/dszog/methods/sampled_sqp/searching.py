@@ -120,9 +120,10 @@ def after_searching(
     rises[steps.any(axis=3)] = np.nan_to_num(_rises(state, query, reply), nan=np.inf)
     noise = CLEAR * _noise(state)
     worth = WORTH * options.tol * abs(state.objective)
-    if state.is_kinked:
+    if state.is_kinked or state.size.by_case:
         worth = little_to_gain(options, state)
-    state = replace(state, is_open=int(_is_open(state, rises[:, 0, :2], noise)))
+    clear = max(noise, worth) if state.size.by_case else noise
+    state = replace(state, is_open=int(_is_open(state, rises[:, 0, :2], clear)))
     best = np.unravel_index(np.argmin(rises), rises.shape)
     if not rises[best] < -max(worth, noise):
         return replace(state, n_lower=0)

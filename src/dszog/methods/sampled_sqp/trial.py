@@ -44,6 +44,7 @@ GROWTH = 4.0  # of sigma after a rejected step
 MOST_GROWTH = 16.0  # where models are corrected, not learned, after it
 ACCEPT, GOOD, POOR = 0.1, 0.5, 0.25  # shares of the promise that was kept
 MOST_PLANES = 40  # trials in a row that add one
+CLOSE = 0.01  # of the first proximal weight, at the end of a run
 FITTED = 3.0  # standard errors between losses of the table and others
 ALIKE_LIMITS = 40  # the largest, by which cases are compared
 MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
@@ -112,7 +113,9 @@ def after_trial(
     elsewhere = (members.bases[asked] != state.z).any(axis=1)
     use = elsewhere | (members.bent[asked] == 0)
     use |= state.size.by_case & (members.stale[asked] == 1)
-    state = replace(state, members=members.corrected(asked[use], values[use], zy))
+    iterate = state.z if state.size.by_case else None
+    members = members.corrected(asked[use], values[use], zy, iterate)
+    state = replace(state, members=members)
     if state.size.by_case and rows.any():
         state = _with_miss(state, -fall)
     if is_null:
@@ -508,7 +511,16 @@ def after_verifying(
         return verifying(options, state)
     violation = max(state.violation, float(values.max()))
     state, joining = _with_borrowed(state, found, joining)
+    sigma = state.sigma
+    if state.size.by_case:  # keep these, and stay close for the sake of others
+        sigma = max(sigma, CLOSE * state.first_sigma)
     state = replace(
-        state, violation=violation, n_idle=0, n_tiny=0, n_slow=0, has_moved=0
+        state,
+        violation=violation,
+        sigma=sigma,
+        n_idle=0,
+        n_tiny=0,
+        n_slow=0,
+        has_moved=0,
     )
     return learn(options, state, state.x, joining, values)
