@@ -77,7 +77,7 @@ WRITING = {  # functions that no file makes run, or only a huge one or a broken 
     "save/encoding.py": {"encode", "pack_value"},
     "save/journal.py": {
         *("new", "append", "sync", "_failed", "_check_copy"),
-        *("question", "pack_asked", "pack_answered", "pack_lost", "_raw"),
+        *("question", "pack_asked", "pack_answered", "pack_lost"),
         *("failure_to_json", "n_queries", "in_check"),
     },
     "save/sizing.py": {

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import os
 import struct
-import sys
 import time
 import zlib
 from collections.abc import Sequence
@@ -180,17 +179,12 @@ def _head(run: bytes, generation: int) -> bytes:
 
 def _crc(content: bytes, offset: int) -> int:
     """Return a checksum that a record has at this place only."""
-    return zlib.crc32(content, _crc_before(offset))
-
-
-def _crc_before(offset: int) -> int:
-    """Return what the checksum of a record at this place begins with."""
-    return offset & 0xFFFFFFFF
+    return zlib.crc32(content, offset & 0xFFFFFFFF)
 
 
 def _crc_on_disk(handle: int, start: int, length: int, offset: int) -> int:
     """Return the checksum of a record that may be larger than the memory."""
-    crc = _crc_before(offset)
+    crc = _crc(b"", offset)
     for place in range(start, start + length, CHUNK):
         n_bytes = min(CHUNK, start + length - place)
         crc = zlib.crc32(os.pread(handle, n_bytes, place), crc)
@@ -211,7 +205,6 @@ _ASKED = struct.Struct("<Bqqqd")  # kind, losses, constraints, print of queries,
 _ANSWERED = struct.Struct("<BddI")  # kind, elapsed, spent, number of replies
 _LOST = struct.Struct("<Bq")  # kind, queries
 _REPLY = struct.Struct("<8II")  # rows and columns of each array, length of failures
-_NATIVE = sys.byteorder == "little"
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,17 +266,12 @@ def pack_answered(replies: Sequence[Reply], spent: float, elapsed: float) -> byt
         failures = b""
         if reply.failures:
             failures = dump_json([failure_to_json(one) for one in reply.failures])
-        first, second = reply.losses, reply.constraints
-        third, fourth = reply.loss_gradients, reply.jacobian
-        shapes = (*first.shape, *second.shape, *third.shape, *fourth.shape)
+        arrays = reply[:4]
+        shapes = [extent for array in arrays for extent in array.shape]
         pieces.append(_REPLY.pack(*shapes, len(failures)))
-        pieces += [_raw(one) for one in (first, second, third, fourth) if one.size]
+        pieces += [one.astype("<f8", copy=False).tobytes() for one in arrays]
         pieces.append(failures)
     return b"".join(pieces)
-
-
-def _raw(array: FloatArray) -> bytes:
-    return array.tobytes() if _NATIVE else array.astype("<f8").tobytes()
 
 
 def pack_lost(n_queries: int) -> bytes:
@@ -325,15 +313,8 @@ class _Reader:
             failures = load_json(text) if length else []
             if not isinstance(failures, list):
                 raise CheckpointError("a record of the journal makes no sense")
-            replies.append(
-                Reply(
-                    losses=arrays[0],
-                    constraints=arrays[1],
-                    loss_gradients=arrays[2],
-                    jacobian=arrays[3],
-                    failures=tuple(failure_from_json(one) for one in failures),
-                )
-            )
+            made = tuple(failure_from_json(one) for one in failures)
+            replies.append(Reply._make((*arrays, made)))
         if self._place != len(self._content):
             raise CheckpointError("a record of the journal is too long")
         return Answered(elapsed, spent, tuple(replies))
