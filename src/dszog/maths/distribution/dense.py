@@ -38,6 +38,7 @@ class DenseDistribution:
     def from_penalties(
         cls, n_constraints: int, indices: IntArray, penalties: FloatArray, scale: float
     ) -> Self:
+        r"""Start at :math:`\Pi_\Delta(\beta \phi / \lambda)`."""
         values = np.zeros(n_constraints)
         values[indices] = scale * penalties
         return cls._at(project_onto_simplex(values))
@@ -46,6 +47,7 @@ class DenseDistribution:
     def from_weights(
         cls, n_constraints: int, indices: IntArray, weights: FloatArray
     ) -> Self:
+        """Start at given weights; what they leave of 1 is shared by all others."""
         n_others = n_constraints - len(indices)
         left = max(1.0 - float(weights.sum()), 0.0)
         full = np.full(n_constraints, left / max(n_others, 1))
@@ -60,6 +62,7 @@ class DenseDistribution:
     def learn(
         self, indices: IntArray, penalties: FloatArray, step: DualStep, spread: float
     ) -> Self:
+        """Estimate the gradient in the weights, then take one step along it."""
         b, factor = step.averaging, step.penalty * spread
         estimate = -step.ridge * self.weights  # Alg. 1, line 13
         memory = self.memory
@@ -79,14 +82,18 @@ class DenseDistribution:
         )
 
     def weights_of(self, indices: IntArray) -> FloatArray:
+        """Return the weights of some constraints."""
         return self.weights[indices]
 
     def sample(self, rng: np.random.Generator, size: int) -> IntArray:
+        """Draw constraints with probabilities :math:`p`, with repeats, ascending."""
         return inverse_draws(rng, self.weights, 0.0, size)
 
     def touched(self) -> tuple[IntArray, FloatArray]:
+        """Return the constraints of positive weight, and the weights."""
         indices = np.flatnonzero(self.weights)
         return indices, self.weights[indices]
 
     def dense(self) -> FloatArray:
+        """Return all `m` weights."""
         return self.weights
