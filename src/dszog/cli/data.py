@@ -26,7 +26,8 @@ from dszog.readers import Table, read_csv, read_libsvm
 
 MOST_WORDS = 200  # different words in one column
 PACKED = (".gz", ".bz2", ".xz")
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?")
+NO_LABEL = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?")
+MISSING = (*NO_LABEL, "-")  # of numbers; a label may be + or -
 REMEMBERED = ("delimiter", "decimal", "thousands", "encoding", "missing")  # by a model
 CURE = "Correct it, or say how numbers are written, as in --decimal , --thousands ."
 SIGN = "="  # between the name of a column and a word in it
@@ -307,7 +308,7 @@ def without_gaps(
     Of columns that are needed no value can be filled in: their rows are left out.
     """
     gaps = {
-        name: np.isin(table.texts(name), MISSING)
+        name: np.isin(table.texts(name), NO_LABEL if name in needed else MISSING)
         for name in dict.fromkeys((*needed, *numbers))
         if name in needed or (name in table.names and has_numbers(table, name))
     }

@@ -116,7 +116,8 @@ def load(path: str | PathLike[str]) -> Any:
         # The checksum is right and the content is not: nobody's accident.
         wrong, cause = f"{type(error).__name__} ({error!s:.60})", error
     raise CheckpointError(
-        f"load: {str(path)!r} is no model that can be used: {wrong}. Save it again."
+        f"load: {str(path)!r} is no model that can be used: {wrong}. Give the "
+        "file that `save` or dszog fit wrote (model.dszog), or make it again."
     ) from cause
 
 

@@ -144,7 +144,8 @@ def open_existing(path: Path, *, write: bool = False, own: bool = True) -> int:
     found = os.fstat(handle)
     wrong = ""
     if not stat.S_ISREG(found.st_mode):
-        wrong = "it is no plain file"
+        is_folder = stat.S_ISDIR(found.st_mode)
+        wrong = "it is a folder" if is_folder else "it is no plain file"
     elif own and found.st_uid not in (os.geteuid(), 0):
         wrong = "it belongs to another user"
     if wrong:
