@@ -23,7 +23,10 @@ from dszog.errors import (
 Made = TypeVar("Made")
 
 DONE, FAILED, USAGE, NO_SUCCESS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
-OF_PYTHON = ("dszog", "load", "minimize", "FairClassifier", "PairwiseClassifier")
+OF_PYTHON = (
+    *("dszog", "load", "minimize", "Problem"),
+    *("FairClassifier", "PairwiseClassifier"),
+)
 WRONG_USAGE = (InputError, InputTypeError, MissingExtraError)
 ABOUT_ARGUMENTS = (InputError, InputTypeError, CheckpointError)  # others quote the user
 _OF_SKLEARN = re.compile(

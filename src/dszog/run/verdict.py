@@ -95,7 +95,7 @@ def headline(
         return f"No success: {feasible}not shown to be optimal{but}."
     if status.is_planned:
         return f"No success: the result does not keep the constraints{but}."
-    return "No success: the run was stopped early."
+    return f"No success: {status.sentence[:1].lower()}{status.sentence[1:]}"
 
 
 def advice(

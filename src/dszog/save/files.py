@@ -35,6 +35,8 @@ def make_folder(folder: Path) -> None:
     """Make a folder for checkpoints; refuse one that anybody may write to."""
     # Folders on the way to it are made such that only this user may write to them,
     # whatever the umask: who may write to one could swap the next.
+    if folder.is_file():
+        raise CheckpointError(f"{str(folder)!r} is a file. Give a folder.")
     try:
         for above in reversed(folder.parents):
             if not above.exists():
