@@ -21,6 +21,7 @@ from dszog.contract.arrays import (
     IntArray,
     frozen_floats,
     frozen_ints,
+    is_among,
 )
 
 UNKNOWN = 1e300  # stands for the value of a case that failed
@@ -303,5 +304,5 @@ def peaks(indices: IntArray, values: FloatArray) -> BoolArray:
 
 def unlike(indices: IntArray, others: IntArray) -> BoolArray:
     """Return which indices are not among the others."""
-    found: BoolArray = ~np.isin(indices, others)
+    found: BoolArray = ~is_among(indices, others)
     return found

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray, is_among
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp import pilot
 from dszog.methods.sampled_sqp.bundle import Bundle
@@ -165,11 +165,11 @@ def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
     elsewhere = (members.bases != state.z).any(axis=1) | (members.stale == 1)
     matters = (members.multipliers > 0) | (members.at(state.z) > 0)
     wanted = (members.bent == 1) & matters & (elsewhere | (state.n_idle > 0))
-    wanted |= np.isin(members.indices, members.opposites[wanted])
+    wanted |= is_among(members.indices, members.opposites[wanted])
     is_fresh = not is_stale(state)
     if state.size.by_case and not is_fresh:
         cases = members.indices // state.size.block_width
-        wanted = np.isin(cases, stale_cases(state))
+        wanted = is_among(cases, stale_cases(state))
     factor = _other_reach(state)
     order = stream(state.seed, state.iteration).permutation(len(table))
     table = table.begun(order)
@@ -264,7 +264,7 @@ def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
     near = (then > -far) | (members.multipliers > 0)
     if state.n_trials % ALL_EVERY == 0 or len(members) <= pilot.ALL_MEMBERS:
         near[:] = True
-    near |= np.isin(members.indices, members.opposites[near])
+    near |= is_among(members.indices, members.opposites[near])
     if size.by_case:  # of limits that are linear all is known
         near &= (members.bent == 1) | (state.n_trials < ALL_EVERY)
     asked = size.cases_of(members.indices[near])
@@ -298,12 +298,12 @@ def _unseen(
         rng = stream(state.seed, state.iteration)
         found = beside(around, n // 2, size.case_shape, rng)
         known = np.concatenate([size.cases_of(members.indices), seen.indices])
-        found = rng.permutation(found[~np.isin(found, known)])[: n // 2]
+        found = rng.permutation(found[~is_among(found, known)])[: n // 2]
     n_drawn = (n - len(found)) * width
     while n_drawn and not seen.all_drawn(size):
         drawn, seen = seen.draw(n_drawn, size, state.seed)
-        drawn = size.cases_of(drawn[~np.isin(drawn, members.indices)])
-        found = np.union1d(found, drawn[~np.isin(drawn, seen.indices)])
+        drawn = size.cases_of(drawn[~is_among(drawn, members.indices)])
+        found = np.union1d(found, drawn[~is_among(drawn, seen.indices)])
         if len(found):
             break
     return found, seen
@@ -314,7 +314,7 @@ def _held_out(state: SampledSQPState) -> IntArray:
     table = state.table
     n_more = min(len(table), MOST_HELD_OUT)
     first = loss_order(len(table) + n_more, state.size, state.seed)
-    return first[~np.isin(first, table.indices)]
+    return first[~is_among(first, table.indices)]
 
 
 def _at_risk(
@@ -329,9 +329,9 @@ def _at_risk(
     risks = seen.risks(z)
     most = max(state.batch, 4 * most_joining(size))
     n_more = 0
-    others = np.flatnonzero(~np.isin(seen.indices, state.members.indices))
+    others = np.flatnonzero(~is_among(seen.indices, state.members.indices))
     if size.by_case:
-        others = np.flatnonzero(~np.isin(seen.indices, asked))
+        others = np.flatnonzero(~is_among(seen.indices, asked))
         most = max(0, first_batch(options, size) if seen.all_drawn(size) else 0)
     elif seen.all_drawn(size):
         behind = (state.n_loss_queries - state.n_constraint_queries) // 8
@@ -385,7 +385,7 @@ def _growing(options: Options, state: SampledSQPState) -> SampledSQPState:
     table, n_more = state.table, affordable_rows(options, state)
     first = loss_order(len(table) + n_more, state.size, state.seed)
     # Those that failed when they were asked come last.
-    more = np.sort(first[~np.isin(first, table.indices)][-n_more:])
+    more = np.sort(first[~is_among(first, table.indices)][-n_more:])
     looks = looks_at_slopes(state, state.x, more, NO_INDICES)
     return replace(state, phase="learn", looks=looks, wants_rows=0, has_moved=0)
 
@@ -411,7 +411,7 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
             unsure &= risks > 0
         most, quiet = max(CHUNK, state.n_clean), QUIET_CASES
     else:
-        unsure &= ~np.isin(seen.indices, members.indices)
+        unsure &= ~is_among(seen.indices, members.indices)
     who = np.flatnonzero(unsure)
     if size.by_case:  # the riskiest first: after enough of them others are no risk
         order = np.argsort(-risks[who], kind="stable")

@@ -23,6 +23,7 @@ from dszog.contract.arrays import (
     freeze,
     frozen_floats,
     frozen_ints,
+    is_among,
 )
 from dszog.methods.sampled_sqp.looks import UNKNOWN
 
@@ -195,7 +196,7 @@ class Seen:
         indices, values = indices[order], values[order]
         known = self._learned(indices, values, z)
         points = np.vstack([known.points, z])
-        kept = ~np.isin(known.indices, indices)
+        kept = ~is_among(known.indices, indices)
         all_indices = np.concatenate([known.indices[kept], indices])
         all_values = np.concatenate([known.values[kept], values])
         all_places = np.concatenate(

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from dszog.contract import NO_INDICES
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray, is_among
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.ending import little_to_gain, next_to_nothing
 from dszog.methods.sampled_sqp.learning import learn
@@ -132,7 +132,7 @@ def after_trial(
 def _told(state: SampledSQPState, found: Found) -> tuple[IntArray, FloatArray]:
     """Return the members that were looked at, and their values in unit size."""
     look, members = state.looks[0], state.members
-    asked = np.flatnonzero(np.isin(members.indices, look.constraints))
+    asked = np.flatnonzero(is_among(members.indices, look.constraints))
     raw = found.values[places_of(members.indices[asked], look.constraints)]
     known = ~np.isnan(raw)
     return asked[known], raw[known] / members.sizes[asked[known]]
@@ -147,7 +147,7 @@ def _is_lost(state: SampledSQPState, found: Found) -> bool:
     if state.size.by_case and lost.any():
         failing = seen.indices[seen.values >= UNKNOWN]
         cases = state.looks[0].constraints // state.size.block_width
-        lost = lost[~np.isin(cases, failing)]
+        lost = lost[~is_among(cases, failing)]
     both = np.isnan(found.loss_values), lost
     return any(2 * table.sum() > len(table) for table in both)
 
@@ -202,12 +202,12 @@ def _discovered(
 ) -> tuple[SampledSQPState, IntArray, FloatArray, float]:
     """Return who joins the working set, with values; note what was seen."""
     look, size = state.looks[0], state.size
-    new = ~np.isin(look.constraints, state.members.indices) & ~np.isnan(found.values)
+    new = ~is_among(look.constraints, state.members.indices) & ~np.isnan(found.values)
     indices, values = look.constraints[new], found.values[new]
     zy, n_new = look.at / state.scale, len(indices)
     if size.by_case:
         cases, worsts = worst_of(size, look.constraints, found.values)
-        n_new = int((~np.isin(cases, state.seen.indices)).sum())
+        n_new = int((~is_among(cases, state.seen.indices)).sum())
         seen = state.seen.with_values(cases, worsts, zy)
     else:
         seen = state.seen.with_values(indices, values, zy) if n_new else state.seen
@@ -277,7 +277,7 @@ def _with_borrowed(
             learning.append(index)
             continue
         which = np.flatnonzero(own == lenders[int(np.argmin(worst))])
-        which = which[~np.isin(first + limits[which], members.indices)]
+        which = which[~is_among(first + limits[which], members.indices)]
         members = members.borrowed(
             which, first + limits[which], values[limits[which]], zy
         )
@@ -383,7 +383,7 @@ def _stale_members(
         weights = members.multipliers[found]
         found = np.sort(found[np.argsort(-weights, kind="stable")])
         found = found[: 4 * (state.size.dim + 1)]
-    with_opposites = np.isin(members.indices, members.opposites[found])
+    with_opposites = is_among(members.indices, members.opposites[found])
     return np.union1d(found, np.intersect1d(np.flatnonzero(with_opposites), asked))
 
 
