@@ -25,7 +25,7 @@ SPREAD = 0.1  # of single loads in a scenario; all together stay within 1 %
 
 
 def load_network() -> Any:
-    """Return the network with its base power flow."""
+    """Return the network, whose power flows are lightsim2grid's."""
     try:
         import pandapower
         import pandapower.networks
@@ -34,9 +34,7 @@ def load_network() -> Any:
         raise MissingExtraError.of(
             "The grid", "pandapower and lightsim2grid", "grid"
         ) from error
-    network = getattr(pandapower.networks, CASE)()
-    pandapower.runpp(network, numba=False)  # to compile takes longer
-    return network
+    return getattr(pandapower.networks, CASE)()
 
 
 class Grid:
@@ -63,7 +61,7 @@ class Grid:
         gens, slack = network.gen, network.ext_grid
         self.p_least = np.append(gens.min_p_mw.values, slack.min_p_mw.values)
         self.p_most = np.append(gens.max_p_mw.values, slack.max_p_mw.values)
-        self.p_base = np.append(gens.p_mw.values, network.res_ext_grid.p_mw.values)
+        self.p_base = np.append(gens.p_mw.values, 0.0)  # the slack balances the rest
         v_base = np.append(gens.vm_pu.values, slack.vm_pu.values)
         buses = np.append(gens.bus.values, slack.bus.values)
         self.slack = len(gens)
