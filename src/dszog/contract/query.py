@@ -1,4 +1,4 @@
-"""What a method asks: values at a point and around it."""
+"""What a method asks, what an evaluator answers, and what that costs."""
 
 from __future__ import annotations
 

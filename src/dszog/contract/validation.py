@@ -1,4 +1,7 @@
-"""Checks at the door. Every message says what is wrong, what was got, what to do."""
+"""Checks at the door. Every message says what is wrong, what was got, what to do.
+
+And names of variables and functions: what people read where there would be an index.
+"""
 
 from __future__ import annotations
 

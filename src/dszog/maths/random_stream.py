@@ -1,4 +1,7 @@
-"""Randomness as a function: the same key always gives the same draws."""
+"""Randomness as a function: the same key always gives the same draws.
+
+Draws of losses and constraints never list them all.
+"""
 
 from __future__ import annotations
 

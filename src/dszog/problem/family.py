@@ -1,4 +1,11 @@
-"""What losses and constraints have in common: functions that are known by an index."""
+"""What losses and constraints have in common: functions that are known by an index.
+
+Kinds that call a function for each point and index do it through :func:`call_number`
+and :func:`call_vector`. Within a :class:`Session`, which an evaluator opens for the
+queries of one iteration, a call for a vector is never made twice at the same point; and
+a call that raises, or returns something else than numbers, is noted and counts as a
+value that is not known.
+"""
 
 from __future__ import annotations
 

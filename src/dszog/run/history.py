@@ -1,4 +1,7 @@
-"""What is seen of a run while it goes on, and what is kept of it."""
+"""What is seen of a run while it goes on, what is kept of it, and what is counted.
+
+Counts are dataclasses, of which those who count are subclasses.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a run may use, and the count of what it has used."""
+"""What a run may use, and the count of what it has used.
+
+Functions that answer the same question differently are noticed here, at no cost.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where one call stands, as one value: what a checkpoint holds, and what goes on."""
+"""One call of a front door as values: what it asks for, and where it stands.
+
+A `Job` holds its arguments, a `Run` what a checkpoint holds and what goes on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a run was a success, and what to do if it was not."""
+"""Whether a run was a success, what to do if it was not, and what else to know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The checkpoints of one run: saved for the call that asks for it, and for no other."""
+"""The checkpoints of one run: saved for the call that asks for it, and for no other.
+
+Between the run and its journal a `Recorder` first replays what is written, then writes
+on.
+"""
 
 from __future__ import annotations
 

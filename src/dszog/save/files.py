@@ -1,4 +1,7 @@
-"""Files that are whole or not there: written beside their place, synced, renamed."""
+"""Files that are whole or not there: written beside their place, synced, renamed.
+
+And one writer at a time: a lock that dies with its owner.
+"""
 
 from __future__ import annotations
 

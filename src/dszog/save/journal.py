@@ -2,7 +2,8 @@
 
 A record is its length, a CRC-32 of its content and of its place in the file, and the
 content. The first record that is not whole ends the journal: it is cut off on opening,
-so that nothing is ever appended behind a torn one.
+so that nothing is ever appended behind a torn one. Records are questions with their
+price, and the answers to them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""States of methods on disk, for those who ask and tell by hand.
+"""States of methods on disk, for those who ask and tell by hand; and results.
 
 `minimize(checkpoint=...)` saves whole runs by itself. Here is what is left to those who
-hold the loop: one file for one state, checked, never executed, whole or not there.
+hold the loop: one file for a state or a result, checked, never executed, whole or not
+there.
 """
 
 from __future__ import annotations

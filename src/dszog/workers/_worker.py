@@ -1,7 +1,10 @@
 """What happens in a worker of another process: it gets the problem and answers pieces.
 
 The only place where anything is pickled: the user's own functions, on their way to
-workers that the user asked for. What comes back is plain numbers and text.
+workers that the user asked for. What comes back is plain numbers and text: a message is
+a tree of JSON, with the shape of each array in its place, and then the numbers of the
+arrays. Who receives it builds arrays, parts, replies and failures of it and can be made
+to do nothing else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Constraints given as functions of one point."""
+"""Constraints given as functions of one point, of one value or many."""
 
 from __future__ import annotations
 
