@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -114,14 +115,16 @@ def test_the_same_moves_give_the_same_weights_and_small_ones_are_not_lost(
     assert 0.035 < moved < 0.045  # 399 moves of 1e-4, each below bfloat16's rounding
 
 
-def test_an_exception_in_a_function_leaves_the_weights_as_they_were() -> None:
+@pytest.mark.parametrize("n", [5, 86])  # in the looks before the run, and in it
+def test_an_exception_in_a_function_leaves_the_weights_as_they_were(n: int) -> None:
     net = network()
     losses, limits = functions(net)
     before = digest_of(net.parameters())
 
-    limits = dt.Constraints(failing(limits.values, 5, RuntimeError("no way")), 120)
-    with pytest.raises(dszog.EvaluationError, match="no way"):
-        dt.minimize(net, losses, limits, max_iterations=5, seed=0)
+    limits = dt.Constraints(failing(limits.values, n, RuntimeError("no way")), 120)
+    kind = RuntimeError if n == 5 else dszog.EvaluationError
+    with pytest.raises(kind, match="no way"):
+        dt.minimize(net, losses, limits, max_iterations=100, seed=0)
     assert digest_of(net.parameters()) == before
 
 
@@ -387,6 +390,8 @@ def test_an_update_learns_and_counts_what_got_worse(gradients: bool, rule: Any) 
     assert report.n_forwards <= 1e5
     assert sum(n for n, _ in report.groups.values()) == report.n_kept
     assert sum(bad for _, bad in report.groups.values()) == len(report.regressions)
+    assert len(report.kept_values[1]) == report.n_kept
+    assert report.kept_is_worse.sum() == len(report.regressions)
     if rule == "right":
         old, _, _ = trained()
         right = (old(keep[0]).argmax(1) == keep[1]) & (
@@ -397,6 +402,22 @@ def test_an_update_learns_and_counts_what_got_worse(gradients: bool, rule: Any) 
         bound, kept = of.kept(torch.tensor([-5.0, 1.0, -0.01]), 0.0)
         assert (kept.tolist(), bound.tolist()) == ([0, 2], [pytest.approx(0.1)] * 2)
     assert "kept examples checked" in str(report)
+
+
+@pytest.mark.parametrize("rule", ["right", "loss"])
+def test_a_picture_has_every_kept_example_that_got_worse(rule: Any) -> None:
+    pytest.importorskip("matplotlib")
+    net, new, keep = trained()
+    report = dt.update(net, new, keep, rule=rule, max_forwards=1e4)
+    worse = np.zeros(report.n_kept, bool)
+    worse[::7] = True
+    left, right = replace(report, kept_is_worse=worse).plot().axes
+    drawn = [len(dots.get_offsets()) for dots in right.collections]
+    assert drawn == [report.n_kept - worse.sum(), worse.sum()]
+    assert f"{worse.sum()} got worse" in right.get_title(loc="left")
+    assert len(left.patches) == (4 if rule == "right" else 2)
+    assert "3 more of `keep` were wrong" in str(replace(report, n_wrong_before=3))
+    assert "nan" not in str(report)
 
 
 def test_a_dataset_and_its_tensors_give_the_same_update() -> None:
@@ -435,6 +456,25 @@ WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
     ),
     "Set gradients=True": lambda n, f, g: update(n, data(), data(), optimizer=1),
     "and 7 targets": lambda n, f, g: update(n, (data()[0], data(7)[1]), data()),
+    "pass .dataset": lambda n, f, g: update(
+        n, torch.utils.data.DataLoader(Pairs(data())), data()
+    ),
+    "a pair of input and target, got dict": lambda n, f, g: update(
+        n, [{"x": 1}] * 3, data()
+    ),
+    "must return a tensor, got tuple": lambda n, f, g: update(
+        torch.nn.LSTM(4, 3), data(), data()
+    ),
+    r"of shape \(120, 1\). Use rule='loss'": lambda n, f, g: update(
+        torch.nn.Linear(4, 1), data(), data()
+    ),
+    r"Pass targets.long\(\)": lambda n, f, g: update(
+        n, data(), (data()[0], data()[1].float())
+    ),
+    "between 0 and 2": lambda n, f, g: update(n, (data()[0], data()[1] + 1), data()),
+    r"values.flatten\(1\).mean\(1\)": lambda n, f, g: run_(
+        n, lossy(lambda i: i[:, None]), g
+    ),
 }
 
 
@@ -554,6 +594,14 @@ def test_a_budget_with_gradients_is_kept_or_refused() -> None:
     assert all(report.n_forwards <= n for n, report in few.items())
 
 
+def test_a_report_says_that_the_network_stayed_where_it_was() -> None:
+    net, new, keep = trained()
+    before = digest_of(net.parameters())
+    report = dt.update(net, new, keep, max_forwards=2e4, options={"step_size": 10.0})
+    assert digest_of(net.parameters()) == before
+    assert "No point was better than the start" in str(report)
+
+
 def test_a_report_says_what_training_mode_became() -> None:
     net, new, keep = trained()
     net.insert(1, torch.nn.Dropout(0.5))
@@ -641,6 +689,7 @@ def test_the_command_updates_a_network_of_a_file(
     for name, weights in load_file(out / "weights.safetensors").items():
         assert torch.equal(weights, net.state_dict()[name])
     assert "kept examples checked" in (out / "report.txt").read_text()
+    assert (out / "report.png").exists() == (find_spec("matplotlib") is not None)
     assert command([*typed, *more]) == 2  # it holds a run
     assert "--resume" in capsys.readouterr().err
     assert command([*typed, *more, "--resume"]) in (0, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from dszog.cli.talk import DONE, NO_SUCCESS, answered, say
 from dszog.errors import InputError, MissingExtraError
 
 WEIGHTS, REPORT, RUN = "weights.safetensors", "report.txt", "run"
+PICTURE = "report.png"
 
 
 def update(
@@ -49,7 +51,7 @@ def update(
     target
         FILE.py:function. The file is executed.
     output
-        Folder for the weights, the report and the saved run.
+        Folder for the weights, the report, its picture and the saved run.
     gradients
         Use gradients, where the network has them.
     rule
@@ -96,6 +98,8 @@ def update(
         tensors = {k: v.cpu().contiguous() for k, v in given[0].state_dict().items()}
         save_tensors(output / WEIGHTS, _apart(tensors))
         write_text(output / REPORT, f"{report}\n")
+        with suppress(MissingExtraError):  # without matplotlib there is no picture
+            report.plot().savefig(output / PICTURE)
         say(Console(), f"{report}\nweights   {output / WEIGHTS}")
         return NO_SUCCESS if len(report.regressions) else DONE
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
@@ -20,7 +21,7 @@ from dszog.errors import InputError, InputTypeError
 from dszog.maths.random_stream import fresh_seed
 from dszog.methods.base import Info
 from dszog.methods.dszog import DSZOGState
-from dszog.methods.many import MANY, STEADY, UNKNOWN_LENGTH, WANDER, settings_for
+from dszog.methods.many import STEADY, UNKNOWN_LENGTH, WANDER, settings_for
 from dszog.methods.named import HEAD, NamedDSZOG, PointName
 from dszog.minimize import minimize as minimize_names
 from dszog.problem import Losses, Problem
@@ -131,8 +132,8 @@ def minimize(
         size = _size(HEAD, len(losses), len(constraints))
         passes = Passes(space, both_of(losses, constraints), record=record)
         wander, n_looks, asked = WANDER, 0, options or {}
-        few = max_queries is not None and max_queries < 100 * SOME
-        if space.dim >= MANY and "step_size" not in asked and not few:
+        length = min(max_queries or math.inf, SOME * (max_iterations or math.inf))
+        if "step_size" not in asked and length >= 100 * SOME:
             with torch.no_grad():
                 share, n_looks = passes.steadiness(len(constraints))
             wander = min(WANDER, STEADY * share)

@@ -55,6 +55,8 @@ class TorchLosses:
                 advice = (
                     "Return one for each example, not their mean: reduction='none'."
                 )
+            elif found.ndim > 1 and len(found) == len(indices):
+                advice = "Return one for each example: values.flatten(1).mean(1)."
             raise InputError(
                 f"dszog.torch.{self._what}: got shape {tuple(found.shape)} for "
                 f"{len(indices)} indices. {advice}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -16,7 +17,9 @@ from dszog.contract.arrays import IntArray
 from dszog.contract.validation import check_choice, check_count, check_nonnegative
 from dszog.errors import InputError, InputTypeError
 from dszog.evidence.look import violated_share_bound
+from dszog.methods.named import PointName
 from dszog.run.result import Result
+from dszog.show.plot import plot_update
 from dszog.torch.descent import descend
 from dszog.torch.doors import about_mode, evaluating, minimize
 from dszog.torch.functions import TorchConstraints, TorchLosses
@@ -26,6 +29,10 @@ from dszog.torch.space import chosen_parameters
 Rule = Literal["right", "loss"]
 MARGIN = 0.1  # by which an example that was right shall lead
 BACK = (0.98, 0.95, 0.9, 0.8, 0.65)  # of the way, to where no kept example got worse
+NOT_LEFT = (
+    "No point was better than the start, where the network still is. Raise "
+    "max_forwards, or use gradients=True."
+)
 FOR_BACK = 0.05  # of the passes, at most, to look for such a point
 
 
@@ -53,6 +60,11 @@ class UpdateReport:
     groups : dict
         For each group, how many examples were kept and how many of them got worse.
     before, after : Scores
+    kept_values : pair of ndarrays
+        Of each example under a constraint, before and after: its loss, or less the lead
+        of its class.
+    kept_is_worse : ndarray of bool
+        Which of these got worse.
     n_forwards : int
         Examples that went through the network, at any weights.
     note : str
@@ -68,6 +80,8 @@ class UpdateReport:
     groups: Mapping[str, tuple[int, int]]
     before: Scores
     after: Scores
+    kept_values: tuple[Any, Any] = field(repr=False)
+    kept_is_worse: Any = field(repr=False)
     n_forwards: int
     seed: int
     note: str = ""
@@ -84,17 +98,29 @@ class UpdateReport:
             "would get worse, with 95 % confidence; it has seen them"
         )
 
+    def plot(self, *, figure: Any = None) -> Any:
+        """Draw before and after, and each kept example; needs the extra ``viz``.
+
+        Returns a figure of matplotlib: ``report.plot().savefig("update.png")``.
+        """
+        return plot_update(self, figure=figure)
+
     def __str__(self) -> str:
-        rows = [("", "before", "after")]
+        lines = [f"{'':<22}{'before':>10}{'after':>10}"]
         for name, words in (
             ("new_loss", "loss, new examples"),
             ("new_accuracy", "right, new examples"),
-            ("kept_accuracy", "right, kept examples"),
+            ("kept_accuracy", "right, `keep`"),
         ):
             before, after = getattr(self.before, name), getattr(self.after, name)
-            rows.append((words, f"{before:.4f}", f"{after:.4f}"))
-        lines = [f"{a:<22}{b:>9}{c:>9}" for a, b, c in rows]
+            if math.isfinite(before):
+                lines.append(f"{words:<22}{before:>10.4g}{after:>10.4g}")
         lines.append(f"evidence  {self.certificate}.")
+        if self.n_wrong_before:
+            lines.append(
+                f"          {self.n_wrong_before:,} more of `keep` were wrong before: "
+                "nothing is asked of them."
+            )
         for group, (n, bad) in self.groups.items():
             lines.append(f"  {group}: {bad:,} of {n:,} got worse")
         if self.note:
@@ -230,6 +256,8 @@ def update(
             **others,
         )
         n_used = result.nfev + result.ncev + result["n_steadiness"]
+        if not PointName.of(result.x).n_moves:
+            note = f"{note} {NOT_LEFT}".strip()
     with evaluating(model), torch.no_grad():
         last = look.all_of(old)
         worse = look.worse(first, last, slack)
@@ -239,7 +267,8 @@ def update(
             found = look.all_of(old)
             n_used += len(old)
             if not bool(look.worse(first, found, slack).any()):
-                note += f"It went back to {share} of the way: there nothing is worse."
+                said = f"It went back to {share} of the way: there nothing is worse."
+                note = f"{note} {said}".strip()
                 last, worse = found, look.worse(first, found, slack)
                 break
         else:
@@ -253,6 +282,8 @@ def update(
         groups=_by_group(groups, kept.cpu().numpy(), where),
         before=before,
         after=after,
+        kept_values=tuple(one[kept].double().cpu().numpy() for one in (first, last)),
+        kept_is_worse=worse[kept].cpu().numpy(),
         n_forwards=n_looks + n_used,
         seed=seed,
         note=note,
@@ -290,7 +321,7 @@ class _Examples:
             raise InputTypeError(
                 f"dszog.torch.update: `{name}` must be two tensors or a map-style "
                 f"dataset with len(), got {type(given).__name__}. Examples are drawn "
-                "by their number: a stream will not do."
+                "by their number: a stream will not do; of a DataLoader pass .dataset."
             )
         if not self._n:
             raise InputError(f"dszog.torch.update: `{name}` is empty. Give examples.")
@@ -303,6 +334,12 @@ class _Examples:
         if self._pair is not None:
             return self._pair[0][indices], self._pair[1][indices]
         pairs = [self._given[i] for i in indices.tolist()]
+        if not isinstance(pairs[0], (tuple, list)) or len(pairs[0]) != 2:
+            raise InputTypeError(
+                "dszog.torch.update: an example of a dataset must be a pair of input "
+                f"and target, got {type(pairs[0]).__name__}. Wrap the dataset in one "
+                "that returns pairs."
+            )
         inputs, targets = torch.utils.data.default_collate(pairs)
         return inputs.to(self._device), targets.to(self._device)
 
@@ -336,7 +373,12 @@ class _Network:
             context = torch.autocast(self._device.type, self._autocast)
         with context:
             outputs = self._model(inputs)
-        if self._rule == "right" and outputs.ndim != 2:
+        if not isinstance(outputs, torch.Tensor):
+            raise InputTypeError(
+                "dszog.torch.update: the network must return a tensor, got "
+                f"{type(outputs).__name__}. Wrap it in a module that returns its part."
+            )
+        if self._rule == "right" and (outputs.ndim != 2 or outputs.shape[1] < 2):
             raise InputError(
                 "dszog.torch.update: rule='right' needs one output for each class, got "
                 f"outputs of shape {tuple(outputs.shape)}. Use rule='loss'."
@@ -367,9 +409,28 @@ class _Network:
 
     def all_of(self, examples: _Examples) -> Any:
         """Return the values of all examples."""
-        return torch.cat(
-            [self._value(self._outputs(x), y) for x, y in examples.blocks()]
-        )
+        return torch.cat([self._value(*pair) for pair in self._looked(examples)])
+
+    def _looked(self, examples: _Examples) -> Iterator[tuple[Any, Any]]:
+        """Yield the outputs for all examples, and their targets, checked."""
+        for inputs, targets in examples.blocks():
+            outputs = self._outputs(inputs)
+            if self._rule == "right":
+                n = outputs.shape[1]
+                whole = not (targets.is_floating_point() or targets.is_complex())
+                if targets.ndim != 1 or not whole:
+                    raise InputError(
+                        "dszog.torch.update: rule='right' needs the number of a class "
+                        f"as target, got targets of {targets.dtype} and shape "
+                        f"{tuple(targets.shape[1:])}. Pass targets.long(), or use "
+                        "rule='loss'."
+                    )
+                if not bool(((targets >= 0) & (targets < n)).all()):
+                    raise InputError(
+                        f"dszog.torch.update: targets must be between 0 and {n - 1}, "
+                        f"as the network has {n} outputs, got others. Check them."
+                    )
+            yield outputs, targets
 
     def kept(self, first: Any, slack: float) -> tuple[Any, Any]:
         """Return what to add to values for constraints, and the examples they are."""
@@ -387,8 +448,7 @@ class _Network:
     def scores(self, new: _Examples, kept: Any) -> Scores:
         """Return how the network does on all examples; of `keep`, by their values."""
         loss, n_right = 0.0, 0
-        for inputs, targets in new.blocks():
-            outputs = self._outputs(inputs)
+        for outputs, targets in self._looked(new):
             loss += float(self._loss(outputs, targets).double().sum())
             n_right += _n_right(outputs, targets)
         classes = self._rule == "right"

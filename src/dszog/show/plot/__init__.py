@@ -30,6 +30,15 @@ def plot_run(
     return figure
 
 
+def plot_update(report: Any, *, figure: Figure | None = None) -> Figure:
+    """Draw an update of a network; the same as ``report.plot()``."""
+    figure = _figure("plot", (10.0, 4.5), figure)
+    from dszog.show.plot.update import draw_update
+
+    draw_update(figure, report)
+    return figure
+
+
 def compare(
     results: Sequence[Any],
     labels: Sequence[str] | None = None,
