@@ -573,6 +573,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "active_tol": NONNEGATIVE,
         "max_queries": (NOT_WHOLE, wrong("must be at least 2", 1, 0, -1)),
         "seed": SEED,
+        "bounds": (wrong("are for a simulator", [(0, 1)] * 2, got="beside a problem"),),
         "evaluator": EVALUATOR,
         "timeout": TIMEOUT,
     },

@@ -24,6 +24,7 @@ from dszog.evidence.checker import Checker, heaviest_first
 from dszog.evidence.look import CERTIFICATION
 from dszog.maths.random_stream import CHECK, stream
 from dszog.problem import Problem
+from dszog.problem.constraints import Simulator
 from dszog.run.failures import FailureHandler
 from dszog.run.meter import Meter
 from dszog.workers import check_evaluator, open_evaluator
@@ -33,7 +34,7 @@ SAMPLE = 10**6
 
 
 def certify(
-    problem: Problem,
+    problem: Problem | Simulator,
     x: Any,
     weights: tuple[IntArray, FloatArray] | None = None,
     *,
@@ -42,6 +43,7 @@ def certify(
     active_tol: float = 1e-2,
     max_queries: int | float | None = None,
     seed: int = 0,
+    bounds: Any = None,
     evaluator: Any = "serial",
     timeout: float | None = None,
 ) -> Certificate:
@@ -49,7 +51,7 @@ def certify(
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or Simulator
     x : array_like of shape (dim,)
     weights : (indices, weights), optional
         Weights :math:`p` over the constraints, such as ``result.weights``; without them
@@ -62,6 +64,8 @@ def certify(
         Without it all losses and up to ten million constraints are evaluated.
     seed : int
         Of the draw, if not all constraints are looked at.
+    bounds : optional
+        Of the variables of a simulator, as for :func:`dszog.minimize`.
     evaluator : str or workers
     timeout : float, optional
         As for :func:`dszog.minimize`.
@@ -83,13 +87,20 @@ def certify(
     >>> bool(evidence.stationarity.best_lagrangian < 1e-6)
     True
     """
-    if not isinstance(problem, Problem):
+    if not isinstance(problem, Problem | Simulator):
         raise InputTypeError(
             f"certify: `problem` must be a dszog.Problem, got "
             f"{type(problem).__name__}. Make one with dszog.Problem(fun, constraints, "
             "dim)."
         )
     point = check_vector("certify", "x", x)
+    if isinstance(problem, Simulator):
+        problem = Problem(problem, None, len(point), bounds=bounds)
+    elif bounds is not None:
+        raise InputError(
+            "certify: `bounds` are for a simulator, got them beside a problem, which "
+            "has its own. Leave them out."
+        )
     if len(point) != problem.dim:
         raise InputError(
             f"certify: `x` has {len(point)} entries for {problem.dim} variables. Give "

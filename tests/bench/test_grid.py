@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dszog_bench.grid.generation import _Point, _step, generate
+from dszog_bench.grid.measure import evolved
 
 
 class Ridge:
@@ -38,6 +39,14 @@ def test_a_step_leaves_as_little_violation_as_the_region_allows() -> None:
     step, left = _step(point, [0], 0.1)
     assert left == pytest.approx(0.3)
     assert step[0] == pytest.approx(-0.1)
+
+
+def test_an_evolution_is_cut_short_and_pays_for_violations() -> None:
+    pytest.importorskip("cma")
+    ridge = Ridge()
+    found = evolved(ridge, np.full(2, 0.2), 2.0, seed=1)  # type: ignore[arg-type]
+    np.testing.assert_allclose(found.x, [0.3, 0.5], atol=1e-2)
+    assert found.n_calls % (ridge.n_cases + 1) == 0
 
 
 @pytest.mark.slow

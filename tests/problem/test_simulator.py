@@ -327,6 +327,14 @@ def test_what_binds_is_told_by_name_with_its_cost() -> None:
     assert second.name == f"hour {second.constraint // 3}, power"
 
 
+def test_a_simulator_is_certified_as_it_is_minimised() -> None:
+    plant, bounds = hours(lambda x, i: False), [(0, 5)] * 2
+    found = dszog.certify(plant, [2.5, 0.5], bounds=bounds)
+    made = dszog.Problem(plant, None, 2, bounds=bounds)
+    assert str(found) == str(dszog.certify(made, [2.5, 0.5]))
+    assert found.feasibility.maxcv == 0.0
+
+
 # ------------------------------------------------------------------- cases that fail
 
 
