@@ -25,6 +25,7 @@ NEEDS = {
     "bridge_on_dask": ("matplotlib", "distributed", "cloudpickle"),
     "flight_path": ("matplotlib",),
     "laboratory": ("matplotlib",),
+    "suspension": ("matplotlib",),
     "grid/secure_grid": ("matplotlib", "pandapower", "lightsim2grid"),
 }
 
@@ -156,6 +157,15 @@ def test_gradients_of_the_trees_save_evaluations(tmp_path: Path) -> None:
     assert given < straight
     assert hidden < straight
     assert n_given < n_hidden
+    assert len(ran.pictures) == 1
+
+
+def test_the_suspension_is_softer_and_takes_every_bump(tmp_path: Path) -> None:
+    ran = run("suspension", tmp_path)
+    assert "Verdict: feasible; the worst of 576 limits is used to 100.0 %" in ran.output
+    assert "held by 5.5 cm over 1.0 m at 14 m/s, 280 kg, travel in" in ran.output
+    assert ran.number(r"comfort +([\d.]+) to") > 2.0 * ran.number(r"to ([\d.]+) m/s")
+    assert ran.number(r"([\d,]+) bumps driven") < 1500
     assert len(ran.pictures) == 1
 
 
