@@ -22,7 +22,7 @@ import dszog
 from dszog.contract import ProblemSize
 from dszog.errors import CheckpointError, CheckpointWarning, CheckpointWriteError
 from dszog.save.container import unpack
-from dszog.save.files import create, write_whole
+from dszog.save.files import create, make_folder, write_whole
 from dszog.save.store import Store
 
 SIZE = ProblemSize(
@@ -92,6 +92,12 @@ def test_two_generations_are_kept_with_their_journals(tmp_path: Path) -> None:
     assert loaded(folder) == 5
     for path in folder.iterdir():
         assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "run").touch()
+    with pytest.raises(CheckpointError, match=r"run' is a file\. Give a folder\."):
+        make_folder(tmp_path / "run")
 
 
 def test_a_used_folder_is_not_written_to_without_resume(tmp_path: Path) -> None:
