@@ -656,3 +656,21 @@ def test_some_hundred_constraints_are_not_all_looked_at_in_every_trial() -> None
     )
     assert result.status == Status.CONVERGED
     assert used[-1] < 6 * 600  # of which one look at all is the last
+
+
+def test_a_point_that_is_not_optimal_far_from_the_start_is_a_new_beginning() -> None:
+    def fun(x: FloatArray) -> float:
+        return float(100.0 * (x[1] - x[0] ** 2) ** 2 + (1.0 - x[0]) ** 2)
+
+    result = minimized(fun, [-120.6, 1773.2])
+    assert result.status == Status.CONVERGED
+    assert result.fun < 1e-3  # of 1.6e10
+
+
+def test_planes_enclose_the_least_sum_of_distances() -> None:
+    rng = np.random.default_rng([5, 5])
+    rows = rng.normal(size=(20, 4))
+    wanted = rows @ rng.normal(size=4) + 0.3 * rng.standard_t(2, size=20)
+    result = minimized(lambda x: np.abs(rows @ x - wanted).sum(), np.zeros(4))
+    assert result.status == Status.CONVERGED
+    assert result.nfev < 1500

@@ -199,16 +199,13 @@ def reconsidered(
     if state.keeps_planes:
         return _with_new_planes(state)
     tried = proposed(options, state)
+    found = replace(
+        before, measured=tried.measured, pairs=tried.pairs, promise=tried.promise
+    )
     if tried.confirmed == CONFIRMED:
-        return _convinced(
-            options,
-            replace(
-                before,
-                measured=tried.measured,
-                pairs=tried.pairs,
-                promise=tried.promise,
-            ),
-        )
+        return _convinced(options, found)
+    if tried.confirmed == REFUTED and is_elsewhere(options, found):
+        return replace(found, phase="again")
     return tried
 
 

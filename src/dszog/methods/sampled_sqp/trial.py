@@ -45,6 +45,7 @@ MOST_GROWTH = 16.0  # where models are corrected, not learned, after it
 ACCEPT, GOOD, POOR = 0.1, 0.5, 0.25  # shares of the promise that was kept
 MOST_PLANES = 40  # trials in a row that add one
 CLOSE = 0.01  # of the first proximal weight, at the end of a run
+MOST_SHORTER = 3  # of these that shorten the step
 FITTED = 3.0  # standard errors between losses of the table and others
 ALIKE_LIMITS = 40  # the largest, by which cases are compared
 MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
@@ -191,7 +192,9 @@ def _wants_plane(state: SampledSQPState) -> bool:
 
 def _bundled(state: SampledSQPState, kept: float) -> SampledSQPState:
     """Learn the plane at the trial point."""
-    sigma = 2.0 * state.sigma if kept < -state.promise else state.sigma
+    # With ever shorter steps planes would never enclose the point.
+    is_far = kept < -state.promise and state.n_rejected < MOST_SHORTER
+    sigma = 2.0 * state.sigma if is_far else state.sigma
     looks = looks_at_plane(state, state.looks[0].at)
     state = replace(state, sigma=_held(state, sigma), n_rejected=state.n_rejected + 1)
     return replace(state, phase="learn", looks=looks)
