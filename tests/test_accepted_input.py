@@ -271,5 +271,5 @@ def test_a_masked_value_is_not_known_and_stops_the_run(what: str) -> None:
 
 def test_a_function_of_one_point_given_as_one_of_many_is_told_so() -> None:
     constraints = dszog.Constraints(lambda x, j: float(x[j] - 1.0), 50)
-    with pytest.raises(EvaluationError, match=r"\(1, 2\) and \(50,\).*from_function"):
+    with pytest.raises(EvaluationError, match=r"\(1, 2\) and \(\d+,\).*from_function"):
         dszog.minimize(lambda x: float(x @ x), [1.0, 1.0], constraints, seed=0)
