@@ -152,7 +152,6 @@ def solve() -> Any:
         plant,
         start,
         bounds=bounds,
-        method=dszog.SampledSQP(tol=2e-5),
         max_queries=20_000,
         constraint_tol=1e-3,
         on_failure="resample",

@@ -14,7 +14,7 @@ from dszog_bench.grid.generation import PRICE, Answer, generate
 from dszog_bench.grid.network import Grid
 from dszog_bench.records import Effort, Row
 
-STARTS, FIRST_SEED = (31, 47), 41  # random ones that chose no constant
+STARTS, FIRST_SEED = (61, 83), 41  # random ones that chose no constant
 TARGET, WORST = 0.845, 1e-3  # cost over that of the base, and limit
 MOST_CALLS = 20_000
 SPREAD = 0.1  # of the first points of CMA-ES

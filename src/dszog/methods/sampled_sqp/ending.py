@@ -47,8 +47,8 @@ UNCONFIRMED = "looks around for a better point did not come to an end"
 MOST_IDLE, MOST_SLOW, MOST_NULL = 4, 20, 40  # times in a row without a gain
 MOST_STALE = 3  # steps with corrected models before they are learned for the end
 # Times `tol`: a promise of cases that is not worth another look, which costs as many
-# calls as there are variables; for each of these, and at least and at most.
-ENOUGH, LEAST_ENOUGH, MOST_ENOUGH = 15.0, 50.0, 1000.0
+# calls as there are variables; for each of these, and at least; and at most, in all.
+ENOUGH, LEAST_ENOUGH, MOST_ENOUGH = 10.0, 50.0, 7.5e-4
 BALANCED = 100.0  # times that share: the residual with such a promise
 MOST_TRIES = 4  # at a start where nothing can be looked at
 TINY_STEPS = 1e6  # times the proximal weight at first
@@ -168,8 +168,8 @@ def paid_for(state: SampledSQPState) -> float:
 
 def enough(options: Options, state: SampledSQPState) -> float:
     """Return the share of the objective that is not worth more calls of cases."""
-    factor = min(max(ENOUGH * state.size.dim, LEAST_ENOUGH), MOST_ENOUGH)
-    return factor * options.tol
+    factor = max(ENOUGH * state.size.dim, LEAST_ENOUGH)
+    return min(factor * options.tol, max(MOST_ENOUGH, options.tol))
 
 
 def is_elsewhere(options: Options, state: SampledSQPState, far: float = FAR) -> bool:
