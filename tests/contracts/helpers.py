@@ -20,6 +20,7 @@ from dszog.maths.subproblems.rows import BoxRows
 from dszog.methods import FeasibleMethod, Method
 from dszog.methods.linearised import LinearisedMethod
 from dszog.methods.sized import SizedDSZOG
+from dszog.methods.slopes import SlopesDSZOG
 from dszog.methods.spider import SpiderMethod
 
 Values: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
@@ -170,6 +171,7 @@ def dszog_variants() -> dict[str, DSZOG]:
         "sampled start": DSZOG(start="sampled"),
         "decay by the root": DSZOG(step_decay="sqrt"),
         "sized": SizedDSZOG(n_directions=3),
+        "slopes": SlopesDSZOG(n_directions=3),
     }
 
 
@@ -286,7 +288,9 @@ def cells_of(method_name: str) -> Iterator[Cell]:
         return
     variants = dszog_variants() if method_name == "dszog" else {"defaults": kind()}
     for name, method in variants.items():
-        for problem_name in PROBLEMS:
+        for problem_name, problem in PROBLEMS.items():
+            if name == "slopes" and (problem.gradient or problem.jacobian):
+                continue  # of values alone
             yield Cell(method_name, name, problem_name, method)
 
 

@@ -16,8 +16,9 @@ from typing import Any
 from dszog.contract import ProblemSize
 from dszog.methods.dszog import DSZOG
 from dszog.methods.sized import SizedDSZOG
+from dszog.methods.slopes import SlopesDSZOG
 
-SOME = 1000  # variables, from which on sizes are learned, where all is left open
+SOME = 1000  # variables, from which on slopes are kept, where all is left open
 HELD = 2**21  # numbers of all points of an iteration, about
 OPEN = frozenset({"n_directions", "loss_batch", "constraint_batch", "dual_batch"})
 MANY = 10_000  # variables, from which on these settings are chosen
@@ -102,6 +103,8 @@ def suited(
         return method, ""
     given = {name: getattr(method, name) for name in fixed}
     said = f"There are {size.dim:,} variables: random signs are the directions."
+    if fixed <= OPEN and size.dim < MANY:
+        return SlopesDSZOG(**given), "Slopes of constraints that bind are remembered."
     if fixed <= OPEN:
         few = {"n_directions": min(max(HELD // size.dim, 5), SizedDSZOG().n_directions)}
         return SizedDSZOG(

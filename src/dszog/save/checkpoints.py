@@ -21,6 +21,7 @@ from dszog.contract.validation import printable
 from dszog.errors import CheckpointError, CheckpointWarning, OtherRunError
 from dszog.methods import METHODS
 from dszog.methods.sized import SizedDSZOG
+from dszog.methods.slopes import SlopesDSZOG
 from dszog.run.history import Counts, Rows
 from dszog.run.meter import Replayed, ReplayOverError
 from dszog.run.result import Result
@@ -344,6 +345,7 @@ def saved_method(store: Store) -> str:
     said = "" if about is None else _texts(about, "fingerprint").get("method type", "")
     names = {repr(kind.__name__): name for name, kind in METHODS.items()}
     names[repr(SizedDSZOG.__name__)] = "dszog"
+    names[repr(SlopesDSZOG.__name__)] = "dszog"
     return names.get(said, "")
 
 

@@ -34,6 +34,7 @@ from dszog.methods.linearised import LinearisedMethod, LinearisedState
 from dszog.methods.named import NamedDSZOG, NamedState
 from dszog.methods.sampled_sqp import parts as sampled_sqp
 from dszog.methods.sized import SizedDSZOG, SizedState, Units
+from dszog.methods.slopes import SlopesDSZOG, SlopesState
 from dszog.methods.start import StartPass
 from dszog.run.accounting import Costs, Traffic
 from dszog.run.failures import FailureReport
@@ -45,7 +46,8 @@ from dszog.save.container import dump_json, load_json, pack
 from dszog.save.journal import failure_from_json, failure_to_json
 
 STATES = (
-    *(DSZOGState, NamedState, SizedState, FeasibleState, AcceleratedState),
+    *(DSZOGState, NamedState, SizedState, SlopesState),
+    *(FeasibleState, AcceleratedState),
     *(LinearisedState, SampledSQPState),
 )
 DISTRIBUTIONS = (DenseDistribution, SparseDistribution, UniformDistribution)
@@ -334,7 +336,7 @@ def settings_of(method: Any) -> dict[str, Any]:
                 for name, value in settings_of(method.method).items()
             },
         }
-    if type(method) not in (*METHODS.values(), NamedDSZOG, SizedDSZOG):
+    if type(method) not in (*METHODS.values(), NamedDSZOG, SizedDSZOG, SlopesDSZOG):
         raise InputError(
             f"minimize: `checkpoint` needs a method of the library, got "
             f"{type(method).__name__}, of which nothing is known. Leave it out."

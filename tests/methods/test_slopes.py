@@ -1,0 +1,108 @@
+"""DSZOG that remembers slopes: in any units, with multipliers instead of penalties."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dszog import DSZOG, Constraints, Losses, Problem
+from dszog.contract import Query
+from dszog.methods.slopes import SlopesDSZOG
+from tests.contracts.helpers import Kind, evaluate, make_problem, walk
+from tests.runs import by_dszog, size_of
+
+DIM, M = 1000, 3000
+RNG = np.random.default_rng(0)
+TARGET, WHICH = RNG.normal(size=DIM), RNG.integers(0, DIM, (M, 10))
+
+
+def solve(x: float = 1.0, fun: float = 1.0, limit: float = 1.0, **more: Any) -> Any:
+    """Minimise a distance within 3,000 limits, all in units of some size."""
+    rows = Constraints(lambda p, j: limit * (p[:, WHICH[j]].mean(axis=2) / x - 0.2), M)
+    more, x0 = {"max_iterations": 20, "seed": 3} | more, np.full(DIM, 0.5 * x)
+    return by_dszog(lambda w: fun * np.square(w / x - TARGET).mean(), x0, rows, **more)
+
+
+UNITS = [(2.0**10, 1.0, 1.0), (1.0, 2.0**-13, 1.0), (2.0**-10, 2.0**13, 2.0**10)]
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_units_change_nothing(units: tuple[float, float, float]) -> None:
+    way: list[Any] = []
+    solve(callback=lambda progress: way.append(progress.x))
+    solve(*units, callback=lambda progress: way.append(progress.x / units[0]))
+    plain, other = np.array(way).reshape(2, -1, DIM)
+    np.testing.assert_allclose(other, plain, rtol=1e-4, atol=1e-6)
+    assert np.abs(plain[-1] - plain[0]).max() > 0.01
+
+
+def test_a_start_that_breaks_every_constraint_is_left() -> None:
+    result = solve(max_iterations=None, max_queries=300_000)
+    assert result.fun < 0.95  # 1.25 at the start
+    assert result.maxcv <= 1e-2  # 0.3 at the start
+    assert not result.success  # nobody has looked at slopes
+    assert "No success: feasible, but not shown to be optimal" in str(result)
+
+
+def test_what_the_caller_sets_is_left_alone() -> None:
+    assert type(solve(options={"step_size": 0.1}).method) is DSZOG
+    assert type(solve(options={"loss_batch": 1}).method) is SlopesDSZOG
+    assert "Slopes of constraints that bind are remembered" in solve().message
+
+
+def test_the_slope_of_a_linear_objective_becomes_known() -> None:
+    rng = np.random.default_rng(1)
+    rows, falls, dim = rng.normal(size=(7, 12)), rng.normal(size=12), 12
+    problem = Problem(
+        Losses(lambda x, i: (x @ falls)[:, None][:, i], 1),
+        Constraints(lambda x, j: x @ rows[j].T + 0.1, 7),
+        dim,
+        x0=np.zeros(dim),
+    )
+    method = SlopesDSZOG(n_directions=4).planned(problem.size, 60, None)
+    last = walk(method, problem, method.init(problem.x0, problem.size, 0), 30)[-1]
+    np.testing.assert_allclose(last.velocity, falls, atol=1e-2)
+
+
+def test_a_look_goes_through_all_constraints_before_any_comes_again() -> None:
+    size = size_of(3, 5, 1000)
+    method = SlopesDSZOG(dual_batch=100)
+    state, seen = method.init(np.zeros(3), size, 7), []
+    for _ in range(10):
+        seen += method._look(state, np.random.default_rng(0), 0).tolist()
+        state = replace(state, n_looked=len(seen))
+    assert sorted(seen) == list(range(1000))
+
+
+def test_sampled_losses_lead_down() -> None:
+    rng = np.random.default_rng(5)
+    centres = TARGET + rng.normal(size=(300, DIM))
+    rows = Constraints(lambda p, j: p[:, WHICH[j]].mean(axis=2) - 0.2, M)
+    losses = Losses(lambda x, i: np.square(x[:, None] - centres[i]).mean(axis=2), 300)
+    result = by_dszog(losses, np.full(DIM, 0.0), rows, max_queries=200_000, seed=1)
+    best, first = np.square(centres.std(axis=0)).mean(), np.square(centres).mean()
+    assert result.fun < best + 0.8 * (first - best)
+    assert result.maxcv <= 1e-2
+
+
+@pytest.mark.parametrize("factor", [0.2, 1.0, 6.0])
+def test_the_first_step_matters_little(factor: float) -> None:
+    problem, _ = make_problem(Kind(n=1, m=40, dim=6))
+    method = SlopesDSZOG(step_size=factor).planned(problem.size, 60, None)
+    states = walk(method, problem, method.init(problem.x0, problem.size, 0), 60)
+    every = Query.at(
+        states[-1].before, iteration=0, losses=np.arange(1), constraints=np.arange(40)
+    )
+    (reply,) = evaluate(problem, [every])
+    assert reply.constraints.max() < 1e-6
+    assert reply.losses[0, 0] == pytest.approx(0.37636833, abs=1e-6)  # the SQP's
+
+
+def test_a_run_that_was_cut_short_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        solve(checkpoint=tmp_path, callback=lambda p: 1 / (12 - p.iteration))
+    assert solve(checkpoint=tmp_path, resume=True).digest == solve().digest
