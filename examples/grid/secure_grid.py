@@ -22,10 +22,13 @@ import warnings
 from typing import Any
 
 import numpy as np
-import pandapower.networks
-from lightsim2grid.network import init_from_pandapower
 
 import dszog
+
+with warnings.catch_warnings():  # of pandapower beside pandas 3
+    warnings.simplefilter("ignore")
+    import pandapower.networks
+    from lightsim2grid.network import init_from_pandapower
 
 # %%
 # The grid
