@@ -26,9 +26,11 @@ def test_a_solver_reaches_an_easy_target_or_says_why_not(
     member: Member, name: str
 ) -> None:
     found = peers.run(member, name, seconds=5.0)
+    if found["why"].startswith("not installed"):
+        pytest.skip(found["why"])
     if name == "CMA-ES, penalty":  # whose penalty is one for all problems
         assert found["why"] in ("", "time")
-    elif not found["why"].startswith("not installed"):
+    else:
         assert found["why"] == ""
         assert found["gap"] <= 0.02
         assert found["n_constraint_values"] % 300 == 0
