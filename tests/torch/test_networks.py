@@ -115,17 +115,55 @@ def test_the_same_moves_give_the_same_weights_and_small_ones_are_not_lost(
     assert 0.035 < moved < 0.045  # 399 moves of 1e-4, each below bfloat16's rounding
 
 
-@pytest.mark.parametrize("n", [5, 86])  # in the looks before the run, and in it
+@pytest.mark.parametrize("n", [5, 200])  # in the looks before the run, and in it
 def test_an_exception_in_a_function_leaves_the_weights_as_they_were(n: int) -> None:
     net = network()
     losses, limits = functions(net)
+    before, moved = digest_of(net.parameters()), set()
+    error = RuntimeError("no way")
+    limits = dt.Constraints(failing(limits.values, n, error), 120)
+    kind = RuntimeError if n == 5 else dszog.EvaluationError
+    with pytest.raises(kind, match="no way" if n == 5 else r"(?s)no way.*as they were"):
+        dt.minimize(
+            net,
+            losses,
+            limits,
+            max_iterations=100,
+            seed=0,
+            callback=lambda _: moved.add(digest_of(net.parameters())),
+        )
+    assert len(moved) > 3 or n == 5
+    assert digest_of(net.parameters()) == before
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (KeyboardInterrupt(), None),
+        (dszog.EvaluationError("No."), "No. The weights are as they were."),
+        (None, "Lower the rate"),  # the optimiser runs away
+    ],
+)
+def test_an_exception_with_gradients_leaves_network_and_buffers(
+    error: Any, said: Any
+) -> None:
+    net, new, keep = trained()
+    net.register_buffer("seen", torch.zeros(1))
     before = digest_of(net.parameters())
 
-    limits = dt.Constraints(failing(limits.values, n, RuntimeError("no way")), 120)
-    kind = RuntimeError if n == 5 else dszog.EvaluationError
-    with pytest.raises(kind, match="no way"):
-        dt.minimize(net, losses, limits, max_iterations=100, seed=0)
+    def loss(outputs: Any, targets: Any) -> Any:
+        net.seen += 1
+        if error is not None and net.seen > 3:
+            assert digest_of(net.parameters()) != before
+            raise error
+        return torch.nn.functional.cross_entropy(outputs, targets, reduction="none")
+
+    sgd = torch.optim.SGD(net.parameters(), lr=1e30 if error is None else 0.1)
+    more: dict[str, Any] = {"gradients": True, "optimizer": sgd, "max_forwards": 2500}
+    with pytest.raises(type(error or dszog.EvaluationError()), match=said):
+        dt.update(net, new, keep, loss, **more)
     assert digest_of(net.parameters()) == before
+    assert net.seen == 1  # of the look before
 
 
 def test_a_run_improves_the_network_and_says_so_by_fresh_values() -> None:
@@ -453,6 +491,12 @@ WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
     "one for each of 120": lambda n, f, g: update(n, data(), data(), groups=[1]),
     "nothing to keep": lambda n, f, g: update(
         n, data(), (data()[0], (n(data()[0]).argmax(1) + 1) % 3)
+    ),
+    "example 3 of `new` .* holds nan": lambda n, f, g: update(
+        n, (data()[0].index_fill(0, torch.tensor(3), torch.nan), data()[1]), data()
+    ),
+    "`loss`: .* not their mean": lambda n, f, g: update(
+        n, data(), data(), torch.nn.functional.cross_entropy, gradients=True
     ),
     "Set gradients=True": lambda n, f, g: update(n, data(), data(), optimizer=1),
     "and 7 targets": lambda n, f, g: update(n, (data()[0], data(7)[1]), data()),

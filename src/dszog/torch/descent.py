@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
-from dszog.errors import CheckpointError, InputError
+from dszog.errors import CheckpointError, EvaluationError, InputError
 from dszog.torch.doors import check_empty, evaluating, print_of
-from dszog.torch.first_order import TOGETHER, GradientSteps
+from dszog.torch.first_order import NOT_FINITE, TOGETHER, GradientSteps
 from dszog.torch.functions import TorchConstraints, TorchLosses, both_of
 from dszog.torch.moves import EVERY, save_tensors
 
@@ -62,8 +62,11 @@ def descend(
                 for group in adam.param_groups:
                     group["lr"] = RATE * max(1.0 - gone, 1e-3)
             steps.step(closure, gone)
+            is_last = steps.n_passes > last
+            if is_last and not all(bool(one.isfinite().all()) for one in params):
+                raise EvaluationError(NOT_FINITE)
             if saved is not None:
-                saved.after(is_last=steps.n_passes > last)
+                saved.after(is_last=is_last)
     return steps.n_passes
 
 

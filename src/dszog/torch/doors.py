@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -17,7 +17,7 @@ from dszog._log import LOGGER
 from dszog.contract import ProblemSize, Reply
 from dszog.contract.hints import about_option
 from dszog.contract.validation import check_seed, shown
-from dszog.errors import InputError, InputTypeError
+from dszog.errors import DszogError, InputError, InputTypeError
 from dszog.maths.random_stream import fresh_seed
 from dszog.methods.base import Info
 from dszog.methods.dszog import DSZOGState
@@ -32,6 +32,8 @@ from dszog.torch.functions import OneByOne, TorchConstraints, TorchLosses, both_
 from dszog.torch.moves import MoveLog
 from dszog.torch.passes import AT_ONCE, SOME, Both, Passes
 from dszog.torch.space import ModuleSpace, chosen_parameters, digest_of
+
+AS_IT_WAS = "The weights are as they were."
 
 
 def minimize(
@@ -59,8 +61,8 @@ def minimize(
     Parameters
     ----------
     model : torch.nn.Module
-        Changed in place. It is put into evaluation mode for the run: dropout is off,
-        and batch norm uses what it has learned.
+        Changed in place; as it was if an exception leaves. It is put into evaluation
+        mode for the run: dropout is off, and batch norm uses what it has learned.
     losses : Losses
     constraints : Constraints
     params : "all", or names, parts of names or parameters
@@ -112,7 +114,7 @@ def minimize(
                 f"{kind._what}, got {shown(one)}. Make them: dt.{kind._what}(f, n)."
             )
     chosen_parameters(model, params)  # refuse what cannot be before anything is done
-    with ExitStack() as opened:
+    with unharmed(model), ExitStack() as opened:
         LOGGER.info(about_mode(model) or "The network is in evaluation mode.")
         opened.enter_context(evaluating(model))
         folder = None if checkpoint is None else Path(checkpoint).absolute()
@@ -265,6 +267,23 @@ def evaluating(model: Any) -> Iterator[None]:
     finally:
         for module, was in were.items():
             module.training = was
+
+
+@contextmanager
+def unharmed(model: Any) -> Iterator[None]:
+    """Have a network as it was, bit for bit, if an exception leaves the block."""
+    changing = [one.detach() for one in model.parameters() if one.requires_grad]
+    changing += model.buffers()
+    were = [one.to("cpu", copy=True) for one in changing]
+    try:
+        yield
+    except BaseException as error:
+        with suppress(RuntimeError), torch.no_grad():  # of a device that is lost
+            for one, was in zip(changing, were, strict=True):
+                one.copy_(was)
+            if isinstance(error, DszogError) and AS_IT_WAS not in str(error):
+                error.args = (f"{error} {AS_IT_WAS}",)
+        raise
 
 
 # ------------------------------------------------------------------ loops of one's own

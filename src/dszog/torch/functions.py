@@ -19,6 +19,26 @@ from dszog.workers._chunks import Assembly, Piece, Place
 from dszog.workers.base import answer
 
 
+def one_for_each(found: Any, wanted: Any, owner: str) -> Any:
+    """Return values, if they are a tensor with one for each that was wanted."""
+    if not isinstance(found, torch.Tensor):
+        raise InputTypeError(
+            f"{owner}: values must be a tensor, got {type(found).__name__}. Return one "
+            "number for each index."
+        )
+    n = len(wanted)
+    if found.shape != (n,):
+        advice = "Return one number for each index."
+        if found.ndim == 0:
+            advice = "Return one for each example, not their mean: reduction='none'."
+        elif found.ndim > 1 and len(found) == n:
+            advice = "Return one for each example: values.flatten(1).mean(1)."
+        raise InputError(
+            f"{owner}: got shape {tuple(found.shape)} for {n} indices. {advice}"
+        )
+    return found
+
+
 class TorchLosses:
     """Losses whose mean is minimised.
 
@@ -44,24 +64,7 @@ class TorchLosses:
     def at(self, indices: Any) -> Any:
         """Return the values of some, checked: a tensor with one for each."""
         found = self.values(indices)
-        if not isinstance(found, torch.Tensor):
-            raise InputTypeError(
-                f"dszog.torch.{self._what}: values must be a tensor, got "
-                f"{type(found).__name__}. Return one number for each index."
-            )
-        if found.shape != indices.shape:
-            advice = "Return one number for each index."
-            if found.ndim == 0:
-                advice = (
-                    "Return one for each example, not their mean: reduction='none'."
-                )
-            elif found.ndim > 1 and len(found) == len(indices):
-                advice = "Return one for each example: values.flatten(1).mean(1)."
-            raise InputError(
-                f"dszog.torch.{self._what}: got shape {tuple(found.shape)} for "
-                f"{len(indices)} indices. {advice}"
-            )
-        return found
+        return one_for_each(found, indices, f"dszog.torch.{self._what}")
 
     def table(self, space: ModuleSpace, points: FloatArray, which: IntArray) -> Any:
         """Return the values at points, by their names: a row for each."""

@@ -163,9 +163,9 @@ class Passes:
             torch.cuda.empty_cache()
             raise EvaluationError(
                 "dszog.torch: the GPU has not enough memory for the forward passes of "
-                "an iteration. The network is as it was after the last one, and what "
-                "was saved is whole. Use smaller batches, such as options={'loss_batch'"
-                ": 32, 'dual_batch': 64}, and go on with resume=True."
+                "an iteration. What was saved is whole. Use smaller batches, such as "
+                "options={'loss_batch': 32, 'dual_batch': 64}, and go on with "
+                "resume=True."
             ) from error
         if "CUDA error" in str(error):  # nothing on the device can be trusted now
             raise EvaluationError(

@@ -21,8 +21,8 @@ from dszog.methods.named import PointName
 from dszog.run.result import Result
 from dszog.show.plot import plot_update
 from dszog.torch.descent import descend
-from dszog.torch.doors import about_mode, evaluating, minimize
-from dszog.torch.functions import TorchConstraints, TorchLosses
+from dszog.torch.doors import about_mode, evaluating, minimize, unharmed
+from dszog.torch.functions import TorchConstraints, TorchLosses, one_for_each
 from dszog.torch.passes import AT_ONCE
 from dszog.torch.space import chosen_parameters
 
@@ -151,7 +151,8 @@ def update(
     Parameters
     ----------
     model : torch.nn.Module
-        Changed in place; in evaluation mode during the update.
+        Changed in place; as it was if an exception leaves. It is in evaluation mode
+        during the update.
     new, keep : (inputs, targets) or map-style datasets of such pairs
         What to learn, and what must not get worse.
     loss : callable, optional
@@ -206,7 +207,10 @@ def update(
         )
     with evaluating(model), torch.no_grad():
         first = look.all_of(old)
-        before = look.scores(fresh, first)
+        checks = others.get("on_failure", "raise") == "raise"
+        if checks and rule == "loss":
+            old.check_finite(first)
+        before = look.scores(fresh, first, checks=checks)
         bound, kept = look.kept(first, slack)
     if not len(kept):
         raise InputError(
@@ -228,52 +232,56 @@ def update(
                 f"dszog.torch.update: {name!r} goes with gradients=False. "
                 "Leave it out, or write the loop with dszog.torch.DSZOG."
             )
-        n_used = descend(
-            model,
-            changing,
-            losses,
-            values,
-            optimizer=optimizer,
-            n_forwards=n_left,
-            options=options or {},
-            seed=seed,
-            **others,
+    elif optimizer is not None:
+        raise InputError(
+            "dszog.torch.update: an optimiser needs gradients, got optimizer= with "
+            "gradients=False. Set gradients=True."
         )
-    else:
-        if optimizer is not None:
-            raise InputError(
-                "dszog.torch.update: an optimiser needs gradients, got optimizer= with "
-                "gradients=False. Set gradients=True."
+    with unharmed(model):
+        if gradients:
+            n_used = descend(
+                model,
+                changing,
+                losses,
+                values,
+                optimizer=optimizer,
+                n_forwards=n_left,
+                options=options or {},
+                seed=seed,
+                **others,
             )
-        result = minimize(
-            model,
-            losses,
-            values,
-            params=params,
-            options=options,
-            max_queries=n_left,
-            seed=seed,
-            **others,
-        )
-        n_used = result.nfev + result.ncev + result["n_steadiness"]
-        if not PointName.of(result.x).n_moves:
-            note = f"{note} {NOT_LEFT}".strip()
-    with evaluating(model), torch.no_grad():
-        last = look.all_of(old)
-        worse = look.worse(first, last, slack)
-        end = [one.detach().cpu().clone() for one in changing]
-        for share in BACK[:n_back] if bool(worse.any()) else ():
-            _put(changing, start, end, share)
-            found = look.all_of(old)
-            n_used += len(old)
-            if not bool(look.worse(first, found, slack).any()):
-                said = f"It went back to {share} of the way: there nothing is worse."
-                note = f"{note} {said}".strip()
-                last, worse = found, look.worse(first, found, slack)
-                break
         else:
-            _put(changing, start, end, 1.0)
-        after = look.scores(fresh, last)
+            result = minimize(
+                model,
+                losses,
+                values,
+                params=params,
+                options=options,
+                max_queries=n_left,
+                seed=seed,
+                **others,
+            )
+            n_used = result.nfev + result.ncev + result["n_steadiness"]
+            if not PointName.of(result.x).n_moves:
+                note = f"{note} {NOT_LEFT}".strip()
+        with evaluating(model), torch.no_grad():
+            last = look.all_of(old)
+            worse = look.worse(first, last, slack)
+            end = [one.detach().cpu().clone() for one in changing]
+            for share in BACK[:n_back] if bool(worse.any()) else ():
+                _put(changing, start, end, share)
+                found = look.all_of(old)
+                n_used += len(old)
+                if not bool(look.worse(first, found, slack).any()):
+                    said = (
+                        f"It went back to {share} of the way: there nothing is worse."
+                    )
+                    note = f"{note} {said}".strip()
+                    last, worse = found, look.worse(first, found, slack)
+                    break
+            else:
+                _put(changing, start, end, 1.0)
+            after = look.scores(fresh, last)
     where = np.flatnonzero(worse.cpu().numpy())
     return UpdateReport(
         regressions=where,
@@ -298,7 +306,7 @@ class _Examples:
     """Pairs of inputs and targets, by index, on a device."""
 
     def __init__(self, name: str, given: Any, device: Any) -> None:
-        self._device = device
+        self._name, self._device = name, device
         self._pair = None
         if isinstance(given, (tuple, list)) and len(given) == 2:
             inputs, targets = given
@@ -351,6 +359,22 @@ class _Examples:
             return False
         return bool(own.shape == others.shape and own.dtype == others.dtype)
 
+    def check_finite(self, losses: Any, start: int = 0) -> None:
+        """Refuse losses, the first of example `start`, of which one is no number."""
+        bad = (~losses.isfinite()).nonzero()
+        if not len(bad):
+            return
+        number = start + int(bad[0])
+        given = self.at(torch.tensor([number], device=self._device))[0]
+        others = given[~given.isfinite()]
+        why = "its input is finite. Check the network, and compute losses in float32."
+        if len(others):
+            why = f"its input holds {float(others[0])}. Mend it, or leave it out."
+        raise InputError(
+            f"dszog.torch.update: example {number} of `{self._name}` gives a loss that "
+            f"is not finite: {why}"
+        )
+
     def blocks(self) -> Iterator[tuple[Any, Any]]:
         """Yield all of them."""
         for start in range(0, self._n, AT_ONCE):
@@ -388,7 +412,7 @@ class _Network:
     def losses(self, examples: _Examples, indices: Any) -> Any:
         """Return the loss of each of some examples."""
         inputs, targets = examples.at(indices)
-        return self._loss(self._outputs(inputs), targets)
+        return self._each(self._outputs(inputs), targets)
 
     def values(self, examples: _Examples, indices: Any) -> Any:
         """Return what must not rise: less the margin, or the loss."""
@@ -398,11 +422,16 @@ class _Network:
     def both(self, new: Any, old: Any, bound: Any) -> tuple[Any, Any]:
         """Return losses and constraints by one pass."""
         outputs, n = self._outputs(torch.cat([new[0], old[0]])), len(new[0])
-        return self._loss(outputs[:n], new[1]), self._value(outputs[n:], old[1]) + bound
+        return self._each(outputs[:n], new[1]), self._value(outputs[n:], old[1]) + bound
+
+    def _each(self, outputs: Any, targets: Any) -> Any:
+        return one_for_each(
+            self._loss(outputs, targets), targets, "dszog.torch.update: `loss`"
+        )
 
     def _value(self, outputs: Any, targets: Any) -> Any:
         if self._rule == "loss":
-            return self._loss(outputs, targets)
+            return self._each(outputs, targets)
         places = targets.unsqueeze(-1)
         own = outputs.gather(-1, places).squeeze(-1)
         return outputs.scatter(-1, places, -torch.inf).amax(-1) - own
@@ -445,11 +474,14 @@ class _Network:
             return ~(last <= first + slack)
         return (first < 0.0) & ~(last < 0.0)
 
-    def scores(self, new: _Examples, kept: Any) -> Scores:
+    def scores(self, new: _Examples, kept: Any, *, checks: bool = False) -> Scores:
         """Return how the network does on all examples; of `keep`, by their values."""
         loss, n_right = 0.0, 0
-        for outputs, targets in self._looked(new):
-            loss += float(self._loss(outputs, targets).double().sum())
+        for block, (outputs, targets) in enumerate(self._looked(new)):
+            each = self._each(outputs, targets)
+            if checks:
+                new.check_finite(each, block * AT_ONCE)
+            loss += float(each.double().sum())
             n_right += _n_right(outputs, targets)
         classes = self._rule == "right"
         return Scores(
