@@ -105,6 +105,8 @@ def test_a_step_along_which_all_curves_downwards_takes_curvature_away() -> None:
         pairs = pairs.with_pair(step, -step)
     matrix = pairs.matrix(np.empty((0, 2)), np.empty((0, 0)))
     assert 0 < step @ matrix @ step < 1.0
+    estimated = pairs.matrix(np.eye(2), np.empty((0, 0)))  # a mean of two losses
+    assert step @ estimated @ step > 1e3
 
 
 def test_of_neighbours_that_are_alike_the_largest_stands_for_all() -> None:

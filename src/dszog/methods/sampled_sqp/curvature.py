@@ -56,10 +56,13 @@ class Pairs:
         matrix, or of the covariance of the losses' gradients (`slopes`, one row per
         loss) if that fits the last pairs better. Then come the pairs, one after the
         other, by damped BFGS updates: one that curves downwards takes away what is
-        said of its step, else steps would stay as short as they were elsewhere.
+        said of its step, else steps would stay as short as they were elsewhere. Not so
+        where losses are sampled.
         """
         dim = self.steps.shape[1]
         steps, changes, upward = self._usable()
+        if len(slopes):  # of a mean that is estimated: noise may curve downwards
+            steps, changes, upward = steps[upward], changes[upward], upward[upward]
         matrix: FloatArray = np.zeros((dim, dim))
         if len(measured):
             matrix = measured
