@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from dszog.contract.arrays import IntArray
+from dszog.contract.hints import about_argument
 from dszog.contract.validation import check_choice, check_count, check_nonnegative
 from dszog.errors import InputError, InputTypeError
 from dszog.evidence.look import violated_share_bound
@@ -27,6 +29,7 @@ from dszog.torch.passes import AT_ONCE
 from dszog.torch.space import chosen_parameters
 
 Rule = Literal["right", "loss"]
+NOT_OURS = ("losses", "constraints", "max_queries")  # `update` gives them itself
 MARGIN = 0.1  # by which an example that was right shall lead
 BACK = (0.98, 0.95, 0.9, 0.8, 0.65)  # of the way, to where no kept example got worse
 NOT_LEFT = (
@@ -191,6 +194,7 @@ def update(
     slack = check_nonnegative("dszog.torch.update", "slack", slack)
     limit = check_count("dszog.torch.update", "max_forwards", max_forwards)
     changing = list(chosen_parameters(model, params).values())
+    _check_others(others, changing, optimizer, gradients)
     device = changing[0].device
     look = _Network(model, loss or _cross_entropy, device, autocast, rule)
     fresh, old = _Examples("new", new, device), _Examples("keep", keep, device)
@@ -226,17 +230,6 @@ def update(
     n_back = min(int(FOR_BACK * (limit - n_looks)) // len(old), len(BACK))
     n_left, result = limit - n_looks - n_back * len(old), None
     start = [one.detach().cpu().clone() for one in changing]
-    if gradients:
-        for name in others.keys() - {"checkpoint", "resume"}:
-            raise InputError(
-                f"dszog.torch.update: {name!r} goes with gradients=False. "
-                "Leave it out, or write the loop with dszog.torch.DSZOG."
-            )
-    elif optimizer is not None:
-        raise InputError(
-            "dszog.torch.update: an optimiser needs gradients, got optimizer= with "
-            "gradients=False. Set gradients=True."
-        )
     with unharmed(model):
         if gradients:
             n_used = descend(
@@ -340,7 +333,7 @@ class _Examples:
     def at(self, indices: Any) -> tuple[Any, Any]:
         """Return the inputs and targets of some."""
         if self._pair is not None:
-            return self._pair[0][indices], self._pair[1][indices]
+            return self._pair[0][indices], _long(self._pair[1][indices])
         pairs = [self._given[i] for i in indices.tolist()]
         if not isinstance(pairs[0], (tuple, list)) or len(pairs[0]) != 2:
             raise InputTypeError(
@@ -349,7 +342,7 @@ class _Examples:
                 "that returns pairs."
             )
         inputs, targets = torch.utils.data.default_collate(pairs)
-        return inputs.to(self._device), targets.to(self._device)
+        return inputs.to(self._device), _long(targets.to(self._device))
 
     def fits(self, other: _Examples) -> bool:
         """Whether one pass can take examples of both together."""
@@ -446,13 +439,17 @@ class _Network:
             outputs = self._outputs(inputs)
             if self._rule == "right":
                 n = outputs.shape[1]
-                whole = not (targets.is_floating_point() or targets.is_complex())
-                if targets.ndim != 1 or not whole:
+                if targets.ndim != 1 or targets.dtype != torch.long:
+                    advice = "Pass targets.long(), or use"
+                    if targets.ndim > 1:
+                        advice = "Use"
+                    if targets.ndim == 2 and targets.shape[1] in (1, n):
+                        part = "squeeze(1)" if targets.shape[1] == 1 else "argmax(1)"
+                        advice = f"Pass targets.{part}.long(), or use"
                     raise InputError(
                         "dszog.torch.update: rule='right' needs the number of a class "
                         f"as target, got targets of {targets.dtype} and shape "
-                        f"{tuple(targets.shape[1:])}. Pass targets.long(), or use "
-                        "rule='loss'."
+                        f"{tuple(targets.shape)}. {advice} rule='loss'."
                     )
                 if not bool(((targets >= 0) & (targets < n)).all()):
                     raise InputError(
@@ -493,10 +490,57 @@ class _Network:
         )
 
 
+def _check_others(
+    others: Mapping[str, Any], changing: Sequence[Any], optimizer: Any, gradients: bool
+) -> None:
+    """Refuse arguments that do not exist, or do not go together."""
+    own = set(inspect.signature(update).parameters) - {"others"}
+    known = set(inspect.signature(minimize).parameters) - {"others", *NOT_OURS, *own}
+    known |= {"on_failure", "on_interrupt", "on_save_failure", "weights"}
+    for name in others:
+        if name not in known:
+            hint = about_argument(name, sorted(own | known))
+            raise InputTypeError(
+                f"dszog.torch.update: there is no argument {name!r}."
+                f"{hint or ' See help(dszog.torch.update).'}"
+            )
+        if gradients and name not in ("checkpoint", "resume"):
+            raise InputError(
+                f"dszog.torch.update: {name!r} goes with gradients=False. "
+                "Leave it out, or write the loop with dszog.torch.DSZOG."
+            )
+    if others.get("resume") and others.get("checkpoint") is None:
+        raise InputError(
+            "dszog.torch.update: `resume` needs the folder of the checkpoints, got "
+            "none. Give it: checkpoint='folder'; or leave the other out."
+        )
+    if optimizer is None:
+        return
+    if not gradients:
+        raise InputError(
+            "dszog.torch.update: an optimiser needs gradients, got optimizer= with "
+            "gradients=False. Set gradients=True."
+        )
+    groups = getattr(optimizer, "param_groups", ())
+    held = {id(one) for group in groups for one in group["params"]}
+    if held.isdisjoint(map(id, changing)):
+        raise InputError(
+            "dszog.torch.update: `optimizer` must hold weights of the network that may "
+            f"change, got {type(optimizer).__name__} with none of them. Make it of "
+            "model.parameters(), after the last copy of the model."
+        )
+
+
 def _n_right(outputs: Any, targets: Any) -> int:
     if outputs.ndim != 2 or targets.ndim != 1:
         return 0
     return int((outputs.argmax(1) == targets).sum())
+
+
+def _long(targets: Any) -> Any:
+    """Return whole numbers as PyTorch takes them for classes; others as they are."""
+    others = targets.is_floating_point() or targets.is_complex()
+    return targets if others or targets.dtype == torch.bool else targets.long()
 
 
 def _cross_entropy(outputs: Any, targets: Any) -> Any:
