@@ -18,7 +18,6 @@ from dszog.contract.arrays import IntArray
 from dszog.contract.hints import about_argument
 from dszog.contract.validation import check_choice, check_count, check_nonnegative
 from dszog.errors import InputError, InputTypeError
-from dszog.evidence.look import violated_share_bound
 from dszog.methods.named import PointName
 from dszog.run.result import Result
 from dszog.show.plot import plot_update
@@ -92,13 +91,11 @@ class UpdateReport:
 
     @property
     def certificate(self) -> str:
-        """What is known of the kept examples, and of others like them."""
-        n, bad = self.n_kept, len(self.regressions)
-        share = 100 * violated_share_bound(bad, n) if n else 100.0
+        """What is known of the kept examples, and what is not known of others."""
         return (
-            f"all {n:,} kept examples checked: {bad:,} got worse. Were they a random "
-            f"draw that the update had not seen, at most {share:.2g} % of all such "
-            "would get worse, with 95 % confidence; it has seen them"
+            f"all {self.n_kept:,} kept examples checked: {len(self.regressions):,} got "
+            "worse. The update has seen them: of other old examples more will get "
+            "worse, so keep some apart and count"
         )
 
     def plot(self, *, figure: Any = None) -> Any:
