@@ -21,7 +21,6 @@ from dszog.contract.arrays import (
     IntArray,
     frozen_floats,
     frozen_ints,
-    is_among,
 )
 
 UNKNOWN = 1e300  # stands for the value of a case that failed
@@ -299,10 +298,4 @@ def peaks(indices: IntArray, values: FloatArray) -> BoolArray:
     if (apart**2).mean() < ALIKE * (usual**2).mean():
         sides = np.concatenate([[-np.inf], along, [-np.inf]])
         found[order] = (along >= sides[:-2]) & (along >= sides[2:])
-    return found
-
-
-def unlike(indices: IntArray, others: IntArray) -> BoolArray:
-    """Return which indices are not among the others."""
-    found: BoolArray = ~is_among(indices, others)
     return found
