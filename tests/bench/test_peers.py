@@ -36,13 +36,6 @@ def test_a_solver_reaches_an_easy_target_or_says_why_not(
         assert found["n_constraint_values"] % 300 == 0
 
 
-def test_a_look_at_everything_costs_as_many_values_as_there_are(member: Member) -> None:
-    counted = peers.Counted(peers.as_foreign(member), 10**6, 60.0, 1e-6)
-    counted.fun(member.x0), counted.constraints(member.x0), counted.fun(member.x0)
-    assert (counted.n_values, counted.n_constraint_values) == (1, 300)
-    assert counted.best == [(member.objective(member.x0), 1, 300)]
-
-
 def test_the_target_stops_a_solver(member: Member) -> None:
     problem = peers.as_foreign(member)
     counted = peers.Counted(problem, 10**6, 60.0, 1e-6, target=np.inf)

@@ -333,9 +333,6 @@ def test_no_failure_makes_a_feasible_well(bad: str, function: str, policy: str) 
     assert n_false == 0
 
 
-# A well in the middle of the feasible set, where the minimum of the objective is.
-
-
 # ---------------------------------------------------- pairs of points that stay matched
 @dataclass(frozen=True)
 class Pair:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
-from dszog.contract.arrays import BoolArray, FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray, is_among
 from dszog.evidence.certificate import CallCounts, Feasibility
 from dszog.maths.random_stream import CHECK, distinct_indices, stream
 
@@ -84,7 +84,7 @@ class FreshLook:
             return _feasibility(kind, self._size, found, _Tally())
         drawn = self._drawn(n_calls, plan.n_calls, SELECTION)
         named = np.unique(plan.suspects)
-        suspects = self._at(named[~_are_in(drawn, named)])
+        suspects = self._at(named[~is_among(named, drawn)])
         found = self._at(drawn, losses)
         return _feasibility("sampled", self._size, found, suspects, plan.confidence)
 
@@ -105,7 +105,7 @@ class FreshLook:
         seen = self._drawn(n_calls, plan.n_calls, SELECTION)
         seen = np.union1d(seen, plan.suspects)
         drawn = self._drawn(n_calls, plan.n_fresh, CONFIRMATION)
-        is_seen = _are_in(seen, drawn)
+        is_seen = is_among(drawn, seen)
         again, new = self._at(drawn[is_seen]), self._at(drawn[~is_seen])
         before = _Tally(
             n_values=first.n_checked + first.n_suspects - again.n_values,
@@ -275,12 +275,3 @@ def _feasibility(
         n_calls_made=drawn.n_calls + others.n_calls if size.calls is not None else 0,
         lost_calls=np.union1d(drawn.lost, others.lost),
     )
-
-
-def _are_in(ascending: IntArray, indices: IntArray) -> BoolArray:
-    """Return which of the indices are in a list of some, which may be very long."""
-    if not len(ascending):
-        return np.zeros(len(indices), dtype=bool)
-    places = np.searchsorted(ascending, indices)
-    found: BoolArray = ascending.take(places, mode="clip") == indices
-    return found

@@ -47,7 +47,7 @@ class AccZOM(StormMethod):
 
     needs_bounded: ClassVar[bool] = False
 
-    step_size: float | None = 0.1
+    step_size: float = 0.1
     estimator: Estimator | Literal["auto"] = "sphere"
     damping_scale: float = 1.0
     damping_offset: float = 3.0
@@ -96,8 +96,8 @@ class AccZOM(StormMethod):
     ) -> tuple[FeasibleState, Info]:
         """Return the state after one damped projected step."""
         gradient = self._estimate(state, queries, replies)
-        step = 0.1 if self.step_size is None else self.step_size
-        nearest = self._set(state.size).project(state.x - step * gradient, state.active)
+        target = state.x - self.step_size * gradient
+        nearest = self._set(state.size).project(target, state.active)
         part = self._damping(state.iteration + 1)
         x = (1.0 - part) * state.x + part * nearest.point
         return self._told(state, gradient, x, nearest, replies)

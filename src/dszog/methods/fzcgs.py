@@ -48,7 +48,7 @@ class FZCGS(SpiderMethod):
     The other fields are those of :class:`~dszog.methods.spider.SpiderMethod`.
     """
 
-    step_size: float | None = 1e-2
+    step_size: float = 1e-2
     estimator: Estimator | Literal["auto"] = "coordinate"
     inner_gap: float | None = None
     max_inner: int = 1000
@@ -82,7 +82,7 @@ class FZCGS(SpiderMethod):
     ) -> tuple[FeasibleState, Info]:
         """Return the state after one proximal step (Alg. 2)."""
         gradient = self._estimate(state, queries, replies)
-        domain, step = self._set(state.size), self._step
+        domain, step = self._set(state.size), self.step_size
         if self.exact_prox:
             nearest = domain.project(state.x - step * gradient, state.active)
             return self._told(state, gradient, nearest.point, nearest, replies)
@@ -104,10 +104,6 @@ class FZCGS(SpiderMethod):
             n_inner=end.n_inner,
             events=() if end.is_exact else ("inner loop ended by max_inner",),
         )
-
-    @property
-    def _step(self) -> float:
-        return 1e-2 if self.step_size is None else self.step_size
 
     def _theory_radius(self, size: ProblemSize) -> float:
         return 1.0 / math.sqrt(size.dim * self._n_steps)

@@ -38,7 +38,7 @@ class ZOPSGD(FeasibleMethod):
 
     needs_bounded: ClassVar[bool] = False
 
-    step_size: float | None = 1e-2
+    step_size: float = 1e-2
     estimator: Estimator | Literal["auto"] = "sphere"
     step_decay: Decay = "constant"
 
@@ -75,5 +75,5 @@ class ZOPSGD(FeasibleMethod):
         return self._told(state, gradient, nearest.point, nearest, replies)
 
     def _step(self, iteration: int) -> float:
-        step = 1e-2 if self.step_size is None else self.step_size
-        return step / math.sqrt(iteration + 1) if self.step_decay == "sqrt" else step
+        slower = math.sqrt(iteration + 1) if self.step_decay == "sqrt" else 1.0
+        return self.step_size / slower
