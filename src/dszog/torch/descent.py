@@ -7,20 +7,18 @@ give the same.
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
 
-from dszog.errors import CheckpointError, EvaluationError, InputError
-from dszog.torch.doors import check_empty, evaluating, print_of
+from dszog.errors import EvaluationError, InputError
 from dszog.torch.first_order import NOT_FINITE, TOGETHER, GradientSteps
 from dszog.torch.functions import TorchConstraints, TorchLosses, both_of
-from dszog.torch.moves import EVERY, save_tensors
+from dszog.torch.moves import EVERY, load_tensors, save_tensors
+from dszog.torch.start import begin, facts_of, take_start
 
 RATE = 3e-4  # of Adam, where no optimiser is given
 FILE = "gradients.safetensors"
@@ -28,7 +26,7 @@ FILE = "gradients.safetensors"
 
 def descend(
     model: Any,
-    params: Sequence[Any],
+    named: Mapping[str, Any],
     losses: TorchLosses,
     constraints: TorchConstraints,
     *,
@@ -40,53 +38,55 @@ def descend(
     resume: bool = False,
 ) -> int:
     """Take as many steps as the passes allow; return how many passes it took."""
-    n, device = (len(losses), len(constraints)), params[0].device
+    n, params = (len(losses), len(constraints)), list(named.values())
     adam = optimizer or torch.optim.Adam(params, lr=RATE)
-    steps = GradientSteps(adam, device, n, seed, options)
+    steps = GradientSteps(adam, params[0].device, n, seed, options)
     if n_forwards < steps.most_passes:
         raise InputError(
             f"dszog.torch.update: with gradients one step takes up to "
             f"{steps.most_passes:,} forward passes, more than max_forwards allows "
             f"beside the looks before and after ({n_forwards:,}). Raise it."
         )
-    saved = None
-    if checkpoint is not None:
-        about = f"{print_of(model, params)} {seed} {n_forwards} {n} {options}"
-        saved = _Saved(Path(checkpoint), params, steps, about, resume)
+    saved, folder = None, None if checkpoint is None else Path(checkpoint).absolute()
+    known = take_start(folder, resume, named)
+    facts = facts_of(
+        model,
+        named,
+        losses,
+        constraints,
+        may_vary=True,  # there are no differences of losses to drown in it
+        seed=seed,
+        n_passes=n_forwards,
+        options=str(options),
+        optimizer=type(adam).__name__,
+    )
+    if folder is not None:
+        tensors = {name: one.detach().cpu().contiguous() for name, one in named.items()}
+        begin(folder, tensors, known, facts)
+        saved = _Saved(folder / FILE, params, steps)
     closure = both_of(losses, constraints)
     last = n_forwards - steps.most_passes
-    with evaluating(model):
-        while steps.n_passes <= last:
-            gone = steps.n_passes / n_forwards
-            if optimizer is None:
-                for group in adam.param_groups:
-                    group["lr"] = RATE * max(1.0 - gone, 1e-3)
-            steps.step(closure, gone)
-            is_last = steps.n_passes > last
-            if is_last and not all(bool(one.isfinite().all()) for one in params):
-                raise EvaluationError(NOT_FINITE)
-            if saved is not None:
-                saved.after(is_last=is_last)
+    while steps.n_passes <= last:
+        gone = steps.n_passes / n_forwards
+        if optimizer is None:
+            for group in adam.param_groups:
+                group["lr"] = RATE * max(1.0 - gone, 1e-3)
+        steps.step(closure, gone)
+        is_last = steps.n_passes > last
+        if is_last and not all(bool(one.isfinite().all()) for one in params):
+            raise EvaluationError(NOT_FINITE)
+        if saved is not None:
+            saved.after(is_last=is_last)
     return steps.n_passes
 
 
 class _Saved:
-    """A folder with one file, of a run with gradients."""
+    """The file of a run with gradients: where it stands."""
 
-    def __init__(
-        self,
-        folder: Path,
-        params: Sequence[Any],
-        steps: GradientSteps,
-        about: str,
-        resume: bool,
-    ) -> None:
-        check_empty(folder, resume)
-        folder.mkdir(parents=True, exist_ok=True)
-        self._path, self._params, self._steps = folder / FILE, params, steps
-        self._about = about
+    def __init__(self, path: Path, params: Sequence[Any], steps: GradientSteps) -> None:
+        self._path, self._params, self._steps = path, params, steps
         self._due = time.perf_counter() + EVERY
-        if self._path.exists():
+        if path.exists():
             self._read()
 
     def after(self, *, is_last: bool) -> None:
@@ -107,39 +107,25 @@ class _Saved:
                 else:
                     numbers[f"{place}.{name}"] = value
         facts = {
-            "about": self._about,
             "done": [steps.n_steps, steps.n_passes],
             "groups": held["param_groups"],
             "numbers": numbers,
         }
-        save_tensors(self._path, tensors, {"facts": json.dumps(facts)})
+        save_tensors(self._path, tensors, facts)
         self._due = time.perf_counter() + EVERY
 
     def _read(self) -> None:
         """Put network, optimiser and steps to what the file says."""
-        try:
-            with safe_open(self._path, "pt") as file:
-                about = file.metadata()
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            facts = json.loads(about["facts"])
-            if facts["about"] != self._about:
-                raise CheckpointError(
-                    "The folder holds another run. Use the settings, examples and "
-                    "frozen weights that it began with, or an empty folder."
-                )
-            with torch.no_grad():
-                for name, weights in enumerate(self._params):
-                    weights.copy_(tensors[f"weights.{name}"])
-            state: dict[int, dict[str, Any]] = {}
-            rest = {n[10:]: t for n, t in tensors.items() if n.startswith("optimizer.")}
-            for key, value in (rest | facts["numbers"]).items():
-                place, name = key.split(".", 1)
-                state.setdefault(int(place), {})[name] = value
-            self._steps.optimizer.load_state_dict(
-                {"state": state, "param_groups": facts["groups"]}
-            )
-            self._steps.n_steps, self._steps.n_passes = map(int, facts["done"])
-        except CheckpointError:
-            raise
-        except Exception as error:  # whatever a damaged file makes of it
-            raise CheckpointError(f"{FILE} cannot be read: {error}") from error
+        tensors, facts = load_tensors(self._path)
+        with torch.no_grad():
+            for name, weights in enumerate(self._params):
+                weights.copy_(tensors[f"weights.{name}"])
+        state: dict[int, dict[str, Any]] = {}
+        rest = {n[10:]: t for n, t in tensors.items() if n.startswith("optimizer.")}
+        for key, value in (rest | facts["numbers"]).items():
+            place, name = key.split(".", 1)
+            state.setdefault(int(place), {})[name] = value
+        self._steps.optimizer.load_state_dict(
+            {"state": state, "param_groups": facts["groups"]}
+        )
+        self._steps.n_steps, self._steps.n_passes = map(int, facts["done"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields
 from os import PathLike
@@ -31,7 +31,8 @@ from dszog.torch.first_order import GradientSteps
 from dszog.torch.functions import OneByOne, TorchConstraints, TorchLosses, both_of
 from dszog.torch.moves import MoveLog
 from dszog.torch.passes import AT_ONCE, SOME, Both, Passes
-from dszog.torch.space import ModuleSpace, chosen_parameters, digest_of
+from dszog.torch.space import ModuleSpace, chosen_parameters
+from dszog.torch.start import begin, facts_of, take_start
 
 AS_IT_WAS = "The weights are as they were."
 
@@ -113,24 +114,22 @@ def minimize(
                 f"dszog.torch.minimize: `{name}` must be dszog.torch."
                 f"{kind._what}, got {shown(one)}. Make them: dt.{kind._what}(f, n)."
             )
-    chosen_parameters(model, params)  # refuse what cannot be before anything is done
+    named = chosen_parameters(model, params)
+    folder = None if checkpoint is None else Path(checkpoint).absolute()
     with unharmed(model), ExitStack() as opened:
         LOGGER.info(about_mode(model) or "The network is in evaluation mode.")
         opened.enter_context(evaluating(model))
-        folder = None if checkpoint is None else Path(checkpoint).absolute()
-        seed = _seed(seed, folder, resume)
+        known = take_start(folder, resume, named)
+        if seed is None:
+            seed = known.get("seed", fresh_seed())
+        seed = check_seed("dszog.torch.minimize", seed)
         space = ModuleSpace(model, params, seed)
         opened.callback(space.close)
-        losses.check(space.device)
-        constraints.check(space.device)
+        facts = facts_of(model, named, losses, constraints, seed=seed)
         if folder is not None:
-            check_empty(folder, resume)
-            print_ = print_of(model, space.named.values())
-            space.log = MoveLog(folder / "weights", space.tensors(), print_)
+            begin(folder, space.tensors(), known, facts)
+            space.log = MoveLog(folder / "weights")
             opened.callback(space.log.close)
-            (folder / "seed").write_text(str(seed))
-            space.start = [space.log.start[name] for name in space.named]
-            space.load(space.start, 0)
         size = _size(HEAD, len(losses), len(constraints))
         passes = Passes(space, both_of(losses, constraints), record=record)
         wander, n_looks, asked = WANDER, 0, options or {}
@@ -215,33 +214,9 @@ def _problem(
         ),
         dim,
         x0=np.zeros(dim),
-        tag=tag or f"weights {print_of(space.model, space.named.values())[:16]}",
+        tag=tag,
         by_name=True,
     )
-
-
-def print_of(model: Any, changing: Iterable[Any]) -> str:
-    """Return a print of all that values depend on and that does not change."""
-    ids = {id(one) for one in changing}
-    others = [one for one in model.parameters() if id(one) not in ids]
-    return digest_of([*others, *model.buffers()])
-
-
-def _seed(seed: Any, folder: Path | None, resume: bool) -> int:
-    if seed is not None:
-        return check_seed("dszog.torch.minimize", seed)
-    if resume and folder is not None and (folder / "seed").exists():
-        return int((folder / "seed").read_text()[:40])
-    return fresh_seed()
-
-
-def check_empty(folder: Path, resume: bool) -> None:
-    if not resume and folder.exists() and any(folder.iterdir()):
-        raise InputError(
-            f"dszog.torch.minimize: `checkpoint` must be an empty folder, got "
-            f"{str(folder)!r}, which holds a run. Go on with it: resume=True; or give "
-            "another."
-        )
 
 
 def about_mode(model: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,12 +12,15 @@ import torch
 from dszog.contract import Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray, all_finite
 from dszog.contract.validation import check_callable, check_count
-from dszog.errors import EvaluationError, InputError, InputTypeError
+from dszog.errors import EvaluationError, InputError, InputTypeError, PurityWarning
 from dszog.problem import Problem
 from dszog.torch.passes import AT_ONCE, Both, Passes
 from dszog.torch.space import ModuleSpace
 from dszog.workers._chunks import Assembly, Piece, Place
 from dszog.workers.base import answer
+
+N_CHECKED = 64  # values that are asked for twice before a run begins
+VARY = 1e-2  # of the largest: beyond it is not rounding
 
 
 def one_for_each(found: Any, wanted: Any, owner: str) -> Any:
@@ -52,19 +56,20 @@ class TorchLosses:
     """
 
     _what = "Losses"
+    about = ""  # what tells the examples from others, where `update` knows them
 
     def __init__(self, values: Callable[[Any], Any], n: int) -> None:
-        check_callable(f"dszog.torch.{self._what}", "values", values, "values(i)", 1)
+        self.owner = f"dszog.torch.{self._what}"  # in messages
+        check_callable(self.owner, "values", values, "values(i)", 1)
         self.values = values
-        self.n = check_count(f"dszog.torch.{self._what}", "n", n)
+        self.n = check_count(self.owner, "n", n)
 
     def __len__(self) -> int:
         return self.n
 
     def at(self, indices: Any) -> Any:
         """Return the values of some, checked: a tensor with one for each."""
-        found = self.values(indices)
-        return one_for_each(found, indices, f"dszog.torch.{self._what}")
+        return one_for_each(self.values(indices), indices, self.owner)
 
     def table(self, space: ModuleSpace, points: FloatArray, which: IntArray) -> Any:
         """Return the values at points, by their names: a row for each."""
@@ -76,16 +81,37 @@ class TorchLosses:
                 rows.append(torch.cat(values).cpu().numpy())
         return np.stack(rows)
 
-    def check(self, device: Any) -> None:
-        """Look at one or two values before a run begins."""
+    def check(self, device: Any, *, may_vary: bool = False) -> list[float]:
+        """Ask for some values twice before a run begins; return them if they stay."""
+        some = torch.arange(min(self.n, N_CHECKED), device=device)
         with torch.no_grad():
-            found = self.at(torch.arange(min(self.n, 2), device=device))
+            found, again = self.at(some).double(), self.at(some).double()
         if not bool(torch.isfinite(found).all()):
             raise InputError(
-                f"dszog.torch.{self._what}: the first values are not finite, got "
-                f"{found.tolist()}. In half precision, compute losses in float32: "
-                "outputs.float()."
+                f"{self.owner}: the first values are not finite, got "
+                f"{found[~found.isfinite()][:3].tolist()}. In half precision, compute "
+                "losses in float32: outputs.float()."
             )
+        apart, scale = (float(one.abs().max()) for one in (found - again, found))
+        said = (
+            f"{self.owner}: the same {len(some)} examples, asked for twice, gave "
+            f"values up to {apart:.2g} apart"
+        )
+        if apart > VARY * scale and not may_vary:
+            raise InputError(
+                f"{said}: which get worse would be chance. Switch off what is random: "
+                "functional.dropout(x, training=self.training), no augmentation in "
+                "datasets; if it is rounding alone, give constraints more slack."
+            )
+        if apart > 0.0:
+            warnings.warn(
+                f"{said}. The run goes on, but two runs will not have the same bits, "
+                "nor will one that is resumed. If that matters, switch off what is "
+                "random, and torch.use_deterministic_algorithms(True).",
+                PurityWarning,
+                stacklevel=2,
+            )
+        return found.tolist() if apart <= VARY * scale else []
 
 
 class TorchConstraints(TorchLosses):

@@ -6,6 +6,7 @@ last snapshot takes no forward pass. Weights are in safetensors files.
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import time
@@ -13,35 +14,31 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file, save_file
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 from dszog.errors import CheckpointError
 from dszog.methods.named import PointName
 from dszog.save.journal import Journal
 
 EVERY = 60.0  # seconds between snapshots, at the least
-START, MOVES = "start.safetensors", "moves"
+MOVES, OURS = "moves", b"dszog.torch/moves"[:16]
 
 
 class MoveLog:
-    """A folder with the start, the moves since, and the latest snapshot."""
+    """A folder with the moves since the start, and the latest snapshot."""
 
-    def __init__(self, folder: Path, tensors: dict[str, Any], print_: str) -> None:
+    def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._known: dict[int, PointName] = {}
         self._due = time.perf_counter() + EVERY
-        self._print = bytes.fromhex(print_)[:16]
-        self.start = tensors
-        if (folder / START).exists():
-            self.start = _load(folder / START)
-            _compare(tensors, self.start)
-            self._journal, _ = Journal.open(folder / MOVES, self._print, 0)
+        if (folder / MOVES).exists():
+            self._journal, _ = Journal.open(folder / MOVES, OURS, 0)
             for number in range(len(self._journal.places)):
                 self._take(_unpack(self._journal.content(number)))
         else:
-            self._journal = Journal.new(folder / MOVES, self._print, 0)
-            save_tensors(folder / START, tensors)
+            self._journal = Journal.new(folder / MOVES, OURS, 0)
 
     @property
     def is_due(self) -> bool:
@@ -68,8 +65,10 @@ class MoveLog:
         """Return the latest snapshot that is not behind a move; None if none is."""
         numbers = [n for n in self._snapshots() if n <= n_moves]
         if not numbers:
-            return (0, self.start) if n_moves else None
-        return max(numbers), _load(self._folder / f"{max(numbers)}.safetensors")
+            return None
+        return max(numbers), load_tensors(self._folder / f"{max(numbers)}.safetensors")[
+            0
+        ]
 
     def write_snapshot(self, n_moves: int, tensors: dict[str, Any]) -> None:
         """Keep the weights as they are after a move; forget older ones."""
@@ -110,30 +109,20 @@ def _unpack(content: bytes) -> PointName:
     )
 
 
-def _compare(here: dict[str, Any], there: dict[str, Any]) -> None:
-    same = here.keys() == there.keys() and all(
-        here[name].shape == there[name].shape and here[name].dtype == there[name].dtype
-        for name in here
-    )
-    if not same:
-        raise CheckpointError(
-            "The network has other weights than the one that the run began with. Build "
-            "it as it was, or use an empty folder."
-        )
-
-
 def save_tensors(
-    path: Path, tensors: dict[str, Any], about: dict[str, str] | None = None
+    path: Path, tensors: dict[str, Any], facts: dict[str, Any] | None = None
 ) -> None:
     """Write a file that is there whole or not at all."""
     part = path.with_suffix(".part")
-    save_file(tensors, part, about)
+    save_file(tensors, part, {"facts": json.dumps(facts)})
     os.replace(part, path)
 
 
-def _load(path: Path) -> dict[str, Any]:
+def load_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the tensors and the facts of such a file."""
     try:
-        found: dict[str, Any] = load_file(path)
+        with safe_open(path, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return tensors, json.loads(file.metadata()["facts"])
     except Exception as error:  # whatever a damaged file makes of it
         raise CheckpointError(f"{path.name} cannot be read: {error}") from error
-    return found

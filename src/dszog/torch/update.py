@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -23,9 +24,10 @@ from dszog.run.result import Result
 from dszog.show.plot import plot_update
 from dszog.torch.descent import descend
 from dszog.torch.doors import about_mode, evaluating, minimize, unharmed
-from dszog.torch.functions import TorchConstraints, TorchLosses, one_for_each
+from dszog.torch.functions import N_CHECKED, TorchConstraints, TorchLosses, one_for_each
 from dszog.torch.passes import AT_ONCE
-from dszog.torch.space import chosen_parameters
+from dszog.torch.space import chosen_parameters, digest_of
+from dszog.torch.start import take_start
 
 Rule = Literal["right", "loss"]
 NOT_OURS = ("losses", "constraints", "max_queries")  # `update` gives them itself
@@ -190,9 +192,10 @@ def update(
     check_choice("dszog.torch.update", "rule", rule, get_args(Rule))
     slack = check_nonnegative("dszog.torch.update", "slack", slack)
     limit = check_count("dszog.torch.update", "max_forwards", max_forwards)
-    changing = list(chosen_parameters(model, params).values())
+    named = chosen_parameters(model, params)
+    changing = list(named.values())
     _check_others(others, changing, optimizer, gradients)
-    device = changing[0].device
+    device, folder = changing[0].device, others.get("checkpoint")
     look = _Network(model, loss or _cross_entropy, device, autocast, rule)
     fresh, old = _Examples("new", new, device), _Examples("keep", keep, device)
     if groups is not None and len(groups) != len(old):
@@ -200,38 +203,44 @@ def update(
             f"dszog.torch.update: `groups` must name one for each of {len(old)} "
             f"examples to keep, got {len(groups)}. Leave it out, or give all."
         )
-    n_looks, note = 2 * (len(fresh) + len(old)), about_mode(model)
+    n_looks, note = sum(map(_n_looks, (fresh, old))), about_mode(model)
     if limit <= n_looks:
         raise InputError(
             f"dszog.torch.update: a look at all examples before and after takes "
             f"{n_looks:,} forward passes, got max_forwards={limit:,}. Raise it."
         )
-    with evaluating(model), torch.no_grad():
-        first = look.all_of(old)
-        checks = others.get("on_failure", "raise") == "raise"
-        if checks and rule == "loss":
+    with unharmed(model), evaluating(model):
+        folder = None if folder is None else Path(folder)
+        take_start(folder, bool(others.get("resume")), named)
+        with torch.no_grad():
+            first = look.all_of(old)
             old.check_finite(first)
-        before = look.scores(fresh, first, checks=checks)
+            checks = others.get("on_failure", "raise") == "raise"
+            before = look.scores(fresh, first, checks=checks)
         bound, kept = look.kept(first, slack)
-    if not len(kept):
-        raise InputError(
-            "dszog.torch.update: no example of `keep` was right before, so there is "
-            "nothing to keep. Check the order of targets, or use rule='loss'."
+        if not len(kept):
+            raise InputError(
+                "dszog.torch.update: no example of `keep` was right before, so there "
+                "is nothing to keep. Check the order of targets, or use rule='loss'."
+            )
+        losses = TorchLosses(lambda i: look.losses(fresh, i), len(fresh))
+        values = TorchConstraints(
+            lambda j: look.values(old, kept[j]) + bound[j], len(kept)
         )
-    losses = TorchLosses(lambda i: look.losses(fresh, i), len(fresh))
-    values = TorchConstraints(lambda j: look.values(old, kept[j]) + bound[j], len(kept))
-    if fresh.fits(old):
-        values.with_losses = lambda i, j: look.both(
-            fresh.at(i), old.at(kept[j]), bound[j]
-        )
-    n_back = min(int(FOR_BACK * (limit - n_looks)) // len(old), len(BACK))
-    n_left, result = limit - n_looks - n_back * len(old), None
-    start = [one.detach().cpu().clone() for one in changing]
-    with unharmed(model):
+        for functions, examples in ((losses, fresh), (values, old)):
+            functions.owner = f"dszog.torch.update: `{examples.name}`"
+            functions.about = examples.about()
+        if fresh.fits(old):
+            values.with_losses = lambda i, j: look.both(
+                fresh.at(i), old.at(kept[j]), bound[j]
+            )
+        n_back = min(int(FOR_BACK * (limit - n_looks)) // len(old), len(BACK))
+        n_left, result = limit - n_looks - n_back * len(old), None
+        start = [one.detach().cpu().clone() for one in changing]
         if gradients:
             n_used = descend(
                 model,
-                changing,
+                named,
                 losses,
                 values,
                 optimizer=optimizer,
@@ -254,7 +263,7 @@ def update(
             n_used = result.nfev + result.ncev + result["n_steadiness"]
             if not PointName.of(result.x).n_moves:
                 note = f"{note} {NOT_LEFT}".strip()
-        with evaluating(model), torch.no_grad():
+        with torch.no_grad():
             last = look.all_of(old)
             worse = look.worse(first, last, slack)
             end = [one.detach().cpu().clone() for one in changing]
@@ -296,7 +305,7 @@ class _Examples:
     """Pairs of inputs and targets, by index, on a device."""
 
     def __init__(self, name: str, given: Any, device: Any) -> None:
-        self._name, self._device = name, device
+        self.name, self._device = name, device
         self._pair = None
         if isinstance(given, (tuple, list)) and len(given) == 2:
             inputs, targets = given
@@ -339,30 +348,48 @@ class _Examples:
                 "that returns pairs."
             )
         inputs, targets = torch.utils.data.default_collate(pairs)
+        for one, what in ((inputs, "input"), (targets, "target")):
+            if not isinstance(one, torch.Tensor):
+                raise InputTypeError(
+                    f"dszog.torch.update: the {what} of an example of `{self.name}` "
+                    f"must be a tensor or a number, got {type(one).__name__}. Wrap the "
+                    "dataset in one that returns such."
+                )
         return inputs.to(self._device), _long(targets.to(self._device))
+
+    def about(self) -> str:
+        """Return what tells these examples from others, by a look at some."""
+        n = min(self._n, N_CHECKED)
+        some = torch.arange(n, device=self._device) * self._n // n
+        inputs, targets = self.at(some)
+        first, again = digest_of((inputs, targets)), digest_of(self.at(some))
+        shown = first[:12] if first == again else "others each time"
+        return f"{self._n} of {inputs.dtype} {tuple(inputs.shape[1:])}, {shown}"
 
     def fits(self, other: _Examples) -> bool:
         """Whether one pass can take examples of both together."""
         first = torch.zeros(1, dtype=torch.long, device=self._device)
         own, others = self.at(first)[0], other.at(first)[0]
-        if not isinstance(own, torch.Tensor) or not isinstance(others, torch.Tensor):
-            return False
         return bool(own.shape == others.shape and own.dtype == others.dtype)
 
-    def check_finite(self, losses: Any, start: int = 0) -> None:
-        """Refuse losses, the first of example `start`, of which one is no number."""
-        bad = (~losses.isfinite()).nonzero()
+    def check_finite(self, values: Any, start: int = 0) -> None:
+        """Refuse values, the first of example `start`, of which some are no numbers."""
+        bad = start + (~values.isfinite()).nonzero().squeeze(1)
         if not len(bad):
             return
-        number = start + int(bad[0])
-        given = self.at(torch.tensor([number], device=self._device))[0]
+        given = self.at(bad[:1])[0]
         others = given[~given.isfinite()]
-        why = "its input is finite. Check the network, and compute losses in float32."
+        why = "Its input is finite. Check the network, and compute losses in float32."
         if len(others):
-            why = f"its input holds {float(others[0])}. Mend it, or leave it out."
+            why = f"Its input holds {float(others[0])}. Mend it, or leave it out."
+        more = (
+            f" (and {len(bad) - 1:,} more: {bad[1:4].tolist()})"
+            if bad[1:].any()
+            else ""
+        )
         raise InputError(
-            f"dszog.torch.update: example {number} of `{self._name}` gives a loss that "
-            f"is not finite: {why}"
+            f"dszog.torch.update: example {int(bad[0])} of `{self.name}`{more} gives "
+            f"a value that is not finite. {why}"
         )
 
     def blocks(self) -> Iterator[tuple[Any, Any]]:
@@ -485,6 +512,11 @@ class _Network:
             if classes
             else float("nan"),
         )
+
+
+def _n_looks(examples: _Examples) -> int:
+    """Return how many passes it takes to look before, after and twice at some."""
+    return 2 * (len(examples) + min(len(examples), N_CHECKED))
 
 
 def _check_others(

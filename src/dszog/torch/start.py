@@ -1,0 +1,114 @@
+"""What a saved run began with: its weights, and all else that its numbers rest on.
+
+A run that goes on takes its weights from there. Examples, functions, frozen weights and
+buffers must be those it began with: some are looked at, which takes no pass over all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from dszog.errors import CheckpointError, InputError, OtherRunError
+from dszog.torch.functions import TorchConstraints, TorchLosses
+from dszog.torch.moves import load_tensors, save_tensors
+from dszog.torch.space import digest_of
+
+FILE = "start.safetensors"
+CLOSE = 1e-2  # of the largest value: other devices round otherwise
+
+
+def take_start(
+    folder: Path | None, resume: bool, named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Put weights to where a saved run began; return what else it began with."""
+    if folder is None:
+        return {}
+    if not resume and folder.exists() and any(folder.iterdir()):
+        raise InputError(
+            f"dszog.torch: `checkpoint` must be an empty folder, got {str(folder)!r}, "
+            "which holds a run. Go on with it: resume=True; or give another."
+        )
+    if not (folder / FILE).exists():
+        return {}
+    tensors, known = load_tensors(folder / FILE)
+    shapes = (
+        {name: one.shape for name, one in some.items()} for some in (tensors, named)
+    )
+    if next(shapes) != next(shapes):
+        raise CheckpointError(
+            "The network has other weights than the one that the run began with. Build "
+            "it as it was, or use an empty folder."
+        )
+    with torch.no_grad():
+        for name, one in named.items():
+            one.copy_(tensors[name])
+    return known
+
+
+def facts_of(
+    model: Any,
+    named: Mapping[str, Any],
+    losses: TorchLosses,
+    constraints: TorchConstraints,
+    *,
+    may_vary: bool = False,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Return what decides how a run goes; look at some values for that, and twice."""
+    ids = {id(one) for one in named.values()}
+    fixed = {f"buffer {name!r}": one for name, one in model.named_buffers()}
+    for name, one in model.named_parameters():
+        if id(one) not in ids:
+            fixed[f"frozen weight {name!r}"] = one
+    device = next(iter(named.values())).device
+    return {
+        **settings,
+        "examples of `new`": losses.about,
+        "examples of `keep`": constraints.about,
+        "constraints at the start": constraints.check(device),
+        "losses at the start": losses.check(device, may_vary=may_vary),
+        **{name: digest_of([one])[:16] for name, one in fixed.items()},
+    }
+
+
+def begin(
+    folder: Path, tensors: dict[str, Any], known: dict[str, Any], facts: dict[str, Any]
+) -> None:
+    """Save what a run begins with, or refuse to go on with another one."""
+    if not known:
+        folder.mkdir(parents=True, exist_ok=True)
+        save_tensors(folder / FILE, tensors, facts)
+        return
+    other = [
+        f"{name}{_told(known.get(name), facts.get(name))}"
+        for name in {**known, **facts}
+        if not _are_same(known.get(name), facts.get(name))
+    ]
+    if other:
+        raise OtherRunError(
+            f"The run in {str(folder)!r} began otherwise, it differs in: "
+            f"{'; '.join(other[:6])}. Load the network that it began with, buffers "
+            "included, and give the same examples and settings; or use an empty folder."
+        )
+
+
+def _are_same(there: Any, here: Any) -> bool:
+    if not (isinstance(there, list) and isinstance(here, list)):
+        return bool(there == here)
+    scale = max(map(abs, there), default=0.0)
+    return len(there) == len(here) and np.allclose(there, here, CLOSE, CLOSE * scale)
+
+
+def _told(there: Any, here: Any) -> str:
+    if isinstance(there, list) and isinstance(here, list):
+        pairs = zip(there, here, strict=False)
+        there, here = max(pairs, key=lambda two: abs(two[0] - two[1]), default=(0, 0))
+        return f" (one was {there:.4g}, it is {here:.4g})"
+    if there is None or here is None or len(str(there)) == 16:  # of a digest
+        return ""
+    return f" ({there} there, {here} here)"
