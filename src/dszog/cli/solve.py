@@ -14,14 +14,7 @@ from rich.console import Console
 import dszog
 from dszog.cli.files import as_json, check_output_file, versions, write_text
 from dszog.cli.loading import load_problem
-from dszog.cli.options import (
-    UNLIMITED,
-    Budget,
-    Flag,
-    Many,
-    OptionalCount,
-    OutputFile,
-)
+from dszog.cli.options import UNLIMITED, Budget, Flag, Many, OptionalCount, OutputFile
 from dszog.cli.settings import kinds_of, read_settings
 from dszog.cli.talk import (
     DONE,

@@ -19,14 +19,7 @@ from dszog.contract.arrays import (
 )
 from dszog.kernels import _draws, _rows, _steps, plain
 from dszog.kernels.plain import MERGE_GRADIENT, MERGE_WEIGHT
-from dszog.kernels.tables import (
-    Draw,
-    Drawn,
-    DualStep,
-    SparseWeights,
-    Stepped,
-    Weights,
-)
+from dszog.kernels.tables import Draw, Drawn, DualStep, SparseWeights, Stepped, Weights
 
 try:
     from dszog.kernels import _philox

@@ -9,11 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from dszog import kernels
-from dszog.contract.arrays import (
-    FloatArray,
-    IntArray,
-    frozen_floats,
-)
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
 from dszog.contract.validation import check_floats
 from dszog.errors import InputError
 

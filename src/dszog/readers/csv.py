@@ -24,13 +24,7 @@ from dszog.contract.validation import (
 )
 from dszog.errors import InputError, InputTypeError
 from dszog.readers.content import MAX_BYTES, FilePath, file_error, file_name
-from dszog.readers.lines import (
-    ENCODINGS,
-    is_number,
-    place_error,
-    quoted,
-    read_lines,
-)
+from dszog.readers.lines import ENCODINGS, is_number, place_error, quoted, read_lines
 
 DELIMITERS = ",;|\t"
 _ADVICE_QUOTES = (

@@ -29,9 +29,7 @@ DIGEST_EVERY = 64  # iterations after which all goes into the digest
 MAX_REJECTED = 5  # steps taken back one after the other
 RECENT_POWER = 50  # of a mean over the last iterates alone
 N_SEEN = 1000  # constraints that were the worst of a batch are remembered
-UNKNOWN = float(
-    np.finfo(float).max
-)  # in their place: of a constraint that gave no value
+UNKNOWN = float(np.finfo(float).max)  # the value of one that gave none
 
 
 class Position(NamedTuple):

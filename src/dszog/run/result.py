@@ -146,32 +146,24 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         rows = [
             (str(name), text) for name, text in (line.split(None, 1) for line in lines)
         ]
-        rows.append(
-            (
-                "work",
-                f"{counted(self.nit, 'iteration')}; {self.nfev:,} loss and "
-                f"{self.ncev:,} constraint queries; {self.costs.time:.3g} s, of "
-                f"which {self.costs.time_estimate:.3g} s in the functions",
-            )
+        costs, failures = self.costs, self.failures
+        work = (
+            f"{counted(self.nit, 'iteration')}; {self.nfev:,} loss and "
+            f"{self.ncev:,} constraint queries; {costs.time:.3g} s, of which "
+            f"{costs.time_estimate:.3g} s in the functions"
         )
-        if self.costs.n_lost or self.costs.n_retried:
-            rows.append(
-                (
-                    "beside",
-                    f"{self.costs.n_lost:,} queries of earlier processes that are not "
-                    "used here (cut short, or the check of an earlier result), and "
-                    f"{self.costs.n_retried:,} made again for lost workers or as "
-                    "retries; they count against max_queries",
-                )
+        rows.append(("work", work))
+        if costs.n_lost or costs.n_retried:
+            beside = (
+                f"{costs.n_lost:,} queries of earlier processes that are not used here "
+                "(cut short, or the check of an earlier result), and "
+                f"{costs.n_retried:,} made again for lost workers or as retries; they "
+                "count against max_queries"
             )
-        if self.failures.n_failed:
-            rows.append(
-                (
-                    "failures",
-                    f"{self.failures.n_failed:,} of {self.failures.n_points:,} points "
-                    f"({self.failures.policy})",
-                )
-            )
+            rows.append(("beside", beside))
+        if failures.n_failed:
+            points = f"{failures.n_failed:,} of {failures.n_points:,} points"
+            rows.append(("failures", f"{points} ({failures.policy})"))
         return rows
 
     def _rows(self) -> list[tuple[str, str]]:

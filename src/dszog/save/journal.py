@@ -24,13 +24,7 @@ from dszog.contract import Cost, Failure, Query, Reply
 from dszog.contract.arrays import FloatArray, frozen_floats
 from dszog.errors import CheckpointError, CheckpointWriteError
 from dszog.save.container import dump_json, load_json
-from dszog.save.files import (
-    create,
-    open_existing,
-    read_whole,
-    sync_folder,
-    write_whole,
-)
+from dszog.save.files import create, open_existing, read_whole, sync_folder, write_whole
 
 MAGIC = b"DSZOGJN\n"
 FORMAT = 1

@@ -157,13 +157,12 @@ def _size_of(facts: dict[str, str]) -> ProblemSize:
         int(text) if text.isdecimal() and len(text) < MAX_DIGITS else 0
         for text in (facts.get(name, "") for name in names)
     )
-    lower, upper = (np.broadcast_to(side, dim) for side in (-np.inf, np.inf))
     return ProblemSize(
         dim=dim,
         n_losses=n_losses,
         n_constraints=n_constraints,
-        lower=lower,
-        upper=upper,
+        lower=np.broadcast_to(-np.inf, dim),
+        upper=np.broadcast_to(np.inf, dim),
     )
 
 

@@ -130,10 +130,8 @@ def load_state(path: str | PathLike[str], method: Method, size: ProblemSize) -> 
         if facts.get("kind") != "state" or not isinstance(about, dict):
             raise CheckpointError("it holds a run, not a state")
         here = _about("load_state", method, size)
-        new = default_settings(
-            method
-        ).items()  # what an earlier version has no word for
-        there = {f"method {name}": repr(value) for name, value in new}
+        new = default_settings(method)  # what an earlier version has no word for
+        there = {f"method {name}": repr(value) for name, value in new.items()}
         there |= {str(name): str(text) for name, text in about.items()}
         other = differences(there, here)
         if other:

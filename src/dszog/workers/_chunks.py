@@ -24,14 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dszog.contract import (
-    NO_GRADIENTS,
-    NO_INDICES,
-    Calls,
-    Failure,
-    Query,
-    Reply,
-)
+from dszog.contract import NO_GRADIENTS, NO_INDICES, Calls, Failure, Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.problem import Problem
 from dszog.problem.family import Grain

@@ -1,9 +1,6 @@
 """The probability distribution over the constraints, and how it learns."""
 
-from dszog.kernels.projection import (
-    project_onto_simplex,
-    project_with_background,
-)
+from dszog.kernels.projection import project_onto_simplex, project_with_background
 from dszog.kernels.tables import DualStep
 from dszog.maths.distribution.base import Distribution
 from dszog.maths.distribution.dense import DenseDistribution
