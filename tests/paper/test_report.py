@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,107 +18,74 @@ pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
 from dszog.cli.files import known as as_json
-from dszog_paper.protocol import FULL, QUICK
+from dszog_paper.protocol import FULL, OURS, QUICK, Unit
 from dszog_paper.report import page, write_report
 from dszog_paper.report.cells import best_places, cell_lines
 from dszog_paper.report.figures import AXES, panel_svgs
 from dszog_paper.report.readings import protocol_reading, verdict
 from dszog_paper.results import assemble
-from dszog_paper.tables import LABELS, PAIRWISE, Table, plan
+from dszog_paper.tables import Table, plan
 
-NUMBERS = (2, 3, 6, 7, 8, 9, 10, 11, 12, "F")
 KEPT = Path(__file__).parents[2] / "results" / "results.json"
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 HOSTILE = '<script>alert("1")</script> & $x_{ | `code` **bold** [a](http://b.c)'
 
 
-# ------------------------------------- made-up results, in the layout of `assemble`
-def cell(method: str = "dszog", form: str = "none", **changes: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {"printed": [75.9, 0.26], "mean": 76.5, "spread": 0.5}
-    made |= {"n": 2, "method": method, "form": form, "ended_by": ["MAX_TIME"]}
-    made |= {"setting": {"penalty": 1.0, "step_size": 1e-3}, "seconds": 1.5}
-    made |= {"events": {"iterates were drawn inwards": 12345}, "norm": 1.25}
-    made |= {"share_subproblem": 0.25, "test_accuracy": 0.765, "majority_share": 0.5}
-    made |= {"logistic_accuracy": 0.8, "objective": 0.4, "share_violated": 0.1}
-    made |= {"worst_violation": 0.01, "unit_share_violated": 0.2}
-    made |= {"unit_worst_violation": 0.0012, "unit_share_beyond": 0.0}
-    made |= {"iterations": 600.0, "loss_queries": 844_800.0, "rows_respected": 0.0}
-    return made | {"constraint_queries": 64_780.0} | changes
+# ------------------------------------------------ results, made of made-up records
+ACCURACIES = {"dszog": 0.765, OURS: 0.755}  # all others 0.745
+RATES = {"n": 100, "accuracy": 0.8, "false_positive_rate": 0.1}
+RATES |= {"false_negative_rate": float("nan")}
+FEW = ("a9a", "D1", "adult")  # a row of each table, so that drawing is quick
+COLUMNS = ("DSZOG", "DSZOG, our settings", "ZOSCGD, full")
 
 
-def table(
-    number: int | str,
-    rows: Sequence[str] = PAIRWISE,
-    columns: Sequence[str] = ("DSZOG", "DSZOG, our settings", "ZOSCGD, full"),
-) -> dict[str, Any]:
-    method = {label: name for name, label in LABELS.items()}
-
-    def made(place: int, column: str) -> dict[str, Any]:
-        name = method.get(column.partition(", full")[0], "dszog")
-        form = "full" if "full" in column else "none"
-        return cell(name, form, mean=76.5 - place)
-
-    cells = [{c: made(i, c) for i, c in enumerate(columns)} for _ in rows]
-    lines = [
-        {"data": data, "stand_in": False, "cells": row}
-        for data, row in zip(rows, cells, strict=True)
-    ]
-    about = {"number": number, "title": f"Title of {number}"}
-    return about | {"columns": list(columns), "rows": lines}
-
-
-def curve(label: str, method: str, form: str, n: int = 20) -> dict[str, Any]:
-    steps = [float(turn) for turn in range(n)]
-    about = {"label": label, "method": method, "form": form, "iteration": steps}
-    return about | {
-        "seconds": [0.01 * step for step in steps],
+def record(unit: Unit, n_looks: int = 20) -> dict[str, Any]:
+    steps = [float(turn) for turn in range(n_looks)]
+    trace = {
+        "iteration": steps,
         "loss_queries": [1408.0 * step for step in steps],
         "constraint_queries": [128.0 * step for step in steps],
         "test_accuracy": [0.5 + 0.01 * step for step in steps],
-        **dict.fromkeys(("unit_share_violated", "unit_worst_violation"), [0.1] * n),
+        **dict.fromkeys(("unit_share_violated", "unit_worst_violation"), steps),
     }
+    made: dict[str, Any] = {"unit": unit.as_json(), "trace": trace}
+    made |= {"test_accuracy": ACCURACIES.get(unit.method, 0.745), "norm": 1.25}
+    made |= {"validation_accuracy": 0.7, "majority_share": 0.5, "objective": 0.4}
+    made |= {"logistic_accuracy": 0.8, "share_violated": 0.1, "iterations": 600.0}
+    made |= {"worst_violation": 0.01, "unit_share_violated": 0.2}
+    made |= {"unit_worst_violation": 0.0012, "unit_share_beyond": 0.0}
+    made |= {"loss_queries": 844_800.0, "rows_respected": 0.0, "ended_by": "MAX_TIME"}
+    made |= {"constraint_queries": 64_780.0, "events": {"drawn inwards": 12345}}
+    made |= {"groups": {"sex = F = 0": RATES, "sex = F = 1": RATES | {"n": 7}}}
+    elapsed = [0.01 * step for step in steps]
+    return made | {"time": {"seconds": 1.5, "subproblem": 0.375, "trace": elapsed}}
 
 
-def figure(number: int, rows: Sequence[str] = PAIRWISE) -> dict[str, Any]:
-    curves = [
-        curve("DSZOG", "dszog", "none"),
-        curve("ZOSCGD, lifted", "zoscgd", "lifted"),
-        curve("ZOSCGD, full", "zoscgd", "full", n=1),  # a single look, at zero
+def results(
+    *numbers: int | str, rows: Sequence[str] = FEW, columns: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return some tables, or all, with these rows and columns."""
+    tables = [
+        replace(
+            table,
+            cells=tuple(
+                cell
+                for cell in table.cells
+                if cell.row in rows and (not columns or cell.column in columns)
+            ),
+        )
+        for table in plan(QUICK)
+        if not numbers or table.number in numbers
     ]
-    panels = [{"data": data, "curves": curves} for data in rows]
-    return {"number": number, "title": f"Title of {number}", "panels": panels}
-
-
-def results() -> dict[str, Any]:
-    rates = {"n": 100, "accuracy": 0.8, "false_positive_rate": 0.1}
-    rates |= {"false_negative_rate": float("nan")}
-    settings = (6, 7, 8, 9, 11, 12)
-    described = {"columns": ["data", "features"], "rows": [["a9a", "123"]]}
-    return {
-        "meta": {
-            "date": "2030-01-02T03:04:05+00:00",
-            "command": "dszog paper --output DIR",
-            "versions": {"dszog": "0.1", "python": "3.11"},
-            "machine": "x86_64",
-            "protocol": json.loads(json.dumps(asdict(QUICK))),
-            "notes": ["A note for the reader."],
-        },
-        "descriptions": [
-            {"number": number, "title": f"Title of {number}", **described}
-            for number in (1, 4, 5)
-        ],
-        "tables": [
-            table(n, **({"columns": ("0.01", "0.001")} if n in settings else {}))
-            for n in NUMBERS
-        ],
-        "figures": [figure(number) for number in (1, 2, 3)],
-        "groups": [
-            {"data": "adult", "method": method, "groups": groups}
-            for method in ("DSZOG", "DSZOG, our settings")
-            for groups in [{"sex = F = 0": rates, "sex = F = 1": rates | {"n": 7}}]
-        ],
-        "records": [{"unit": {"data": "a9a"}, "objective": float("inf")}],
-    }
+    notes, command = ["A note for the reader."], "dszog paper --output DIR"
+    found = assemble(tables, record, QUICK, described=[], command=command, notes=notes)
+    found["meta"] |= {"date": "2030-01-02T03:04:05+00:00", "versions": {"dszog": "0.1"}}
+    found["descriptions"] += [
+        {"number": n, "title": "Data", "columns": ["data"], "rows": [["a9a"]]}
+        for n in (4, 5)
+    ]
+    made: dict[str, Any] = as_json(found)
+    return made
 
 
 # ------------------------------------------------------------------- what a page has
@@ -159,11 +127,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def small() -> dict[str, Any]:
-    """Results with few panels, so that drawing is quick."""
-    found = results()
-    found["figures"] = [figure(number, rows=("a9a",)) for number in (1, 2, 3)]
-    plain: dict[str, Any] = as_json(found)
-    return plain
+    return results()
 
 
 @pytest.fixture(scope="module")
@@ -211,11 +175,12 @@ def test_the_kind_of_run_stands_at_the_top(small: dict[str, Any]) -> None:
     assert "This is a full run" in protocol_reading({"protocol": as_json(vars(FULL))})
 
 
-def test_the_report_opens_with_the_verdict(small: dict[str, Any]) -> None:
-    told = copy.deepcopy(small)
-    told["tables"] = [table(2, rows=("a9a", "w8a"))]
-    cells = told["tables"][0]["rows"][1]["cells"]
-    cells["DSZOG"] |= {"mean": 50.5, "unit_worst_violation": 0.3}
+def test_the_report_opens_with_the_verdict() -> None:
+    told = results(2, rows=("a9a", "w8a"), columns=COLUMNS)
+    first, second = (row["cells"] for row in told["tables"][0]["rows"])
+    for cell in (*first.values(), *second.values()):
+        cell["printed"] = [75.9, 0.26]
+    second["DSZOG"] |= {"mean": 50.5, "unit_worst_violation": 0.3}
     lines = verdict(told)
     wanted = (
         "holds in 1 of 2 comparisons; against the best other method from -24.0 points "
@@ -232,34 +197,22 @@ def test_the_report_opens_with_the_verdict(small: dict[str, Any]) -> None:
 
 
 def test_what_does_not_beat_the_majority_share_is_not_bold() -> None:
-    one = table(2, rows=("a9a", "w8a"))
+    one = results(2, rows=("a9a", "w8a"))["tables"][0]
     for cells in one["rows"][1]["cells"].values():
         cells["majority_share"] = 0.765
     assert best_places(one) == {("a9a", "DSZOG")}
-
-
-def _record(unit: dict[str, Any]) -> dict[str, Any]:
-    trace = curve("", "", "", n=3)
-    fields = cell(test_accuracy=0.75)
-    del fields["setting"], fields["ended_by"]
-    time = {"seconds": 1.0, "subproblem": 0.0, "trace": trace.pop("seconds")}
-    more = {"unit": unit, "ended_by": "MAX_TIME", "time": time, "trace": trace}
-    for name in ("label", "method", "form"):
-        trace.pop(name)
-    return fields | more | {"groups": {}, "validation_accuracy": 0.7}
 
 
 def test_curves_are_means_in_bands_over_the_repetitions() -> None:
     whole = next(t for t in plan(QUICK) if t.number == 3)
     (chosen,) = [c for c in whole.cells if (c.row, c.column) == ("D1", "DSZOG")]
 
-    def get(unit: Any) -> dict[str, Any]:
-        record = _record(unit.as_json())
+    def get(unit: Unit) -> dict[str, Any]:
+        made = record(unit, n_looks=3)
         if unit.repetition:  # it ended one look later, and higher
-            record["trace"] = {k: [*v, 1.0] for k, v in record["trace"].items()}
-            record["trace"]["test_accuracy"] = [0.7, 0.71, 0.72, 0.73]
-            record["time"]["trace"] = [*record["time"]["trace"], 0.5]
-        return record
+            made = record(unit, n_looks=4)
+            made["trace"]["test_accuracy"] = [0.7, 0.71, 0.72, 0.73]
+        return made
 
     found = assemble([Table(number=3, title="", cells=(chosen,))], get, QUICK)
     (panel,) = found["figures"][0]["panels"]
@@ -277,28 +230,30 @@ def test_curves_are_means_in_bands_over_the_repetitions() -> None:
 # ------------------------------------------------------------- missing and hostile
 def test_cells_that_were_not_run_say_so(small: dict[str, Any]) -> None:
     holed = copy.deepcopy(small)
-    holed["tables"] = [table(2), table(3)]
-    holed["tables"][0]["rows"][0]["cells"]["DSZOG"] = None
-    for row in holed["tables"][1]["rows"]:
-        row["cells"] = dict.fromkeys(row["cells"])
-    holed["figures"] = [figure(1, rows=("a9a",))]
+    first, second = (table["rows"][0] for table in holed["tables"][:2])
+    first["cells"]["DSZOG"] = None
+    second["cells"] = dict.fromkeys(second["cells"])
     holed["figures"][0]["panels"][0]["curves"] = []
     holed["groups"] = []
-    assert Page(page(holed)).text.count("not run") > 12
+    assert Page(page(holed)).text.count("not run") > 9
 
 
 def test_hostile_words_are_shown_and_nothing_else(small: dict[str, Any]) -> None:
     bad = copy.deepcopy(small)
-    bad["meta"]["notes"] = bad["meta"]["versions"]["dszog"] = HOSTILE
-    bad["meta"]["notes"] = [HOSTILE]
-    bad["meta"]["command"] = HOSTILE
-    bad["tables"] = [table(2, rows=(HOSTILE,), columns=(HOSTILE, "DSZOG"))]
-    bad["tables"][0]["title"] = bad["tables"][0]["number"] = HOSTILE
-    bad["tables"][0]["rows"][0]["cells"][HOSTILE]["events"] = {HOSTILE: 1}
+    bad["meta"] |= {"notes": [HOSTILE], "command": HOSTILE}
+    bad["meta"]["versions"]["dszog"] = HOSTILE
+    (row,) = bad["tables"][0]["rows"]
+    row["cells"][HOSTILE] = row["cells"].pop("DSZOG") | {"events": {HOSTILE: 1}}
+    row["data"] = HOSTILE
+    bad["tables"][0] |= {
+        "title": HOSTILE,
+        "number": HOSTILE,
+        "columns": [*row["cells"]],
+    }
     bad["descriptions"][0]["rows"] = [[HOSTILE, HOSTILE]]
-    bad["figures"] = [figure(1, rows=(HOSTILE,))]
+    bad["figures"][0]["panels"][0]["data"] = HOSTILE
     bad["figures"][0]["panels"][0]["curves"][0]["label"] = HOSTILE
-    bad["groups"][0]["groups"] = {HOSTILE: bad["groups"][0]["groups"]["sex = F = 0"]}
+    bad["groups"][0]["groups"] = {HOSTILE: RATES}
     shown = Page(page(bad))
     assert not any(tag == "script" for tag, _ in shown.tags)
     assert HOSTILE in shown.text
@@ -306,12 +261,10 @@ def test_hostile_words_are_shown_and_nothing_else(small: dict[str, Any]) -> None
 
 def test_missing_numbers_do_not_show_as_nan(small: dict[str, Any]) -> None:
     strange = copy.deepcopy(small)
-    strange["tables"] = [table(2)]
     names = "spread norm objective unit_worst_violation unit_share_violated "
-    fields = cell() | dict.fromkeys((names + "majority_share seconds").split())
-    for row in strange["tables"][0]["rows"]:
-        row["cells"] = dict.fromkeys(row["cells"], fields)
-    strange["figures"] = [figure(1, rows=("a9a",))]
+    missing = dict.fromkeys((names + "majority_share seconds").split())
+    for cell in strange["tables"][0]["rows"][0]["cells"].values():
+        cell |= missing
     strange["figures"][0]["panels"][0]["curves"][0]["test_accuracy"][-1] = None
     for results in (small, strange):
         assert not re.search(r"\b(nan|NaN|None|inf)\b", Page(page(results)).text)
@@ -319,15 +272,16 @@ def test_missing_numbers_do_not_show_as_nan(small: dict[str, Any]) -> None:
 
 # ----------------------------------------------------------------------- sentences
 def test_a_cell_says_what_its_accuracy_is_worth() -> None:
-    plain = cell_lines(cell())
-    shrunk = cell_lines(cell() | {"majority_share": cell()["mean"] / 100, "norm": 1e-9})
+    cell = results(2)["tables"][0]["rows"][0]["cells"]["DSZOG"]
+    plain = cell_lines(cell)
+    shrunk = cell_lines(cell | {"majority_share": cell["mean"] / 100, "norm": 1e-9})
     said = ["at the majority share", "weights of zero: means nothing"]
     assert shrunk == [*plain, *said]
 
 
 # ---------------------------------------------------------------------------- files
 def test_all_files_are_written_and_replaced_whole(tmp_path: Path) -> None:
-    few = {**results(), "figures": [figure(1, rows=("a9a",))]}
+    few = results(2) | {"records": [{"unit": {"data": "a9a"}, "objective": math.inf}]}
     folder = tmp_path / "new" / "folder"
     write_report(few, folder)
     files = write_report(few, folder)
