@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,9 @@ pytest.importorskip("sklearn")
 
 import dszog
 from dszog.learn import FairClassifier, PairwiseClassifier, load
-from dszog.save.container import dump_json, load_json, pack, unpack
+from dszog.save.container import pack, unpack
+from dszog.save.encoding import pack_value, value_in
+from dszog.save.state_file import NO_SIZE
 from tests.fuzz import mutate
 from tests.fuzz.campaign import campaign
 from tests.fuzz.targets import Target
@@ -119,54 +123,45 @@ def saved(two_classes: Any, tmp_path: Path) -> Path:
 FORGED: list[tuple[str, Any]] = [
     ("model", "ConstrainedClassifier"),
     ("model", ["os", "system"]),
-    ("format", 2),
     ("n_features", -1),
     ("n_features", 5),
-    ("arrays", ["intercept_"]),
+    ("n_features", 10**30),
+    ("arrays", {"intercept_": np.zeros(1)}),
     ("arrays", None),
-    ("gamma", "nan"),
+    ("gamma", float("nan")),
     ("gamma", None),
     ("feature_names", ["a"]),
     ("feature_names", [1, 2, 3, 4]),
-    ("classes", {"kind": "int", "values": [1], "object": False}),
-    ("classes", {"kind": "eval", "values": ["1", "2"], "object": False}),
+    ("classes", [1]),
+    ("classes", [1, "2"]),
+    ("positive", 2),
     ("parameters", {"__class__": "x"}),
-    ("parameters", {"alpha": {"float": "one"}}),
     ("parameters", []),
-    ("parameters", {"alpha": {"float": "0x1p99999"}}),
-    ("gamma", "0x1p99999"),
-    ("n_features", 10**30),
     ("n_iter", -1),
     ("certificate", [[]]),
 ]
 
 
+def rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    facts, arrays = unpack(path.read_bytes())
+    content = value_in(arrays, NO_SIZE)
+    change(content)
+    path.write_bytes(b"".join(pack_value(facts, content, "0")))
+
+
 @pytest.mark.parametrize(("name", "value"), FORGED)
 def test_a_forged_document_is_refused(saved: Path, name: str, value: Any) -> None:
-    facts, arrays = unpack(saved.read_bytes())
-    document = load_json(arrays[0].tobytes()) | {name: value}
-    arrays[0] = np.frombuffer(dump_json(document), dtype=np.uint8)
-    saved.write_bytes(b"".join(pack(facts, arrays, "0")))
+    rewrite(saved, lambda content: content.update({name: value}))
     with pytest.raises(dszog.CheckpointError, match="no model that can be used"):
         load(saved)
 
 
 def test_a_missing_part_is_refused(saved: Path) -> None:
-    facts, arrays = unpack(saved.read_bytes())
-    document = load_json(arrays[0].tobytes())
-    for name in document:
-        rest = {key: value for key, value in document.items() if key != name}
-        arrays[0] = np.frombuffer(dump_json(rest), dtype=np.uint8)
-        saved.write_bytes(b"".join(pack(facts, arrays, "0")))
-        optional = ("sensitive", "constraint_names", "unconstrained")  # if fair
-        if name in (
-            *optional,
-            "positive",
-            "slope",
-            "reading",
-        ):  # older files have no such
-            load(saved)
-            continue
+    whole = saved.read_bytes()
+    names = value_in(unpack(whole)[1], NO_SIZE).keys()
+    for name in names - {"sensitive", "constraint_names", "unconstrained"}:
+        saved.write_bytes(whole)
+        rewrite(saved, methodcaller("pop", name))
         with pytest.raises(dszog.CheckpointError, match="no model that can be used"):
             load(saved)
 
@@ -209,6 +204,11 @@ def test_whatever_a_forged_model_holds_no_other_error_escapes(
 def test_what_is_no_model_is_refused(saved: Path, tmp_path: Path) -> None:
     saved.write_bytes(b"".join(pack({"kind": "run"}, [], "0")))
     with pytest.raises(dszog.CheckpointError, match="something else"):
+        load(saved)
+    saved.write_bytes(b"".join(pack({"kind": "model"}, [], "0")))
+    with pytest.raises(
+        dszog.CheckpointError, match=r"another version .* fit the model"
+    ):
         load(saved)
     saved.write_bytes(b"\x80\x04K\x01." + hashlib.sha256(b"").digest() * 3)
     with pytest.raises(dszog.CheckpointError, match="no checkpoint of dszog"):

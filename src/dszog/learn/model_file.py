@@ -1,8 +1,7 @@
 """Models on disk: numbers and names in a checked file, nothing that could run.
 
-The file is a container of :mod:`dszog.save.container`: its first array is a
-document of strict JSON (UTF-8 escaped to ASCII), in which floats are hexadecimal text;
-the others are the arrays of the model in the order the document names them.
+The file is a container of :mod:`dszog.save.container` with a dictionary in it, as
+:mod:`dszog.save.encoding` writes values.
 """
 
 from __future__ import annotations
@@ -22,15 +21,16 @@ from dszog.learn.base import ConstrainedClassifier
 from dszog.learn.fair import FairClassifier
 from dszog.learn.pairwise import PairwiseClassifier
 from dszog.learn.sensitive import SensitiveColumn
-from dszog.save.container import dump_json, load_json, pack, read
+from dszog.save.container import read
+from dszog.save.encoding import pack_value, value_in
 from dszog.save.files import write_whole
+from dszog.save.state_file import NO_SIZE
 
-KIND = "model"
-FORMAT = 1
+FACTS = {"kind": "model", "format": 2}
 MODELS: dict[str, type[ConstrainedClassifier]] = {
     kind.__name__: kind for kind in (PairwiseClassifier, FairClassifier)
 }
-CLASS_KINDS: dict[str, type] = {kind.__name__: kind for kind in (str, int, float, bool)}
+CLASS_KINDS = (str, int, float, bool)
 NOT_SAVED = ("options", "random_state")
 ARRAYS = ("intercept_", "mean_", "scale_", "coef_", "dual_coef_", "centres_")
 SPARSE_PARTS = ("data", "indices", "indptr")
@@ -52,28 +52,26 @@ def save(model: ConstrainedClassifier, path: str | PathLike[str]) -> None:
             arrays[name] = _plain(value)
     names = model.__dict__.get("feature_names_in_")
     gamma = model.__dict__.get("gamma_")
-    document = {
-        "format": FORMAT,
+    content = {
         "model": type(model).__name__,
         "parameters": _parameters(model),
         "classes": _classes(model.classes_),
+        "classes_are_objects": model.classes_.dtype.kind == "O",
         "positive": model.classes_.tolist().index(model.pos_label_),
-        "slope": float(model.probability_slope_).hex(),
+        "slope": float(model.probability_slope_),
         "n_features": int(model.n_features_in_),
         "feature_names": None if names is None else [str(name) for name in names],
-        "gamma": None if gamma is None else float(gamma).hex(),
+        "gamma": None if gamma is None else float(gamma),
         "n_iter": model.n_iter_,
         "certificate": str(getattr(model, "certificate_", "")),
-        "sensitive": [_column(column) for column in getattr(model, "sensitive_", ())],
+        "sensitive": [vars(column) for column in getattr(model, "sensitive_", ())],
         "constraint_names": list(getattr(model, "constraint_names_", ())),
         "unconstrained": list(getattr(model, "unconstrained_groups_", ())),
         "reading": dict(getattr(model, "reading_", {})),
-        "arrays": list(arrays),
+        "arrays": arrays,
     }
-    text = np.frombuffer(dump_json(document), dtype=np.uint8)
-    content = pack({"kind": KIND}, [text, *arrays.values()], VERSION)
     try:
-        write_whole(Path(path), content)
+        write_whole(Path(path), pack_value(FACTS, content, VERSION))
     except CheckpointWriteError as error:
         raise CheckpointWriteError(
             f"save: the model could not be written to {str(path)!r} "
@@ -130,73 +128,55 @@ def _plain(array: Any) -> NDArray[Any]:
 
 
 def _parameters(model: ConstrainedClassifier) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in model.get_params(deep=False).items():
-        if name in NOT_SAVED or (name == "loss" and not isinstance(value, str)):
-            continue
-        value = value.item() if isinstance(value, np.generic) else value
-        found[name] = {"float": value.hex()} if isinstance(value, float) else value
-    return found
+    return {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in model.get_params(deep=False).items()
+        if name not in NOT_SAVED and (name != "loss" or isinstance(value, str))
+    }
 
 
-def _classes(classes: NDArray[Any]) -> dict[str, Any]:
-    values = classes.tolist()
-    kinds = {type(value).__name__ for value in values}
+def _classes(classes: NDArray[Any]) -> list[Any]:
+    values: list[Any] = classes.tolist()
+    kinds = set(map(type, values))
     if len(kinds) > 1 or not kinds <= set(CLASS_KINDS):
         raise InputError(
             f"save: classes must be text, whole numbers, floats or booleans, got "
             f"{shown(values)}. Rename them before fitting."
         )
-    if kinds == {"float"}:
-        values = [value.hex() for value in values]
-    return {"kind": kinds.pop(), "values": values, "object": classes.dtype.kind == "O"}
-
-
-def _column(column: SensitiveColumn) -> dict[str, Any]:
-    edges = [float(edge).hex() for edge in column.edges]
-    categories = list(column.categories)
-    return vars(column) | {"categories": categories, "edges": edges}
+    return values
 
 
 # ----------------------------------------------------------------------- reading parts
 
 
 def _model(facts: dict[str, Any], arrays: list[NDArray[Any]]) -> Any:
-    _check(facts == {"kind": KIND}, "it holds something else, such as a run")
-    document = load_json(arrays[0].tobytes())
-    known_format = document["format"] == FORMAT
-    _check(known_format, "it has a format that this dszog does not read")
-    kind = MODELS[document["model"]]
+    _check(facts.get("kind") == FACTS["kind"], "it holds something else, such as a run")
+    _check(facts == FACTS, "another version of dszog wrote it: fit the model again")
+    found = value_in(arrays, NO_SIZE)
+    kind = MODELS[found["model"]]
     model: Any = kind()
     model.loss = None  # unless it was saved
     known = set(model.get_params(deep=False)) - set(NOT_SAVED)
-    for name, value in document["parameters"].items():
+    for name, value in found["parameters"].items():
         _check(name in known, f"it has an unknown parameter {name!r:.40}")
-        if isinstance(value, dict):
-            value = float.fromhex(value["float"])
         setattr(model, name, value)
-    model.n_features_in_ = _count(document["n_features"])
-    names = _texts(document["arrays"])
-    _check(len(set(names)) == len(names) == len(arrays) - 1, "arrays are missing")
-    _set_arrays(model, dict(zip(names, arrays[1:], strict=True)), document["gamma"])
-    model.classes_ = _read_classes(document["classes"])
-    place = document.get("positive", 1)  # older files do not say
-    _check(type(place) is int and 0 <= place <= 1, "no positive class")
-    model.pos_label_ = model.classes_[place]
-    model.probability_slope_ = float.fromhex(document.get("slope", "0x1p0"))
-    _check(0.0 < model.probability_slope_ < np.inf, "probabilities have no slope")
-    if document["feature_names"] is not None:
-        features = np.array(_texts(document["feature_names"]), dtype=object)
+    model.n_features_in_ = _count(found["n_features"])
+    _set_arrays(model, dict(found["arrays"]), found["gamma"])
+    model.classes_ = _read_classes(found["classes"], found["classes_are_objects"])
+    model.pos_label_ = model.classes_[_count(found["positive"])]
+    model.probability_slope_ = _positive(found["slope"], "probabilities have no slope")
+    if found["feature_names"] is not None:
+        features = np.array(_texts(found["feature_names"]), dtype=object)
         _check(len(features) == model.n_features_in_, "names of features are missing")
         model.feature_names_in_ = features
-    model.n_iter_ = _count(document["n_iter"])
-    reading = document.get("reading", {})  # how `dszog fit` read its file
+    model.n_iter_ = _count(found["n_iter"])
+    reading = found["reading"]  # how `dszog fit` read its file
     model.reading_ = dict(zip(reading, _texts(list(reading.values())), strict=True))
-    (model.certificate_text_,) = _texts([document["certificate"]])
+    (model.certificate_text_,) = _texts([found["certificate"]])
     if kind is FairClassifier:
-        model.sensitive_ = tuple(map(_read_column, document["sensitive"]))
-        model.constraint_names_ = tuple(_texts(document["constraint_names"]))
-        model.unconstrained_groups_ = tuple(_texts(document["unconstrained"]))
+        model.sensitive_ = tuple(map(_read_column, found["sensitive"]))
+        model.constraint_names_ = tuple(_texts(found["constraint_names"]))
+        model.unconstrained_groups_ = tuple(_texts(found["unconstrained"]))
     return model
 
 
@@ -210,41 +190,44 @@ def _set_arrays(model: Any, arrays: dict[str, NDArray[Any]], gamma: Any) -> None
     if "coef_" in arrays:
         shapes["coef_"] = (1, d)
     else:
-        model.gamma_ = float.fromhex(gamma)
-        _check(model.gamma_ > 0.0, "its kernel has no width")
+        model.gamma_ = _positive(gamma, "its kernel has no width")
         n_centres = arrays["dual_coef_"].shape[1]
         shapes["dual_coef_"] = (1, n_centres)
         if "centres_" in arrays:
             shapes["centres_"] = (n_centres, d)
         else:
-            parts = tuple(arrays.pop(f"centres_.{part}") for part in SPARSE_PARTS)
-            model.centres_ = sparse.csr_array(parts, shape=(n_centres, d))
+            parts = [arrays.pop(f"centres_.{part}").copy() for part in SPARSE_PARTS]
+            model.centres_ = sparse.csr_array(tuple(parts), shape=(n_centres, d))
             model.centres_.check_format(full_check=True)
     _check(set(shapes) == set(arrays), "its arrays are not those of a model")
     for name, shape in shapes.items():
         array = arrays[name]
         is_right = array.shape == shape and array.dtype == np.float64
         _check(is_right, f"{name} has the wrong shape")
-        setattr(model, name, array)
+        setattr(model, name, array.copy())  # the user's to write to
     _check(bool((model.scale_ > 0.0).all()), "a feature has no scale")
 
 
-def _read_classes(found: dict[str, Any]) -> NDArray[Any]:
-    kind, values = CLASS_KINDS[found["kind"]], found["values"]
-    if kind is float:
-        values = [float.fromhex(value) for value in values]
-    _check(len(values) == 2 and all(type(v) is kind for v in values), "two classes")
-    return np.array(values, dtype=object if found["object"] is True else None)
+def _read_classes(values: Any, are_objects: Any) -> NDArray[Any]:
+    is_list = isinstance(values, list) and len(values) == 2
+    kinds = set(map(type, values)) if is_list else set()
+    _check(len(kinds) == 1 and kinds <= set(CLASS_KINDS), "two classes are needed")
+    return np.array(values, dtype=object if are_objects is True else None)
 
 
 def _read_column(found: dict[str, Any]) -> SensitiveColumn:
     (name,) = _texts([found["name"]])
     return SensitiveColumn(
         name=name,
-        categories=tuple(_texts(found["categories"])),
-        edges=np.array([float.fromhex(edge) for edge in found["edges"]], dtype=float),
+        categories=tuple(_texts(list(found["categories"]))),
+        edges=np.array(found["edges"], dtype=float),
         is_binned=found["is_binned"] is True,
     )
+
+
+def _positive(value: Any, wrong: str) -> float:
+    _check(type(value) is float and 0.0 < value < np.inf, wrong)
+    return float(value)
 
 
 def _texts(values: Any) -> list[str]:
