@@ -220,20 +220,19 @@ class _Trace:
 
 def group_rates(task: Task, w: FloatArray) -> dict[str, dict[str, float]]:
     """Return accuracy and error rates on the test part, for each sensitive group."""
-    test = task.split.test
-    predicted = predict(task.features.test @ w)
-    rates = {}
-    for name, column in zip(test.sensitive_names, test.sensitive.T, strict=True):
-        for value in (0, 1):
-            inside = column == value
-            rates[f"{name} = {value}"] = {
-                "n": int(inside.sum()),
-                "accuracy": _share(predicted[inside] == test.y[inside]),
-                "false_positive_rate": _share(predicted[inside & (test.y < 0)] > 0),
-                "false_negative_rate": _share(predicted[inside & (test.y > 0)] < 0),
-            }
-    return rates
+    from dszog.learn.report import counted
 
-
-def _share(flags: Any) -> float:
-    return float(np.mean(flags)) if len(flags) else float("nan")
+    test, called = task.split.test, predict(task.features.test @ w) > 0
+    columns = [
+        (name, np.where(column > 0, "1", "0"), ())
+        for name, column in zip(test.sensitive_names, test.sensitive.T, strict=True)
+    ]
+    return {
+        f"{row.column} = {row.group}": {
+            "n": row.count,
+            "accuracy": row.accuracy,
+            "false_positive_rate": row.false_positive_rate,
+            "false_negative_rate": row.false_negative_rate,
+        }
+        for row in counted(test.y > 0, called, columns, pos_label=1).groups
+    }

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dszog.cli.data import Samples
 from dszog.cli.files import known, versions
 from dszog.contract.arrays import FloatArray
+from dszog.problem.constraints import Constraints
 
 GAPS = ("equalized_odds", "equal_opportunity", "demographic_parity")
 
@@ -101,17 +102,16 @@ def pairs(
     scores: FloatArray, positive: NDArray[np.bool_], margin: float
 ) -> dict[str, Any]:
     """Return how many pairs of rows are out of order, all of them looked at."""
-    high, low = np.sort(scores[positive]), np.sort(scores[~positive])
-    n = len(high) * len(low)
-    if not n:
+    if positive.all() or not positive.any():
         nothing = dict.fromkeys(("share_violated", "worst_violation"))
         return {"pairs": 0, "violated": 0, **nothing}
-    n_bad = int(np.searchsorted(high, low + margin, side="left").sum())
+    high, low = (scores[rows, np.newaxis] for rows in (positive, ~positive))
+    found = Constraints.pairwise(high, low, margin).summary(np.ones(1))
     return {
-        "pairs": n,
-        "violated": n_bad,
-        "share_violated": n_bad / n,
-        "worst_violation": float(max(low[-1] - high[0] + margin, 0.0)),
+        "pairs": found.n_constraints,
+        "violated": found.n_violated,
+        "share_violated": found.n_violated / found.n_constraints,
+        "worst_violation": max(found.worst_value, 0.0),
     }
 
 
