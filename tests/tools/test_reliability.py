@@ -169,7 +169,8 @@ def test_every_item_names_tests_that_are_there() -> None:
 def test_every_other_promise_names_a_test_that_is_there(promise: str) -> None:
     for node in HELD[promise].split():
         file, _, name = node.partition("::")
-        assert f"def {name}" in (ROOT / "tests" / file).read_text(encoding="utf-8")
+        text = (ROOT / "tests" / file).read_text(encoding="utf-8")
+        assert not name or f"def {name}(" in text  # the whole name, not a beginning
 
 
 def test_every_reader_is_fuzzed() -> None:
