@@ -56,9 +56,9 @@ def descend(
         constraints,
         may_vary=True,  # there are no differences of losses to drown in it
         seed=seed,
-        n_passes=n_forwards,
         options=str(options),
         optimizer=type(adam).__name__,
+        **{"max_forwards, less the looks": n_forwards},
     )
     if folder is not None:
         tensors = {name: one.detach().cpu().contiguous() for name, one in named.items()}

@@ -226,9 +226,9 @@ def about_mode(model: Any) -> str:
     if not layers:
         return ""
     return (
-        f"The network was in training mode: for the run its {len(layers)} layers of "
-        "dropout or batch norm were in evaluation mode: dropout off, batch norm as it "
-        "has learned. It is in training mode again."
+        f"The network was in training mode, and is again. For the run it was in "
+        f"evaluation mode: dropout off, batch norm as it has learned ({len(layers)} of "
+        "its layers)."
     )
 
 

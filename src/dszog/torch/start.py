@@ -72,7 +72,7 @@ def facts_of(
         "examples of `keep`": constraints.about,
         "constraints at the start": constraints.check(device),
         "losses at the start": losses.check(device, may_vary=may_vary),
-        **{name: digest_of([one])[:16] for name, one in fixed.items()},
+        **{name: f"#{digest_of([one])[:16]}" for name, one in fixed.items()},
     }
 
 
@@ -109,6 +109,5 @@ def _told(there: Any, here: Any) -> str:
         pairs = zip(there, here, strict=False)
         there, here = max(pairs, key=lambda two: abs(two[0] - two[1]), default=(0, 0))
         return f" (one was {there:.4g}, it is {here:.4g})"
-    if there is None or here is None or len(str(there)) == 16:  # of a digest
-        return ""
-    return f" ({there} there, {here} here)"
+    there, here = (str(one).partition("#")[0].strip() for one in (there, here))
+    return "" if there == here else f" ({there} there, {here} here)"

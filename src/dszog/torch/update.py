@@ -70,7 +70,8 @@ class UpdateReport:
     kept_is_worse : ndarray of bool
         Which of these got worse.
     n_forwards : int
-        Examples that went through the network, at any weights.
+        Examples that went through the network, at any weights; a backward pass counts
+        as two.
     note : str
         What was done with a network in training mode, and whether it went back some of
         the way at the end, to where no kept example is worse.
@@ -95,9 +96,9 @@ class UpdateReport:
     def certificate(self) -> str:
         """What is known of the kept examples, and what is not known of others."""
         return (
-            f"all {self.n_kept:,} kept examples checked: {len(self.regressions):,} got "
-            "worse. The update has seen them: of other old examples more will get "
-            "worse, so keep some apart and count"
+            f"{len(self.regressions):,} of {self.n_kept:,} kept examples got worse; "
+            "each was checked before and after. Old examples that the update has not "
+            "seen may get worse too: hold some out and count"
         )
 
     def plot(self, *, figure: Any = None) -> Any:
@@ -109,22 +110,27 @@ class UpdateReport:
 
     def __str__(self) -> str:
         lines = [f"{'':<22}{'before':>10}{'after':>10}"]
-        for name, words in (
-            ("new_loss", "loss, new examples"),
-            ("new_accuracy", "right, new examples"),
-            ("kept_accuracy", "right, `keep`"),
+        for name, words, form in (
+            ("new_loss", "loss, new examples", ".4g"),
+            ("new_accuracy", "right, new examples", ".2%"),
+            ("kept_accuracy", "right, all of `keep`", ".2%"),
         ):
             before, after = getattr(self.before, name), getattr(self.after, name)
             if math.isfinite(before):
-                lines.append(f"{words:<22}{before:>10.4g}{after:>10.4g}")
+                lines.append(f"{words:<22}{before:>10{form}}{after:>10{form}}")
         lines.append(f"evidence  {self.certificate}.")
+        for group, (n, bad) in self.groups.items():
+            lines.append(f"          {group}: {bad:,} of {n:,} got worse")
         if self.n_wrong_before:
             lines.append(
-                f"          {self.n_wrong_before:,} more of `keep` were wrong before: "
-                "nothing is asked of them."
+                f"          {self.n_wrong_before:,} more of `keep` were wrong before "
+                "and have no constraint."
             )
-        for group, (n, bad) in self.groups.items():
-            lines.append(f"  {group}: {bad:,} of {n:,} got worse")
+        run = f"run       {self.n_forwards:,} examples went through the network"
+        if self.result is not None:
+            ended = self.result.message.partition(". ")[0]
+            run += f", {self.result.nit:,} iterations. {ended}"
+        lines.append(f"{run}.")
         if self.note:
             lines.append(f"note      {self.note}")
         return "\n".join(lines)
@@ -192,6 +198,11 @@ def update(
     check_choice("dszog.torch.update", "rule", rule, get_args(Rule))
     slack = check_nonnegative("dszog.torch.update", "slack", slack)
     limit = check_count("dszog.torch.update", "max_forwards", max_forwards)
+    if slack and rule != "loss":
+        raise InputError(
+            f"dszog.torch.update: `slack` goes with rule='loss', got slack={slack} and "
+            f"rule={rule!r}. Leave one out."
+        )
     named = chosen_parameters(model, params)
     changing = list(named.values())
     _check_others(others, changing, optimizer, gradients)
@@ -250,16 +261,25 @@ def update(
                 **others,
             )
         else:
-            result = minimize(
-                model,
-                losses,
-                values,
-                params=params,
-                options=options,
-                max_queries=n_left,
-                seed=seed,
-                **others,
-            )
+            try:
+                result = minimize(
+                    model,
+                    losses,
+                    values,
+                    params=params,
+                    options=options,
+                    max_queries=n_left,
+                    seed=seed,
+                    **others,
+                )
+            except InputError as error:
+                if "got max_queries" not in str(error):
+                    raise
+                raise InputError(  # in the words of this call
+                    f"dszog.torch.update: max_forwards={limit:,} leaves {n_left:,} "
+                    "beside the looks before and after, which is not enough for one "
+                    "iteration and a check. Raise it."
+                ) from error
             n_used = result.nfev + result.ncev + result["n_steadiness"]
             if not PointName.of(result.x).n_moves:
                 note = f"{note} {NOT_LEFT}".strip()
@@ -364,7 +384,7 @@ class _Examples:
         inputs, targets = self.at(some)
         first, again = digest_of((inputs, targets)), digest_of(self.at(some))
         shown = first[:12] if first == again else "others each time"
-        return f"{self._n} of {inputs.dtype} {tuple(inputs.shape[1:])}, {shown}"
+        return f"{self._n} of {inputs.dtype} {tuple(inputs.shape[1:])} #{shown}"
 
     def fits(self, other: _Examples) -> bool:
         """Whether one pass can take examples of both together."""
