@@ -342,6 +342,40 @@ def test_a_minimum_at_a_kink_is_shown(fun: Any, start: Any, optimum: float) -> N
 
 
 @pytest.mark.parametrize(
+    ("rows", "optimum"),
+    [
+        (lambda x: 1.0 - np.abs(x).sum(), 4.25),
+        (lambda x: -np.max(PLANES @ x - 1.0), 4.25),
+        (lambda x: 0.5 - np.maximum(0.0, PLANES @ x).mean(), 5.078125),
+    ],
+    ids=["sum", "maximum", "hinge"],
+)
+def test_kinks_of_constraints_are_followed(rows: Any, optimum: float) -> None:
+    target = np.array([3.0, 0.5])
+    result = run(lambda x: ((x - target) ** 2).sum(), np.zeros(2), above(rows))
+    assert (result.status, result.success) == (Status.CONVERGED, True)
+    assert result.fun == pytest.approx(optimum, abs=1e-4)
+
+
+def test_constraints_that_hardly_move_are_worth_any_price() -> None:
+    """The objective is steep along the variables that a flat slope must move."""
+
+    def balance(x: FloatArray) -> Any:
+        a, b, c, d = x
+        swings = np.sin(np.array([[-c, -d], [c, c - d], [d, d - c]]) - 0.25)
+        return 1000 * swings.sum(axis=1) + [894.8 - a, 894.8 - b, 1294.8]
+
+    result = run(
+        lambda x: 3 * x[0] + 1e-6 * x[0] ** 3 + 2 * x[1] + 2e-6 / 3 * x[1] ** 3,
+        np.zeros(4),
+        {"type": "eq", "fun": balance},
+        bounds=[(0, 1200), (0, 1200), (-0.55, 0.55), (-0.55, 0.55)],
+    )
+    assert result.success
+    assert result.fun == pytest.approx(5126.498, abs=1e-2)
+
+
+@pytest.mark.parametrize(
     ("fun", "start", "optimum"),
     [
         (lambda x: 10 * abs(x[1] - x[0] ** 2) + abs(1 - x[0]), [-1.2, 1.0], 0.0),

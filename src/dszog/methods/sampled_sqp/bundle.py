@@ -1,9 +1,9 @@
-"""Kinks: slopes that were seen near by, kept as planes below the objective.
+"""Kinks: slopes that were seen near by, kept as planes below a function.
 
-Where an objective has kinks a single slope says little: the largest of several planes
+Where a function has kinks a single slope says little: the largest of several planes
 says more. Each trial that disappoints adds the plane at its point (a proximal bundle
-method). In the subproblem one variable more stands for how far the largest plane is
-above that of the iterate.
+method). In the subproblem one variable more stands for how far the largest plane of the
+objective is above that of the iterate; planes of a constraint are further rows.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import FloatArray, frozen_floats
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog.methods.sampled_sqp.elastic_qp import Answer, LinearModels, solve
 
 SOFT = 1e-6  # of the proximal weight, for the variable of the planes
+OBJECTIVE = -1  # owner of planes; of others it is the constraint
+MOST = 3  # planes for each variable
 HIGH = 10.0  # times its steepness: the least price of a plane
 
 
@@ -27,37 +29,59 @@ class Bundle:
     values: FloatArray  # (k,)
     slopes: FloatArray  # (k, dim), in scaled variables
     bases: FloatArray  # (k, dim)
+    owners: IntArray  # (k,)
 
     def __post_init__(self) -> None:
         for name in ("values", "slopes", "bases"):
             object.__setattr__(self, name, frozen_floats(getattr(self, name)))
+        object.__setattr__(self, "owners", frozen_ints(self.owners))
 
     @classmethod
     def empty(cls, dim: int) -> Bundle:
         """Return a bundle without planes."""
         nothing = np.empty((0, dim))
-        return cls(values=np.empty(0), slopes=nothing, bases=nothing)
+        owners = np.empty(0, dtype=np.int64)
+        return cls(values=np.empty(0), slopes=nothing, bases=nothing, owners=owners)
 
     def fits(self, size: ProblemSize) -> bool:
         """Whether the shapes are those of planes of such a problem."""
         shape = (len(self.values), size.dim)
-        return self.slopes.shape == self.bases.shape == shape
+        is_whole = self.owners.shape == shape[:1]
+        known = (self.owners >= OBJECTIVE) & (self.owners < size.n_constraints)
+        shapes_fit = self.slopes.shape == self.bases.shape == shape
+        return bool(shapes_fit and is_whole and known.all())
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def with_plane(self, value: float, slope: FloatArray, base: FloatArray) -> Bundle:
-        """Return the bundle with one more; the oldest goes if there are too many."""
-        if not (np.isfinite(value) and np.isfinite(slope).all()):
-            return self
-        most = 3 * len(slope) + 20
+    def with_planes(
+        self,
+        owners: IntArray,
+        values: FloatArray,
+        slopes: FloatArray,
+        bases: FloatArray,
+    ) -> Bundle:
+        """Return the bundle with more; the oldest go if there are too many."""
+        known = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
+        most = MOST * slopes.shape[1] + 20
         return Bundle(
-            values=np.append(self.values, value)[-most:],
-            slopes=np.vstack([self.slopes, slope])[-most:],
-            bases=np.vstack([self.bases, base])[-most:],
+            values=np.append(self.values, values[known])[-most:],
+            slopes=np.vstack([self.slopes, slopes[known]])[-most:],
+            bases=np.vstack([self.bases, bases[known]])[-most:],
+            owners=np.append(self.owners, owners[known])[-most:],
         )
 
-    def heights(self, z: FloatArray, value: float) -> FloatArray:
+    def among(self, owners: IntArray) -> Bundle:
+        """Return the planes of some owners."""
+        which = np.isin(self.owners, owners)
+        return Bundle(
+            values=self.values[which],
+            slopes=self.slopes[which],
+            bases=self.bases[which],
+            owners=self.owners[which],
+        )
+
+    def heights(self, z: FloatArray, value: float | FloatArray = 0.0) -> FloatArray:
         """Return how far each plane is above a value at a point."""
         found: FloatArray = (
             self.values + np.einsum("ij,ij->i", self.slopes, z - self.bases) - value

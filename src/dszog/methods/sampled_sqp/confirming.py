@@ -26,6 +26,8 @@ from dszog.methods.sampled_sqp.options import Options, queries_left
 from dszog.methods.sampled_sqp.pilot import steps_in_a_row
 from dszog.methods.sampled_sqp.scales import ROUNDING, noise_level
 from dszog.methods.sampled_sqp.state import (
+    KINKED_OBJECTIVE,
+    KINKED_ROWS,
     MOST_CONFIRMS,
     SHORTEST_PROBE,
     SampledSQPState,
@@ -207,9 +209,12 @@ def after_looking(
     if not np.isfinite(rises[places[()]]):
         return replace(state, confirmed=REFUTED)
     judged = rises
-    if state.size.by_case:  # limits with kinks hold a point as well as others
+    losses = np.zeros(len(rises))
+    if reply.losses.shape[1]:
         losses = reply.losses.mean(axis=1)
-        judged = losses - losses[places[()]]
+        losses = losses - losses[places[()]]
+    if state.size.by_case:  # limits with kinks hold a point as well as others
+        judged = losses
     sides, (chosen, has_pairs) = _sides(state), _chosen(state)
     dim = state.size.dim
 
@@ -220,27 +225,38 @@ def after_looking(
     slopes, bends = state.table.gradient + pull, np.zeros(dim)
     measured = np.zeros(dim, dtype=bool)
     is_kinked = is_rough = False
+    owners = 0  # of kinks
     lengths = sides / state.scale
+
+    def shows(i: int, among: FloatArray) -> tuple[bool, bool]:
+        """Return whether slopes jump along a variable, or belong to no parabola."""
+        told = [rise(side, i, among=among) for side in range(4)]
+        slope, bend, jump, off = _along(lengths[:, i], told)
+        change, fore = abs(bend * lengths[1, i]), abs(lengths[2, i])
+        force = max(abs(slope - pull[i]), abs(pull[i]))
+        slight = max(SLIGHT * force, 8.0 * _noise(state) / fore)
+        return jump > max(KINK * change, slight), off > max(BENT * change, slight)
+
     for i in chosen:
         found = _along(lengths[:, i], [rise(side, i) for side in range(4)])
         if not np.isfinite(found).all():
             continue
         measured[i] = True
         slopes[i], bends[i], _, _ = found
-        told = [rise(side, i, among=judged) for side in range(4)]
-        slope, bend, jump, off = _along(lengths[:, i], told)
-        change, fore = abs(bend * lengths[1, i]), abs(lengths[2, i])
-        force = max(abs(slope - pull[i]), abs(pull[i]))
-        slight = max(SLIGHT * force, 8.0 * _noise(state) / fore)
-        is_kinked |= jump > max(KINK * change, slight)
-        is_rough |= off > max(BENT * change, slight)
+        has_jump, is_off = shows(i, judged)
+        is_kinked |= has_jump
+        is_rough |= is_off
+        if (has_jump or is_off) and not state.size.by_case:
+            owners |= KINKED_OBJECTIVE * any(shows(i, losses))
+            owners |= KINKED_ROWS * any(shows(i, rises - losses))
     if 2 * measured.sum() < len(chosen):  # too many have failed
         return replace(state, confirmed=REFUTED)
     is_rough &= not state.size.by_case  # another look would cost too much
     if is_rough and not is_kinked and state.probe_size > SHORTEST_PROBE:
         return replace(state, probe_size=SHORTER * state.probe_size)
     is_kinked |= is_rough
-    state = replace(state, probe_size=1.0, is_kinked=int(is_kinked))
+    owners = owners or KINKED_OBJECTIVE
+    state = replace(state, probe_size=1.0, is_kinked=int(is_kinked) * owners)
     if is_kinked:
         n = 1 if state.keeps_planes else state.n_confirms + MOST_CONFIRMS // MOST_KINKS
         return replace(state, confirmed=REFUTED, n_confirms=n)

@@ -7,9 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from dszog.contract.arrays import FloatArray
+from dszog.methods.sampled_sqp.bundle import OBJECTIVE
 from dszog.methods.sampled_sqp.options import KEPT, Options, affordable_rows
 from dszog.methods.sampled_sqp.scales import ROUNDING, variable_scales
-from dszog.methods.sampled_sqp.state import SampledSQPState
+from dszog.methods.sampled_sqp.state import (
+    KINKED_OBJECTIVE,
+    KINKED_ROWS,
+    SampledSQPState,
+)
 from dszog.status import Status
 
 FEASIBLE = 1e-3  # of the tolerance: violations, in usual lengths
@@ -238,13 +243,20 @@ def is_enclosed(options: Options, state: SampledSQPState) -> bool:
     """Whether planes below a convex objective leave next to nothing to gain."""
     z, step = state.z, state.step
     little = little_to_gain(options, state)
-    is_convex = (state.bundle.heights(z, state.objective) <= little).all()
-    if not len(state.bundle) or not is_convex:
+    planes = state.bundle.among(np.array([OBJECTIVE]))
+    is_convex = bool((planes.heights(z, state.objective) <= little).all())
+    rows, _, heights = state.row_planes()
+    is_convex &= bool((state.weight * (rows.heights(z) - heights) <= little).all())
+    is_known = len(planes) > 0 or not state.is_kinked & KINKED_OBJECTIVE
+    if not (is_known and is_convex):
+        return False
+    if state.is_kinked & KINKED_ROWS and not is_feasible(options, state):
         return False
     own = np.maximum(np.abs(z), np.abs(z - state.start / state.scale)).max()
     own = max(own, state.length)
-    error = max(state.promise - state.sigma * float(step @ step), 0.0)
-    left = error + state.sigma * float(np.abs(step).sum() * own)
+    force = state.bends @ step + state.sigma * step
+    error = max(state.promise + 0.5 * state.curved - float(step @ force), 0.0)
+    left = error + float(np.abs(force).sum() * own)
     return left <= little
 
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from dszog.contract import NO_INDICES
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract.arrays import FloatArray, IntArray, is_among
+from dszog.methods.sampled_sqp.bundle import OBJECTIVE
 from dszog.methods.sampled_sqp.looks import NO_VALUES, Found, Look, places_of
 from dszog.methods.sampled_sqp.models import WITHIN
 from dszog.methods.sampled_sqp.options import Options
 from dszog.methods.sampled_sqp.plans import looks_at_slopes, proposed, rows_to_refresh
-from dszog.methods.sampled_sqp.state import SampledSQPState
+from dszog.methods.sampled_sqp.state import KINKED_ROWS, SampledSQPState
 
 FEW_LOST = 0.25  # of the differences of a member: it is known without them
 MOST_LIMITS = 4096  # of cases, that are members
@@ -45,8 +46,10 @@ def after_learning(
 ) -> SampledSQPState:
     """Take in what was learned; learn more of the losses while they are noisy."""
     change = np.zeros(state.size.dim)
-    learned_losses = False
+    learned_losses, has_moved = False, state.has_moved == 1
     for look, one in zip(state.looks, found, strict=True):
+        if state.is_kinked & KINKED_ROWS and state.keeps_planes:
+            state, one = _with_row_planes(state, look, one, has_moved)
         state, row_change = _with_rows(state, look, one)
         change = change + row_change
         if len(look.losses) == 1 and not np.array_equal(look.at, state.x):
@@ -124,11 +127,38 @@ def _with_losses(
 def _with_plane(state: SampledSQPState, look: Look, found: Found) -> SampledSQPState:
     """Return the state with a plane more; after a step it gives the gradient, too."""
     value, slope = float(found.loss_values[0]), found.loss_slopes[0]
-    bundle = state.bundle.with_plane(value, slope, look.at / state.scale)
+    at, owner = look.at[np.newaxis] / state.scale, np.array([OBJECTIVE])
+    bundle = state.bundle.with_planes(owner, np.array([value]), slope[np.newaxis], at)
     table = state.table
     if state.has_moved and np.isfinite(slope).all():
         table = replace(table, slopes=slope[np.newaxis], gradient=slope)
     return replace(state, bundle=bundle, table=table, has_moved=0, n_stale=0)
+
+
+def _with_row_planes(
+    state: SampledSQPState, look: Look, found: Found, has_moved: bool
+) -> tuple[SampledSQPState, Found]:
+    """Return the state with planes of members, and what else was found.
+
+    After a step they give the members their slopes.
+    """
+    members, is_old = state.members, is_among(look.constraints, state.members.indices)
+    which = places_of(look.constraints[is_old], members.indices)
+    sizes = members.sizes[which]
+    values = found.values[is_old] / sizes
+    slopes = found.slopes[is_old] / sizes[:, np.newaxis]
+    if has_moved:
+        all_slopes = np.array(members.slopes)
+        all_slopes[which] = np.where(np.isnan(slopes), all_slopes[which], slopes)
+        state = replace(state, members=replace(members, slopes=all_slopes))
+    else:
+        bases = np.tile(look.at / state.scale, (len(which), 1))
+        bundle = state.bundle.with_planes(
+            look.constraints[is_old], values, slopes, bases
+        )
+        state = replace(state, bundle=bundle)
+    values = np.where(is_old, np.nan, found.values)
+    return state, replace(found, values=values)
 
 
 def _with_pair(state: SampledSQPState, change: FloatArray) -> SampledSQPState:

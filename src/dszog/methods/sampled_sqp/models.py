@@ -171,6 +171,12 @@ class WorkingSet:
         bases[which], stale[which] = z, 0
         return replace(self, values=values, slopes=all_slopes, bases=bases, stale=stale)
 
+    def moved(self, which: IntArray, values: FloatArray, z: FloatArray) -> WorkingSet:
+        """Return the set with unit-size values at a point, and slopes as they were."""
+        all_values, bases = np.array(self.values), np.array(self.bases)
+        all_values[which], bases[which] = values, z
+        return replace(self, values=all_values, bases=bases)
+
     def corrected(
         self,
         which: IntArray,

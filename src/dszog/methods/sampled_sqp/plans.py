@@ -10,7 +10,7 @@ from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray, is_among
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp import pilot
-from dszog.methods.sampled_sqp.bundle import Bundle
+from dszog.methods.sampled_sqp.bundle import OBJECTIVE, Bundle
 from dszog.methods.sampled_sqp.confirming import (
     CONFIRMED,
     MEASURED,
@@ -21,6 +21,7 @@ from dszog.methods.sampled_sqp.confirming import (
     own_sizes,
     reserved,
 )
+from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.ending import (
     MOST_IDLE,
     is_at_end,
@@ -44,9 +45,14 @@ from dszog.methods.sampled_sqp.searching import (
     can_search,
     searching,
 )
-from dszog.methods.sampled_sqp.state import SampledSQPState
+from dszog.methods.sampled_sqp.state import (
+    KINKED_OBJECTIVE,
+    KINKED_ROWS,
+    SampledSQPState,
+)
 from dszog.methods.sampled_sqp.subproblem import (
     excess,
+    last_price,
     merit_weight,
     optimality_residual,
     solved,
@@ -78,9 +84,7 @@ def proposed(
     options: Options, state: SampledSQPState, correction: FloatArray | None = None
 ) -> SampledSQPState:
     """Solve the subproblem; go on to a trial point, a larger table, or the end."""
-    z, table, curvature = state.z, state.table, state.curvature
-    if state.keeps_planes:
-        curvature = np.zeros_like(curvature)
+    z, table, curvature = state.z, state.table, state.bends
     state, answer = solved(state, curvature, correction)
     members, step = state.members, answer.step
     wrong = (members.stale == 1) & (members.bent == 1)
@@ -94,12 +98,13 @@ def proposed(
             state, state.x, NO_INDICES, worst, factor=_other_reach(state)
         )
         return replace(state, phase="learn", looks=looks)
-    now, then = members.at(z), members.at(z + step)
+    now, then = members.at(z), state.modelled(z + step)
     weight = merit_weight(state)
     curved = float(step @ curvature @ step)
     gain = -(float(table.gradient @ step) + 0.5 * curved)
-    if len(state.bundle):
-        gain -= state.bundle.above(z, state.objective, table.gradient, step)
+    planes = state.bundle.among(np.array([OBJECTIVE]))
+    if len(planes):
+        gain -= planes.above(z, state.objective, table.gradient, step)
     promise = gain + weight * (excess(now) - excess(then))
     if correction is not None:
         promise = state.promise  # of the step that is corrected
@@ -161,6 +166,9 @@ def _other_reach(state: SampledSQPState) -> float:
 
 def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
     """Learn the gradient and the members that matter anew where we are."""
+    if state.keeps_planes and state.is_kinked & KINKED_ROWS:
+        n_idle, sigma = state.n_idle + 1, state.sigma
+        return replace(_with_new_planes(options, state), n_idle=n_idle, sigma=sigma)
     members, table = state.members, state.table
     elsewhere = (members.bases != state.z).any(axis=1) | (members.stale == 1)
     matters = (members.multipliers > 0) | (members.at(state.z) > 0)
@@ -197,7 +205,10 @@ def reconsidered(
     if state.is_kinked and is_far:
         return replace(before, phase="again")  # what seems a kink may only be far away
     if state.keeps_planes:
-        return _with_new_planes(state)
+        if state.is_kinked == KINKED_ROWS:  # what was learned of curvature was theirs
+            none = Pairs.none(state.size.dim)
+            state = replace(state, pairs=none, measured=np.empty((0, 0)))
+        return _with_new_planes(options, state)
     tried = proposed(options, state)
     found = replace(
         before, measured=tried.measured, pairs=tried.pairs, promise=tried.promise
@@ -236,12 +247,16 @@ def searched(
     return _satisfied(options, found)
 
 
-def _with_new_planes(state: SampledSQPState) -> SampledSQPState:
-    """Begin with the plane here: what planes say is believed when others agree."""
-    return replace(
+def _with_new_planes(options: Options, state: SampledSQPState) -> SampledSQPState:
+    """Begin with the planes here: what planes say is believed when others agree."""
+    members, kinked = state.members, state.is_kinked
+    rows = (members.multipliers > 0) | (members.at(state.z) > 0)
+    rows &= (members.bent == 1) & (kinked & KINKED_ROWS > 0)
+    losses = state.table.indices if kinked & KINKED_OBJECTIVE else NO_INDICES
+    state = replace(
         state,
         phase="learn",
-        looks=looks_at_plane(state, state.x),
+        looks=looks_at_planes(state, state.x, losses, members.indices[rows]),
         bundle=Bundle.empty(state.size.dim),
         sigma=state.first_sigma,
         has_moved=1,
@@ -249,6 +264,7 @@ def _with_new_planes(state: SampledSQPState) -> SampledSQPState:
         n_idle=0,
         n_slow=0,
     )
+    return state if state.looks else proposed(options, replace(state, has_moved=0))
 
 
 def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
@@ -435,7 +451,7 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
         has_end = is_enclosed(options, state) and not gives_up
         n = state.n_confirms + (1 if has_end else 2)
         if state.confirmed != CONFIRMED and state.n_confirms < ENCLOSED:
-            return _with_new_planes(replace(state, n_confirms=n))
+            return _with_new_planes(options, replace(state, n_confirms=n))
         if state.confirmed != CONFIRMED and has_end:
             return _convinced(options, state)
     if is_open and can_confirm(state):
@@ -443,21 +459,36 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     is_stuck = state.is_kinked and state.confirmed != CONFIRMED
     if is_stuck and can_search(options, state):
         return searching(options, state)
+    if _pays_too_little(options, state):
+        state = replace(state, price=last_price(state), sigma=state.first_sigma)
+        return proposed(options, replace(state, n_idle=0, n_null=0, n_tiny=0, n_slow=0))
     if is_misled(options, state):
         return replace(state, phase="again")
     look = Look(at=state.x, losses=state.table.indices, constraints=members.indices)
     return replace(state, phase="done", looks=(look,))
 
 
-def looks_at_plane(state: SampledSQPState, at: FloatArray) -> tuple[Look, ...]:
-    """Return looks at the slope of an objective with kinks, close to a point.
+def _pays_too_little(options: Options, state: SampledSQPState) -> bool:
+    """Whether constraints may only be violated because that is cheap.
+
+    Those that a variable hardly moves are worth less than the objective loses by it.
+    """
+    is_cheap = state.price < 0.1 * last_price(state)
+    return is_cheap and not (state.size.by_case or is_feasible(options, state))
+
+
+def looks_at_planes(
+    state: SampledSQPState, at: FloatArray, losses: IntArray, rows: IntArray
+) -> tuple[Look, ...]:
+    """Return looks at the slopes of functions with kinks, close to a point.
 
     On a kink itself differences along variables belong to no plane.
     """
     rng = stream(state.seed, state.iteration)
-    aside = BESIDE * state.loss_reach * state.scale * rng.uniform(-1.0, 1.0, len(at))
+    reach = max(state.loss_reach, state.row_reach) if len(rows) else state.loss_reach
+    aside = BESIDE * reach * state.scale * rng.uniform(-1.0, 1.0, len(at))
     there = state.size.clip(at + aside)
-    return looks_at_slopes(state, there, state.table.indices, NO_INDICES, factor=NARROW)
+    return looks_at_slopes(state, there, losses, rows, factor=NARROW)
 
 
 def looks_at_slopes(

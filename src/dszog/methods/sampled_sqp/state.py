@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeAlias, get_args
 
+import numpy as np
+
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import FloatArray, frozen_floats
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
 from dszog.methods.base import State
 from dszog.methods.sampled_sqp.bundle import Bundle
 from dszog.methods.sampled_sqp.curvature import Pairs
-from dszog.methods.sampled_sqp.looks import Look
+from dszog.methods.sampled_sqp.looks import Look, places_of
 from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import WorkingSet
 from dszog.methods.sampled_sqp.screening import Seen
@@ -27,6 +29,7 @@ SqpPhase: TypeAlias = Literal[
     "again",
     "done",
 ]
+KINKED_OBJECTIVE, KINKED_ROWS = 1, 2
 MOST_CONFIRMS = 12  # looks around, in a run
 SHORTEST_PROBE = 1e-3  # steps of a look around, in usual ones
 _VECTORS = ("start", "sizes", "scale", "step", "anchor", "anchor_gradient")
@@ -93,7 +96,8 @@ class SampledSQPState(State):
     # What a look around has shown.
     measured: FloatArray  # (dim, dim), curvature; (0, 0): none
     confirmed: int  # 1: the point is optimal; 2: it is not; 0: not known
-    is_kinked: int  # 1: slopes differed on the two sides of a point
+    # Slopes differed on the two sides of a point: 1: of the objective, 2: of rows, 3
+    is_kinked: int
     probe_size: float  # of steps, in usual ones
     n_probes: int  # points that the look may ask for
     n_confirms: int
@@ -126,10 +130,37 @@ class SampledSQPState(State):
 
     @property
     def keeps_planes(self) -> bool:
-        """Whether the objective has kinks, and values without noise to follow them."""
+        """Whether functions have kinks, and values without noise to follow them."""
         usual = max(abs(self.first_objective), self.first_sigma * self.length**2)
         is_exact = self.loss_noise <= 2.0**-46 * usual
-        return self.is_kinked == 1 and self.size.n_losses == 1 and is_exact
+        if self.is_kinked > 1:
+            farthest = max(float(np.abs(self.z).max()), self.length)
+            is_exact = is_exact and self.unit_noise <= 2.0**-46 * farthest
+        return self.is_kinked > 0 and self.size.n_losses == 1 and is_exact
+
+    @property
+    def bends(self) -> FloatArray:
+        """The matrix of the subproblem; 0 where planes stand for the objective."""
+        is_plain = self.keeps_planes and self.is_kinked != KINKED_ROWS
+        dim = self.size.dim
+        return np.zeros((dim, dim)) if is_plain else self.curvature
+
+    def modelled(self, z: FloatArray) -> FloatArray:
+        """Return what models say at a point: of kinks the largest plane."""
+        found = np.array(self.members.at(z))
+        planes, places, heights = self.row_planes()
+        np.maximum.at(found, places, heights + planes.slopes @ (z - self.z))
+        return found
+
+    def row_planes(self) -> tuple[Bundle, IntArray, FloatArray]:
+        """Return planes of members, their places, and what they say at the iterate.
+
+        That is no more than the member's own value there.
+        """
+        planes = self.bundle.among(self.members.indices)
+        places = places_of(planes.owners, self.members.indices)
+        here = self.members.at(self.z)[places]
+        return planes, places, np.minimum(planes.heights(self.z), here)
 
     @property
     def curvature(self) -> FloatArray:

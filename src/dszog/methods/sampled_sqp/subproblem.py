@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dszog.contract.arrays import FloatArray
+from dszog.methods.sampled_sqp.bundle import OBJECTIVE
 from dszog.methods.sampled_sqp.elastic_qp import Answer, LinearModels, solve
 from dszog.methods.sampled_sqp.ending import violation_limits
 from dszog.methods.sampled_sqp.options import Options
@@ -27,6 +28,11 @@ def merit_weight(state: SampledSQPState) -> float:
     return max(needed, 0.5 * (state.weight + needed), 0.5 * steepness, least)
 
 
+def last_price(state: SampledSQPState) -> float:
+    """Return the highest price of violations."""
+    return LAST_PRICE * (float(np.linalg.norm(state.table.gradient)) or 1.0)
+
+
 def solved(
     state: SampledSQPState,
     curvature: FloatArray,
@@ -38,19 +44,27 @@ def solved(
     if correction is not None:
         offsets = offsets + correction
     rows, who = members.rows(offsets)
+    planes, places, heights = state.row_planes()
+    rows = LinearModels(
+        slopes=np.vstack([rows.slopes, planes.slopes]),
+        offsets=np.concatenate([rows.offsets, heights]),
+        two_sided=np.append(rows.two_sided, np.zeros(len(planes), dtype=bool)),
+    )
+    objective_planes = state.bundle.among(np.array([OBJECTIVE]))
     lower = (size.lower - state.x) / state.scale
     upper = (size.upper - state.x) / state.scale
     gradient = state.table.gradient
 
     def answered(sigma: float, price: float, start: FloatArray) -> Answer:
-        if len(state.bundle):
+        if len(objective_planes):
             here = (state.z, state.objective, sigma, gradient)
-            return state.bundle.solved(*here, rows, price, lower, upper, start)
+            return objective_planes.solved(*here, rows, price, lower, upper, start)
         hessian = curvature + sigma * np.eye(size.dim)
         return solve(hessian, gradient, rows, price, lower, upper, start)
 
     sigma, price = state.sigma, state.price
-    answer = answered(sigma, price, members.signed_multipliers(who))
+    start = np.append(members.signed_multipliers(who), np.zeros(len(planes)))
+    answer = answered(sigma, price, start)
     while answer.residual > UNSOLVED and sigma < 1e12 * state.first_sigma:
         sigma *= 10.0
         answer = answered(sigma, price, answer.multipliers)
@@ -58,8 +72,8 @@ def solved(
     while np.abs(answer.step).max() > longest and sigma < 1e12 * state.first_sigma:
         sigma *= 10.0
         answer = answered(sigma, price, answer.multipliers)
-    highest = LAST_PRICE * (float(np.linalg.norm(gradient)) or 1.0)
-    pays = np.abs(answer.multipliers) > 0.99 * price
+    highest = last_price(state)
+    pays = np.abs(answer.multipliers[: len(who)]) > 0.99 * price
     if size.by_case and (members.stale * members.bent)[who][pays].any():
         highest = 0.0  # what seems to contradict may only be wrong
     while price < highest and _is_saturated(answer, price):
@@ -68,7 +82,10 @@ def solved(
         if _excess_of(rows, higher.step) > 0.9 * _excess_of(rows, answer.step):
             break
         answer, price = higher, 10.0 * price
-    members = members.with_multipliers(who, answer.multipliers)
+    members = members.with_multipliers(who, answer.multipliers[: len(who)])
+    pulls = np.array(members.multipliers)
+    np.add.at(pulls, places, answer.multipliers[len(who) :])
+    members = replace(members, multipliers=pulls)
     return replace(state, members=members, sigma=sigma, price=price), answer
 
 

@@ -20,6 +20,7 @@ from dszog.methods.sampled_sqp.looks import (
     places_of,
     worst_of,
 )
+from dszog.methods.sampled_sqp.models import NOBODY
 from dszog.methods.sampled_sqp.options import (
     Options,
     first_batch,
@@ -30,19 +31,24 @@ from dszog.methods.sampled_sqp.pilot import with_opposites
 from dszog.methods.sampled_sqp.plans import (
     SURELY,
     learn_all,
-    looks_at_plane,
+    looks_at_planes,
     looks_at_slopes,
     most_joining,
     proposed,
     stale_cases,
     verifying,
 )
-from dszog.methods.sampled_sqp.state import SampledSQPState
+from dszog.methods.sampled_sqp.state import (
+    KINKED_OBJECTIVE,
+    KINKED_ROWS,
+    SampledSQPState,
+)
 from dszog.methods.sampled_sqp.subproblem import excess
 
 GROWTH = 4.0  # of sigma after a rejected step
 MOST_GROWTH = 16.0  # where models are corrected, not learned, after it
 ACCEPT, GOOD, POOR = 0.1, 0.5, 0.25  # shares of the promise that was kept
+GUILTY = 0.1  # of the largest miss of a row: of those that get a plane
 MOST_PLANES = 40  # trials in a row that add one
 CLOSE = 0.01  # of the first proximal weight, at the end of a run
 MOST_SHORTER = 3  # of these that shorten the step
@@ -63,7 +69,7 @@ def after_trial(
     y = look.at
     zy = y / state.scale
     asked, values = _told(state, found)
-    now, then = members.at(state.z), members.at(zy)
+    now, then = members.at(state.z), state.modelled(zy)
     seen_then = np.array(then)
     seen_then[asked] = values
     rows = ~np.isnan(found.loss_values)
@@ -124,9 +130,10 @@ def after_trial(
         sigma = _held(state, grown * state.sigma)
         state = replace(state, sigma=sigma, n_null=state.n_null + 1)
         return learn(options, state, y, joining, joining_values)
-    by_rows = state.weight * np.maximum(misses, 0.0).sum()
-    if _wants_plane(state) and by_rows <= 0.5 * (state.promise - kept):
-        return _bundled(state, kept)
+    if state.keeps_planes and state.n_rejected < MOST_PLANES:
+        bundled = _bundled(state, kept, misses)
+        if bundled.looks:
+            return bundled
     return _rejected(options, state, misses, kept)
 
 
@@ -185,17 +192,21 @@ def _is_fitted(values: FloatArray, others: FloatArray) -> bool:
     return bool(others.mean() - values.mean() > FITTED * error)
 
 
-def _wants_plane(state: SampledSQPState) -> bool:
-    """Whether a trial that disappoints is to add a plane."""
-    return state.keeps_planes and state.n_rejected < MOST_PLANES
-
-
-def _bundled(state: SampledSQPState, kept: float) -> SampledSQPState:
-    """Learn the plane at the trial point."""
+def _bundled(
+    state: SampledSQPState, kept: float, misses: FloatArray
+) -> SampledSQPState:
+    """Learn the planes at the trial point: of what was to blame that it disappoints."""
+    members, y = state.members, state.looks[0].at
+    missed = np.where((members.bent == 1) & (members.opposites == NOBODY), misses, 0.0)
+    losses = rows = NO_INDICES
+    if state.weight * excess(misses) <= 0.5 * (state.promise - kept):
+        losses = state.table.indices[: state.is_kinked & KINKED_OBJECTIVE]
+    elif state.is_kinked & KINKED_ROWS and missed.max(initial=0.0) > 0:
+        rows = members.indices[missed > GUILTY * missed.max()]
+    looks = looks_at_planes(state, y, losses, rows)
     # With ever shorter steps planes would never enclose the point.
     is_far = kept < -state.promise and state.n_rejected < MOST_SHORTER
     sigma = 2.0 * state.sigma if is_far else state.sigma
-    looks = looks_at_plane(state, state.looks[0].at)
     state = replace(state, sigma=_held(state, sigma), n_rejected=state.n_rejected + 1)
     return replace(state, phase="learn", looks=looks)
 
@@ -366,8 +377,26 @@ def _accepted(
         return learn(options, state, y, who, who_values, fresh)
     if kept > little_to_gain(options, state):
         state = replace(state, n_confirms=0)
-    looks = looks_at_slopes(state, y, NO_INDICES, who, values=who_values)
-    return replace(state, phase="learn", looks=(*looks, *looks_at_plane(state, y)))
+    losses = table.indices[: state.is_kinked & KINKED_OBJECTIVE]
+    fresh = fresh[len(losses) :]
+    kinked = NO_INDICES
+    if state.is_kinked & KINKED_ROWS:  # the planes so far stay
+        kinked, who, who_values = again, joining, joining_values
+        old = bent[members.opposites[bent] == NOBODY]
+        bundle = state.bundle.with_planes(
+            members.indices[old],
+            members.values[old],
+            members.slopes[old],
+            members.bases[old],
+        )
+        members = members.moved(bent, again_values / members.sizes[bent], zy)
+        state = replace(state, bundle=bundle, members=members)
+    table = state.table
+    looks = looks_at_slopes(
+        state, y, table.indices[fresh], who, table.values[fresh], who_values
+    )
+    planes = looks_at_planes(state, y, losses, kinked)
+    return replace(state, phase="learn", looks=(*looks, *planes))
 
 
 def _stale_members(
