@@ -357,6 +357,40 @@ def test_kinks_of_constraints_are_followed(rows: Any, optimum: float) -> None:
     assert result.fun == pytest.approx(optimum, abs=1e-4)
 
 
+def test_a_saddle_is_left_along_all_ways_that_fall() -> None:
+    def fun(x: FloatArray) -> float:
+        apart = 4.0 * x[7] * x[90] + 2.5 * x[30] * x[110]
+        return float((x**2).sum() + 0.1 * (x**4).sum() - apart)
+
+    result = dszog.minimize(fun, np.zeros(121), seed=0)
+    assert result.success
+    assert result.fun == pytest.approx(-5.3125, abs=1e-5)
+    assert result.nfev < 20_000
+
+
+def test_constraints_seen_near_by_are_looked_at_again_before_the_end() -> None:
+    """The largest error of a fit, from far above: what is near then is far now."""
+    t = np.linspace(0.0, 3.0, 5000)
+    values = np.exp(-t) * np.sin(3 * t)
+    terms = np.polynomial.chebyshev.chebvander(t / 1.5 - 1, 6)
+
+    def rows(points: FloatArray, j: IntArray) -> FloatArray:
+        i, sign = j % len(t), np.where(j < len(t), 1.0, -1.0)
+        errors = points[:, :-1] @ terms[i].T - values[i]
+        return np.asarray(sign * errors - points[:, -1:])
+
+    result = dszog.minimize(
+        lambda x: float(x[-1]),
+        np.append(np.ones(7), 20.0),
+        dszog.Constraints(rows, 2 * len(t)),
+        constraint_tol=1e-6,
+        max_queries=10**7,
+        seed=3,
+    )
+    assert result.success
+    assert result.fun == pytest.approx(0.021543, abs=1e-6)
+
+
 def test_constraints_that_hardly_move_are_worth_any_price() -> None:
     """The objective is steep along the variables that a flat slope must move."""
 

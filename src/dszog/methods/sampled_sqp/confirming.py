@@ -40,7 +40,7 @@ LENGTH = 1e-3  # of the size of a variable: steps to look around
 SHORTER = 1.0 / 32.0  # steps for another look where the first showed no parabola
 SHARE, CASE_SHARE = 0.2, 0.1  # of the queries so far that a look may cost
 HARDLY = 1e-3  # usual sizes: a variable that is no larger, and has not moved, has none
-MOST_WHOLE = 100  # variables, of which all pairs are looked at where a run began
+MOST_WHOLE = 200  # variables, of which all pairs are looked at where a run began
 # Points of a look at cases that are asked for at any cost: along all variables, or few
 MOST_LEAST, FEWEST = 96, 24
 KINK = 0.1  # of the change of the slope over the longer steps, if over short ones too
@@ -407,18 +407,17 @@ def _push(
 ) -> FloatArray:
     """Return a slope that leads off a saddle, to where what holds leaves room.
 
-    Downwards along the direction of least curvature, a tenth of the variables' size.
+    Downwards along all directions that curve so, a tenth of the variables' size.
     """
     dim = state.size.dim
     free = _free(state, gradient, np.ones(dim))
     if not free.shape[1]:
         return np.zeros(dim)
     values, vectors = np.linalg.eigh(free.T @ matrix @ free)
-    if values[0] >= -SADDLE * max(np.abs(matrix).max(), 1e-300):
-        return np.zeros(dim)
-    way = free @ vectors[:, 0]
-    way = way if gradient @ way <= 0 else -way
-    sizes = np.maximum(own_sizes(state), state.sizes)
-    parts = sizes / state.scale / np.maximum(np.abs(way), 1e-3)
-    push: FloatArray = -values[0] * 0.1 * float(parts.min()) * way
+    falls = values < -SADDLE * max(np.abs(matrix).max(), 1e-300)
+    ways = free @ vectors[:, falls]
+    ways = np.where(gradient @ ways <= 0, ways, -ways)
+    sizes = np.maximum(own_sizes(state), state.sizes) / state.scale
+    parts = sizes[:, np.newaxis] / np.maximum(np.abs(ways), 1e-3)
+    push: FloatArray = ways @ (-values[falls] * 0.1 * parts.min(axis=0))
     return push

@@ -413,7 +413,10 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     """Look at constraints that were not seen here; end if none is left, or no query."""
     size, seen, members = state.size, state.seen, state.members
     risks = seen.risks(state.z)
-    unsure = seen.distances(state.z) > 1e-3 * state.length
+    distances = seen.distances(state.z)
+    unsure = distances > 1e-3 * state.length
+    if not size.by_case:  # near is not near enough where little is left
+        unsure |= (risks > 0) & (distances > 0)
     n_here = len(unsure) - int(unsure.sum())
     if n_here >= CHUNK and learns_first(state):  # before all others are looked at
         return learn_all(options, state)
