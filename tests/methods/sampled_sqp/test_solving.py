@@ -742,3 +742,20 @@ def test_planes_enclose_the_least_sum_of_distances() -> None:
     result = minimized(lambda x: np.abs(rows @ x - wanted).sum(), np.zeros(4))
     assert result.status == Status.CONVERGED
     assert result.nfev < 1500
+
+
+@pytest.mark.parametrize("number", [0, 8])
+def test_a_run_that_is_led_astray_returns_to_where_all_constraints_held(
+    number: int,
+) -> None:
+    # Discs that overlap around the minimum: a step into them finds no way out.
+    centres = np.random.default_rng(number).normal(size=(400, 2))
+
+    def values(x: FloatArray, indices: IntArray) -> FloatArray:
+        found: FloatArray = 0.5 - np.linalg.norm(x - centres[indices], axis=-1)
+        return found
+
+    constraints = Constraints(values, 400, one_point=True)
+    result = minimized(lambda x: float(x @ x), [4.0, 4.0], constraints)
+    assert result.success
+    assert result.fun < 10.0  # 32 at the start

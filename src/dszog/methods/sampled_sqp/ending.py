@@ -55,6 +55,8 @@ MOST_STALE = 3  # steps with corrected models before they are learned for the en
 # calls as there are variables; for each of these, and at least; and at most, in all.
 ENOUGH, LEAST_ENOUGH, MOST_ENOUGH = 10.0, 50.0, 7.5e-4
 BALANCED = 100.0  # times that share: the residual with such a promise
+ASTRAY = 10.0  # times what the objective loses over a usual length: it rose by that
+CAUTION, MOST_CAUTION = 30.0, 1000.0  # for each return, and at most
 MOST_TRIES = 4  # at a start where nothing can be looked at
 TINY_STEPS = 1e6  # times the proximal weight at first
 SHORT = 1e-4  # of a variable's size: a step that is not worth a word
@@ -95,6 +97,34 @@ def how(
     elif is_settled(options, state):
         said.append(FEW_LOSSES)
     return stop, tuple(said)
+
+
+def with_home(options: Options, state: SampledSQPState) -> SampledSQPState:
+    """Return the state that remembers the iterate, if it holds and is the best so."""
+    is_best = not state.has_home or state.objective < state.home_objective
+    if not is_best or not is_feasible(options, state):
+        is_first = not state.n_trials and not state.n_begun
+        return replace(state, home_objective=state.objective) if is_first else state
+    return replace(state, has_home=1, home=state.x, home_objective=state.objective)
+
+
+def is_astray(options: Options, state: SampledSQPState) -> bool:
+    """Whether a run that cannot keep all constraints is to go back.
+
+    To where it could; or to the start, if the objective has become far worse.
+    """
+    rise = state.objective - state.home_objective
+    is_far = rise > ASTRAY * state.first_sigma * state.length**2
+    if state.size.by_case or not (state.has_home or is_far):
+        return False
+    left = state.members.at(state.z) * state.members.sizes
+    holds = bool(left.max(initial=0.0) <= (options.constraint_tol or 0.0))
+    return not (holds or is_feasible(options, state)) and state.caution < MOST_CAUTION
+
+
+def returning(state: SampledSQPState) -> SampledSQPState:
+    """Begin again where all held, with shorter steps and dearer violations."""
+    return replace(state, phase="again", x=state.home, caution=CAUTION * state.caution)
 
 
 def _infeasible(options: Options, state: SampledSQPState) -> tuple[Status, list[str]]:

@@ -119,6 +119,10 @@ class SampledSQP(Options):
             pairs=Pairs.none(dim),
             bundle=Bundle.empty(dim),
             start=x,
+            has_home=0,
+            home=x,
+            home_objective=0.0,
+            caution=1.0,
             sizes=pilot.usual_sizes(x, size),
             scale=np.ones(dim),
             length=1.0,
@@ -244,6 +248,10 @@ class SampledSQP(Options):
             measured=in_units(state.measured, 1.0 / state.scale),
             looks=(replace(look, constraints=rows),),
             sizes=np.maximum(fresh.sizes, pilot.SHRUNK * confirming.own_sizes(state)),
+            has_home=state.has_home,
+            home=state.home,
+            home_objective=state.home_objective,
+            caution=state.caution,
             n_begun=state.n_begun + 1,
             n_loss_queries=state.n_loss_queries,
             n_constraint_queries=state.n_constraint_queries,
@@ -314,7 +322,7 @@ class SampledSQP(Options):
         looks = pilot.longer_looks(state)
         if looks:
             return replace(state, looks=looks)
-        return plans.proposed(self, pilot.scaled(state))
+        return plans.proposed(self, ending.with_home(self, pilot.scaled(state)))
 
     def first_order(self, state: SampledSQPState) -> FirstOrder | None:
         """Return how well the optimality conditions hold; None if it is not known."""

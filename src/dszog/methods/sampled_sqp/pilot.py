@@ -461,7 +461,7 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
         length=length,
         first_distance=float(np.abs(z).max()),
         measured=measured,
-        sigma=(1e-9 if bent else 1.0) * steepness / length,
+        sigma=(1e-9 if bent else 1.0) * state.caution * steepness / length,
         first_sigma=steepness / length,
         price=(LOW_PRICE if size.by_case else FIRST_PRICE) * steepness,
         seen=replace(

@@ -24,6 +24,7 @@ from dszog.methods.sampled_sqp.confirming import (
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.ending import (
     MOST_IDLE,
+    is_astray,
     is_at_end,
     is_elsewhere,
     is_enclosed,
@@ -31,6 +32,8 @@ from dszog.methods.sampled_sqp.ending import (
     is_misled,
     is_optimal,
     is_slight,
+    returning,
+    with_home,
 )
 from dszog.methods.sampled_sqp.looks import NO_VALUES, Look, inward, slope_looks
 from dszog.methods.sampled_sqp.options import (
@@ -458,6 +461,7 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
         if state.confirmed != CONFIRMED and has_end:
             return _convinced(options, state)
     if is_open and can_confirm(state):
+        state = with_home(options, state)
         return looking_around(options, replace(state, n_idle=0, n_slow=0))
     is_stuck = state.is_kinked and state.confirmed != CONFIRMED
     if is_stuck and can_search(options, state):
@@ -467,6 +471,8 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
         return proposed(options, replace(state, n_idle=0, n_null=0, n_tiny=0, n_slow=0))
     if is_misled(options, state):
         return replace(state, phase="again")
+    if is_astray(options, state):
+        return returning(state)
     look = Look(at=state.x, losses=state.table.indices, constraints=members.indices)
     return replace(state, phase="done", looks=(look,))
 

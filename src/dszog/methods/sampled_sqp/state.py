@@ -32,7 +32,7 @@ SqpPhase: TypeAlias = Literal[
 KINKED_OBJECTIVE, KINKED_ROWS = 1, 2
 MOST_CONFIRMS = 12  # looks around, in a run
 SHORTEST_PROBE = 1e-3  # steps of a look around, in usual ones
-_VECTORS = ("start", "sizes", "scale", "step", "anchor", "anchor_gradient")
+_VECTORS = ("start", "home", "sizes", "scale", "step", "anchor", "anchor_gradient")
 PHASES = get_args(SqpPhase)
 
 
@@ -52,6 +52,10 @@ class SampledSQPState(State):
     pairs: Pairs
     bundle: Bundle
     start: FloatArray  # (dim,), where the run began, or began again
+    has_home: int  # 1: all that was seen held somewhere
+    home: FloatArray  # (dim,), the best such point; else the start
+    home_objective: float
+    caution: float  # by which steps are shorter and violations weigh more, after one
     sizes: FloatArray  # (dim,), of variables, as far as that and the bounds say
     # Sizes, found by the pilot.
     scale: FloatArray  # (dim,)
@@ -185,6 +189,8 @@ class SampledSQPState(State):
         left = (first <= 0) & (last > 0)
         if not left.any():
             return self.x
+        if self.has_home and (self.home != self.start).any():
+            return self.home
         share = float((first[left] / (first[left] - last[left])).min())
         point: FloatArray = self.start + share * (self.x - self.start)
         return frozen_floats(self.size.clip(point))

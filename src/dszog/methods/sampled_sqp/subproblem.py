@@ -25,7 +25,8 @@ def merit_weight(state: SampledSQPState) -> float:
     needed = 2.0 * float(state.members.multipliers.max(initial=0.0))
     steepness = float(np.linalg.norm(state.table.gradient))
     least = 1e-12 * state.first_sigma * state.length
-    return max(needed, 0.5 * (state.weight + needed), 0.5 * steepness, least)
+    usual = max(needed, 0.5 * (state.weight + needed), 0.5 * steepness, least)
+    return max(usual, 0.5 * state.caution * steepness)
 
 
 def last_price(state: SampledSQPState) -> float:
