@@ -674,6 +674,9 @@ def test_a_run_does_not_go_on_with_other_functions(tmp_path: Path) -> None:
     other = dt.Constraints(lambda j: limits.values(j) - 0.5, 120)
     with pytest.raises(dszog.CheckpointError, match="constraints at the start"):
         dt.minimize(net, losses, other, resume=True, **more)
+    coarse = network(torch.bfloat16)
+    with pytest.raises(dszog.CheckpointError, match=r"precision \(torch.float32 there"):
+        run(coarse, seed=None, resume=True, **more)
 
 
 class Noisy(torch.nn.Module):  # type: ignore[misc, name-defined]

@@ -68,6 +68,7 @@ def facts_of(
     device = next(iter(named.values())).device
     return {
         **settings,
+        "precision": ", ".join(sorted({str(one.dtype) for one in named.values()})),
         "examples of `new`": losses.about,
         "examples of `keep`": constraints.about,
         "constraints at the start": constraints.check(device),
