@@ -78,6 +78,43 @@ def test_a_look_goes_through_all_constraints_before_any_comes_again() -> None:
     assert sorted(seen) == list(range(1000))
 
 
+def test_a_value_that_was_guessed_corrects_no_slope() -> None:
+    rng = np.random.default_rng(0)
+    rows, target = rng.normal(size=(20_000, 20)) / np.sqrt(20), rng.normal(size=20)
+    method = SlopesDSZOG()
+    problem = Problem(
+        Losses(lambda x, i: np.square(x - target).mean(axis=1)[:, None][:, i], 1),
+        Constraints(lambda x, j: x @ rows[j].T - 1.0, len(rows)),
+        20,
+        x0=np.zeros(20),
+    )
+    method = method.planned(problem.size, None, 200_000)
+    last = walk(method, problem, method.init(problem.x0, problem.size, 0), 120)[-1]
+    lengths = np.linalg.norm(last.slopes, axis=1)  # of linear functions
+    assert lengths.max() < 1.2 * np.linalg.norm(rows, axis=1).max()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_noise_in_all_values_does_not_hold_a_run_up(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, target = rng.normal(size=(2000, 30)) / np.sqrt(30), rng.normal(size=30)
+
+    def noisy(values: Any) -> Any:
+        return values * (1.0 + 1e-4 * np.sin(1e12 * values))
+
+    result = by_dszog(
+        lambda x: float(noisy(np.square(x - target).mean())),
+        np.zeros(30),
+        Constraints(lambda x, j: noisy(x @ rows[j].T - 1.0), 2000),
+        method=SlopesDSZOG(),
+        max_queries=60_000,
+        seed=seed,
+    )
+    plain = np.square(target).mean()
+    assert np.square(result.x - target).mean() < 0.7 * plain
+    assert (rows @ result.x - 1.0).max() < 1e-2
+
+
 def test_sampled_losses_lead_down() -> None:
     rng = np.random.default_rng(5)
     centres = TARGET + rng.normal(size=(300, DIM))

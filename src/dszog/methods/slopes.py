@@ -49,9 +49,10 @@ from dszog.methods.dszog import DSZOG, DSZOGState
 from dszog.methods.policy import GUARDED, Policy
 
 FIRST_RADIUS = 1e-3  # of the size of x0
-STEPS, LEAST, USUAL = 150, 64, 512  # of a run; queries of an iteration
+STEPS, LEAST, USUAL = 150, 64, 832  # of a run; queries of an iteration
 ALONG, AT_END = 0.6, 0.2  # of its queries, for directions; also in the last part
 FEWEST, SOME = 4, 32  # directions; also where constraints are looked at along them
+FAR = 10.0  # times the slope of the objective, that it is thought to be
 FEW = 16  # queries of an iteration to one direction, at most
 HELD, POINTS = 2**22, 2**23  # numbers of all slopes that are kept, and of all points
 MOST = 1024  # constraints that are kept
@@ -61,7 +62,7 @@ SEEN, FARTHEST = 10.0, 10.0  # times the noise that differences are; times the r
 PULL, MOST_PULL = 2.0, 20.0  # times the slope of the objective, that constraints hold
 MERIT = 300.0  # times that, where points compete
 ANCHORS = (8, 32, 128)  # iterations whose points are kept
-MANY = 8  # constraints of a look that are violated: the look counts
+MANY, CLEAR = 8, 4.0  # violations of a look that count; times what is left to chance
 OFTEN = 8  # iterations, after which no value is guessed
 ENDING, STAY = 0.2, 0.03  # parts of the budget: the last one, and that without steps
 RETREAT = 0.2  # of the way to the start
@@ -75,6 +76,7 @@ class SlopesState(DSZOGState):
     before: FloatArray  # (dim,), the iterate that the step to x began at
     rows: IntArray  # (k,), constraints that matter
     values: FloatArray  # (k,), theirs at `before`
+    guessed: IntArray  # those whose value is what slopes say
     slopes: FloatArray  # (k, dim)
     pulls: FloatArray  # (k,), multipliers
     doubts: FloatArray  # (k,), by what part slopes were wrong of late
@@ -85,6 +87,7 @@ class SlopesState(DSZOGState):
     force: float  # the largest slope of the objective of late
     bend: float  # curvature of the objective along steps
     noise: float  # variance of a value of the objective
+    rough: float  # that of a constraint, as a distance
     error: float  # variance of what is not known of its slope, along a direction
     gain: float  # what came of the last steps, each weighing less than the next
     hoped: float  # what should have come of them
@@ -95,8 +98,8 @@ class SlopesState(DSZOGState):
 
     @property
     def fallback(self) -> FloatArray:
-        """The iterate before one not judged; else one nearer to the start."""
-        if (self.x != self.before).any():
+        """The iterate before one not judged; at the end one nearer to the start."""
+        if not self.ending:
             return self.before
         return frozen_floats(self.before + RETREAT * (self.anchors[0] - self.before))
 
@@ -130,6 +133,7 @@ class SlopesDSZOG(DSZOG):
             before=x,
             rows=NO_INDICES,
             values=none,
+            guessed=NO_INDICES,
             slopes=frozen_floats(np.empty((0, size.dim))),
             pulls=none,
             doubts=none,
@@ -140,6 +144,7 @@ class SlopesDSZOG(DSZOG):
             force=0.0,
             bend=0.0,
             noise=0.0,
+            rough=0.0,
             error=0.0,
             gain=0.0,
             hoped=0.0,
@@ -167,6 +172,9 @@ class SlopesDSZOG(DSZOG):
         look = self._look(state, rng, n * (len(binding) + n_losses))
         steps = self._radius(state) / math.sqrt(size.dim) * directions
         further = [2.0 * steps[0], 3.0 * steps[0]]
+        line = np.vstack([steps if len(binding) else steps[:1], *further])
+        if not len(binding) and len(state.rows):  # how noisy are they?
+            binding = state.rows[[int(np.argmax(state.values))]]
         if (x != state.before).any():
             further += [(state.before - x) / 2.0, state.before - x]
         earlier = np.vstack([state.before, state.anchors])
@@ -176,7 +184,9 @@ class SlopesDSZOG(DSZOG):
         )
         return (
             Query(x=x, steps=np.vstack([steps, *further]), losses=losses, **asks),
-            Query(x=x, steps=steps[: n * len(binding)], constraints=binding, **asks),
+            Query(
+                x=x, steps=line[: len(line) * len(binding)], constraints=binding, **asks
+            ),
             Query.at(x, constraints=every, **asks),
             Query(
                 x=earlier[0],
@@ -198,22 +208,45 @@ class SlopesDSZOG(DSZOG):
         worst = max(seen.values(), default=0.0)
         n, _ = self._along(state)
         state = self._joined(state, seen, queries[3], replies[3])
-        guess = state.values + state.slopes @ (state.x - state.before)
-        pairs = zip(state.rows.tolist(), guess.tolist(), strict=True)
-        values = np.array([seen.pop(j, value) for j, value in pairs])
-        state, is_worse = self._judged(state, n, values, queries[0], replies[0])
+        along = state.slopes @ (state.x - state.before)
+        here = np.array([seen.pop(j, np.nan) for j in state.rows.tolist()])
+        is_guess = np.isnan(here)
+        both = ~is_guess & ~np.isin(state.rows, state.guessed)
+        values = np.where(is_guess, state.values + along, here)
+        # What was a guess at `before` was off by what it is now, at the same slope.
+        was = np.where(is_guess | both, state.values, here - along)
+        off = np.abs(was - state.values)
+        state = replace(
+            state,
+            values=frozen_floats(was),
+            doubts=frozen_floats(
+                np.where(
+                    off > 0.0,
+                    _doubts(state, state.doubts, off, state.reach),
+                    state.doubts,
+                )
+            ),
+        )
+        state, is_worse = self._judged(state, n, values, both, queries[0], replies[0])
         state = _learned_rows(state, queries[1], replies[1])
         order = sorted(seen, key=seen.__getitem__)
         n_broken = sum(value > 0.0 for value in seen.values())
         found = order[-min(max(n_broken, min(looked // NEAR_BY, JOIN // 4), 1), JOIN) :]
-        level = sum(max(value, 0.0) for value in seen.values()) / max(len(seen), 1)
-        if n_broken >= MANY and level > 1.1 * state.level:  # also of those not known
+        over = np.maximum(np.array([*seen.values()] or [0.0]), 0.0)
+        level = float(over.mean())
+        unsure = float(over.std()) / math.sqrt(len(over))  # of a draw
+        # Also of those not known.
+        if n_broken >= MANY and level > 1.1 * state.level + CLEAR * unsure:
             is_worse = is_worse or bool((state.x != state.before).any())
             length = float(np.linalg.norm(state.x - state.before))
             state = replace(state, trust=min(state.trust, 0.5 * length) or state.trust)
         if not is_worse:
             state = replace(
-                state, before=state.x, values=frozen_floats(values), level=float(level)
+                state,
+                before=state.x,
+                values=frozen_floats(values),
+                guessed=frozen_ints(state.rows[is_guess]),
+                level=level,
             )
         margin = 0.0
         if found and self._gone(state) > 1.0 - ENDING:
@@ -269,7 +302,7 @@ class SlopesDSZOG(DSZOG):
         dim = state.size.dim
         room = queries * (AT_END if self._gone(state) > 1.0 - ENDING else ALONG)
         unsure = np.where(state.doubts > SURE, state.pulls, 0.0)
-        most = min(max(int(room / SOME) - n_losses, 1), n_drawn)
+        most = min(max(int(room / SOME) - n_losses, n_losses // 2, 1), n_drawn)
         heavy = np.argsort(-unsure)[: min(most, np.count_nonzero(unsure))]
         known = float(state.velocity @ state.velocity)
         if not len(heavy) and state.error * dim < SURE**2 * known:
@@ -299,6 +332,7 @@ class SlopesDSZOG(DSZOG):
         far, slope = self.radius / root * state.reach, np.linalg.norm(state.velocity)
         if slope > 0.0:
             far = max(far, SEEN * math.sqrt(state.noise) * root / float(slope))
+        far = max(far, SEEN * math.sqrt(state.rough) * root)
         return min(far, FARTHEST * state.reach)
 
     # ---------------------------------------------------------------- what is learned
@@ -322,7 +356,9 @@ class SlopesDSZOG(DSZOG):
             now = np.array([seen[j] for j in new.tolist()])
             steps = np.vstack([query.x, query.x + query.steps]) - state.x
             first = np.zeros((len(new), len(state.x)))
-            first = _corrected(first, steps, (at - now).T, 1e-2)
+            clear = np.square(steps).sum(axis=1) > SEEN**2 * state.rough
+            if clear.any():
+                first = _corrected(first, steps[clear], (at - now)[clear].T, 1e-2)
             rows, values = np.append(rows, new), np.append(values, at[0])
             back = now / np.maximum(np.sqrt(np.square(first).sum(axis=1)), 1e-300)
             seen_to = float(np.sqrt(np.square(steps).sum(axis=1)).max())
@@ -346,7 +382,13 @@ class SlopesDSZOG(DSZOG):
         )
 
     def _judged(
-        self, state: SlopesState, n: int, values: FloatArray, query: Query, reply: Reply
+        self,
+        state: SlopesState,
+        n: int,
+        values: FloatArray,
+        both: BoolArray,
+        query: Query,
+        reply: Reply,
     ) -> tuple[SlopesState, bool]:
         """Judge the last step, and learn the slope of the objective."""
         size, table, means = state.size, reply.losses, row_means(reply.losses)
@@ -379,6 +421,8 @@ class SlopesDSZOG(DSZOG):
             scatter = math.sqrt(varied[-1] + 2.0 * noise)
             if abs(bent) * length2 > 20.0 * math.sqrt(unsure):
                 bend = bent if bend <= 0.0 else 0.7 * bend + 0.3 * max(bent, 0.1 * bend)
+            else:  # noise may have made it
+                bend *= 0.9
             lengths, price = _lengths(state), _price(state)
             was = _excess(state.values + state.margin, lengths)
             hope = _excess(state.values + slopes @ moved + state.margin, lengths)
@@ -391,7 +435,7 @@ class SlopesDSZOG(DSZOG):
             hoped = keep * hoped + of_slope + float(hoped_for)
             if result < -3.0 * scatter - 0.5 * abs(of_slope + hoped_for):
                 is_worse, trust = True, 0.5 * math.sqrt(length2)
-            elif abs(of_slope) < scatter:  # too short to be seen
+            elif min(abs(of_slope), abs(result)) ** 2 < 2.0 * noise:  # not to be seen
                 trust = max(trust, 1.5 * math.sqrt(length2))
             elif gain > 0.5 * hoped and math.sqrt(length2) > 0.5 * trust:
                 trust *= 2.0 if keep < 0.3 else 1.3
@@ -402,9 +446,11 @@ class SlopesDSZOG(DSZOG):
             told = now - then + 0.5 * max(bend, 0.0) * length2
             part = _share(error * length2, varied[-1] + 2.0 * noise)
             slope = slope + part * (told - slope @ moved) / length2 * moved
-            wrong = values - state.values - slopes @ moved
-            doubts = _doubts(state, doubts, np.abs(wrong), math.sqrt(length2))
-            slopes = slopes + np.outer(wrong / length2, moved)
+            wrong = np.where(both, values - state.values - slopes @ moved, 0.0)
+            known = np.square(wrong / lengths)
+            parts = known / np.maximum(known + 2.0 * state.rough, 1e-300)
+            doubts = _doubts(state, doubts, parts * np.abs(wrong), math.sqrt(length2))
+            slopes = slopes + np.outer(parts * wrong / length2, moved)
         lengths = np.square(steps[:n]).sum(axis=1)
         told = means[1 : n + 1] - means[0] - 0.5 * max(bend, 0.0) * lengths
         left = np.square(told - steps[:n] @ slope).mean()
@@ -436,23 +482,24 @@ class SlopesDSZOG(DSZOG):
         """Return the state with a step from `before` to the minimum of the models."""
         slope, rows = state.velocity, state.slopes
         length = float(np.linalg.norm(slope))
-        force = max(0.98 * state.force, length)
+        force = max((0.98 if state.force < FAR * length else 0.8) * state.force, length)
         state = replace(state, force=force)
         limit, ending = state.trust, state.ending
         lengths = np.sqrt(np.square(rows).sum(axis=1))
         values = state.values + state.margin
         left = 1.0 - self._gone(state)
+        away = values / _lengths(state)
+        back = 1.5 * max(float(away.max(initial=0.0)), 0.0)
         if left < ENDING:
             ending = ending or limit
-            limit = min(limit, max(ending * (left / ENDING) ** 2, 1e-9 * ending))
-        away = values / _lengths(state)
+            limit = min(limit, max(ending * (left / ENDING) ** 2, back, 1e-9 * ending))
         near = (away > -2.0 * limit) & (lengths > 0.0)
         if near.sum() > NEAREST:  # those that bind, and the nearest others
             order = np.lexsort((-away, -state.pulls, ~near))
             near[order[NEAREST:]] = False
         pulls = np.zeros(len(rows))
         step, went = np.zeros(len(slope)), 0.0
-        if force > 0.0 and left > STAY:
+        if force > 0.0 and (left > STAY or back > 0.0):
             price, scale = _price(state), _lengths(state)[near]
             unit = rows[near] / scale[:, np.newaxis]
             stride = min(
@@ -507,12 +554,25 @@ def _learned_rows(state: SlopesState, query: Query, reply: Reply) -> SlopesState
     order = np.argsort(state.rows)
     places = order[np.searchsorted(state.rows[order], query.constraints)]
     steps = query.points(state.size)[1:] - state.x
-    slopes = np.array(state.slopes)
-    told = (reply.constraints[1:] - reply.constraints[0]).T
+    slopes, lengths = np.array(state.slopes), _lengths(state)[places]
+    table = reply.constraints
+    rough, n = state.rough, len(steps) - 2
+    if n > 0 and np.allclose(steps[-1], 3.0 * steps[0], rtol=1e-3, atol=0.0):
+        third = table[0] - 3.0 * (table[1] - table[-2]) - table[-1]
+        now = float(np.square(third / lengths).mean()) / 20.0
+        rough += (now - rough) * (0.2 if rough > 0.0 else 1.0)
+        steps, table = steps[:n], table[: n + 1]
+    state = replace(state, rough=rough)
+    if n < FEWEST:
+        return state
+    told = (table[1:] - table[0]).T
     wrong = np.zeros(len(slopes))
     wrong[places] = np.sqrt(np.square(told - slopes[places] @ steps.T).mean(axis=1))
-    slopes[places] = _corrected(slopes[places], steps, told)
     length = math.sqrt(float(np.square(steps).sum(axis=1).mean()))
+    unsure = np.maximum(wrong[places] / lengths, 1e-300) ** 2
+    part = np.maximum(unsure - 2.0 * rough, 0.1 * unsure) / unsure
+    new = _corrected(slopes[places], steps, told)
+    slopes[places] += part[:, np.newaxis] * (new - slopes[places])
     doubts = np.array(state.doubts)
     doubts[places] = _doubts(state, doubts, wrong, length)[places]
     return replace(state, slopes=frozen_floats(slopes), doubts=frozen_floats(doubts))
