@@ -340,10 +340,19 @@ WRONG_FIT: list[tuple[list[str], str]] = [
         "--missing drop .*--missing fill",
     ),
     (["form.csv", *PAIRS[1:]], "'merit': the column looks like numbers in another .*,"),
+    (
+        ["form.csv", *PAIRS[1:], "--decimal", ","],
+        "line 8, column 'merit': .* form, got '1.006,5'. Say .* --thousands .",
+    ),
+    (
+        ["form.csv", *PAIRS[1:], "--decimal", ",", "--thousands", "."],
+        "line 7, column 'merit': .* words, got 'k.A.'. .*empty if .* is missing",
+    ),
+    (["empty.csv", *PAIRS[1:5]], "column 'none' has no values. .*--drop none"),
     ([*PAIRS, "--positive", "Yes"], r"--positive must be one of .*got 'Yes'"),
     ([*PAIRS, "--thousands", "."], "`decimal` and `thousands` must differ"),
     (["three.csv", *PAIRS[1:5]], r"two classes to train on, got \['maybe', 'no', 'yes"),
-    (["many.csv", *PAIRS[1:5]], "'name' has 201 different words, the most is 200"),
+    (["many.csv", *PAIRS[1:5]], "has 201 different words, .*--drop 'full name'"),
     (["sign.csv", *PAIRS[1:5]], "must not have '=' in it, got 'a=b'. Rename"),
     ([*PAIRS, "--test", "three.csv"], r"classes \['no', 'yes'\], got \['maybe'\]"),
     (
@@ -368,13 +377,15 @@ def odd_files(folder: Path) -> None:
     columns["merit"][2] = "much"
     write_csv("mixed.csv", columns)
     write_csv("gaps.csv", gaps())
-    merit = [f"1.{i:03},5" for i in range(N)]
+    merit = ["983,2", "", "983,2", "983,2", "983,2", "k.A."]  # at first of another form
+    merit += [f"1.{i:03},5" for i in range(6, N)]
     write_csv("form.csv", people() | {"merit": merit}, ";")
     columns = people()
     columns["hired"][7] = "maybe"
     write_csv("three.csv", columns)
     columns = people(201)
-    write_csv("many.csv", {"name": [f"n{i}" for i in range(201)], **columns})
+    write_csv("many.csv", {"full name": [f"n{i}" for i in range(201)], **columns})
+    write_csv("empty.csv", {"none": [""] * 201, **columns})
     hired = ["01"[word == "yes"] for word in people()["hired"]]
     write_csv("numbers.csv", people() | {"hired": hired})
     write_csv("sign.csv", {"a=b": columns["merit"], **columns})

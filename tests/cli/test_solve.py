@@ -224,7 +224,7 @@ WRONG_OPTIONS = [
     ("--method dsog", "--method must be .* mean 'dszog'?"),
     (
         "--method cobyla",
-        r"one of 'auto', 'dszog', .*'acczomda', got 'cobyla'\. It is one of SciPy: "
+        r"one of 'auto', 'dszog', .*', got 'cobyla'\. It is one of SciPy: "
         r"call scipy\.optimize\.minimize, .*; or leave --method out",
     ),
     ("--set beta=3", "It is the paper's letter for 'penalty'"),

@@ -8,6 +8,7 @@ all that is needed to read other files in the same way.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -143,30 +144,14 @@ class Columns:
                 numbers = [table.plain(text) for text in texts if text not in MISSING]
                 means[name] = float(np.mean(list(map(float, numbers))))
                 continue
-            are_numbers = [bool(table.plain(text)) for text in texts]
-            cure = f"--categorical {name}, or leave it out: --drop {name}."
-            if name not in as_words and all(map(_LIKE_NUMBER.fullmatch, texts)):
-                raise table.error(
-                    are_numbers.index(False),
-                    name,
-                    "the column looks like numbers in another form",
-                    "Say how they are written, as in --decimal , --thousands . or take "
-                    f"it as words: {cure}",
-                )
-            if name not in as_words and any(are_numbers):
-                row = are_numbers.index(not are_numbers[0])
-                raise table.error(
-                    row,
-                    name,
-                    "the column has numbers and words",
-                    f"Correct it, or take all of it as words: {cure}",
-                )
             words = tuple(sorted(set(texts)))
+            if name not in as_words:
+                _refuse_mixed(table, name, texts)
             if len(words) > MOST_WORDS:
                 raise InputError(
                     f"{printable(table.file)}: column {shown(name)} has {len(words):,} "
                     f"different words, the most is {MOST_WORDS}. Leave it out: --drop "
-                    f"{printable(name)}."
+                    f"{_typed(name)}."
                 )
             found[name] = words
         if not found:
@@ -292,6 +277,40 @@ def read_csv_rows(
         columns = Columns.of(table, used, wanted.categorical)
     X, new = columns.matrix(table)
     return Samples(X=X, y=labels, sensitive=sensitive), columns, new
+
+
+def _typed(name: str) -> str:
+    return shlex.quote(printable(name))  # a name with a blank is one word of a command
+
+
+def _refuse_mixed(table: Table, name: str, texts: list[str]) -> None:
+    """Refuse a column that is neither of words nor of numbers as they are read."""
+    known = [row for row, text in enumerate(texts) if text not in MISSING]
+    if not known:
+        raise InputError(
+            f"{printable(table.file)}: column {shown(name)} has no values. Leave it "
+            f"out: --drop {_typed(name)}."
+        )
+    numbers = [row for row in known if table.plain(texts[row])]
+    others = [row for row in known if not table.plain(texts[row])]
+    like = [row for row in others if _LIKE_NUMBER.fullmatch(texts[row])]
+    cure = f"--categorical {_typed(name)}, or leave it out: --drop {_typed(name)}."
+    if 2 * len(like) > len(others):  # a mark for what is missing may be among them
+        raise table.error(
+            like[0],
+            name,
+            "the column looks like numbers in another form",
+            "Say how they are written, as in --decimal , --thousands . or take "
+            f"it as words: {cure}",
+        )
+    if numbers:  # what there is less of is out of place
+        raise table.error(
+            min(numbers, others, key=len)[0],
+            name,
+            "the column has numbers and words",
+            "Correct it, leave it empty if the value is missing, or take all of it as "
+            f"words: {cure}",
+        )
 
 
 def has_numbers(table: Table, name: str) -> bool:
