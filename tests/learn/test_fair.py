@@ -151,9 +151,15 @@ def test_a_weight_is_a_number_of_copies_in_the_rates_too(unfair: Any) -> None:
 def test_what_cannot_be_kept_is_said(unfair: Any) -> None:
     with pytest.warns(ConvergenceWarning, match="off its tolerance by .*rate"):
         fitted(unfair, max_iterations=2, constraint_tol=1e-6)
-    X, y, _ = unfair
+    X, y, group = unfair
     with pytest.warns(UserWarning, match="no sensitive features"):
         FairClassifier(max_iterations=5).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="of no use. Try step_size=0.005"):
+        fitted(
+            (X, np.arange(len(y)) % 8 < 1, group),
+            max_iterations=5,
+            constraint_tol=1,
+        )
 
 
 def test_wrong_sensitive_features_are_refused_before_the_fit(unfair: Any) -> None:

@@ -154,6 +154,17 @@ class FairClassifier(ConstrainedClassifier):
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        share = np.average(column_or_1d(y) == self.pos_label_, weights=sample_weight)
+        right, frequent = self.score(X, y, sample_weight), max(share, 1.0 - share)
+        if right <= frequent:  # whoever answers the same to all is fair, too
+            warnings.warn(
+                f"FairClassifier: {right:.3f} of the training rows are classified "
+                f"right, and the frequent class alone is {frequent:.3f} of them: the "
+                f"model is of no use. Try step_size={self.step_size / 4:.3g}, another "
+                "`random_state`, or raise `tolerance`.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self
 
     def fairness_report(
