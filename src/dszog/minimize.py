@@ -211,11 +211,11 @@ def minimize(
         Seconds after which a piece of work is given up and its values count as failed.
         For processes, Dask and Ray, whose workers can be ended.
     callback : callable or sequence of callables, optional
-        Called with a :class:`dszog.Progress` after each iteration; ``StopIteration``,
-        or True returned, ends the run. ``callback(xk)``, ``callback(xk, state)`` and
-        ``callback(intermediate_result)`` are given what SciPy gives them. One that has
-        a method ``finish`` is given the result at the end. See ``dszog.callbacks`` for
-        TensorBoard and MLflow.
+        Called with a :class:`dszog.Progress` at least once an iteration;
+        ``StopIteration``, or True returned, ends the run. ``callback(xk)``,
+        ``callback(xk, state)`` and ``callback(intermediate_result)`` are given what
+        SciPy gives them. One that has a method ``finish`` is given the result at the
+        end. See ``dszog.callbacks`` for TensorBoard and MLflow.
     progress : bool
         Show how far the run is: on a terminal, in a notebook, or as lines in a log. See
         ``docs/watching.md``, also for the logger ``"dszog"``.

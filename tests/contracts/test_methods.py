@@ -314,7 +314,8 @@ def _gradients_used(method: Any, size: ProblemSize) -> tuple[bool, bool]:
         return method.method.needs_gradient, True
     if isinstance(method, FeasibleMethod):  # their papers know values alone
         return method.needs_gradient, False
-    return size.has_gradient, size.has_jacobian
+    uses = getattr(method, "uses_gradients", True)
+    return uses and size.has_gradient, uses and size.has_jacobian
 
 
 @every_setting

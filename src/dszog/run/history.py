@@ -19,8 +19,10 @@ from dszog.contract.arrays import FloatArray
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """What a callback sees after each iteration.
+    """What a callback sees each time a method has been answered.
 
+    ``iteration`` counts steps, as ``nit`` does. A method may look several times before
+    a step: a callback then sees the same number again, with more queries.
     The sampled values are those of the batch just drawn: noisy, and no statement about
     all constraints; `nan` where none was drawn. ``sampled_objective`` is the mean loss
     of the batch, ``sampled_violation`` its worst violation, ``sampled_share`` the part
