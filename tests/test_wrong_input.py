@@ -693,7 +693,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "names": (
             wrong("must be a pair", 3, "abc", [["a", "b"]], got="got "),
             wrong_type(
-                "(cases): `names` must be a list of 2", (["a"], None), got="'a'"
+                "(cases): `names` must be a list of 2", (["a"], None), got="1 in all"
             ),
             wrong_type("(limits): `names` must be a list of 3", (None, [1]), got="1"),
         ),

@@ -159,7 +159,7 @@ def test_a_scenario_that_fails_is_one_call_all_the_same(policy: Any) -> None:
             raise FloatingPointError("no convergence")
         return loss, limits
 
-    failing: Any = Simulator(run, 40, 10)
+    failing: Any = Simulator(run, 40, 10, retries=0)
     result = dszog.minimize(
         failing, np.zeros(DIM), method=DSZOG(), max_iterations=10, on_failure=policy,
         seed=0, callback=plant.callback,
@@ -364,7 +364,39 @@ def test_cases_that_fail_are_named_and_the_others_solved(
     assert set(lost) <= set(result.failures.cases)
 
 
-@pytest.mark.parametrize("factors", [(1.0, 1.0, 1.0), (1e6, 1.0, 1e-3)], ids=str)
+def test_a_point_where_a_case_fails_is_judged_by_the_others() -> None:
+    plant = hours(lambda x, i: i == 7 and x[0] > 2.0)  # not at the start
+    result = solved(plant, on_failure="resample")
+    np.testing.assert_allclose(result.x, [2.5, 0.5], atol=1e-6)
+    assert "19 of 20 cases could be simulated, not hour 7." in result.verdict
+    assert not result.success
+
+
+def test_what_fails_by_chance_is_asked_again_while_that_helps() -> None:
+    rng = np.random.default_rng(0)
+    result = solved(hours(lambda x, i: rng.random() < 0.2), on_failure="resample")
+    assert result.success
+    assert sum(result.failures.cases.values()) <= 3  # 0.2^4 of the calls are lost
+    never = solved(hours(lambda x, i: x[0] > 1.2), on_failure="resample")
+    assert never.costs.n_retried < 0.25 * (never.nfev + never.ncev)
+
+
+def test_what_the_run_has_just_seen_to_hold_is_not_asked_again() -> None:
+    calls, demand = Counter[bytes](), np.linspace(1.0, 3.0, 200)
+
+    def run(x: FloatArray, i: int) -> list[float]:
+        calls[x.tobytes()] += 1
+        return [demand[i] - x[0] - x[1], x[0] - 2.5]
+
+    plant = Simulator(run, 200, 2, objective=lambda x: x[0] + 2 * x[1])
+    result = solved(plant, max_queries=10_000)
+    assert result.success
+    assert result.certificate.feasibility.is_exact
+    assert result.certificate.feasibility.n_checked == 400
+    assert calls[result.x.tobytes()] <= 200 + 16 + 1
+
+
+@pytest.mark.parametrize("factors", [(1, 1, 1), (1e6, 1, 1e-3), (1e5, 1, 0.5)], ids=str)
 def test_limits_that_contradict_or_differ_in_size_are_named(factors: Any) -> None:
     rows = np.linspace(1.0, 3.0, 20)  # the last two of which cannot be supplied
     plant = Simulator(
@@ -376,10 +408,13 @@ def test_limits_that_contradict_or_differ_in_size_are_named(factors: Any) -> Non
     _, pulls = result.message.split("What pulls against each other here: ")
     assert "case 19, supply" in pulls
     assert ", power" in pulls
-    sizes = "sizes from 2e-03 (power) to 2e+06 (supply) at the start"
+    few, many = 1.8 * factors[2], 2.0 * factors[0]
+    sizes = f"sizes from {few:.0e} (power) to {many:.0e} (supply) at the start"
     assert (sizes in result.message) == (factors[0] > 1.0)
     plant._sides = Simulator(plant._run, 1, 3, objective=sum, scale=factors)._sides
     assert sizes not in solved(plant).message
+    nothing = solved(hours(lambda x, i: True), on_failure="resample")
+    assert "of sizes" not in nothing.message  # as none is known
 
 
 def test_retries_are_made_at_once_and_counted() -> None:

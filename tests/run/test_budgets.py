@@ -206,7 +206,7 @@ class Configuration:
             return f"{self}: {error}"
         except ValueError as error:  # not one of ours
             return f"{self}: {type(error).__name__} {error}"
-        charged = result.nfev + result.ncev
+        charged = result.nfev + result.ncev + result.costs.n_retried
         if self.box.n_calls > self.max_queries:
             return f"{self}: {self.box.n_calls} of {self.max_queries} calls"
         if not self._is_counted(charged):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,6 +49,24 @@ def test_no_budget_is_exceeded_by_drivers_that_are_killed_2000_times(
         record_property(name, found[name])
     record_property("most over", found["most over"])
     check(found, EACH)
+
+
+@pytest.mark.parametrize("number", [1609, 1703, 1733])
+def test_who_resumes_a_run_that_has_ended_looks_at_the_same_points_and_loses_no_count(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def counts() -> list[int]:
+        one = configuration(number)
+        one.more |= {"checkpoint": tmp_path / "run", "resume": True}
+        result = one.minimize(one.max_queries)
+        return [one.box.n_calls, result.nfev + result.ncev, result.costs.n_lost]
+
+    _, charged, _ = counts()
+    assert counts() == [0, charged, 0]
+    monkeypatch.setattr("dszog.run.final_check.all_finite", lambda _: False)
+    n_calls, asked, n_lost = counts()  # looks at none: they were made all the same
+    assert (n_calls, asked + n_lost) == (0, charged)
+    assert n_lost > 0
 
 
 @pytest.mark.parametrize("number", [503, 1310])

@@ -419,9 +419,10 @@ def check_names(owner: str, names: Any, n: int) -> tuple[str, ...]:
     is_list = isinstance(names, Iterable) and not isinstance(names, str)
     given = tuple(names) if is_list else ()
     if len(given) != n or not all(isinstance(name, str) for name in given):
+        number = f" ({len(given):,} in all)" if is_list and len(given) != n else ""
         raise InputTypeError(
-            f"{owner}: `names` must be a list of {n:,} strings, got {shown(names)}. "
-            "Give one for each."
+            f"{owner}: `names` must be a list of {n:,} strings, got "
+            f"{shown(names)}{number}. Give one for each."
         )
     return tuple(map(str, given))
 

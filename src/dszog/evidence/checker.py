@@ -31,6 +31,7 @@ N_SHARED = 32  # calls that give losses and constraints, at the least, to use bo
 BETWEEN_LOOKS = 0.1  # seconds between looks at the clock
 N_AGAIN = 3  # times that a simulator is asked again for what it did not give
 N_NAMED = 10  # of the worst constraints
+FEW_LOST = 0.1  # of the cases: points where so many fail are judged by the others
 N_EXAMINED = 200  # constraints whose gradients are looked at
 
 
@@ -81,11 +82,13 @@ class Checker:
         *,
         penalty: float = 1.0,
         better_than: float = math.inf,
+        held: IntArray = NO_INDICES,
     ) -> Certificate | None:
         """Return the evidence for `x`, or None if its merit is not below a bar."""
         # Suspects are looked at in any case, the first ones first. A point whose
         # objective alone is not below the bar does not have its constraints looked at.
         plan, any_will_do = self._with_suspects(suspects), math.isinf(better_than)
+        plan = replace(plan, held=held)
         look = FreshLook(x, self._size, plan, self._seed, self._ask)
         feasibility: Feasibility | None = None
         if uses_both(self._size, plan):
@@ -105,6 +108,23 @@ class Checker:
         if any_will_do or certificate_merit(certificate, penalty) < better_than:
             return certificate
         return None
+
+    def is_better(self, one: Certificate, other: Certificate, penalty: float) -> bool:
+        """Whether a point is better than another.
+
+        Where a few cases fail at one of them, judged by those that fail at neither.
+        """
+        both, calls = (one.feasibility, other.feasibility), self._size.calls
+        lost = np.union1d(both[0].lost_calls, both[1].lost_calls)
+        few = FEW_LOST * min(found.n_calls_made for found in both)
+        if calls is None or len(lost) > few or np.isnan(other.objective):
+            return certificate_merit(one, penalty) < certificate_merit(other, penalty)
+        merits = []
+        for point, found in zip((one, other), both, strict=True):
+            known = found.worst_values[~np.isin(calls.of(found.worst_indices), lost)]
+            worst = float(known[0]) if len(known) else found.worst_value
+            merits.append(merit(point.objective, max(worst, 0.0), penalty))
+        return merits[0] < merits[1]
 
     def confirm(
         self, certificate: Certificate, x: FloatArray, suspects: IntArray

@@ -44,6 +44,8 @@ class CheckPlan:
     n_fresh: int = 0  # calls drawn afresh for the point that is chosen among several
     confidence: float = CONFIDENCE  # of the bound on the share that is violated
     block: int = BLOCK  # calls asked for at a time
+    # Calls that need not be made: the run saw that all they give holds at the point.
+    held: IntArray = field(default_factory=lambda: NO_INDICES)
 
 
 class FreshLook:
@@ -80,7 +82,12 @@ class FreshLook:
         plan, n_calls = self._plan, self._size.n_constraint_calls
         if plan.n_calls == n_calls:
             kind: Literal["all", "none"] = "all" if n_calls else "none"
-            found = self._at(range(n_calls), losses)
+            calls: IntArray | range = range(n_calls)
+            if len(plan.held) and losses is None:
+                calls = np.setdiff1d(calls, plan.held)
+            found = self._at(calls, losses)
+            found.n_values += (n_calls - len(calls)) * self._size.block_width
+            found.n_calls = n_calls
             return _feasibility(kind, self._size, found, _Tally())
         drawn = self._drawn(n_calls, plan.n_calls, SELECTION)
         named = np.unique(plan.suspects)

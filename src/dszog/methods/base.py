@@ -50,7 +50,7 @@ class Info(NamedTuple):
     sampled_violation: float = float("nan")  # the largest max(f_j, 0) that was seen
     sampled_share: float = float("nan")  # of a uniform draw, the part that is violated
     weighted_violation: float = 0.0  # the mean of max(f_j, 0) over a draw from p
-    is_step: bool = True  # False while the method only looks, before its first step
+    is_step: bool = True  # False where the method only looks, before a step
     n_touched: int = 0  # constraints with a weight of their own
     n_inner: int = 0  # steps of an inner loop, where the method has one
     events: tuple[str, ...] = ()  # what went differently than it should have
@@ -107,7 +107,12 @@ class Method(Protocol):
 
     It may also have ``policy(fixed)``, which returns a `dszog.methods.policy.Policy`:
     what a run does with the method between rounds, and when iterates run away. `fixed`
-    are the fields that the caller set, which stay as they are.
+    are the fields that the caller set, which stay as they are. And ``held(state)``: of
+    a simulator the cases that were seen to hold at the iterate, which the final check
+    counts as looked at. Leave out some of the worst, to be asked for and named.
+
+    Where a problem has gradients a method asks for them. One that works with values
+    alone says so by ``uses_gradients: ClassVar[bool] = False``; tests hold it to that.
     """
 
     def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> Any:

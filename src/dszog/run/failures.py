@@ -40,6 +40,9 @@ N_SHOWN = 3  # failures kept with their messages
 WINDOW = 200  # points over which the rate of failures is watched
 MAX_RATE = 0.1  # of these may fail
 MAX_IN_A_ROW = 20
+# Of a simulator's calls: those that fail however often they are made again, if that is
+# to be done; and some more at first.
+STILL_LOST, FIRST_LOST = 0.05, 20
 
 
 class RejectedPointError(EvaluationError):
@@ -113,6 +116,13 @@ class FailureHandler(FailureCounts):
         return self.in_a_row >= MAX_IN_A_ROW or (
             full and sum(self.recent) > MAX_RATE * WINDOW
         )
+
+    @property
+    def retries_help(self) -> bool:
+        """Whether hardly a call of a simulator has failed again each time."""
+        n_lost, n_good = self.lost_calls.total(), self.good_calls.total()
+        may_fail = self.policy != "raise"
+        return may_fail and n_lost <= STILL_LOST * n_good + FIRST_LOST
 
     def would_raise(self, replies: Sequence[Reply]) -> bool:
         """Whether these replies end the run."""

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from dszog.contract.arrays import FloatArray, IntArray
+from dszog.contract import NO_INDICES
+from dszog.contract.arrays import FloatArray, IntArray, all_finite
 from dszog.errors import OutOfTimeError
 from dszog.evidence.certificate import Certificate
 from dszog.evidence.checker import Checker, certificate_merit, suspects_of
@@ -81,18 +80,25 @@ class FinalCheck:
         suspects = suspects_of(weights, position.worst_seen)
         best: Certificate | None = None
         chosen, knows_last = last, True
+        # By value: one that is resumed has copies where another has the same array.
+        others = [x for x in (position.average, start) if not (x == last).all()]
+        held = method.held(position.state) if hasattr(method, "held") else NO_INDICES
         try:
-            for x in (last, position.average, start):
-                if not np.isfinite(x).all() or (x is not last and (x == last).all()):
-                    continue
+            for x in filter(all_finite, (last, *others)):
                 bar = math.inf
                 if best is not None:
                     bar = certificate_merit(best, penalty)
-                found = checker.check(x, suspects, penalty=penalty, better_than=bar)
+                found = checker.check(
+                    x,
+                    suspects,
+                    penalty=penalty,
+                    better_than=bar,
+                    held=held if x is last else NO_INDICES,
+                )
                 if x is last:
                     knows_last = found is None or found.is_known
                 if best is None or (
-                    found is not None and certificate_merit(found, penalty) < bar
+                    found is not None and checker.is_better(found, best, penalty)
                 ):
                     best, chosen = found, x
                 holds = (
@@ -102,7 +108,8 @@ class FinalCheck:
                 )
                 if status == Status.CONVERGED and holds:
                     break  # what a run has converged to is its answer
-            if best is not None and chosen is start and not knows_last:
+            from_start = chosen is not last and (chosen == start).all()
+            if best is not None and from_start and not knows_last:
                 best, chosen = self._on_the_way(
                     checker, best, start, last, suspects, penalty
                 )

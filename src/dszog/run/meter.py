@@ -22,6 +22,7 @@ from dszog.problem import Problem
 from dszog.run.failures import FailureHandler
 from dszog.run.history import Counts, count_on, counts_of
 
+MOST_RETRIES = 3  # of a call of a simulator, while they help
 KEPT = 2**14  # values of each kind that are remembered of a point
 N_POINTS = 8  # that are remembered: the start, and what the check of the result is of
 
@@ -193,7 +194,7 @@ class Meter(Counts):
         max_queries: int | None = None,
         failures: FailureHandler | None = None,
         compare: Callable[[Sequence[Query], Sequence[Reply]], int] | None = None,
-        retries: int = 0,
+        retries: int | None = 0,
     ) -> None:
         super().__init__()
         self._answer = answer
@@ -201,7 +202,7 @@ class Meter(Counts):
         self._max_queries = max_queries
         self.failures = FailureHandler("raise") if failures is None else failures
         self._compare = compare
-        self._retries = retries  # of what gave no value
+        self._retries = retries  # of what gave no value; None: while that helps
         self._started = time.perf_counter()
         self.kept = 0  # for the check of the result: must not go into that
         self.asks_twice_at = -1  # queries made before one that is asked twice
@@ -258,7 +259,7 @@ class Meter(Counts):
         before = time.perf_counter()
         try:
             replies = self._answer(queries)
-            if self._retries and counts:
+            if counts and any(reply.failures for reply in replies):
                 replies = self._again(queries, replies)
         finally:
             spent = time.perf_counter() - before
@@ -277,7 +278,10 @@ class Meter(Counts):
         self, queries: Sequence[Query], replies: Sequence[Reply]
     ) -> Sequence[Reply]:
         """Ask again for what failed, as often as is allowed and affordable."""
-        for _ in range(self._retries):
+        n_times = self._retries
+        if n_times is None:
+            n_times = MOST_RETRIES if self.failures.retries_help else 0
+        for _ in range(n_times):
             parts = unknown_parts(queries, replies, self.size)
             wanted = [part.query for part in parts]
             if not wanted or not self.charge_retry(cost(wanted, self.size)):

@@ -87,6 +87,8 @@ class Solver:
             if self._job.saver is not None:
                 self._job.saver.sync()
             status, certificate = self._checked(run, outcome)
+            if self._journal is not None:  # what this check did not ask for again
+                self._journal.drop()
         except (EvaluationError, CheckpointWriteError) as error:
             error.result = self._so_far()
             LOGGER.info("Broke off at iteration %d.", self.meter.n_iterations)

@@ -283,7 +283,7 @@ def _may_gain(found: Stationarity, way: Way) -> bool:
     return has_share and left * way.distance > GAIN_LEFT * way.gain
 
 
-APART, ROUNDED = 1e6, 1e-12  # limits of other sizes; values that may be none
+APART, ROUNDED = 1e5, 1e-12  # limits of other sizes; values that may be none
 MANY_INNER = 100  # steps of an inner loop, per iteration, that are worth a word
 
 
@@ -314,7 +314,7 @@ def on_sizes(
     np.maximum.at(sizes, query.constraints[own] % width, values[own])
     sizes[sizes < ROUNDED * sizes.max()] = np.inf  # perhaps kept to the bit
     least, most = int(sizes.argmin()), int(np.where(sizes < np.inf, sizes, 0).argmax())
-    if not sizes[most] >= APART * sizes[least]:
+    if not sizes[most] >= APART * sizes[least] > 0.0:
         return ""
     few, many = (f"{sizes[k]:.0e} ({simulator.limit_name(k)})" for k in (least, most))
     return (

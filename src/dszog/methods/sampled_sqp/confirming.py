@@ -337,7 +337,11 @@ def _rises(state: SampledSQPState, query: Query, reply: Reply, here: int) -> Flo
         losses = reply.losses.mean(axis=1)
         rises = rises + (losses - losses[here])
     if reply.constraints.shape[1]:
-        pulls = reply.constraints @ (members.multipliers / members.sizes)[curved]
+        told, lines = reply.constraints, moves @ members.slopes[curved].T
+        if np.isnan(told).any():  # what has failed is as its model says
+            lines = (lines + members.at(state.z)[curved]) * members.sizes[curved]
+            told = np.where(np.isnan(told), lines, told)
+        pulls = told @ (members.multipliers / members.sizes)[curved]
         rises = rises + (pulls - pulls[here])
     return rises
 

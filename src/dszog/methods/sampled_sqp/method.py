@@ -44,7 +44,7 @@ from typing import Self
 
 import numpy as np
 
-from dszog.contract import ProblemSize, Query, Reply, check_replies, cost
+from dszog.contract import NO_INDICES, ProblemSize, Query, Reply, check_replies, cost
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.methods.base import FirstOrder, Info, Noise, check_first
 from dszog.methods.policy import GUARDED, Policy
@@ -63,11 +63,12 @@ from dszog.methods.sampled_sqp.looks import Found, Look, read_all
 from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import WorkingSet
 from dszog.methods.sampled_sqp.options import Options, first_batch
-from dszog.methods.sampled_sqp.scales import in_units
+from dszog.methods.sampled_sqp.scales import ROUNDING, in_units
 from dszog.methods.sampled_sqp.screening import Seen
 from dszog.methods.sampled_sqp.state import SampledSQPState
 
 USUAL_QUERIES = 1000  # in an iteration
+ASKED_AGAIN = 16  # cases in the final check: the worst, to be named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,6 +324,20 @@ class SampledSQP(Options):
         if looks:
             return replace(state, looks=looks)
         return plans.proposed(self, ending.with_home(self, pilot.scaled(state)))
+
+    def held(self, state: SampledSQPState) -> IntArray:
+        """Return cases that were seen to hold at the iterate, but not the worst."""
+        seen = state.seen
+        if not state.size.by_case or not len(seen.points):
+            return NO_INDICES
+        # Not those at the oldest point, to which values from elsewhere were moved; and
+        # where values are noisy, only those that hold by far.
+        noise = state.unit_noise if state.unit_noise > 64.0 * ROUNDING else 0.0
+        holds = (seen.points == state.z).all(axis=1)[seen.places] & (seen.places > 0)
+        holds &= seen.values <= -16.0 * noise
+        order = np.argsort(-seen.values[holds], kind="stable")[ASKED_AGAIN:]
+        found: IntArray = np.sort(seen.indices[holds][order])
+        return found
 
     def first_order(self, state: SampledSQPState) -> FirstOrder | None:
         """Return how well the optimality conditions hold; None if it is not known."""

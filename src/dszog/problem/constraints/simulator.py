@@ -61,8 +61,9 @@ class Simulator:
     initializer : callable, optional
         ``initializer()``, called once in every process before its first call: it opens
         what `run` uses, such as a licence or a model. Not in the `timeout`.
-    retries : int
-        How often a call that fails is made again, at once. Each counts as a query.
+    retries : int, optional
+        How often a call that fails is made again, at once. Each counts as a query. If
+        not given: up to three times while that helps, unless a failure is an error.
 
     Notes
     -----
@@ -111,7 +112,7 @@ class Simulator:
         weights: Any = None,
         names: tuple[Names | None, Names | None] | None = None,
         initializer: Callable[[], Any] | None = None,
-        retries: int = 0,
+        retries: int | None = None,
     ) -> None:
         returned = "(loss, limits)" if objective is None else "limits"
         check_callable("Simulator", "run", run, f"run(x, i) -> {returned}", 2)
@@ -133,7 +134,9 @@ class Simulator:
         if initializer is not None:
             check_callable("Simulator", "initializer", initializer, "initializer()", 0)
         self._initializer, self._is_ready = initializer, False
-        self.retries = check_count("Simulator", "retries", retries, least=0)
+        self.retries = retries
+        if retries is not None:
+            self.retries = check_count("Simulator", "retries", retries, least=0)
         self.grain = Grain(each=True)
 
     def _check_weights(self, weights: Any) -> FloatArray | None:
