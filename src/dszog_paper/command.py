@@ -111,7 +111,9 @@ def _notes(protocol: Protocol, stand_ins: frozenset[str]) -> list[str]:
     """Say what kind of run this is."""
     is_timed, is_full = protocol.limit == "time", protocol.name == "full"
     end = (
-        f"{protocol.seconds:g} s" if is_timed else f"{protocol.queries:,} loss queries"
+        f"{protocol.seconds:g} s of CPU time"
+        if is_timed
+        else f"{protocol.queries:,} loss queries"
     )
     less = "A quick version, with fewer repetitions and grid points than the paper"
     kind = "The whole protocol" if is_full else less

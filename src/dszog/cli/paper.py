@@ -47,12 +47,12 @@ def paper(
     output
         Folder for records, report.html and results.json.
     full
-        The whole protocol: 10 repetitions, all grids, 10 s a run.
+        The whole protocol: 10 repetitions, all grids, 10 s of CPU time a run.
     limit
         What ends the runs of other methods than DSZOG; "queries" makes all results
         reproducible bit for bit.
     seconds
-        Seconds of such a run, instead of the protocol's.
+        Seconds of CPU time of such a run, instead of the protocol's.
     repetitions
         Reported repetitions, instead of the protocol's.
     jobs

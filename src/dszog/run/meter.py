@@ -195,15 +195,17 @@ class Meter(Counts):
         failures: FailureHandler | None = None,
         compare: Callable[[Sequence[Query], Sequence[Reply]], int] | None = None,
         retries: int | None = 0,
+        clock: Callable[[], float] = lambda: time.perf_counter(),
     ) -> None:
         super().__init__()
+        self._clock = clock
         self._answer = answer
         self.size = size
         self._max_queries = max_queries
         self.failures = FailureHandler("raise") if failures is None else failures
         self._compare = compare
         self._retries = retries  # of what gave no value; None: while that helps
-        self._started = time.perf_counter()
+        self._started = clock()
         self.kept = 0  # for the check of the result: must not go into that
         self.asks_twice_at = -1  # queries made before one that is asked twice
         self.on_first: Callable[[Query, Reply], str] | None = None  # what to say of it
@@ -256,13 +258,13 @@ class Meter(Counts):
         self.n_constraint_queries += charged.constraints
         if self._log is not None:
             self._log.asked(queries, charged, self.elapsed)
-        before = time.perf_counter()
+        before = self._clock()
         try:
             replies = self._answer(queries)
             if counts and any(reply.failures for reply in replies):
                 replies = self._again(queries, replies)
         finally:
-            spent = time.perf_counter() - before
+            spent = self._clock() - before
             self._note_pace(charged, spent)
         # A failure that ends the run is not kept: it may be fixed before it goes on.
         raises = counts and self.failures.would_raise(replies)
@@ -336,7 +338,7 @@ class Meter(Counts):
 
     def _start_clock(self) -> None:
         if self._stopped_at is not None:
-            self._started = time.perf_counter() - self._stopped_at
+            self._started = self._clock() - self._stopped_at
             self._stopped_at = None
 
     def keep_on(self, log: ReplyLog) -> None:
@@ -358,7 +360,7 @@ class Meter(Counts):
     def go_on_from(self, counts: Counts) -> None:
         """Count on from those of an earlier process."""
         count_on(self, counts)
-        self._started = time.perf_counter() - counts.seconds
+        self._started = self._clock() - counts.seconds
 
     def charge_retry(self, again: Cost) -> bool:
         """Charge for queries made again; False, and no charge, if that is too much."""
@@ -391,7 +393,7 @@ class Meter(Counts):
         """Seconds since the run began, in all processes that worked on it."""
         if self._stopped_at is not None:
             return self._stopped_at
-        return time.perf_counter() - self._started
+        return self._clock() - self._started
 
     def affords(self, n_queries: int) -> bool:
         """Whether that many more queries are within the budget."""
