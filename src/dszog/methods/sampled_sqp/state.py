@@ -52,65 +52,66 @@ class SampledSQPState(State):
     pairs: Pairs
     bundle: Bundle
     start: FloatArray  # (dim,), where the run began, or began again
-    has_home: int  # 1: all that was seen held somewhere
+    has_home: int = 0  # 1: all that was seen held somewhere
     home: FloatArray  # (dim,), the best such point; else the start
-    home_objective: float
-    caution: float  # by which steps are shorter and violations weigh more, after one
+    home_objective: float = 0.0
+    # By which steps are shorter and violations weigh more, after a return there.
+    caution: float = 1.0
     sizes: FloatArray  # (dim,), of variables, as far as that and the bounds say
     # Sizes, found by the pilot.
     scale: FloatArray  # (dim,)
-    length: float  # of a usual step
-    first_distance: float  # of the start from the origin
-    first_sigma: float
-    loss_reach: float  # of differences of losses
-    row_reach: float  # of differences of constraints
-    loss_noise: float  # of a loss
-    constraint_noise: float  # of a constraint
-    unit_noise: float  # of a constraint of unit size
-    is_rounded: int  # 1: values of losses or constraints change in jumps
+    length: float = 1.0  # of a usual step
+    first_distance: float = 0.0  # of the start from the origin
+    first_sigma: float = 1.0
+    loss_reach: float = 1e-7  # of differences of losses
+    row_reach: float = 1e-7  # of differences of constraints
+    loss_noise: float = 0.0  # of a loss
+    constraint_noise: float = 0.0  # of a constraint
+    unit_noise: float = 0.0  # of a constraint of unit size
+    is_rounded: int = 0  # 1: values of losses or constraints change in jumps
     pilot_steps: FloatArray  # (2, dim), of its differences: of losses, of constraints
-    n_pilot: int  # rounds of pilot differences
+    n_pilot: int = 0  # rounds of pilot differences
     # The step that is tried.
     step: FloatArray  # (dim,), to the trial point
-    curved: float  # step' B step
-    promise: float  # decrease of the merit that the step promises
-    is_corrected: int  # 1: the step is a second-order correction
-    sigma: float  # proximal weight
-    price: float  # of violations in the subproblem
-    weight: float  # of violations in the merit
+    curved: float = 0.0  # step' B step
+    promise: float = 0.0  # decrease of the merit that the step promises
+    is_corrected: int = 0  # 1: the step is a second-order correction
+    sigma: float = 1.0  # proximal weight
+    price: float = 1.0  # of violations in the subproblem
+    weight: float = 0.0  # of violations in the merit
     # How things go.
-    objective: float  # at the iterate, over the table
-    first_objective: float
-    violation: float  # the largest raw one seen at the iterate
-    has_moved: int  # 1: the last trial point was accepted
-    n_trials: int
-    n_stale: int  # steps since the gradient was learned
-    n_rejected: int  # trials in a row
-    n_null: int  # times in a row that the point was kept for new constraints
-    n_idle: int  # times that all was learned anew without a step since
-    n_tiny: int  # steps in a row that promised less than rounding
-    n_slow: int  # steps in a row that gained next to nothing
+    objective: float = 0.0  # at the iterate, over the table
+    first_objective: float = 0.0
+    violation: float = 0.0  # the largest raw one seen at the iterate
+    has_moved: int = 0  # 1: the last trial point was accepted
+    n_trials: int = 0
+    n_stale: int = 0  # steps since the gradient was learned
+    n_rejected: int = 0  # trials in a row
+    n_null: int = 0  # times in a row that the point was kept for new constraints
+    n_idle: int = 0  # times that all was learned anew without a step since
+    n_tiny: int = 0  # steps in a row that promised less than rounding
+    n_slow: int = 0  # steps in a row that gained next to nothing
     batch: int  # unseen constraints looked at
-    wants_rows: int  # 1: the table should grow
-    n_found: int  # violators among the constraints looked at last
-    n_clean: int  # unseen constraints looked at since one was violated
+    wants_rows: int = 0  # 1: the table should grow
+    n_found: int = 0  # violators among the constraints looked at last
+    n_clean: int = 0  # unseen constraints looked at since one was violated
     anchor: FloatArray  # (dim,), scaled point where the gradient was last learned
     anchor_gradient: FloatArray  # (dim,)
-    residual: float  # of the optimality conditions
+    residual: float = -1.0  # of the optimality conditions
     # What a look around has shown.
     measured: FloatArray  # (dim, dim), curvature; (0, 0): none
-    confirmed: int  # 1: the point is optimal; 2: it is not; 0: not known
+    confirmed: int = 0  # 1: the point is optimal; 2: it is not; 0: not known
     # Slopes differed on the two sides of a point: 1: of the objective, 2: of rows, 3
-    is_kinked: int
-    probe_size: float  # of steps, in usual ones
-    n_probes: int  # points that the look may ask for
-    n_confirms: int
-    n_searches: int  # looks farther out
-    n_lower: int  # of these, in a row, that have found a point far lower
-    n_begun: int  # times that the run began again where it had come to
-    is_open: int  # 1: the objective falls on, as far as was looked
-    n_loss_queries: int
-    n_constraint_queries: int
+    is_kinked: int = 0
+    probe_size: float = 1.0  # of steps, in usual ones
+    n_probes: int = 0  # points that the look may ask for
+    n_confirms: int = 0
+    n_searches: int = 0  # looks farther out
+    n_lower: int = 0  # of these, in a row, that have found a point far lower
+    n_begun: int = 0  # times that the run began again where it had come to
+    is_open: int = 0  # 1: the objective falls on, as far as was looked
+    n_loss_queries: int = 0
+    n_constraint_queries: int = 0
 
     def __post_init__(self) -> None:
         State.__post_init__(self)
