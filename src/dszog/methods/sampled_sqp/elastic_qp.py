@@ -17,7 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrs, dtrtrs
 
 from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 
@@ -240,8 +241,7 @@ class _Problem:
         """Return the step that the multipliers ask for."""
         pulls = np.flatnonzero(self.multipliers)
         force = self.gradient + self.multipliers[pulls] @ self.slopes[pulls]
-        found: FloatArray = -cho_solve((self.factor, True), force, check_finite=False)
-        return found
+        return -_within(self.factor, force)
 
     def _settled(self) -> FloatArray:
         """Return the step at which all that hold do; those that cannot let go."""
@@ -260,8 +260,7 @@ class _Problem:
     def _wanted(self, step: FloatArray) -> FloatArray:
         """Return how multipliers would have to change so that all that hold do."""
         miss = self.slopes[self.holding] @ step - self.ends
-        found: FloatArray = cho_solve((self.root, True), miss, check_finite=False)
-        return found
+        return _within(self.root, miss)
 
     def _error(self, step: FloatArray) -> float:
         """Return the error of values that is let pass."""
@@ -288,7 +287,8 @@ class _Problem:
         rises = values - np.where(bottom, self.low, self.high)
         falls = np.where(top, self.high, self.low) - values
         rises[top], falls[bottom] = -np.inf, -np.inf
-        done = (self.n_moves >= MOVES) | np.isin(np.arange(len(rises)), self.holding)
+        done = self.n_moves >= MOVES
+        done[self.holding] = True
         rises[done] = falls[done] = -np.inf
         excess = np.maximum(rises, falls)
         if not len(excess):
@@ -345,13 +345,27 @@ def _factor(matrix: FloatArray) -> FloatArray:
     return np.full_like(matrix, np.nan)
 
 
+# Systems of a few rows, ten thousands of times: SciPy's checks of arguments took longer
+# than solving them, so LAPACK is called as `solve_triangular` and `cho_solve` call it.
+
+
 def _below(root: FloatArray, right: FloatArray) -> FloatArray:
-    found: FloatArray = solve_triangular(root, right, lower=True, check_finite=False)
-    return found
+    """Solve with a lower triangle."""
+    return _solved(dtrtrs(root.T, right, lower=0, trans=1)) if len(root) else right
 
 
 def _above(root: FloatArray, right: FloatArray) -> FloatArray:
-    found: FloatArray = solve_triangular(
-        root, right, lower=True, trans="T", check_finite=False
-    )
+    """Solve with the transpose of a lower triangle."""
+    return _solved(dtrtrs(root.T, right, lower=0, trans=0)) if len(root) else right
+
+
+def _within(root: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve with the matrix of which this is the Cholesky factor."""
+    return _solved(dpotrs(root, right, lower=1)) if len(root) else right
+
+
+def _solved(answer: tuple[FloatArray, int]) -> FloatArray:
+    found, wrong = answer
+    if wrong:
+        raise np.linalg.LinAlgError(f"the triangle is singular in row {wrong}")
     return found
