@@ -46,6 +46,10 @@ test: $(VENV)/.stamp-dev ## All that a change must pass: lint, types, doctest, u
 	@$(MAKE) --no-print-directory -j2 types lint doctest
 	@$(MAKE) --no-print-directory unit rounding
 
+# Tests run beside each other, so each has one thread: two that wait for each other's
+# threads took up to a hundred times as long on a busy machine.
+unit rounding slow torch minimal lowest: export OMP_NUM_THREADS ?= 1
+
 # Tests on real data are skipped without DSZOG_DATA, which stays as it is if it is set.
 ifneq ($(DATA),)
 unit slow: export DSZOG_DATA ?= $(abspath $(DATA))
@@ -95,9 +99,9 @@ doctest: $(VENV)/.stamp-dev ## Run the examples in the docstrings
 
 .PHONY: torch
 torch: $(VENV)/.stamp-torch ## Run the tests of dszog.torch, with PyTorch for the CPU
-	OMP_NUM_THREADS=1 $(BIN)/python $(PYTEST) -m "not slow" tests/torch \
+	$(BIN)/python $(PYTEST) -m "not slow" tests/torch \
 		tests/test_docs.py::test_the_names_that_a_page_points_to_exist $(PYTEST_ARGS)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --doctest-modules \
+	$(BIN)/python -m pytest --doctest-modules \
 	  --ignore=src/dszog/torch/on_gpu.py src/dszog/torch
 
 .PHONY: docs
