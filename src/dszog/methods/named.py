@@ -17,7 +17,6 @@ import numpy as np
 
 from dszog.contract import (
     NO_INDICES,
-    ProblemSize,
     Query,
     Reply,
     check_replies,
@@ -85,16 +84,10 @@ class NamedDSZOG(DSZOG):
 
     n_variables: int
 
-    def init(
-        self,
-        x0: FloatArray,
-        size: ProblemSize,
-        seed: int,
-        weights: tuple[IntArray, FloatArray] | None = None,
+    def _begun(
+        self, first: DSZOGState, weights: tuple[IntArray, FloatArray] | None
     ) -> NamedState:
-        """Return the state before the first iteration."""
-        first = DSZOG.init(self, x0, size, seed, weights)
-        return NamedState(**{name: getattr(first, name) for name in _FIELDS})
+        return NamedState(**vars(first))
 
     def ask(self, state: DSZOGState) -> tuple[Query, ...]:
         """Return the queries of the next iteration."""
@@ -161,9 +154,3 @@ class NamedRounds(PenaltyRounds):
         """Return the last iterate."""
         x: FloatArray = state.x
         return x
-
-
-_FIELDS = (
-    *("iteration", "seed", "size", "x", "velocity", "distribution", "start"),
-    *("first_iteration", "n_queries"),
-)

@@ -34,7 +34,8 @@ from dszog.methods.linearised import LinearisedMethod, LinearisedState
 from dszog.methods.named import NamedDSZOG, NamedState
 from dszog.methods.sampled_sqp import parts as sampled_sqp
 from dszog.methods.sized import SizedDSZOG, SizedState, Units
-from dszog.methods.slopes import SlopesDSZOG, SlopesState
+from dszog.methods.slope_models import SlopesState
+from dszog.methods.slopes import SlopesDSZOG
 from dszog.methods.start import StartPass
 from dszog.run.accounting import Costs, Traffic
 from dszog.run.failures import FailureReport
