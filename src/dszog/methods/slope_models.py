@@ -39,22 +39,25 @@ from dszog.contract.arrays import (
     BoolArray,
     FloatArray,
     IntArray,
+    freeze,
     frozen_floats,
     frozen_ints,
 )
 from dszog.maths.gradients import row_means
 from dszog.methods.dszog import DSZOGState
 
-HELD, FEWEST, MOST = 2**22, 4, 1024  # numbers of all slopes that are kept; constraints
+HELD, FEWEST, MOST = 2**21, 4, 1024  # numbers of all slopes; least, most of them
 ANCHORS = (8, 32, 128)  # iterations whose points are kept
 OFTEN = 8  # iterations, after which no value is guessed
 SEEN = 10.0  # times the noise that differences are
 FAR = 10.0  # times the slope of the objective, that it is thought to be
 PULL, MOST_PULL = 2.0, 20.0  # times the slope of the objective, that constraints hold
 MERIT = 300.0  # times that, where points compete
-RETREAT = 0.2  # of the way to the start
+RETREAT = 0.2  # of the way to the start, at least
 STAY = 0.15  # of the last part of a run: without steps
 NEAREST, ROUNDS = 384, 100  # constraints of a step, and rounds of its dual
+BROKEN, CLEAR = 8, (4.0, 2.0)  # violations of a look that count; times their scatter
+FULL, CROWD = 4.0, 0.1  # times those that can be kept; part of all constraints
 TINY = 1e-300
 
 
@@ -83,6 +86,7 @@ class SlopesState(DSZOGState):
     ending: float = 0.0  # the radius when the end began; 0 before
     level: float = 0.0  # the mean violation of the look at `before`
     margin: float = 0.0  # by which constraints are kept more than asked for, at the end
+    retreat: float = 0.0  # the part of the way to the start that would keep them
     n_looked: int = 0
 
     @property
@@ -90,7 +94,8 @@ class SlopesState(DSZOGState):
         """The iterate before one not judged; at the end one nearer to the start."""
         if not self.ending:
             return self.before
-        return frozen_floats(self.before + RETREAT * (self.anchors[0] - self.before))
+        part = min(max(RETREAT, 1.1 * self.retreat), 1.0)
+        return frozen_floats(self.before + part * (self.anchors[0] - self.before))
 
     @property
     def lengths(self) -> FloatArray:
@@ -122,8 +127,8 @@ class SlopesState(DSZOGState):
         return near | (self.pulls > 0.0) | (self.iteration % OFTEN == 0)
 
     def with_rows(self, **new: FloatArray) -> Self:
-        """Return the state with other values, slopes, pulls or doubts of its rows."""
-        return replace(self, **{name: frozen_floats(it) for name, it in new.items()})
+        """Return the state with new arrays of values, slopes, pulls or doubts."""
+        return replace(self, **{name: freeze(array) for name, array in new.items()})
 
 
 class Around(NamedTuple):
@@ -140,7 +145,7 @@ class Around(NamedTuple):
     @classmethod
     def of(cls, state: SlopesState, query: Query, reply: Reply) -> Around:
         """Read the answer: the way back, a line, and other directions."""
-        steps = query.points(state.size)[1:] - state.x
+        steps = taken(state, query)
         table = reply.losses[1:] - reply.losses[0]
         n = table.shape[1]
         share = (1.0 - n / state.size.n_losses) / n  # a draw without repeats
@@ -180,22 +185,36 @@ def joined(
         lengths = _norms(steps)
         clear = lengths > SEEN * math.sqrt(state.rough)
         if clear.any():
-            slopes = corrected(slopes, steps[clear], (at - now)[clear].T, 1e-2)
+            slopes = correction(slopes, steps[clear], (at - now)[clear].T, 1e-2)
         back = float((now / np.maximum(_norms(slopes), TINY)).max())
         trust = max(trust, min(1.5 * back, float(lengths.max())))
-    rows = np.append(state.rows[kept], new)
-    facts = {
-        "values": np.append(state.values[kept], at[:1]),
-        "slopes": np.vstack([state.slopes[kept], slopes]),
-        "pulls": np.append(state.pulls[kept], np.zeros(len(new))),
-        "doubts": np.append(state.doubts[kept], np.ones(len(new))),
-    }
-    most = min(max(HELD // state.size.dim, FEWEST), MOST)
-    if len(rows) > most:  # those that hold most, and the nearest others
-        held = facts["pulls"] * _norms(facts["slopes"])
-        best = np.sort(np.lexsort((-facts["values"], -held))[:most])
-        rows, facts = rows[best], {name: it[best] for name, it in facts.items()}
-    return replace(state, rows=frozen_ints(rows), trust=trust).with_rows(**facts)
+        kept_there = at[1] < np.minimum(now, 0.0)  # the first of the earlier iterates
+        parts = now[kept_there] / (now - at[1])[kept_there]
+        state = replace(
+            state, retreat=max(state.retreat, float(parts.max(initial=0.0)))
+        )
+    rows, values = (
+        np.append(state.rows[kept], new),
+        np.append(state.values[kept], at[:1]),
+    )
+    pulls = np.append(state.pulls[kept], np.zeros(len(new)))
+    doubts = np.append(state.doubts[kept], np.ones(len(new)))
+    # Those that hold most, and the nearest others.
+    held = pulls * np.append(_norms(state.slopes)[kept], np.zeros(len(new)))
+    best = np.sort(np.lexsort((-values, -held))[: n_held(state.size.dim)])
+    old = np.flatnonzero(kept)
+    first, last = old[best[best < len(old)]], best[best >= len(old)] - len(old)
+    return replace(state, rows=frozen_ints(rows[best]), trust=trust).with_rows(
+        values=values[best],
+        slopes=np.vstack([state.slopes[first], slopes[last]]),
+        pulls=pulls[best],
+        doubts=doubts[best],
+    )
+
+
+def n_held(dim: int) -> int:
+    """Return how many constraints may have slopes that are kept."""
+    return min(max(HELD // dim, FEWEST), MOST)
 
 
 def valued(
@@ -276,18 +295,38 @@ def judged(
     )
 
 
+def looked(state: SlopesState, over: FloatArray) -> tuple[SlopesState, float, bool]:
+    """Return the level of violations in a look, and whether the step raised it.
+
+    Where not many constraints are violated, but far more than slopes can be kept of,
+    no level is allowed above the lowest so far: there is no way on through them.
+    """
+    level, n_broken = float(over.mean()), int((over > 0.0).sum())
+    unsure = float(over.std()) / math.sqrt(len(over))  # of a draw
+    moved = float(np.linalg.norm(state.x - state.before))
+    share = n_broken / len(over)
+    held = n_held(state.size.dim) / max(state.size.n_constraints, 1)
+    is_full = FULL * held < share < CROWD
+    limit = (1.0 if is_full else 1.1) * state.level + CLEAR[is_full] * unsure
+    if n_broken >= BROKEN and level > limit and moved:
+        return replace(state, trust=min(state.trust, 0.5 * moved)), level, True
+    if is_full and moved:
+        level = min(state.level, 0.7 * state.level + 0.3 * level)
+    return state, level, False
+
+
 def learned(state: SlopesState, around: Around) -> SlopesState:
     """Learn the slope of the objective along directions."""
     slope, error, steps = state.velocity, state.error, around.steps
-    squares = np.square(steps).sum(axis=1)
+    squares = np.square(_norms(steps))
     told = around.told - 0.5 * max(state.bend, 0.0) * squares
     left = float(np.square(told - steps @ slope).mean())
     noisy = float(around.varied.mean()) + 2.0 * state.noise
     length2 = float(squares.mean())
     if length2 > 0.0 and (noisy < 0.5 * left or not error > 0.0):
         error = max(left - noisy, 0.1 * left) / length2
-    new = corrected(slope[np.newaxis], steps, told[np.newaxis])[0]
-    slope = slope + _share(error * length2, noisy) * (new - slope)
+    change = correction(slope[np.newaxis], steps, told[np.newaxis])[0]
+    slope = slope + _share(error * length2, noisy) * change
     return replace(state, velocity=frozen_floats(slope), error=error)
 
 
@@ -298,7 +337,7 @@ def learned_rows(state: SlopesState, query: Query, reply: Reply) -> SlopesState:
         return state
     order = np.argsort(state.rows)
     places = order[np.searchsorted(state.rows[order], query.constraints[is_here])]
-    steps = query.points(state.size)[1:] - state.x
+    steps = taken(state, query)
     told = (reply.constraints[1:] - reply.constraints[0])[:, is_here]
     lengths, rough = state.lengths[places], state.rough
     if is_line(steps):
@@ -314,24 +353,35 @@ def learned_rows(state: SlopesState, query: Query, reply: Reply) -> SlopesState:
     wrong[places] = np.sqrt(np.square(told - old @ steps.T).mean(axis=1))
     unsure = np.square(np.maximum(wrong[places] / lengths, TINY))
     part = np.maximum(unsure - 2.0 * rough, 0.1 * unsure) / unsure
-    slopes[places] += part[:, np.newaxis] * (corrected(old, steps, told) - old)
+    change = correction(old, steps, told)
+    change *= part[:, np.newaxis]
+    slopes[places] += change
     doubts = np.array(state.doubts)
-    length = math.sqrt(float(np.square(steps).sum(axis=1).mean()))
+    length = math.sqrt(float(np.square(_norms(steps)).mean()))
     doubts[places] = _doubts(state, wrong, length)[places]
     return state.with_rows(slopes=slopes, doubts=doubts)
 
 
-def corrected(
+def correction(
     slopes: FloatArray, steps: FloatArray, told: FloatArray, ridge: float = 1e-6
 ) -> FloatArray:
-    """Return slopes of rows, changed as little as differences along steps ask for."""
+    """Return the least change of slopes, (k, dim), that differences ask for, (k, n)."""
     lengths = _norms(steps)
     used = lengths > 1e-6 * lengths.max()
-    units, told = steps[used] / lengths[used, np.newaxis], told[:, used] / lengths[used]
-    gram = units @ units.T + ridge * np.eye(len(units))
-    amounts = np.linalg.solve(gram, (told - slopes @ units.T).T)
-    found: FloatArray = slopes + amounts.T @ units
-    return found
+    if not used.all():
+        steps, told, lengths = steps[used], told[:, used], lengths[used]
+    gram = steps @ steps.T / np.outer(lengths, lengths) + ridge * np.eye(len(steps))
+    missing = (told - slopes @ steps.T) / lengths
+    change: FloatArray = (np.linalg.solve(gram, missing.T).T / lengths) @ steps
+    return change
+
+
+def taken(state: SlopesState, query: Query) -> FloatArray:
+    """Return the steps of a query, as far as bounds let them go."""
+    if not state.size.has_bounds:
+        return query.steps
+    steps: FloatArray = query.points(state.size)[1:] - query.x
+    return steps
 
 
 def is_line(steps: FloatArray) -> bool:

@@ -47,6 +47,8 @@ from dszog.methods.slope_models import (
     judged,
     learned,
     learned_rows,
+    looked,
+    n_held,
     stepped,
     valued,
 )
@@ -57,11 +59,10 @@ ALONG, AT_END = 0.6, 0.2  # of its queries, for directions; also in the last par
 FEWEST, SOME = 4, 32  # directions; also where constraints are looked at along them
 EXTRA = 5  # points beside those along directions
 FEW = 16  # queries of an iteration to one direction, at most
-POINTS = 2**23  # numbers of all points of an iteration
+POINTS = 2**21  # numbers of all directions of an iteration, but for the fewest
 JOIN, NEAR_BY = 64, 32  # join at most at a time; of so many, one that is not violated
 SURE = 0.1  # of a slope that is not known: it is known well enough
 SEEN, FARTHEST = 10.0, 10.0  # times the noise that differences are; times the radius
-BROKEN, CLEAR = 8, 4.0  # violations of a look that count; times what is left to chance
 ENDING = 0.2  # part of the budget: the last one
 
 
@@ -155,13 +156,9 @@ class SlopesDSZOG(DSZOG):
         state = learned_rows(state, queries[1], replies[1])
         others = sorted(set(seen) - set(state.rows.tolist()), key=seen.__getitem__)
         over = np.maximum([seen[j] for j in others] or [0.0], 0.0)
-        level, n_broken = float(over.mean()), int((over > 0.0).sum())
-        unsure = float(over.std()) / math.sqrt(len(over))  # of a draw
-        moved = float(np.linalg.norm(state.x - state.before))
-        if n_broken >= BROKEN and level > 1.1 * state.level + CLEAR * unsure and moved:
-            is_worse = True  # also those not known count
-            state = replace(state, trust=min(state.trust, 0.5 * moved))
-        if not is_worse:
+        n_broken, most = int((over > 0.0).sum()), min(JOIN, n_held(size.dim))
+        state, level, is_crowded = looked(state, over)
+        if not (is_worse or is_crowded):
             state = replace(
                 state,
                 before=state.x,
@@ -169,16 +166,18 @@ class SlopesDSZOG(DSZOG):
                 guessed=frozen_ints(state.rows[is_guess]),
                 level=level,
             )
-        n_joins = max(n_broken, min(len(others) // NEAR_BY, JOIN // 4), 1)
-        margin = (1.0 - len(others) / max(size.n_constraints, 1)) * state.margin
+        n_joins = min(max(n_broken, min(len(others) // NEAR_BY, most // 4), 1), most)
+        fades = 1.0 - len(others) / max(size.n_constraints, 1)
+        margin = fades * state.margin
         if self._gone(state) > 1.0 - ENDING:
             margin = max(margin, float(over[-1]))
         state = replace(
             state,
             margin=margin,
+            retreat=fades * state.retreat,
             iteration=state.iteration + 1,
             n_queries=state.n_queries + cost(queries, size).total,
-            found=frozen_ints(np.sort(np.array(others[-min(n_joins, JOIN) :], int))),
+            found=frozen_ints(np.sort(np.array(others[-n_joins:], int))),
             n_looked=state.n_looked + len(others),
         )
         shares = state.pulls / max(state.pulls.sum(), 1e-300)
