@@ -43,8 +43,7 @@ from dszog.errors import (
 )
 from dszog.maths.random_stream import fresh_seed
 from dszog.methods import METHODS, FeasibleMethod, Method
-from dszog.methods.auto import AUTO, Choice, first_choice
-from dszog.methods.many import SOME, suited
+from dszog.methods.auto import AUTO, Choice, first_choice, suited
 from dszog.problem import Asking, Losses, Problem
 from dszog.problem.constraints import Simulator
 from dszog.run.failures import POLICIES, OnFailure
@@ -333,7 +332,7 @@ def minimize(
             choice = _for_problem(choice, problem, limits, store)
             chosen, fixed = _as_method(method, options, choice)
         said = ""
-        if isinstance(method, str) and problem.size.dim >= SOME:
+        if isinstance(method, str):
             length = float(np.linalg.norm(problem.scaled(problem.x0)))
             chosen, said = suited(
                 chosen, fixed, problem.size, length, limits.iterations, limits.queries

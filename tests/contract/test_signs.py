@@ -79,9 +79,10 @@ def test_many_variables_are_held_a_few_times_only() -> None:
     dim = 300_000
     losses = dszog.Losses(lambda points, i: points[:, i] ** 2, 80)
     limits = dszog.Constraints(lambda points, j: points[:, j] - 1.0, 90)
-    dszog.minimize(losses, np.ones(10_000), limits, max_iterations=2, seed=0)
+    more = {"max_iterations": 2, "seed": 0, "options": {"directions": "rademacher"}}
+    dszog.minimize(losses, np.ones(10_000), limits, **more)
     tracemalloc.start()
-    result = dszog.minimize(losses, np.ones(dim), limits, max_iterations=2, seed=0)
+    result = dszog.minimize(losses, np.ones(dim), limits, **more)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert "random signs" in result.message

@@ -19,7 +19,6 @@ from dszog.maths.subproblems.linearised import LinearisedSet
 from dszog.maths.subproblems.rows import BoxRows
 from dszog.methods import FeasibleMethod, Method
 from dszog.methods.linearised import LinearisedMethod
-from dszog.methods.sized import SizedDSZOG
 from dszog.methods.slopes import SlopesDSZOG
 from dszog.methods.spider import SpiderMethod
 
@@ -170,7 +169,6 @@ def dszog_variants() -> dict[str, DSZOG]:
         "dense centred": DSZOG(dual_estimate="centred", distribution="dense"),
         "sampled start": DSZOG(start="sampled"),
         "decay by the root": DSZOG(step_decay="sqrt"),
-        "sized": SizedDSZOG(n_directions=3),
         "slopes": SlopesDSZOG(n_directions=3),
     }
 

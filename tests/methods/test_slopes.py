@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 from dszog import DSZOG, Constraints, Losses, Problem
 from dszog.contract import Query
+from dszog.methods import slope_models
+from dszog.methods.auto import suited
 from dszog.methods.slopes import SlopesDSZOG
 from tests.contracts.helpers import Kind, evaluate, make_problem, walk
 from tests.runs import by_dszog, size_of
@@ -52,6 +55,95 @@ def test_what_the_caller_sets_is_left_alone() -> None:
     assert type(solve(options={"step_size": 0.1}).method) is DSZOG
     assert type(solve(options={"loss_batch": 1}).method) is SlopesDSZOG
     assert "Slopes of constraints that bind are remembered" in solve().message
+
+
+@pytest.mark.parametrize(
+    ("dim", "fixed", "form", "said"),
+    [
+        (999, "loss_batch", DSZOG, ""),
+        (1000, "loss_batch", SlopesDSZOG, "Slopes of constraints"),
+        (2**20, "loss_batch", SlopesDSZOG, "Slopes of constraints"),
+        (2**20 + 1, "loss_batch", DSZOG, "1,048,577 variables: random signs"),
+        (9_999, "penalty", DSZOG, ""),
+        (10_000, "penalty", DSZOG, "10,000 variables: random signs"),
+        (10_000, "directions", DSZOG, ""),
+    ],
+)
+def test_the_form_follows_from_the_variables_and_what_is_set(
+    dim: int, fixed: str, form: type[DSZOG], said: str
+) -> None:
+    chosen, words = suited(
+        DSZOG(loss_batch=5, penalty=7.0),
+        frozenset({fixed}),
+        size_of(dim, 10, 10),
+        1.0,
+        100,
+        None,
+    )
+    assert type(chosen) is form
+    assert said in words
+    assert bool(words) is bool(said)
+    assert getattr(chosen, fixed) == {"loss_batch": 5, "penalty": 7.0}.get(
+        fixed, "orthogonal"
+    )
+
+
+def test_the_slopes_of_very_many_variables_do_not_fill_the_memory(
+    tmp_path: Path,
+) -> None:
+    dim = 300_000
+    rows = Constraints(lambda p, j: p[:, j] - 0.5, 5000)
+    tracemalloc.start()
+    result = by_dszog(
+        lambda x: np.square(x).mean(),
+        np.ones(dim),
+        rows,
+        max_iterations=10,
+        seed=0,
+        checkpoint=tmp_path,
+    )
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert type(result.method) is SlopesDSZOG
+    assert peak < 70 * 8 * dim
+    largest = max(file.stat().st_size for file in tmp_path.rglob("*.dszog"))
+    assert largest < 25 * 8 * dim
+
+
+def test_where_more_are_violated_than_can_be_kept_a_run_stays_where_few_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(3)
+    rows, target = rng.normal(size=(2000, 60)) / np.sqrt(60), rng.normal(size=60)
+    monkeypatch.setattr(slope_models, "HELD", 6 * 60)  # so many slopes
+    result = by_dszog(
+        lambda x: np.square(x - target).mean(),
+        np.zeros(60),
+        Constraints(lambda x, j: x @ rows[j].T - 0.5, 2000),
+        method=SlopesDSZOG(),
+        max_queries=30_000,
+        seed=1,
+    )
+    assert result.fun < 0.95 * np.square(target).mean()
+    assert (rows @ result.x - 0.5).max() < 1e-2
+
+
+def test_at_the_end_the_way_back_to_the_start_is_as_long_as_constraints_ask() -> None:
+    dim, falls = 5, np.array([1.0, 2.0, 0.0, -1.0, 0.5])
+    problem = Problem(
+        Losses(lambda x, i: (x @ falls)[:, None][:, i], 1),
+        Constraints(lambda x, j: np.tile(x[:, :1] - 1.0, (1, len(j))), 10**6),
+        dim,
+        x0=np.zeros(dim),
+    )
+    method = SlopesDSZOG()
+    state = method.init(problem.x0, problem.size, 0, (np.array([2]), np.ones(1)))
+    out = np.full(dim, 4.0)  # a quarter of the way keeps the constraint
+    state = replace(state, x=out, before=out, ending=1.0)
+    queries = method.ask(state)
+    state, _ = method.tell(state, queries, evaluate(problem, queries))
+    assert state.retreat == pytest.approx(0.75, rel=1e-3)
+    np.testing.assert_allclose(state.fallback, 4.0 * (1 - 1.1 * 0.75), rtol=1e-2)
 
 
 def test_the_slope_of_a_linear_objective_becomes_known() -> None:

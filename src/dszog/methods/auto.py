@@ -1,4 +1,4 @@
-"""``method="auto"``: the sampled SQP where it fits, DSZOG elsewhere.
+"""``method="auto"``: the sampled SQP where it fits, DSZOG elsewhere, and in which form.
 
 The rule looks at what is known before the run: options, the number of variables, and
 the budget. It was measured on problems of six families, both methods with the same
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from dszog.contract import ProblemSize
 from dszog.methods.dszog import DSZOG
+from dszog.methods.named import settings_for
 from dszog.methods.sampled_sqp import SampledSQP
+from dszog.methods.slopes import SlopesDSZOG
 
 AUTO = "auto"
 SQP, BY_SAMPLES = "sampled_sqp", "dszog"
@@ -25,6 +28,9 @@ LEAST_ITERATIONS = 30
 MOST = 0.8  # of the queries that a first step may take: the check needs the others
 SHARE = 0.5  # of the queries that learning slopes for the first time may take
 FIRST_ROWS = 48  # losses and constraints whose slopes are learned in any case
+OPEN = frozenset({"n_directions", "loss_batch", "constraint_batch", "dual_batch"})
+SOME, MANY, HUGE = 1000, 10_000, 2**20  # variables: slopes are kept from `SOME` to
+# `HUGE`, where all else is left open; random signs are taken from `MANY` on if not.
 
 
 @dataclass(frozen=True)
@@ -100,3 +106,29 @@ def _why_not(size: ProblemSize, iterations: int | None, queries: int | None) -> 
             "half of the budget"
         )
     return ""
+
+
+def suited(
+    method: Any,
+    fixed: frozenset[str],
+    size: ProblemSize,
+    length: float,
+    iterations: int | None,
+    queries: int | None,
+) -> tuple[Any, str]:
+    """Return the form of DSZOG for so many variables, and what to say of it.
+
+    What the caller has `fixed` stays; `length` is that of x0.
+    """
+    if type(method) is not DSZOG or not size.is_black_box:
+        return method, ""
+    given = {name: getattr(method, name) for name in fixed}
+    if fixed <= OPEN and SOME <= size.dim <= HUGE:
+        return SlopesDSZOG(**given), "Slopes of constraints that bind are remembered."
+    if size.dim < MANY or given.get("directions", "rademacher") != "rademacher":
+        return method, ""
+    if "adaptive" in given and not given["adaptive"]:
+        given.setdefault("normalised", False)
+    chosen = settings_for(given, length, size.dim, size, iterations, queries)
+    said = f"There are {size.dim:,} variables: random signs are the directions."
+    return replace(method, **chosen), said

@@ -337,7 +337,7 @@ class DSZOG:
             distribution = self._first_weights(size, NO_INDICES, np.empty(0))
         elif size.n_constraints:
             start = StartPass()
-        return DSZOGState(
+        first = DSZOGState(
             iteration=0,
             seed=seed,
             size=size,
@@ -350,6 +350,13 @@ class DSZOG:
             first_iteration=0,
             n_queries=0,
         )
+        return self._begun(first, weights)
+
+    def _begun(
+        self, first: DSZOGState, weights: tuple[IntArray, FloatArray] | None
+    ) -> DSZOGState:
+        """Return the first state as other forms of the method have it."""
+        return first
 
     def ask(self, state: DSZOGState) -> tuple[Query, ...]:
         """Return the queries of the next iteration.

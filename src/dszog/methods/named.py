@@ -5,11 +5,17 @@ of a few numbers: how many moves lead there from the start, along which directio
 last of them went and by how much along each, and along which direction it is perturbed.
 Whoever holds the variables follows the names (``dszog.torch``). All else is as with any
 method: a run is saved, resumed, limited and checked by the same code.
+
+With so many variables almost all of a step along random directions is noise. A step of
+a length that is known beforehand cannot run away, whatever the slope: over a factor of
+30 none did. A penalty of 1 was best on all networks that were tried, and raising it did
+harm. `settings_for` has these settings, also for vectors too long to keep many of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -31,6 +37,16 @@ from dszog.methods.dszog import DSZOG, DSZOGState, PenaltyRounds
 
 HEAD = 4  # numbers of a name before the amounts
 RISE = 10.0  # times the penalty at the end of a run: first learn, then mend
+SETTINGS: dict[str, Any] = {
+    "directions": "rademacher",
+    "normalised": True,
+    "penalty": 1.0,
+    "radius": 1e-3,
+}
+REACH = 1.5  # of the length of x0, that all steps in one direction would go
+WANDER = 1.0  # of it, that steps in random directions would go
+MOST = 0.02  # of it, that one step goes at most, however short the run
+UNKNOWN_LENGTH = 2000  # iterations, where only time limits a run
 
 
 class PointName(NamedTuple):
@@ -85,16 +101,10 @@ class NamedDSZOG(DSZOG):
 
     n_variables: int
 
-    def init(
-        self,
-        x0: FloatArray,
-        size: ProblemSize,
-        seed: int,
-        weights: tuple[IntArray, FloatArray] | None = None,
+    def _begun(
+        self, first: DSZOGState, weights: tuple[IntArray, FloatArray] | None
     ) -> NamedState:
-        """Return the state before the first iteration."""
-        first = DSZOG.init(self, x0, size, seed, weights)
-        return NamedState(**{name: getattr(first, name) for name in _FIELDS})
+        return NamedState(**vars(first))
 
     def ask(self, state: DSZOGState) -> tuple[Query, ...]:
         """Return the queries of the next iteration."""
@@ -163,7 +173,56 @@ class NamedRounds(PenaltyRounds):
         return x
 
 
-_FIELDS = (
-    *("iteration", "seed", "size", "x", "velocity", "distribution", "start"),
-    *("first_iteration", "n_queries"),
-)
+# ------------------------------------------------------------------------- settings
+
+
+def step_for(
+    length: float,
+    dim: int,
+    n_directions: int,
+    n_iterations: int,
+    wander: float = WANDER,
+) -> float:
+    """Return the step size, the root mean square over the variables.
+
+    Of a step, the part along the gradient is the root of ``n_directions / dim``. All of
+    them together shall reach far enough, and the rest not wander off too far.
+
+    Examples
+    --------
+    >>> round(step_for(length=20.0, dim=20_000, n_directions=5, n_iterations=10**4), 6)
+    0.001342
+    """
+    n = max(n_iterations, 1)
+    share = min(REACH * math.sqrt(dim / n_directions) / n, wander / math.sqrt(n))
+    return min(share, MOST) * (length or math.sqrt(dim)) / math.sqrt(dim)
+
+
+def n_steps(
+    method: DSZOG, size: ProblemSize, iterations: int | None, queries: int | None
+) -> int:
+    """Return how many steps a run within these limits will take, about."""
+    found = [] if iterations is None else [iterations]
+    if queries is not None:
+        n_losses, n_drawn, n_duals = method.batches(size)
+        each = (1 + method.n_directions) * (n_losses + n_drawn) + n_duals
+        found.append(int(0.9 * queries / each))
+    return max(min(found, default=UNKNOWN_LENGTH), 1)
+
+
+def settings_for(
+    given: Mapping[str, Any],
+    length: float,
+    dim: int,
+    size: ProblemSize,
+    iterations: int | None,
+    queries: int | None,
+    wander: float = WANDER,
+) -> dict[str, Any]:
+    """Return settings for so many variables, of which some may be given."""
+    chosen = SETTINGS | dict(given)
+    if "step_size" not in chosen and chosen["normalised"]:
+        method = DSZOG(**chosen)
+        n = n_steps(method, size, iterations, queries)
+        chosen["step_size"] = step_for(length, dim, method.n_directions, n, wander)
+    return chosen

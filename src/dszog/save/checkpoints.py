@@ -20,7 +20,6 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import printable
 from dszog.errors import CheckpointError, CheckpointWarning, OtherRunError
 from dszog.methods import METHODS
-from dszog.methods.sized import SizedDSZOG
 from dszog.methods.slopes import SlopesDSZOG
 from dszog.run.history import Counts, Rows
 from dszog.run.meter import Replayed, ReplayOverError
@@ -190,6 +189,7 @@ class Recorder:
 NOTED, WORKERS, NAMES = "calls to learn sizes", "workers", "names"
 END = "end.dszog"
 N_HEAVIEST = 10  # weights that are named
+GONE = ("'SizedDSZOG'",)  # methods of earlier versions
 MAX_NAME = 40  # characters of the name of a worker
 
 
@@ -307,6 +307,12 @@ class Checkpoints:
     def _compare(self, about: dict[str, Any]) -> None:
         """Refuse to go on with another run; warn where the bits may differ."""
         there = defaults(self.method) | _texts(about, "fingerprint")
+        if there.get("method type") in GONE:
+            raise OtherRunError(
+                f"The run in {self.place!r} was begun with {there['method type']}, a "
+                "form of DSZOG that this version no longer has. Start again in an "
+                "empty folder, or end it with the version that began it."
+            )
         other = differences(there, self.fingerprint)
         seed = _seed_of(about)
         if self.seed is not None and self.seed != seed:
@@ -344,7 +350,6 @@ def saved_method(store: Store) -> str:
     about = store.about()
     said = "" if about is None else _texts(about, "fingerprint").get("method type", "")
     names = {repr(kind.__name__): name for name, kind in METHODS.items()}
-    names[repr(SizedDSZOG.__name__)] = "dszog"
     names[repr(SlopesDSZOG.__name__)] = "dszog"
     return names.get(said, "")
 

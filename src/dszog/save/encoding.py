@@ -33,8 +33,8 @@ from dszog.methods.base import FirstOrder, Noise
 from dszog.methods.linearised import LinearisedMethod, LinearisedState
 from dszog.methods.named import NamedDSZOG, NamedState
 from dszog.methods.sampled_sqp import parts as sampled_sqp
-from dszog.methods.sized import SizedDSZOG, SizedState, Units
-from dszog.methods.slopes import SlopesDSZOG, SlopesState
+from dszog.methods.slope_models import SlopesState
+from dszog.methods.slopes import SlopesDSZOG
 from dszog.methods.start import StartPass
 from dszog.run.accounting import Costs, Traffic
 from dszog.run.failures import FailureReport
@@ -46,7 +46,7 @@ from dszog.save.container import dump_json, load_json, pack
 from dszog.save.journal import failure_from_json, failure_to_json
 
 STATES = (
-    *(DSZOGState, NamedState, SizedState, SlopesState),
+    *(DSZOGState, NamedState, SlopesState),
     *(FeasibleState, AcceleratedState),
     *(LinearisedState, SampledSQPState),
 )
@@ -60,7 +60,7 @@ TYPES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Run, Limits, Position, Rows, Ending, *COUNTS),
-        *(*STATES, StartPass, Units, *sampled_sqp.PARTS, *DISTRIBUTIONS, *EVIDENCE),
+        *(*STATES, StartPass, *sampled_sqp.PARTS, *DISTRIBUTIONS, *EVIDENCE),
     )
 }
 """Every class that a checkpoint or a result may hold, by name."""
@@ -278,7 +278,7 @@ def _hangs_together(made: Any, size: ProblemSize) -> bool:
     if isinstance(made, Rows):
         shape = made.table.shape
         return made.stride > 0 and shape == (len(made.table), len(History.COLUMNS))
-    if isinstance(made, (Limits, Units, *COUNTS, *EVIDENCE)):
+    if isinstance(made, (Limits, *COUNTS, *EVIDENCE)):
         return True
     if isinstance(made, Ending):
         return _alike(made.indices, made.weights)
@@ -336,7 +336,7 @@ def settings_of(method: Any) -> dict[str, Any]:
                 for name, value in settings_of(method.method).items()
             },
         }
-    if type(method) not in (*METHODS.values(), NamedDSZOG, SizedDSZOG, SlopesDSZOG):
+    if type(method) not in (*METHODS.values(), NamedDSZOG, SlopesDSZOG):
         raise InputError(
             f"minimize: `checkpoint` needs a method of the library, got "
             f"{type(method).__name__}, of which nothing is known. Leave it out."

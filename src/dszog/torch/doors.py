@@ -21,8 +21,14 @@ from dszog.errors import DszogError, InputError, InputTypeError
 from dszog.maths.random_stream import fresh_seed
 from dszog.methods.base import Info
 from dszog.methods.dszog import DSZOGState
-from dszog.methods.many import STEADY, UNKNOWN_LENGTH, WANDER, settings_for
-from dszog.methods.named import HEAD, NamedDSZOG, PointName
+from dszog.methods.named import (
+    HEAD,
+    UNKNOWN_LENGTH,
+    WANDER,
+    NamedDSZOG,
+    PointName,
+    settings_for,
+)
 from dszog.minimize import minimize as minimize_names
 from dszog.problem import Losses, Problem
 from dszog.problem.constraints import Constraints
@@ -35,6 +41,7 @@ from dszog.torch.space import ModuleSpace, chosen_parameters
 from dszog.torch.start import begin, facts_of, take_start
 
 AS_IT_WAS = "The weights are as they were."
+STEADY = 1.5  # times what breaks one in a hundred constraints: steps may go so far
 
 
 def minimize(
