@@ -16,27 +16,41 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from dszog.contract.arrays import IntArray
-from dszog.contract.hints import about_argument
-from dszog.contract.validation import check_choice, check_count, check_nonnegative
+from dszog.contract.validation import (
+    check_callable,
+    check_choice,
+    check_count,
+    check_nonnegative,
+    shown,
+)
 from dszog.errors import InputError, InputTypeError
 from dszog.methods.named import PointName
 from dszog.run.result import Result
 from dszog.show.plot import plot_update
 from dszog.torch.descent import descend
-from dszog.torch.doors import about_mode, evaluating, minimize, unharmed
+from dszog.torch.doors import (
+    OTHERS,
+    about_mode,
+    check_names,
+    evaluating,
+    minimize,
+    unharmed,
+)
+from dszog.torch.first_order import check_optimizer
 from dszog.torch.functions import N_CHECKED, TorchConstraints, TorchLosses, one_for_each
 from dszog.torch.passes import AT_ONCE
 from dszog.torch.space import chosen_parameters, digest_of
-from dszog.torch.start import take_start
+from dszog.torch.start import seed_of, take_start
 
 Rule = Literal["right", "loss"]
-NOT_OURS = ("losses", "constraints", "max_queries")  # `update` gives them itself
+NOT_OURS = {"losses", "constraints", "max_queries"}  # `update` gives them itself
 MARGIN = 0.1  # by which an example that was right shall lead
 BACK = (0.98, 0.95, 0.9, 0.8, 0.65)  # of the way, to where no kept example got worse
 NOT_LEFT = (
     "No point was better than the start, where the network still is. Raise "
     "max_forwards, or use gradients=True."
 )
+STILL_WORSE = "Some are worse: raise max_forwards"
 FOR_BACK = 0.05  # of the passes, at most, to look for such a point
 
 
@@ -129,6 +143,7 @@ class UpdateReport:
         run = f"run       {self.n_forwards:,} examples went through the network"
         if self.result is not None:
             ended = self.result.message.partition(". ")[0]
+            ended = ended.replace("The query budget", "max_forwards")
             run += f", {self.result.nit:,} iterations. {ended}"
         lines.append(f"{run}.")
         if self.note:
@@ -151,7 +166,7 @@ def update(
     max_forwards: int | float = 10**6,
     autocast: Any = None,
     options: dict[str, Any] | None = None,
-    seed: int = 0,
+    seed: int | None = 0,
     **others: Any,
 ) -> UpdateReport:
     """Update a network on new examples, with one constraint for each example to keep.
@@ -203,6 +218,13 @@ def update(
             f"dszog.torch.update: `slack` goes with rule='loss', got slack={slack} and "
             f"rule={rule!r}. Leave one out."
         )
+    if loss is not None:
+        check_callable("dszog.torch.update", "loss", loss, "loss(outputs, targets)", 2)
+    if autocast is not None and not isinstance(autocast, torch.dtype):
+        raise InputTypeError(
+            f"dszog.torch.update: `autocast` must be a torch.dtype, got "
+            f"{shown(autocast)}. Pass torch.bfloat16."
+        )
     named = chosen_parameters(model, params)
     changing = list(named.values())
     _check_others(others, changing, optimizer, gradients)
@@ -220,9 +242,9 @@ def update(
             f"dszog.torch.update: a look at all examples before and after takes "
             f"{n_looks:,} forward passes, got max_forwards={limit:,}. Raise it."
         )
-    with unharmed(model), evaluating(model):
+    with unharmed(model), evaluating(model, gradients=gradients):
         folder = None if folder is None else Path(folder)
-        take_start(folder, bool(others.get("resume")), named)
+        seed = seed_of(seed, take_start(folder, bool(others.get("resume")), named))
         with torch.no_grad():
             first = look.all_of(old)
             old.check_finite(first)
@@ -266,7 +288,7 @@ def update(
                     model,
                     losses,
                     values,
-                    params=params,
+                    params=changing,
                     options=options,
                     max_queries=n_left,
                     seed=seed,
@@ -275,10 +297,12 @@ def update(
             except InputError as error:
                 if "got max_queries" not in str(error):
                     raise
+                needs = "one iteration and a check take"
+                if "has used" in str(error):
+                    needs = "the saved run has used"
                 raise InputError(  # in the words of this call
                     f"dszog.torch.update: max_forwards={limit:,} leaves {n_left:,} "
-                    "beside the looks before and after, which is not enough for one "
-                    "iteration and a check. Raise it."
+                    f"beside the looks before and after, less than {needs}. Raise it."
                 ) from error
             n_used = result.nfev + result.ncev + result["n_steadiness"]
             if not PointName.of(result.x).n_moves:
@@ -300,6 +324,9 @@ def update(
                     break
             else:
                 _put(changing, start, end, 1.0)
+            if bool(worse.any()):
+                more = "." if gradients else ", or use gradients=True."
+                note = f"{note} {STILL_WORSE}{more}".strip()
             after = look.scores(fresh, last)
     where = np.flatnonzero(worse.cpu().numpy())
     return UpdateReport(
@@ -342,7 +369,11 @@ class _Examples:
                 )
             self._pair = inputs.to(device), targets.to(device)
             self._n = len(inputs)
-        elif hasattr(given, "__getitem__") and hasattr(given, "__len__"):
+        elif (
+            hasattr(given, "__getitem__")
+            and hasattr(given, "__len__")
+            and not isinstance(given, torch.utils.data.IterableDataset)
+        ):
             self._given, self._n = given, len(given)
         else:
             raise InputTypeError(
@@ -360,14 +391,20 @@ class _Examples:
         """Return the inputs and targets of some."""
         if self._pair is not None:
             return self._pair[0][indices], _long(self._pair[1][indices])
-        pairs = [self._given[i] for i in indices.tolist()]
+        pairs = [self._read(i) for i in indices.tolist()]
         if not isinstance(pairs[0], (tuple, list)) or len(pairs[0]) != 2:
             raise InputTypeError(
                 "dszog.torch.update: an example of a dataset must be a pair of input "
                 f"and target, got {type(pairs[0]).__name__}. Wrap the dataset in one "
                 "that returns pairs."
             )
-        inputs, targets = torch.utils.data.default_collate(pairs)
+        try:
+            inputs, targets = torch.utils.data.default_collate(pairs)
+        except (RuntimeError, TypeError) as error:
+            raise InputTypeError(
+                f"dszog.torch.update: examples of `{self.name}` cannot be stacked: "
+                f"{error}. Wrap the dataset in one that returns tensors of one shape."
+            ) from error
         for one, what in ((inputs, "input"), (targets, "target")):
             if not isinstance(one, torch.Tensor):
                 raise InputTypeError(
@@ -376,6 +413,16 @@ class _Examples:
                     "dataset in one that returns such."
                 )
         return inputs.to(self._device), _long(targets.to(self._device))
+
+    def _read(self, i: int) -> Any:
+        try:
+            return self._given[i]
+        except Exception as error:  # code of the user's
+            raise InputError(
+                f"dszog.torch.update: example {i} of `{self.name}` cannot be read: "
+                f"{type(error).__name__}: {error}. Mend it, or leave it out: "
+                "torch.utils.data.Subset."
+            ) from error
 
     def about(self) -> str:
         """Return what tells these examples from others, by a look at some."""
@@ -399,7 +446,10 @@ class _Examples:
             return
         given = self.at(bad[:1])[0]
         others = given[~given.isfinite()]
-        why = "Its input is finite. Check the network, and compute losses in float32."
+        why = (
+            "Its input is finite. Check its target and the network, and compute losses "
+            "in float32."
+        )
         if len(others):
             why = f"Its input holds {float(others[0])}. Mend it, or leave it out."
         more = (
@@ -442,7 +492,8 @@ class _Network:
         if self._rule == "right" and (outputs.ndim != 2 or outputs.shape[1] < 2):
             raise InputError(
                 "dszog.torch.update: rule='right' needs one output for each class, got "
-                f"outputs of shape {tuple(outputs.shape)}. Use rule='loss'."
+                f"outputs of shape {tuple(outputs.shape)}. Use rule='loss'; or, of one "
+                "logit z, have the network return torch.cat([-z, z], 1)."
             )
         return outputs.double() if outputs.dtype == torch.float64 else outputs.float()
 
@@ -517,14 +568,14 @@ class _Network:
 
     def scores(self, new: _Examples, kept: Any, *, checks: bool = False) -> Scores:
         """Return how the network does on all examples; of `keep`, by their values."""
-        loss, n_right = 0.0, 0
+        loss, n_right, classes = 0.0, 0, self._rule == "right"
         for block, (outputs, targets) in enumerate(self._looked(new)):
             each = self._each(outputs, targets)
             if checks:
                 new.check_finite(each, block * AT_ONCE)
             loss += float(each.double().sum())
-            n_right += _n_right(outputs, targets)
-        classes = self._rule == "right"
+            if classes:
+                n_right += int((self._value(outputs, targets) < 0).sum())
         return Scores(
             new_loss=loss / len(new),
             new_accuracy=n_right / len(new) if classes else float("nan"),
@@ -543,16 +594,9 @@ def _check_others(
     others: Mapping[str, Any], changing: Sequence[Any], optimizer: Any, gradients: bool
 ) -> None:
     """Refuse arguments that do not exist, or do not go together."""
-    own = set(inspect.signature(update).parameters) - {"others"}
-    known = set(inspect.signature(minimize).parameters) - {"others", *NOT_OURS, *own}
-    known |= {"on_failure", "on_interrupt", "on_save_failure", "weights"}
+    known = {*inspect.signature(minimize).parameters, *OTHERS} - NOT_OURS
+    check_names("dszog.torch.update", others, update, known)
     for name in others:
-        if name not in known:
-            hint = about_argument(name, sorted(own | known))
-            raise InputTypeError(
-                f"dszog.torch.update: there is no argument {name!r}."
-                f"{hint or ' See help(dszog.torch.update).'}"
-            )
         if gradients and name not in ("checkpoint", "resume"):
             raise InputError(
                 f"dszog.torch.update: {name!r} goes with gradients=False. "
@@ -564,26 +608,20 @@ def _check_others(
             "none. Give it: checkpoint='folder'; or leave the other out."
         )
     if optimizer is None:
+        coarse = {one.dtype for one in changing} - {torch.float32, torch.float64}
+        if gradients and coarse:
+            raise InputError(
+                "dszog.torch.update: Adam needs weights in float32, as its steps are "
+                f"lost in {coarse.pop()}. Call model.float() and pass autocast="
+                "torch.bfloat16; or give an optimizer for such weights."
+            )
         return
     if not gradients:
         raise InputError(
             "dszog.torch.update: an optimiser needs gradients, got optimizer= with "
             "gradients=False. Set gradients=True."
         )
-    groups = getattr(optimizer, "param_groups", ())
-    held = {id(one) for group in groups for one in group["params"]}
-    if held.isdisjoint(map(id, changing)):
-        raise InputError(
-            "dszog.torch.update: `optimizer` must hold weights of the network that may "
-            f"change, got {type(optimizer).__name__} with none of them. Make it of "
-            "model.parameters(), after the last copy of the model."
-        )
-
-
-def _n_right(outputs: Any, targets: Any) -> int:
-    if outputs.ndim != 2 or targets.ndim != 1:
-        return 0
-    return int((outputs.argmax(1) == targets).sum())
+    check_optimizer("dszog.torch.update", optimizer, changing)
 
 
 def _long(targets: Any) -> Any:
@@ -607,7 +645,9 @@ def _by_group(
 ) -> dict[str, tuple[int, int]]:
     if groups is None:
         return {}
-    names = [str(one) for one in groups]
+    values = groups.tolist() if hasattr(groups, "tolist") else groups
+    names = [str(one) for one in values]
     n_kept = Counter(names[i] for i in kept.tolist())
     n_worse = Counter(names[i] for i in worse.tolist())
-    return {name: (n_kept[name], n_worse[name]) for name in sorted(n_kept)}
+    order = sorted(n_kept, key=lambda name: (name.isdigit() and int(name), name))
+    return {name: (n_kept[name], n_worse[name]) for name in order}
