@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -50,7 +51,8 @@ NOT_LEFT = (
     "No point was better than the start, where the network still is. Raise "
     "max_forwards, or use gradients=True."
 )
-STILL_WORSE = "Some are worse: raise max_forwards"
+STILL_WORSE = "Some are worse: more passes may mend that."
+WITHOUT = "Some are worse: more passes, or gradients=True, may mend that."
 FOR_BACK = 0.05  # of the passes, at most, to look for such a point
 
 
@@ -229,14 +231,17 @@ def update(
     changing = list(named.values())
     _check_others(others, changing, optimizer, gradients)
     device, folder = changing[0].device, others.get("checkpoint")
-    look = _Network(model, loss or _cross_entropy, device, autocast, rule)
+    loss = loss or partial(cross_entropy, reduction="none")
+    look = _Network(model, loss, device, autocast, rule)
     fresh, old = _Examples("new", new, device), _Examples("keep", keep, device)
     if groups is not None and len(groups) != len(old):
         raise InputError(
             f"dszog.torch.update: `groups` must name one for each of {len(old)} "
             f"examples to keep, got {len(groups)}. Leave it out, or give all."
         )
-    n_looks, note = sum(map(_n_looks, (fresh, old))), about_mode(model)
+    # Before and after at all, and twice at some.
+    n_looks = sum(2 * (len(one) + min(len(one), N_CHECKED)) for one in (fresh, old))
+    notes = [about_mode(model)]
     if limit <= n_looks:
         raise InputError(
             f"dszog.torch.update: a look at all examples before and after takes "
@@ -256,9 +261,9 @@ def update(
                 "dszog.torch.update: no example of `keep` was right before, so there "
                 "is nothing to keep. Check the order of targets, or use rule='loss'."
             )
-        losses = TorchLosses(lambda i: look.losses(fresh, i), len(fresh))
+        losses = TorchLosses(lambda i: look.losses(*fresh.at(i)), len(fresh))
         values = TorchConstraints(
-            lambda j: look.values(old, kept[j]) + bound[j], len(kept)
+            lambda j: look.values(*old.at(kept[j])) + bound[j], len(kept)
         )
         for functions, examples in ((losses, fresh), (values, old)):
             functions.owner = f"dszog.torch.update: `{examples.name}`"
@@ -306,27 +311,21 @@ def update(
                 ) from error
             n_used = result.nfev + result.ncev + result["n_steadiness"]
             if not PointName.of(result.x).n_moves:
-                note = f"{note} {NOT_LEFT}".strip()
+                notes.append(NOT_LEFT)
         with torch.no_grad():
-            last = look.all_of(old)
-            worse = look.worse(first, last, slack)
-            end = [one.detach().cpu().clone() for one in changing]
-            for share in BACK[:n_back] if bool(worse.any()) else ():
-                _put(changing, start, end, share)
-                found = look.all_of(old)
-                n_used += len(old)
-                if not bool(look.worse(first, found, slack).any()):
-                    said = (
-                        f"It went back to {share} of the way: there nothing is worse."
-                    )
-                    note = f"{note} {said}".strip()
-                    last, worse = found, look.worse(first, found, slack)
-                    break
-            else:
-                _put(changing, start, end, 1.0)
-            if bool(worse.any()):
-                more = "." if gradients else ", or use gradients=True."
-                note = f"{note} {STILL_WORSE}{more}".strip()
+
+            def looked() -> tuple[Any, Any]:
+                values = look.all_of(old)
+                return values, look.worse(first, values, slack)
+
+            last, worse, share, n_tried = _back(looked, changing, start, BACK[:n_back])
+            n_used += n_tried * len(old)
+            if share < 1.0:
+                notes.append(
+                    f"It went back to {share} of the way: none is worse there."
+                )
+            elif bool(worse.any()):
+                notes.append(STILL_WORSE if gradients else WITHOUT)
             after = look.scores(fresh, last)
     where = np.flatnonzero(worse.cpu().numpy())
     return UpdateReport(
@@ -340,7 +339,7 @@ def update(
         kept_is_worse=worse[kept].cpu().numpy(),
         n_forwards=n_looks + n_used,
         seed=seed,
-        note=note,
+        note=" ".join(filter(None, notes)),
         result=result,
     )
 
@@ -462,12 +461,6 @@ class _Examples:
             f"a value that is not finite. {why}"
         )
 
-    def blocks(self) -> Iterator[tuple[Any, Any]]:
-        """Yield all of them."""
-        for start in range(0, self._n, AT_ONCE):
-            stop = min(start + AT_ONCE, self._n)
-            yield self.at(torch.arange(start, stop, device=self._device))
-
 
 class _Network:
     """What a network gives for examples: losses, margins, and by how much worse."""
@@ -497,14 +490,12 @@ class _Network:
             )
         return outputs.double() if outputs.dtype == torch.float64 else outputs.float()
 
-    def losses(self, examples: _Examples, indices: Any) -> Any:
+    def losses(self, inputs: Any, targets: Any) -> Any:
         """Return the loss of each of some examples."""
-        inputs, targets = examples.at(indices)
         return self._each(self._outputs(inputs), targets)
 
-    def values(self, examples: _Examples, indices: Any) -> Any:
+    def values(self, inputs: Any, targets: Any) -> Any:
         """Return what must not rise: less the margin, or the loss."""
-        inputs, targets = examples.at(indices)
         return self._value(self._outputs(inputs), targets)
 
     def both(self, new: Any, old: Any, bound: Any) -> tuple[Any, Any]:
@@ -530,7 +521,8 @@ class _Network:
 
     def _looked(self, examples: _Examples) -> Iterator[tuple[Any, Any]]:
         """Yield the outputs for all examples, and their targets, checked."""
-        for inputs, targets in examples.blocks():
+        for some in torch.arange(len(examples), device=self._device).split(AT_ONCE):
+            inputs, targets = examples.at(some)
             outputs = self._outputs(inputs)
             if self._rule == "right":
                 n = outputs.shape[1]
@@ -585,11 +577,6 @@ class _Network:
         )
 
 
-def _n_looks(examples: _Examples) -> int:
-    """Return how many passes it takes to look before, after and twice at some."""
-    return 2 * (len(examples) + min(len(examples), N_CHECKED))
-
-
 def _check_others(
     others: Mapping[str, Any], changing: Sequence[Any], optimizer: Any, gradients: bool
 ) -> None:
@@ -630,14 +617,30 @@ def _long(targets: Any) -> Any:
     return targets if others or targets.dtype == torch.bool else targets.long()
 
 
-def _cross_entropy(outputs: Any, targets: Any) -> Any:
-    return cross_entropy(outputs, targets, reduction="none")
+def _back(
+    looked: Callable[[], tuple[Any, Any]],
+    changing: Sequence[Any],
+    start: Sequence[Any],
+    shares: Sequence[float],
+) -> tuple[Any, Any, float, int]:
+    """Go back to the first of some shares of the way where nothing got worse, if any.
 
-
-def _put(changing: Any, start: Any, end: Any, share: float) -> None:
-    """Put weights to a point between two."""
-    for one, a, b in zip(changing, start, end, strict=True):
-        one.copy_(b if share == 1.0 else a + share * (b - a))
+    Return what a look at the kept examples says there, the share, and how many were
+    tried.
+    """
+    end = [one.detach().cpu().clone() for one in changing]
+    found = looked()
+    if not bool(found[1].any()):
+        return *found, 1.0, 0
+    for n, share in enumerate(shares, 1):
+        for one, a, b in zip(changing, start, end, strict=True):
+            one.copy_(a + share * (b - a))
+        there = looked()
+        if not bool(there[1].any()):
+            return *there, share, n
+    for one, b in zip(changing, end, strict=True):
+        one.copy_(b)
+    return *found, 1.0, len(shares)
 
 
 def _by_group(
