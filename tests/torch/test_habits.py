@@ -187,3 +187,32 @@ def fading_loss(n: int) -> Any:
         return values * torch.nan if next(calls, None) is None else values
 
     return loss
+
+
+class Small(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """Has memory for some examples at a time."""
+
+    def __init__(self, net: Any, room: int) -> None:
+        super().__init__()
+        self.net, self.room = net, room
+
+    def forward(self, x: Any) -> Any:
+        if len(x) > self.room:
+            raise torch.OutOfMemoryError("no room")
+        return self.net(x)
+
+
+@both_ways
+def test_smaller_batches_are_all_that_little_memory_takes(gradients: bool) -> None:
+    net, new, keep = trained()
+    before = digest_of(net.parameters())
+    more: dict[str, Any] = {"gradients": gradients, "max_forwards": 2e4}
+    said = r"(?s)memory.*'dual_batch': 64.*resume=True. The weights are as they were"
+    with pytest.raises(dszog.EvaluationError, match=said):
+        dt.update(Small(net, 64), new, keep, **more)
+    assert digest_of(net.parameters()) == before
+    more["options"] = {"loss_batch": 16, "constraint_batch": 8, "dual_batch": 16}
+    found = [dt.update(Small(trained()[0], n), new, keep, **more) for n in (64, 999)]
+    assert found[0].after.new_loss == pytest.approx(found[1].after.new_loss, rel=1e-4)
+    assert found[0].before.new_loss == pytest.approx(found[1].before.new_loss)
+    assert found[0].n_forwards == found[1].n_forwards

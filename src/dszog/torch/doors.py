@@ -38,7 +38,7 @@ from dszog.torch.functions import (
     one_for_each,
 )
 from dszog.torch.moves import MoveLog
-from dszog.torch.passes import AT_ONCE, SOME, Both, Passes
+from dszog.torch.passes import SOME, Both, Passes, device_failure, in_parts
 from dszog.torch.space import ModuleSpace, chosen_parameters
 from dszog.torch.start import begin, facts_of, seed_of, take_start
 
@@ -75,7 +75,7 @@ def minimize(
         mode for the run: dropout is off, and batch norm uses what it has learned.
     losses : Losses
     constraints : Constraints
-    params : "all", or names, parts of names or parameters
+    params : "all", or parts of names, layers or parameters
         Which of the weights that require gradients may change.
     options : dict, optional
         Fields of :class:`dszog.methods.named.NamedDSZOG`, such as ``step_size`` (the
@@ -281,13 +281,16 @@ def unharmed(model: Any) -> Iterator[None]:
     were = [one.to("cpu", copy=True) for one in changing]
     try:
         yield
-    except BaseException as error:
+    except BaseException as caught:
+        error = device_failure(caught) or caught
         with suppress(RuntimeError), torch.no_grad():  # of a device that is lost
             for one, was in zip(changing, were, strict=True):
                 one.copy_(was)
             if isinstance(error, DszogError) and AS_IT_WAS not in str(error):
                 error.args = (f"{error} {AS_IT_WAS}",)
-        raise
+        if error is caught:
+            raise
+        raise error from caught
 
 
 # ------------------------------------------------------------------ loops of one's own
@@ -425,7 +428,7 @@ class NetworkOptimizer:
         self.n_forwards += len(constraints)
         wanted = torch.from_numpy(np.array(constraints)).to(self.space.device)
         with torch.no_grad():
-            found = [self._call(wanted[:0], j)[1] for j in wanted.split(AT_ONCE)]
+            found = in_parts(lambda j: self._call(wanted[:0], j)[1], wanted)
         return torch.cat(found).double().cpu().numpy()[np.newaxis]
 
     def _call(self, *wanted: Any) -> tuple[Any, Any]:

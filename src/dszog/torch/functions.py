@@ -15,7 +15,7 @@ from dszog.contract.hints import about_option
 from dszog.contract.validation import check_callable, check_count, shown
 from dszog.errors import EvaluationError, InputError, InputTypeError, PurityWarning
 from dszog.problem import Problem
-from dszog.torch.passes import AT_ONCE, Both, Passes
+from dszog.torch.passes import Both, Passes, in_parts
 from dszog.torch.space import ModuleSpace
 from dszog.workers._chunks import Assembly, Piece, Place
 from dszog.workers.base import answer
@@ -94,7 +94,7 @@ class TorchLosses:
         rows = []
         for point in points:
             with space.at(point), torch.no_grad():
-                values = [self.at(some).double() for some in indices.split(AT_ONCE)]
+                values = in_parts(lambda some: self.at(some).double(), indices)
                 rows.append(torch.cat(values).cpu().numpy())
         return np.stack(rows)
 

@@ -36,7 +36,7 @@ class ModuleSpace:
     Parameters
     ----------
     model : torch.nn.Module
-    params : "all", or names or parts of names, or parameters
+    params : "all", or parts of names, layers or parameters
         Which weights may change: of those that require gradients.
     seed : int
         Of the directions.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,7 +39,7 @@ from dszog.torch.doors import (
 )
 from dszog.torch.first_order import check_optimizer
 from dszog.torch.functions import N_CHECKED, TorchConstraints, TorchLosses, one_for_each
-from dszog.torch.passes import AT_ONCE
+from dszog.torch.passes import in_parts
 from dszog.torch.space import chosen_parameters, digest_of
 from dszog.torch.start import seed_of, take_start
 
@@ -190,7 +190,7 @@ def update(
         For the rule "loss".
     groups : sequence, optional
         The group of each example of `keep`, for the report.
-    params : "all", or names, parts of names or parameters
+    params : "all", or parts of names, layers or parameters
         Which weights may change.
     gradients : bool
         Use them, with `optimizer` (Adam if not given).
@@ -438,9 +438,9 @@ class _Examples:
         own, others = self.at(first)[0], other.at(first)[0]
         return bool(own.shape == others.shape and own.dtype == others.dtype)
 
-    def check_finite(self, values: Any, start: int = 0) -> None:
-        """Refuse values, the first of example `start`, of which some are no numbers."""
-        bad = start + (~values.isfinite()).nonzero().squeeze(1)
+    def check_finite(self, values: Any) -> None:
+        """Refuse values of all examples, of which some are no numbers."""
+        bad = (~values.isfinite()).nonzero().squeeze(1)
         if not len(bad):
             return
         given = self.at(bad[:1])[0]
@@ -517,33 +517,19 @@ class _Network:
 
     def all_of(self, examples: _Examples) -> Any:
         """Return the values of all examples."""
-        return torch.cat([self._value(*pair) for pair in self._looked(examples)])
+        return torch.cat(self._looked(examples, self._value))
 
-    def _looked(self, examples: _Examples) -> Iterator[tuple[Any, Any]]:
-        """Yield the outputs for all examples, and their targets, checked."""
-        for some in torch.arange(len(examples), device=self._device).split(AT_ONCE):
+    def _looked(self, examples: _Examples, see: Callable[[Any, Any], Any]) -> list[Any]:
+        """Return what is seen in outputs and targets, checked, of all examples."""
+
+        def look(some: Any) -> Any:
             inputs, targets = examples.at(some)
             outputs = self._outputs(inputs)
             if self._rule == "right":
-                n = outputs.shape[1]
-                if targets.ndim != 1 or targets.dtype != torch.long:
-                    advice = "Pass targets.long(), or use"
-                    if targets.ndim > 1:
-                        advice = "Use"
-                    if targets.ndim == 2 and targets.shape[1] in (1, n):
-                        part = "squeeze(1)" if targets.shape[1] == 1 else "argmax(1)"
-                        advice = f"Pass targets.{part}.long(), or use"
-                    raise InputError(
-                        "dszog.torch.update: rule='right' needs the number of a class "
-                        f"as target, got targets of {targets.dtype} and shape "
-                        f"{tuple(targets.shape)}. {advice} rule='loss'."
-                    )
-                if not bool(((targets >= 0) & (targets < n)).all()):
-                    raise InputError(
-                        f"dszog.torch.update: targets must be between 0 and {n - 1}, "
-                        f"as the network has {n} outputs, got others. Check them."
-                    )
-            yield outputs, targets
+                _check_classes(targets, outputs.shape[1])
+            return see(outputs, targets)
+
+        return in_parts(look, torch.arange(len(examples), device=self._device))
 
     def kept(self, first: Any, slack: float) -> tuple[Any, Any]:
         """Return what to add to values for constraints, and the examples they are."""
@@ -560,20 +546,43 @@ class _Network:
 
     def scores(self, new: _Examples, kept: Any, *, checks: bool = False) -> Scores:
         """Return how the network does on all examples; of `keep`, by their values."""
-        loss, n_right, classes = 0.0, 0, self._rule == "right"
-        for block, (outputs, targets) in enumerate(self._looked(new)):
+        classes = self._rule == "right"
+
+        def see(outputs: Any, targets: Any) -> tuple[Any, int]:
             each = self._each(outputs, targets)
-            if checks:
-                new.check_finite(each, block * AT_ONCE)
-            loss += float(each.double().sum())
-            if classes:
-                n_right += int((self._value(outputs, targets) < 0).sum())
+            right = int((self._value(outputs, targets) < 0).sum()) if classes else 0
+            return each, right
+
+        seen = self._looked(new, see)
+        if checks:
+            new.check_finite(torch.cat([each for each, _ in seen]))
         return Scores(
-            new_loss=loss / len(new),
-            new_accuracy=n_right / len(new) if classes else float("nan"),
+            new_loss=sum(float(each.double().sum()) for each, _ in seen) / len(new),
+            new_accuracy=sum(n for _, n in seen) / len(new)
+            if classes
+            else float("nan"),
             kept_accuracy=float((kept < 0).double().mean())
             if classes
             else float("nan"),
+        )
+
+
+def _check_classes(targets: Any, n: int) -> None:
+    """Refuse targets that are no numbers of classes."""
+    if targets.ndim != 1 or targets.dtype != torch.long:
+        advice = "Use" if targets.ndim > 1 else "Pass targets.long(), or use"
+        if targets.ndim == 2 and targets.shape[1] in (1, n):
+            part = "squeeze(1)" if targets.shape[1] == 1 else "argmax(1)"
+            advice = f"Pass targets.{part}.long(), or use"
+        raise InputError(
+            "dszog.torch.update: rule='right' needs the number of a class as target, "
+            f"got targets of {targets.dtype} and shape {tuple(targets.shape)}. "
+            f"{advice} rule='loss'."
+        )
+    if not bool(((targets >= 0) & (targets < n)).all()):
+        raise InputError(
+            f"dszog.torch.update: targets must be between 0 and {n - 1}, as the "
+            f"network has {n} outputs, got others. Check them."
         )
 
 
