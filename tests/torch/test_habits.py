@@ -140,7 +140,11 @@ def test_an_example_that_ties_is_right_neither_as_new_nor_as_kept() -> None:
 def test_a_report_with_regressions_says_what_to_do() -> None:
     report = updated(rule="loss")[1]
     assert len(report.regressions)
-    assert report.note.endswith("more passes, or gradients=True, may mend that.")
+    assert "more passes or gradients=True or more slack may mend that." in report.note
+    assert (
+        "worse: more passes or more slack"
+        in updated(rule="loss", gradients=True)[1].note
+    )
     assert "max_forwards is used" in str(report)
 
 

@@ -51,8 +51,6 @@ NOT_LEFT = (
     "No point was better than the start, where the network still is. Raise "
     "max_forwards, or use gradients=True."
 )
-STILL_WORSE = "Some are worse: more passes may mend that."
-WITHOUT = "Some are worse: more passes, or gradients=True, may mend that."
 FOR_BACK = 0.05  # of the passes, at most, to look for such a point
 
 
@@ -187,7 +185,7 @@ def update(
         What it means to get worse: an example that was classified rightly is not any
         more; or its loss is above the old one plus `slack`.
     slack : float
-        For the rule "loss".
+        For the rule "loss": with 0 every rise counts, however small.
     groups : sequence, optional
         The group of each example of `keep`, for the report.
     params : "all", or parts of names, layers or parameters
@@ -325,7 +323,9 @@ def update(
                     f"It went back to {share} of the way: none is worse there."
                 )
             elif bool(worse.any()):
-                notes.append(STILL_WORSE if gradients else WITHOUT)
+                cures = ["more passes", *(() if gradients else ["gradients=True"])]
+                cures += ["more slack"] if rule == "loss" else []
+                notes.append(f"Some are worse: {' or '.join(cures)} may mend that.")
             after = look.scores(fresh, last)
     where = np.flatnonzero(worse.cpu().numpy())
     return UpdateReport(
