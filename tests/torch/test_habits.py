@@ -83,6 +83,8 @@ def test_small_moves_in_bfloat16_are_not_lost_between_steps() -> None:
     opt = dt.DSZOG(net, n_losses=120, n_constraints=120, step_size=1e-4)
     for _ in range(3):
         opt.step(lambda i, j: (losses.values(i), limits.values(j)))
+    with pytest.raises(dszog.EvaluationError, match="as they were before this step"):
+        opt.step(lambda i, j: (losses.values(i) / 0.0, limits.values(j)))
     before = opt.space.tensors()
     opt.space.adopt()  # as the next step begins: nobody has changed anything
     for name, one in opt.space.tensors().items():

@@ -921,8 +921,9 @@ def test_a_gpu_that_fails_leaves_weights_and_advice(error: Any, said: str) -> No
     net = network()
     losses, limits = functions(net)
     losses = dt.Losses(failing(losses.values, 30, error), 120)
-    with pytest.raises(dszog.EvaluationError, match=said):
+    with pytest.raises(dszog.EvaluationError, match=said) as raised:
         dt.minimize(net, losses, limits, max_iterations=50, seed=0)
+    assert str(raised.value).count("dszog.torch: ") == 1
 
 
 def test_weights_wander_no_further_than_constraints_bear() -> None:

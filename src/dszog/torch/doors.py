@@ -399,6 +399,12 @@ class NetworkOptimizer:
                 "norm make noise of differences. Call model.eval() before."
             )
         self.space.adopt()
+        try:
+            return self._step()
+        finally:
+            self.space.seal()
+
+    def _step(self) -> Info:
         while self.state.start is not None:
             queries = self.method.ask(self.state)
             reply = Reply(np.empty((1, 0)), self._looked(queries[0].constraints))
@@ -410,7 +416,6 @@ class NetworkOptimizer:
         )
         info = self._tell(queries, replies)
         self.space.go_to(PointName.of(self.state.x))
-        self.space.seal()
         return info
 
     def _tell(self, queries: Any, replies: Any) -> Info:

@@ -53,12 +53,17 @@ def device_failure(error: BaseException) -> EvaluationError | None:
             "iteration. What was saved is whole. Use smaller batches, such as "
             "options={'loss_batch': 32, 'dual_batch': 64}, and go on with resume=True."
         )
-    if "CUDA error" in str(error):  # nothing on the device can be trusted now
+    if _is_lost(error):
         return EvaluationError(
             f"dszog.torch: the GPU failed: {error}. What was saved is whole: start "
             "Python anew and go on with resume=True."
         )
     return None
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether nothing on the device can be trusted now."""
+    return "CUDA error" in str(error) and not isinstance(error, EvaluationError)
 
 
 class Passes:
@@ -190,7 +195,7 @@ class Passes:
     def _give_up(self, error: BaseException) -> None:
         """Leave the weights as they are at the iterate; say what can be done."""
         self._recordings = {}
-        if "CUDA error" not in str(error):
+        if not _is_lost(error):
             self._space.restore()
         if (failure := device_failure(error)) is not None:
             raise failure from error
