@@ -467,11 +467,34 @@ def test_a_dataset_its_tensors_and_any_whole_labels_give_the_same_update() -> No
     assert len(set(digests)) == 1
 
 
+FILE = __file__
+
+
+class Unreadable(Pairs):
+    def __getitem__(self, i: int) -> tuple[Any, Any]:
+        if i == 77:
+            raise OSError("no disk")
+        return super().__getitem__(i)
+
+
+class Stream(torch.utils.data.IterableDataset):  # type: ignore[misc, name-defined]
+    def __len__(self) -> int:
+        return 3
+
+    def __iter__(self) -> Any:
+        return zip(*data(3), strict=True)
+
+
+def loop(net: Any, closure: Any, **more: Any) -> None:
+    dt.DSZOG(net, n_losses=120, n_constraints=120, **more).step(closure)
+
+
 def lossy(value: Any) -> Any:
     return dt.Losses(lambda i: value(i.double()), 120)
 
 
-run_, update = dt.minimize, dt.update
+run_: Any = dt.minimize
+update: Any = dt.update
 WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
     "not their mean: reduction='none'": lambda n, f, g: run_(n, lossy(torch.mean), g),
     "in float32": lambda n, f, g: run_(n, lossy(lambda i: i * torch.nan), g),
@@ -486,7 +509,7 @@ WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
         n, data(), data(), gradients=True, options={"radius": 1}
     ),
     "736 forward passes": lambda n, f, g: update(n, data(), data(), max_forwards=10),
-    "2,600 leaves .* not enough": lambda n, f, g: update(
+    "2,600 leaves .* less than one iteration": lambda n, f, g: update(
         n, data(), data(900), max_forwards=2600
     ),
     "`slack` goes with rule='loss'": lambda n, f, g: update(n, data(), data(), slack=1),
@@ -551,14 +574,92 @@ WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
     r"values.flatten\(1\).mean\(1\)": lambda n, f, g: run_(
         n, lossy(lambda i: i[:, None]), g
     ),
+    "got int, which is none of them": lambda n, f, g: run_(n, f, g, params=5),
+    "got Parameter, which is none": lambda n, f, g: run_(
+        n, f, g, params=[n[0].weight, network()[0].weight]
+    ),
+    "or `params` without trainable": lambda n, f, g: run_(n, f, g, params=[]),
+    "a DataParallel spreads": lambda n, f, g: run_(
+        torch.nn.Sequential(torch.nn.DataParallel(n)), f, g
+    ),
+    r"one device, got \['cpu', 'meta'\]": lambda n, f, g: run_(
+        n[0].to("meta").requires_grad_(False) and n, f, g
+    ),
+    r"Losses: .*shapes: outputs.squeeze\(1\)": lambda n, f, g: run_(
+        n, lossy(lambda i: i[:, None] - i), g
+    ),
+    "`m` must be at least 1": lambda n, f, g: dt.Constraints(f.values, 0),
+    "no argument 'evaluator'": lambda n, f, g: run_(n, f, g, evaluator="processes"),
+    "must be a folder, got .* a file": lambda n, f, g: run_(n, f, g, checkpoint=FILE),
+    "`options` must be a dict": lambda n, f, g: run_(n, f, g, options=["step_size"]),
+    "option 'lr'. There are: .* step_size": lambda n, f, g: run_(
+        n, f, g, options={"lr": 1}
+    ),
+    "`seed` must be a whole number, got 'a'": lambda n, f, g: update(
+        n, data(), data(), gradients=True, seed="a"
+    ),
+    "`loss` must take 2 positional": lambda n, f, g: update(
+        n, data(), data(), lambda outputs: outputs
+    ),
+    "must be a torch.dtype, got 'bf16'": lambda n, f, g: update(
+        n, data(), data(), autocast="bf16"
+    ),
+    r"return torch.cat\(\[-z, z\], 1\)": lambda n, f, g: update(
+        torch.nn.Linear(4, 1), data(), data()
+    ),
+    "step by itself, got LBFGS": lambda n, f, g: update(
+        *(n, data(), data()),
+        gradients=True,
+        optimizer=torch.optim.LBFGS(n.parameters()),
+    ),
+    "must have gradients, got values without": lambda n, f, g: update(
+        *(n, data(), data(), lambda o, t: one_loss(o.detach(), t)),
+        gradients=True,
+        max_forwards=1e4,
+    ),
+    "lost in torch.float16. Call model.float": lambda n, f, g: update(
+        n.half(), data(), data(), gradients=True
+    ),
+    "example 77 of `keep` cannot be read: OSError: no disk": lambda n, f, g: update(
+        n, data(), Unreadable(data())
+    ),
+    "examples of `new` cannot be stacked": lambda n, f, g: update(
+        n, [(torch.zeros(k), 0) for k in (4, 5, 6)], data()
+    ),
+    "got Stream. .* a stream will not do": lambda n, f, g: update(n, Stream(), data()),
+    "`n_losses` must be at least 1": lambda n, f, g: dt.DSZOG(
+        n, n_losses=0, n_constraints=1
+    ),
+    "`n_iterations` must be at least 1": lambda n, f, g: dt.DSZOG(
+        n, n_losses=1, n_constraints=1, n_iterations=0
+    ),
+    "DSZOG: .* SGD with none of them": lambda n, f, g: loop(
+        n, None, optimizer=torch.optim.SGD(network().parameters())
+    ),
+    "a list of dict": lambda n, f, g: loop([{"params": n.parameters()}], None),
+    "two tensors, got Tensor": lambda n, f, g: loop(n, lambda i, j: f.values(i)),
+    "closure's losses: .* got float": lambda n, f, g: loop(n, lambda i, j: (1.0, j)),
+    "closure gave values that are not finite": lambda n, f, g: loop(
+        n, lambda i, j: (f.values(i), j / 0.0)
+    ),
+    "the network gives values that are not finite": lambda n, f, g: loop(
+        n,
+        lambda i, j: (f.values(i) * torch.nan, g.values(j)),
+        optimizer=torch.optim.SGD(n.parameters()),
+    ),
+    r"training mode: .* Call model.eval\(\)": lambda n, f, g: loop(
+        n.append(torch.nn.Dropout(0.1)), lambda i, j: (f.values(i), g.values(j))
+    ),
 }
 
 
 @pytest.mark.parametrize("said", WRONG)
 def test_wrong_input_is_refused_with_what_to_do(said: str) -> None:
     net = network()
+    weights, before = list(net.parameters()), digest_of(net.half().float().parameters())
     with pytest.raises(dszog.DszogError, match=said):
         WRONG[said](net, *functions(net))
+    assert digest_of(one.float() for one in weights) == before
 
 
 def test_only_broken_constraints_go_back_through_the_network() -> None:
@@ -820,8 +921,9 @@ def test_a_gpu_that_fails_leaves_weights_and_advice(error: Any, said: str) -> No
     net = network()
     losses, limits = functions(net)
     losses = dt.Losses(failing(losses.values, 30, error), 120)
-    with pytest.raises(dszog.EvaluationError, match=said):
+    with pytest.raises(dszog.EvaluationError, match=said) as raised:
         dt.minimize(net, losses, limits, max_iterations=50, seed=0)
+    assert str(raised.value).count("dszog.torch: ") == 1
 
 
 def test_weights_wander_no_further_than_constraints_bear() -> None:

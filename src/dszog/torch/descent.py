@@ -8,14 +8,20 @@ give the same.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from dszog.errors import EvaluationError, InputError
-from dszog.torch.first_order import NOT_FINITE, TOGETHER, GradientSteps
+from dszog.torch.first_order import (
+    NOT_FINITE,
+    TOGETHER,
+    GradientSteps,
+    check_optimizer,
+)
 from dszog.torch.functions import TorchConstraints, TorchLosses, both_of
 from dszog.torch.moves import EVERY, load_tensors, save_tensors
 from dszog.torch.start import begin, facts_of, take_start
@@ -40,6 +46,8 @@ def descend(
     """Take as many steps as the passes allow; return how many passes it took."""
     n, params = (len(losses), len(constraints)), list(named.values())
     adam = optimizer or torch.optim.Adam(params, lr=RATE)
+    folder = None if checkpoint is None else Path(checkpoint).absolute()
+    known = take_start(folder, resume, named)
     steps = GradientSteps(adam, params[0].device, n, seed, options)
     if n_forwards < steps.most_passes:
         raise InputError(
@@ -47,8 +55,6 @@ def descend(
             f"{steps.most_passes:,} forward passes, more than max_forwards allows "
             f"beside the looks before and after ({n_forwards:,}). Raise it."
         )
-    saved, folder = None, None if checkpoint is None else Path(checkpoint).absolute()
-    known = take_start(folder, resume, named)
     facts = facts_of(
         model,
         named,
@@ -60,24 +66,43 @@ def descend(
         optimizer=type(adam).__name__,
         **{"max_forwards, less the looks": n_forwards},
     )
+    saved = None
     if folder is not None:
         tensors = {name: one.detach().cpu().contiguous() for name, one in named.items()}
         begin(folder, tensors, known, facts)
         saved = _Saved(folder / FILE, params, steps)
     closure = both_of(losses, constraints)
     last = n_forwards - steps.most_passes
-    while steps.n_passes <= last:
-        gone = steps.n_passes / n_forwards
-        if optimizer is None:
-            for group in adam.param_groups:
-                group["lr"] = RATE * max(1.0 - gone, 1e-3)
-        steps.step(closure, gone)
-        is_last = steps.n_passes > last
-        if is_last and not all(bool(one.isfinite().all()) for one in params):
-            raise EvaluationError(NOT_FINITE)
-        if saved is not None:
-            saved.after(is_last=is_last)
+    with _moving(model, check_optimizer("dszog.torch.update", adam, params), adam):
+        while steps.n_passes <= last:
+            gone = steps.n_passes / n_forwards
+            if optimizer is None:
+                for group in adam.param_groups:
+                    group["lr"] = RATE * max(1.0 - gone, 1e-3)
+            steps.step(closure, gone)
+            is_last = steps.n_passes > last
+            if is_last and not all(bool(one.isfinite().all()) for one in params):
+                raise EvaluationError(NOT_FINITE)
+            if saved is not None:
+                saved.after(is_last=is_last)
     return steps.n_passes
+
+
+@contextmanager
+def _moving(model: Any, ids: set[int], optimizer: Any) -> Iterator[None]:
+    """Have gradients of some weights alone, and none left: others stay where they are.
+
+    The optimiser may hold more of them than may change.
+    """
+    others = [p for p in model.parameters() if p.requires_grad and id(p) not in ids]
+    for one in others:
+        one.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for one in others:
+            one.requires_grad_(True)
+        optimizer.zero_grad()
 
 
 class _Saved:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields
 from os import PathLike
@@ -15,10 +16,10 @@ import torch
 
 from dszog._log import LOGGER
 from dszog.contract import ProblemSize, Reply
-from dszog.contract.hints import about_option
-from dszog.contract.validation import check_seed, shown
-from dszog.errors import DszogError, InputError, InputTypeError
-from dszog.maths.random_stream import fresh_seed
+from dszog.contract.arrays import all_finite
+from dszog.contract.hints import about_argument
+from dszog.contract.validation import check_count, check_seed, shown
+from dszog.errors import DszogError, EvaluationError, InputError, InputTypeError
 from dszog.methods.base import Info
 from dszog.methods.dszog import DSZOGState
 from dszog.methods.named import (
@@ -33,13 +34,21 @@ from dszog.minimize import minimize as minimize_names
 from dszog.problem import Losses, Problem
 from dszog.problem.constraints import Constraints
 from dszog.run.result import Result
-from dszog.torch.first_order import GradientSteps
-from dszog.torch.functions import OneByOne, TorchConstraints, TorchLosses, both_of
+from dszog.torch.first_order import GradientSteps, check_optimizer
+from dszog.torch.functions import (
+    OneByOne,
+    TorchConstraints,
+    TorchLosses,
+    both_of,
+    check_options,
+    one_for_each,
+)
 from dszog.torch.moves import MoveLog
-from dszog.torch.passes import AT_ONCE, SOME, Both, Passes
+from dszog.torch.passes import SOME, Both, Passes, device_failure, in_parts
 from dszog.torch.space import ModuleSpace, chosen_parameters
-from dszog.torch.start import begin, facts_of, take_start
+from dszog.torch.start import begin, facts_of, seed_of, take_start
 
+OTHERS = ("on_failure", "on_interrupt", "on_save_failure", "weights")
 AS_IT_WAS = "The weights are as they were."
 STEADY = 1.5  # times what breaks one in a hundred constraints: steps may go so far
 
@@ -73,7 +82,7 @@ def minimize(
         mode for the run: dropout is off, and batch norm uses what it has learned.
     losses : Losses
     constraints : Constraints
-    params : "all", or names, parts of names or parameters
+    params : "all", or parts of names, layers or parameters
         Which of the weights that require gradients may change.
     options : dict, optional
         Fields of :class:`dszog.methods.named.NamedDSZOG`, such as ``step_size`` (the
@@ -121,16 +130,15 @@ def minimize(
                 f"dszog.torch.minimize: `{name}` must be dszog.torch."
                 f"{kind._what}, got {shown(one)}. Make them: dt.{kind._what}(f, n)."
             )
+    check_names("dszog.torch.minimize", others, minimize, OTHERS)
     named = chosen_parameters(model, params)
     folder = None if checkpoint is None else Path(checkpoint).absolute()
     with unharmed(model), ExitStack() as opened:
         LOGGER.info(about_mode(model) or "The network is in evaluation mode.")
         opened.enter_context(evaluating(model))
         known = take_start(folder, resume, named)
-        if seed is None:
-            seed = known.get("seed", fresh_seed())
-        seed = check_seed("dszog.torch.minimize", seed)
-        space = ModuleSpace(model, params, seed)
+        seed = seed_of(seed, known)
+        space = ModuleSpace(model, list(named.values()), seed)
         opened.callback(space.close)
         facts = facts_of(model, named, losses, constraints, seed=seed)
         if folder is not None:
@@ -185,10 +193,7 @@ def _method(
     """Return the method with settings for a network, and for a run of some length."""
     iterations, queries = (None if n is None else int(n) for n in (iterations, queries))
     names = {field.name for field in fields(NamedDSZOG)} - {"n_variables", "directions"}
-    for name in options:
-        if name not in names:
-            hint = about_option(name, sorted(names), [])
-            raise InputError(f"dszog.torch: there is no option {name!r}.{hint}")
+    check_options(options, names)
     chosen = settings_for(
         options, space.norm, space.dim, size, iterations, queries, wander
     )
@@ -226,10 +231,26 @@ def _problem(
     )
 
 
+def check_names(
+    owner: str, given: Iterable[str], door: Any, more: Iterable[str]
+) -> None:
+    """Refuse arguments that a door does not have."""
+    known = {*inspect.signature(door).parameters, *more} - {"others"}
+    for name in given:
+        if name not in known:
+            hint = about_argument(name, sorted(known)) or f" See help({owner})."
+            raise InputTypeError(f"{owner}: there is no argument {name!r}.{hint}")
+
+
 def about_mode(model: Any) -> str:
     """Return what evaluation mode changes in a network, or nothing."""
     kinds = torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase
-    layers = [one for one in model.modules() if isinstance(one, kinds) and one.training]
+    layers = []
+    for one in model.modules():
+        share = getattr(one, "dropout", 0.0)  # of attention and recurrent layers
+        has_some = isinstance(share, float) and share > 0.0
+        if one.training and (has_some or isinstance(one, kinds)):
+            layers.append(one)
     if not layers:
         return ""
     return (
@@ -240,15 +261,23 @@ def about_mode(model: Any) -> str:
 
 
 @contextmanager
-def evaluating(model: Any) -> Iterator[None]:
+def evaluating(model: Any, *, gradients: bool = False) -> Iterator[None]:
     """Have a network in evaluation mode for the length of the block."""
     were = {module: module.training for module in model.modules()}
     model.eval()
+    # cuDNN has gradients of these in training mode alone, where dropout is the change.
+    recurrent = [
+        (one, one.dropout) for one in were if isinstance(one, torch.nn.RNNBase)
+    ]
+    for one, _ in recurrent if gradients else ():
+        one.training, one.dropout = True, 0.0
     try:
         yield
     finally:
         for module, was in were.items():
             module.training = was
+        for one, dropout in recurrent:
+            one.dropout = dropout
 
 
 @contextmanager
@@ -259,13 +288,16 @@ def unharmed(model: Any) -> Iterator[None]:
     were = [one.to("cpu", copy=True) for one in changing]
     try:
         yield
-    except BaseException as error:
+    except BaseException as caught:
+        error = device_failure(caught) or caught
         with suppress(RuntimeError), torch.no_grad():  # of a device that is lost
             for one, was in zip(changing, were, strict=True):
                 one.copy_(was)
             if isinstance(error, DszogError) and AS_IT_WAS not in str(error):
                 error.args = (f"{error} {AS_IT_WAS}",)
-        raise
+        if error is caught:
+            raise
+        raise error from caught
 
 
 # ------------------------------------------------------------------ loops of one's own
@@ -273,6 +305,9 @@ def unharmed(model: Any) -> Iterator[None]:
 
 class NetworkOptimizer:
     """DSZOG for a loop of one's own: the closure says what the network gives.
+
+    Without an optimiser, call ``model.eval()`` before the first step: dropout makes
+    noise of differences. Weights may be changed between steps.
 
     Parameters
     ----------
@@ -316,14 +351,25 @@ class NetworkOptimizer:
         record: bool = False,
         **options: Any,
     ) -> None:
-        model = params
+        owner, model = "dszog.torch.DSZOG", params
         if not isinstance(params, torch.nn.Module):
-            model = torch.nn.ParameterList(params)
+            given = list(params)
+            if not all(isinstance(one, torch.Tensor) for one in given):
+                raise InputTypeError(
+                    f"{owner}: `params` must be a network or its parameters, got a "
+                    f"list of {type(given[0]).__name__}. Pass model.parameters()."
+                )
+            model = torch.nn.ParameterList(given)
+        n_losses = check_count(owner, "n_losses", n_losses)
+        n_constraints = check_count(owner, "n_constraints", n_constraints)
+        n_iterations = check_count(owner, "n_iterations", n_iterations)
+        seed = check_seed(owner, seed)
         self.n_forwards = 0
         self._first_order, self._n_iterations = None, n_iterations
         if optimizer is not None:
-            device = next(iter(chosen_parameters(model, "all").values())).device
-            n = n_losses, n_constraints
+            changing = list(chosen_parameters(model, "all").values())
+            check_optimizer(owner, optimizer, changing)
+            device, n = changing[0].device, (n_losses, n_constraints)
             self._first_order = GradientSteps(optimizer, device, n, seed, options)
             return
         self.space = ModuleSpace(model, "all", seed)
@@ -354,17 +400,39 @@ class NetworkOptimizer:
             info = self._first_order.step(self._call, gone)
             self.n_forwards = self._first_order.n_passes
             return info
+        if not self.n_forwards and about_mode(self.space.model):
+            raise InputError(
+                "dszog.torch.DSZOG: the network is in training mode: dropout and batch "
+                "norm make noise of differences. Call model.eval() before."
+            )
+        self.space.adopt()
+        try:
+            return self._step()
+        finally:
+            self.space.seal()
+
+    def _step(self) -> Info:
         while self.state.start is not None:
             queries = self.method.ask(self.state)
             reply = Reply(np.empty((1, 0)), self._looked(queries[0].constraints))
-            self.state, _ = self.method.tell(self.state, queries, [reply])
+            self._tell(queries, [reply])
         queries = self.method.ask(self.state)
         replies = self.passes(*queries)
         self.n_forwards += sum(
             one.losses.size + one.constraints.size for one in replies
         )
-        self.state, info = self.method.tell(self.state, queries, replies)
+        info = self._tell(queries, replies)
         self.space.go_to(PointName.of(self.state.x))
+        return info
+
+    def _tell(self, queries: Any, replies: Any) -> Info:
+        if not all(all_finite(part) for one in replies for part in one[:2]):
+            raise EvaluationError(
+                "dszog.torch.DSZOG: the closure gave values that are not finite. The "
+                "weights are as they were before this step. Leave such examples out; "
+                "in half precision compute losses in float32."
+            )
+        self.state, info = self.method.tell(self.state, queries, replies)
         return info
 
     def _looked(self, constraints: Any) -> Any:
@@ -372,18 +440,18 @@ class NetworkOptimizer:
         self.n_forwards += len(constraints)
         wanted = torch.from_numpy(np.array(constraints)).to(self.space.device)
         with torch.no_grad():
-            found = [self._call(wanted[:0], j)[1] for j in wanted.split(AT_ONCE)]
+            found = in_parts(lambda j: self._call(wanted[:0], j)[1], wanted)
         return torch.cat(found).double().cpu().numpy()[np.newaxis]
 
     def _call(self, *wanted: Any) -> tuple[Any, Any]:
         found = self._closure(*wanted)
-        for one, indices, what in zip(
-            found, wanted, ("losses", "constraints"), strict=True
-        ):
-            if one.shape != indices.shape:
-                raise InputError(
-                    f"dszog.torch.DSZOG: the closure must return one value for each "
-                    f"index, got {what} of shape {tuple(one.shape)} for "
-                    f"{len(indices)}. With losses: reduction='none'."
-                )
-        return found
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise InputTypeError(
+                "dszog.torch.DSZOG: the closure must return the values of losses and "
+                f"of constraints, two tensors, got {type(found).__name__}. Return both."
+            )
+        owner = "dszog.torch.DSZOG: the closure's"
+        return (
+            one_for_each(found[0], wanted[0], f"{owner} losses"),
+            one_for_each(found[1], wanted[1], f"{owner} constraints"),
+        )

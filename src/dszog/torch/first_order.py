@@ -8,18 +8,18 @@ the network. The penalty rises over the run: first learn, then mend what is left
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
 from dszog.contract.arrays import all_finite
-from dszog.contract.hints import about_option
 from dszog.contract.validation import check_count, check_positive_number
 from dszog.errors import EvaluationError, InputError
 from dszog.maths.random_stream import stream
 from dszog.methods.base import Info
+from dszog.torch.functions import check_options
 from dszog.torch.passes import Both
 
 DEFAULTS = {
@@ -37,6 +37,25 @@ NOT_FINITE = (
 )
 
 
+def check_optimizer(owner: str, optimizer: Any, changing: Iterable[Any]) -> set[int]:
+    """Return the ids of weights that it moves; refuse one that cannot move any."""
+    groups = getattr(optimizer, "param_groups", ())
+    held = {id(one) for group in groups for one in group["params"]}
+    moved = held.intersection(map(id, changing))
+    if not moved:
+        raise InputError(
+            f"{owner}: `optimizer` must hold weights of the network that may change, "
+            f"got {type(optimizer).__name__} with none of them. Make it of "
+            "model.parameters(), after the last copy of the model."
+        )
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise InputError(
+            f"{owner}: `optimizer` must step by itself, got LBFGS, which asks for "
+            "values again. Use Adam or SGD."
+        )
+    return moved
+
+
 class GradientSteps:
     """An optimiser's steps down ``mean loss + penalty * mean squared violation``.
 
@@ -52,12 +71,7 @@ class GradientSteps:
         seed: int,
         options: Mapping[str, Any],
     ) -> None:
-        for name in options.keys() - DEFAULTS:
-            hint = about_option(name, sorted(DEFAULTS), [])
-            raise InputError(
-                f"dszog.torch: with gradients there is no option {name!r}.{hint} There "
-                f"are: {', '.join(sorted(DEFAULTS))}."
-            )
+        check_options(options, DEFAULTS, "with gradients ")
         chosen = DEFAULTS | dict(options)
         owner = "dszog.torch"
         self.penalty = check_positive_number(owner, "penalty", chosen.pop("penalty"))
@@ -89,7 +103,19 @@ class GradientSteps:
             self._look(both, i[:0], j)
         mine, n_mine = self._broken[turn]
         self.optimizer.zero_grad()
-        losses, over = both(i, mine)
+        with torch.enable_grad():
+            losses, over = both(i, mine)
+        if not losses.requires_grad or (n_mine and not over.requires_grad):
+            raise InputError(
+                "dszog.torch: losses and constraints must have gradients, got values "
+                "without. Compute them in PyTorch from what the network gives, without "
+                "detach() and not in torch.inference_mode(); or leave gradients out."
+            )
+        if turn == 0 or self._device.type == "cpu":  # to wait for a GPU takes its time
+            value = float(losses.detach().double().mean())
+            if not math.isfinite(value):
+                raise EvaluationError(NOT_FINITE)
+            self._info = self._info._replace(sampled_objective=value)
         share = self.penalty * RISE**gone * n_mine * TOGETHER / len(j)
         # All is scaled to the larger of both weights: no optimiser shall run away. What
         # the mean and the penalty pass back is known without them: fewer launches.
@@ -103,11 +129,6 @@ class GradientSteps:
         self.optimizer.step()
         self.n_steps += 1
         self.n_passes += 3 * (len(i) + len(mine))
-        if turn == 0:  # to wait for the device takes its time
-            value = float(losses.detach().double().mean())
-            if not math.isfinite(value):
-                raise EvaluationError(NOT_FINITE)
-            self._info = self._info._replace(sampled_objective=value)
         return self._info
 
     def _look(self, both: Both, no_losses: Any, j: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,31 @@ import torch
 
 from dszog.contract import Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray, all_finite
-from dszog.contract.validation import check_callable, check_count
+from dszog.contract.hints import about_option
+from dszog.contract.validation import check_callable, check_count, shown
 from dszog.errors import EvaluationError, InputError, InputTypeError, PurityWarning
 from dszog.problem import Problem
-from dszog.torch.passes import AT_ONCE, Both, Passes
+from dszog.torch.passes import Both, Passes, in_parts
 from dszog.torch.space import ModuleSpace
 from dszog.workers._chunks import Assembly, Piece, Place
 from dszog.workers.base import answer
 
 N_CHECKED = 64  # values that are asked for twice before a run begins
 VARY = 1e-2  # of the largest: beyond it is not rounding
+
+
+def check_options(options: Any, names: Iterable[str], where: str = "") -> None:
+    """Refuse settings that do not exist."""
+    if not isinstance(options, Mapping):
+        raise InputTypeError(
+            f"dszog.torch: `options` must be a dict, got {shown(options)}. Pass one."
+        )
+    for name in options.keys() - set(names):
+        hint = about_option(name, sorted(names), [])
+        raise InputError(
+            f"dszog.torch: {where}there is no option {name!r}.{hint} There are: "
+            f"{', '.join(sorted(names))}."
+        )
 
 
 def one_for_each(found: Any, wanted: Any, owner: str) -> Any:
@@ -35,6 +50,8 @@ def one_for_each(found: Any, wanted: Any, owner: str) -> Any:
         advice = "Return one number for each index."
         if found.ndim == 0:
             advice = "Return one for each example, not their mean: reduction='none'."
+        elif found.shape == (n, n):
+            advice = "Outputs and targets have other shapes: outputs.squeeze(1)."
         elif found.ndim > 1 and len(found) == n:
             advice = "Return one for each example: values.flatten(1).mean(1)."
         raise InputError(
@@ -55,14 +72,14 @@ class TorchLosses:
         How many losses there are.
     """
 
-    _what = "Losses"
+    _what, _count = "Losses", "n"
     about = ""  # what tells the examples from others, where `update` knows them
 
     def __init__(self, values: Callable[[Any], Any], n: int) -> None:
         self.owner = f"dszog.torch.{self._what}"  # in messages
         check_callable(self.owner, "values", values, "values(i)", 1)
         self.values = values
-        self.n = check_count(self.owner, "n", n)
+        self.n = check_count(self.owner, self._count, n)
 
     def __len__(self) -> int:
         return self.n
@@ -77,7 +94,7 @@ class TorchLosses:
         rows = []
         for point in points:
             with space.at(point), torch.no_grad():
-                values = [self.at(some).double() for some in indices.split(AT_ONCE)]
+                values = in_parts(lambda some: self.at(some).double(), indices)
                 rows.append(torch.cat(values).cpu().numpy())
         return np.stack(rows)
 
@@ -125,8 +142,7 @@ class TorchConstraints(TorchLosses):
         How many constraints there are.
     """
 
-    _what = "Constraints"
-
+    _what, _count = "Constraints", "m"
     with_losses: Both | None = None  # both at once, where one pass gives them
 
     def __init__(self, values: Callable[[Any], Any], m: int) -> None:

@@ -29,6 +29,43 @@ ALONG, PARTS = 16, 4  # directions along each of which a quarter of them is look
 WANDERS = tuple(2.0 ** (-k / 2) for k in range(17))  # shares of the weights' length
 
 
+def in_parts(look: Callable[[Any], Any], indices: Any) -> list[Any]:
+    """Look at some indices at a time: at fewer, where memory does not suffice."""
+    found, size = [], AT_ONCE
+    while len(indices):
+        try:
+            found.append(look(indices[:size]))
+        except torch.OutOfMemoryError:
+            if size == 1:
+                raise
+            size //= 2
+        else:
+            indices = indices[size:]
+    return found
+
+
+def device_failure(error: BaseException) -> EvaluationError | None:
+    """Return what to say of a device that cannot go on; None where it is no such."""
+    if isinstance(error, torch.OutOfMemoryError):
+        torch.cuda.empty_cache()
+        return EvaluationError(
+            "dszog.torch: the GPU has not enough memory for the passes of an "
+            "iteration. What was saved is whole. Use smaller batches, such as "
+            "options={'loss_batch': 32, 'dual_batch': 64}, and go on with resume=True."
+        )
+    if _is_lost(error):
+        return EvaluationError(
+            f"dszog.torch: the GPU failed: {error}. What was saved is whole: start "
+            "Python anew and go on with resume=True."
+        )
+    return None
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether nothing on the device can be trusted now."""
+    return "CUDA error" in str(error) and not isinstance(error, EvaluationError)
+
+
 class Passes:
     """Answers the two queries of an iteration.
 
@@ -118,7 +155,7 @@ class Passes:
         indices = torch.from_numpy(chosen).to(space.device)
 
         def are_kept(some: Any) -> Any:
-            parts = [self._both(some[:0], j)[1] for j in some.split(AT_ONCE)]
+            parts = in_parts(lambda j: self._both(some[:0], j)[1], some)
             return torch.cat(parts) <= 0.0
 
         first, n_looks = are_kept(indices), n
@@ -158,21 +195,10 @@ class Passes:
     def _give_up(self, error: BaseException) -> None:
         """Leave the weights as they are at the iterate; say what can be done."""
         self._recordings = {}
-        if isinstance(error, torch.OutOfMemoryError):
+        if not _is_lost(error):
             self._space.restore()
-            torch.cuda.empty_cache()
-            raise EvaluationError(
-                "dszog.torch: the GPU has not enough memory for the forward passes of "
-                "an iteration. What was saved is whole. Use smaller batches, such as "
-                "options={'loss_batch': 32, 'dual_batch': 64}, and go on with "
-                "resume=True."
-            ) from error
-        if "CUDA error" in str(error):  # nothing on the device can be trusted now
-            raise EvaluationError(
-                f"dszog.torch: the GPU failed: {error}. What was saved is whole: start "
-                "Python anew and go on with resume=True."
-            ) from error
-        self._space.restore()
+        if (failure := device_failure(error)) is not None:
+            raise failure from error
 
 
 class _Recording:

@@ -26,7 +26,7 @@ from dszog.torch.moves import MoveLog
 from dszog.torch.signs import Mover
 
 LARGE = 2 * 10**7  # weights, from which on no copy is kept
-REFUSED = ("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel")
+REFUSED = {"DataParallel", "DistributedDataParallel", "FullyShardedDataParallel"}
 KINDS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -36,7 +36,7 @@ class ModuleSpace:
     Parameters
     ----------
     model : torch.nn.Module
-    params : "all", or names or parts of names, or parameters
+    params : "all", or parts of names, layers or parameters
         Which weights may change: of those that require gradients.
     seed : int
         Of the directions.
@@ -70,6 +70,7 @@ class ModuleSpace:
         signed = seed - 2**64 if seed >= 2**63 else seed
         self.words = torch.tensor([signed, 0], device=self.device)
         self._make_movers()
+        self.seal()
 
     @property
     def norm(self) -> float:
@@ -202,6 +203,20 @@ class ModuleSpace:
         self._to_weights()
         self.n_moves = n_moves
 
+    def adopt(self) -> None:
+        """Take weights that were changed from outside as where the network is."""
+        pairs = [*zip(self._kept, self.weights, strict=True)]
+        exact = [(a, b) for a, b in pairs if a is not b and a.dtype == b.dtype]
+        if exact:
+            torch._foreach_copy_(*map(list, zip(*exact, strict=True)))
+        for (kept, one), version in zip(pairs, self._versions, strict=True):
+            if kept.dtype != one.dtype and one._version != version:
+                kept.copy_(one)  # a copy of all would lose small moves
+
+    def seal(self) -> None:
+        """Note how often weights were written to, so that `adopt` sees who else did."""
+        self._versions = [one._version for one in self.weights]
+
     def tensors(self) -> dict[str, Any]:
         """Return the weights by name, on the CPU."""
         kept = zip(self.named, self._kept, strict=True)
@@ -240,40 +255,31 @@ def _needs_copy(weights: Any) -> bool:
 
 def chosen_parameters(model: Any, params: Any) -> dict[str, Any]:
     """Return the parameters that may change, by name; refuse what cannot be."""
-    if type(model).__name__ in REFUSED:
-        raise InputTypeError(
-            f"dszog.torch: a {type(model).__name__} spreads a network over devices, "
-            "which is not supported. Pass model.module, on one device."
-        )
     if not isinstance(model, torch.nn.Module):
         raise InputTypeError(
             f"dszog.torch: `model` must be a torch.nn.Module, got {shown(model)}. Pass "
             "the network itself."
         )
-    trainable = {n: p for n, p in model.named_parameters() if p.requires_grad}
-    if isinstance(params, str) and params == "all":
-        found = trainable
-    else:
-        wanted = [params] if isinstance(params, str) else list(params)
-        ids = {id(one) for one in wanted if not isinstance(one, str)}
-        parts = [one for one in wanted if isinstance(one, str)]
-        for part in parts:
-            if not any(part in name for name in trainable):
-                raise InputError(
-                    f"dszog.torch: no trainable weight is called {part!r}. There are: "
-                    f"{', '.join(list(trainable)[:6])}, ..."
-                )
-        found = {
-            name: one
-            for name, one in trainable.items()
-            if id(one) in ids or any(part in name for part in parts)
-        }
+    for kind in {type(one).__name__ for one in model.modules()} & REFUSED:
+        raise InputTypeError(
+            f"dszog.torch: a {kind} spreads a network over devices, which is not "
+            "supported. Pass model.module, on one device."
+        )
+    found = {n: p for n, p in model.named_parameters() if p.requires_grad}
+    if not (isinstance(params, str) and params == "all"):
+        is_one = isinstance(params, (str, torch.Tensor, torch.nn.Module))
+        is_one = is_one or not isinstance(params, Iterable)
+        names: set[str] = set()
+        for one in [params] if is_one else params:
+            names |= _names_of(one, model, found)
+        found = {name: one for name, one in found.items() if name in names}
     if not found:
         raise InputError(
-            "dszog.torch: there is nothing to change, got a network without trainable "
-            "weights. Set requires_grad_(True) on those that may change."
+            "dszog.torch: there is nothing to change, got a network or `params` "
+            "without trainable weights. Set requires_grad_(True) on those that may "
+            "change."
         )
-    devices = {str(one.device) for one in found.values()}
+    devices = {str(one.device) for one in model.parameters()}
     if len(devices) > 1 or "meta" in devices:
         raise InputError(
             f"dszog.torch: the weights must be on one device, got {sorted(devices)}. "
@@ -291,6 +297,27 @@ def chosen_parameters(model: Any, params: Any) -> dict[str, Any]:
                 "a network that was trained to its end."
             )
     return found
+
+
+def _names_of(wanted: Any, model: Any, trainable: dict[str, Any]) -> set[str]:
+    """Return the names of weights that are meant by one entry of `params`."""
+    if isinstance(wanted, str):
+        found = {name for name in trainable if wanted in name}
+        if not found:
+            raise InputError(
+                f"dszog.torch: no trainable weight is called {wanted!r}. There are: "
+                f"{', '.join(list(trainable)[:6])}, ..."
+            )
+        return found
+    is_module = isinstance(wanted, torch.nn.Module)
+    ids = {id(one) for one in (wanted.parameters() if is_module else [wanted])}
+    if not ids <= {id(one) for one in model.parameters()}:
+        raise InputError(
+            f"dszog.torch: `params` must be weights of the network or parts of their "
+            f"names, got {type(wanted).__name__}, which is none of them. Take them "
+            "from this network, after its last copy."
+        )
+    return {name for name, one in trainable.items() if id(one) in ids}
 
 
 def digest_of(tensors: Iterable[Any]) -> str:

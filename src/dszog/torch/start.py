@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from dszog.contract.validation import check_seed
 from dszog.errors import CheckpointError, InputError, OtherRunError
+from dszog.maths.random_stream import fresh_seed
 from dszog.torch.functions import TorchConstraints, TorchLosses
 from dszog.torch.moves import load_tensors, save_tensors
 from dszog.torch.space import digest_of
@@ -28,6 +30,11 @@ def take_start(
     """Put weights to where a saved run began; return what else it began with."""
     if folder is None:
         return {}
+    if folder.exists() and not folder.is_dir():
+        raise InputError(
+            f"dszog.torch: `checkpoint` must be a folder, got {str(folder)!r}, which "
+            "is a file. Give another."
+        )
     if not resume and folder.exists() and any(folder.iterdir()):
         raise InputError(
             f"dszog.torch: `checkpoint` must be an empty folder, got {str(folder)!r}, "
@@ -48,6 +55,13 @@ def take_start(
         for name, one in named.items():
             one.copy_(tensors[name])
     return known
+
+
+def seed_of(seed: Any, known: Mapping[str, Any]) -> int:
+    """Return the seed of a run: as given, or that of a saved one, or a fresh one."""
+    if seed is None:
+        seed = known.get("seed", fresh_seed())
+    return check_seed("dszog.torch", seed)
 
 
 def facts_of(

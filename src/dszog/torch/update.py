@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -16,21 +17,34 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from dszog.contract.arrays import IntArray
-from dszog.contract.hints import about_argument
-from dszog.contract.validation import check_choice, check_count, check_nonnegative
+from dszog.contract.validation import (
+    check_callable,
+    check_choice,
+    check_count,
+    check_nonnegative,
+    shown,
+)
 from dszog.errors import InputError, InputTypeError
 from dszog.methods.named import PointName
 from dszog.run.result import Result
 from dszog.show.plot import plot_update
 from dszog.torch.descent import descend
-from dszog.torch.doors import about_mode, evaluating, minimize, unharmed
+from dszog.torch.doors import (
+    OTHERS,
+    about_mode,
+    check_names,
+    evaluating,
+    minimize,
+    unharmed,
+)
+from dszog.torch.first_order import check_optimizer
 from dszog.torch.functions import N_CHECKED, TorchConstraints, TorchLosses, one_for_each
-from dszog.torch.passes import AT_ONCE
+from dszog.torch.passes import in_parts
 from dszog.torch.space import chosen_parameters, digest_of
-from dszog.torch.start import take_start
+from dszog.torch.start import seed_of, take_start
 
 Rule = Literal["right", "loss"]
-NOT_OURS = ("losses", "constraints", "max_queries")  # `update` gives them itself
+NOT_OURS = {"losses", "constraints", "max_queries"}  # `update` gives them itself
 MARGIN = 0.1  # by which an example that was right shall lead
 BACK = (0.98, 0.95, 0.9, 0.8, 0.65)  # of the way, to where no kept example got worse
 NOT_LEFT = (
@@ -129,6 +143,7 @@ class UpdateReport:
         run = f"run       {self.n_forwards:,} examples went through the network"
         if self.result is not None:
             ended = self.result.message.partition(". ")[0]
+            ended = ended.replace("The query budget", "max_forwards")
             run += f", {self.result.nit:,} iterations. {ended}"
         lines.append(f"{run}.")
         if self.note:
@@ -151,7 +166,7 @@ def update(
     max_forwards: int | float = 10**6,
     autocast: Any = None,
     options: dict[str, Any] | None = None,
-    seed: int = 0,
+    seed: int | None = 0,
     **others: Any,
 ) -> UpdateReport:
     """Update a network on new examples, with one constraint for each example to keep.
@@ -170,10 +185,10 @@ def update(
         What it means to get worse: an example that was classified rightly is not any
         more; or its loss is above the old one plus `slack`.
     slack : float
-        For the rule "loss".
+        For the rule "loss": with 0 every rise counts, however small.
     groups : sequence, optional
         The group of each example of `keep`, for the report.
-    params : "all", or names, parts of names or parameters
+    params : "all", or parts of names, layers or parameters
         Which weights may change.
     gradients : bool
         Use them, with `optimizer` (Adam if not given).
@@ -203,26 +218,36 @@ def update(
             f"dszog.torch.update: `slack` goes with rule='loss', got slack={slack} and "
             f"rule={rule!r}. Leave one out."
         )
+    if loss is not None:
+        check_callable("dszog.torch.update", "loss", loss, "loss(outputs, targets)", 2)
+    if autocast is not None and not isinstance(autocast, torch.dtype):
+        raise InputTypeError(
+            f"dszog.torch.update: `autocast` must be a torch.dtype, got "
+            f"{shown(autocast)}. Pass torch.bfloat16."
+        )
     named = chosen_parameters(model, params)
     changing = list(named.values())
     _check_others(others, changing, optimizer, gradients)
     device, folder = changing[0].device, others.get("checkpoint")
-    look = _Network(model, loss or _cross_entropy, device, autocast, rule)
+    loss = loss or partial(cross_entropy, reduction="none")
+    look = _Network(model, loss, device, autocast, rule)
     fresh, old = _Examples("new", new, device), _Examples("keep", keep, device)
     if groups is not None and len(groups) != len(old):
         raise InputError(
             f"dszog.torch.update: `groups` must name one for each of {len(old)} "
             f"examples to keep, got {len(groups)}. Leave it out, or give all."
         )
-    n_looks, note = sum(map(_n_looks, (fresh, old))), about_mode(model)
+    # Before and after at all, and twice at some.
+    n_looks = sum(2 * (len(one) + min(len(one), N_CHECKED)) for one in (fresh, old))
+    notes = [about_mode(model)]
     if limit <= n_looks:
         raise InputError(
             f"dszog.torch.update: a look at all examples before and after takes "
             f"{n_looks:,} forward passes, got max_forwards={limit:,}. Raise it."
         )
-    with unharmed(model), evaluating(model):
+    with unharmed(model), evaluating(model, gradients=gradients):
         folder = None if folder is None else Path(folder)
-        take_start(folder, bool(others.get("resume")), named)
+        seed = seed_of(seed, take_start(folder, bool(others.get("resume")), named))
         with torch.no_grad():
             first = look.all_of(old)
             old.check_finite(first)
@@ -234,9 +259,9 @@ def update(
                 "dszog.torch.update: no example of `keep` was right before, so there "
                 "is nothing to keep. Check the order of targets, or use rule='loss'."
             )
-        losses = TorchLosses(lambda i: look.losses(fresh, i), len(fresh))
+        losses = TorchLosses(lambda i: look.losses(*fresh.at(i)), len(fresh))
         values = TorchConstraints(
-            lambda j: look.values(old, kept[j]) + bound[j], len(kept)
+            lambda j: look.values(*old.at(kept[j])) + bound[j], len(kept)
         )
         for functions, examples in ((losses, fresh), (values, old)):
             functions.owner = f"dszog.torch.update: `{examples.name}`"
@@ -266,7 +291,7 @@ def update(
                     model,
                     losses,
                     values,
-                    params=params,
+                    params=changing,
                     options=options,
                     max_queries=n_left,
                     seed=seed,
@@ -275,31 +300,32 @@ def update(
             except InputError as error:
                 if "got max_queries" not in str(error):
                     raise
+                needs = "one iteration and a check take"
+                if "has used" in str(error):
+                    needs = "the saved run has used"
                 raise InputError(  # in the words of this call
                     f"dszog.torch.update: max_forwards={limit:,} leaves {n_left:,} "
-                    "beside the looks before and after, which is not enough for one "
-                    "iteration and a check. Raise it."
+                    f"beside the looks before and after, less than {needs}. Raise it."
                 ) from error
             n_used = result.nfev + result.ncev + result["n_steadiness"]
             if not PointName.of(result.x).n_moves:
-                note = f"{note} {NOT_LEFT}".strip()
+                notes.append(NOT_LEFT)
         with torch.no_grad():
-            last = look.all_of(old)
-            worse = look.worse(first, last, slack)
-            end = [one.detach().cpu().clone() for one in changing]
-            for share in BACK[:n_back] if bool(worse.any()) else ():
-                _put(changing, start, end, share)
-                found = look.all_of(old)
-                n_used += len(old)
-                if not bool(look.worse(first, found, slack).any()):
-                    said = (
-                        f"It went back to {share} of the way: there nothing is worse."
-                    )
-                    note = f"{note} {said}".strip()
-                    last, worse = found, look.worse(first, found, slack)
-                    break
-            else:
-                _put(changing, start, end, 1.0)
+
+            def looked() -> tuple[Any, Any]:
+                values = look.all_of(old)
+                return values, look.worse(first, values, slack)
+
+            last, worse, share, n_tried = _back(looked, changing, start, BACK[:n_back])
+            n_used += n_tried * len(old)
+            if share < 1.0:
+                notes.append(
+                    f"It went back to {share} of the way: none is worse there."
+                )
+            elif bool(worse.any()):
+                cures = ["more passes", *(() if gradients else ["gradients=True"])]
+                cures += ["more slack"] if rule == "loss" else []
+                notes.append(f"Some are worse: {' or '.join(cures)} may mend that.")
             after = look.scores(fresh, last)
     where = np.flatnonzero(worse.cpu().numpy())
     return UpdateReport(
@@ -313,7 +339,7 @@ def update(
         kept_is_worse=worse[kept].cpu().numpy(),
         n_forwards=n_looks + n_used,
         seed=seed,
-        note=note,
+        note=" ".join(filter(None, notes)),
         result=result,
     )
 
@@ -342,7 +368,11 @@ class _Examples:
                 )
             self._pair = inputs.to(device), targets.to(device)
             self._n = len(inputs)
-        elif hasattr(given, "__getitem__") and hasattr(given, "__len__"):
+        elif (
+            hasattr(given, "__getitem__")
+            and hasattr(given, "__len__")
+            and not isinstance(given, torch.utils.data.IterableDataset)
+        ):
             self._given, self._n = given, len(given)
         else:
             raise InputTypeError(
@@ -360,14 +390,20 @@ class _Examples:
         """Return the inputs and targets of some."""
         if self._pair is not None:
             return self._pair[0][indices], _long(self._pair[1][indices])
-        pairs = [self._given[i] for i in indices.tolist()]
+        pairs = [self._read(i) for i in indices.tolist()]
         if not isinstance(pairs[0], (tuple, list)) or len(pairs[0]) != 2:
             raise InputTypeError(
                 "dszog.torch.update: an example of a dataset must be a pair of input "
                 f"and target, got {type(pairs[0]).__name__}. Wrap the dataset in one "
                 "that returns pairs."
             )
-        inputs, targets = torch.utils.data.default_collate(pairs)
+        try:
+            inputs, targets = torch.utils.data.default_collate(pairs)
+        except (RuntimeError, TypeError) as error:
+            raise InputTypeError(
+                f"dszog.torch.update: examples of `{self.name}` cannot be stacked: "
+                f"{error}. Wrap the dataset in one that returns tensors of one shape."
+            ) from error
         for one, what in ((inputs, "input"), (targets, "target")):
             if not isinstance(one, torch.Tensor):
                 raise InputTypeError(
@@ -376,6 +412,16 @@ class _Examples:
                     "dataset in one that returns such."
                 )
         return inputs.to(self._device), _long(targets.to(self._device))
+
+    def _read(self, i: int) -> Any:
+        try:
+            return self._given[i]
+        except Exception as error:  # code of the user's
+            raise InputError(
+                f"dszog.torch.update: example {i} of `{self.name}` cannot be read: "
+                f"{type(error).__name__}: {error}. Mend it, or leave it out: "
+                "torch.utils.data.Subset."
+            ) from error
 
     def about(self) -> str:
         """Return what tells these examples from others, by a look at some."""
@@ -392,14 +438,17 @@ class _Examples:
         own, others = self.at(first)[0], other.at(first)[0]
         return bool(own.shape == others.shape and own.dtype == others.dtype)
 
-    def check_finite(self, values: Any, start: int = 0) -> None:
-        """Refuse values, the first of example `start`, of which some are no numbers."""
-        bad = start + (~values.isfinite()).nonzero().squeeze(1)
+    def check_finite(self, values: Any) -> None:
+        """Refuse values of all examples, of which some are no numbers."""
+        bad = (~values.isfinite()).nonzero().squeeze(1)
         if not len(bad):
             return
         given = self.at(bad[:1])[0]
         others = given[~given.isfinite()]
-        why = "Its input is finite. Check the network, and compute losses in float32."
+        why = (
+            "Its input is finite. Check its target and the network, and compute losses "
+            "in float32."
+        )
         if len(others):
             why = f"Its input holds {float(others[0])}. Mend it, or leave it out."
         more = (
@@ -411,12 +460,6 @@ class _Examples:
             f"dszog.torch.update: example {int(bad[0])} of `{self.name}`{more} gives "
             f"a value that is not finite. {why}"
         )
-
-    def blocks(self) -> Iterator[tuple[Any, Any]]:
-        """Yield all of them."""
-        for start in range(0, self._n, AT_ONCE):
-            stop = min(start + AT_ONCE, self._n)
-            yield self.at(torch.arange(start, stop, device=self._device))
 
 
 class _Network:
@@ -442,18 +485,17 @@ class _Network:
         if self._rule == "right" and (outputs.ndim != 2 or outputs.shape[1] < 2):
             raise InputError(
                 "dszog.torch.update: rule='right' needs one output for each class, got "
-                f"outputs of shape {tuple(outputs.shape)}. Use rule='loss'."
+                f"outputs of shape {tuple(outputs.shape)}. Use rule='loss'; or, of one "
+                "logit z, have the network return torch.cat([-z, z], 1)."
             )
         return outputs.double() if outputs.dtype == torch.float64 else outputs.float()
 
-    def losses(self, examples: _Examples, indices: Any) -> Any:
+    def losses(self, inputs: Any, targets: Any) -> Any:
         """Return the loss of each of some examples."""
-        inputs, targets = examples.at(indices)
         return self._each(self._outputs(inputs), targets)
 
-    def values(self, examples: _Examples, indices: Any) -> Any:
+    def values(self, inputs: Any, targets: Any) -> Any:
         """Return what must not rise: less the margin, or the loss."""
-        inputs, targets = examples.at(indices)
         return self._value(self._outputs(inputs), targets)
 
     def both(self, new: Any, old: Any, bound: Any) -> tuple[Any, Any]:
@@ -475,32 +517,19 @@ class _Network:
 
     def all_of(self, examples: _Examples) -> Any:
         """Return the values of all examples."""
-        return torch.cat([self._value(*pair) for pair in self._looked(examples)])
+        return torch.cat(self._looked(examples, self._value))
 
-    def _looked(self, examples: _Examples) -> Iterator[tuple[Any, Any]]:
-        """Yield the outputs for all examples, and their targets, checked."""
-        for inputs, targets in examples.blocks():
+    def _looked(self, examples: _Examples, see: Callable[[Any, Any], Any]) -> list[Any]:
+        """Return what is seen in outputs and targets, checked, of all examples."""
+
+        def look(some: Any) -> Any:
+            inputs, targets = examples.at(some)
             outputs = self._outputs(inputs)
             if self._rule == "right":
-                n = outputs.shape[1]
-                if targets.ndim != 1 or targets.dtype != torch.long:
-                    advice = "Pass targets.long(), or use"
-                    if targets.ndim > 1:
-                        advice = "Use"
-                    if targets.ndim == 2 and targets.shape[1] in (1, n):
-                        part = "squeeze(1)" if targets.shape[1] == 1 else "argmax(1)"
-                        advice = f"Pass targets.{part}.long(), or use"
-                    raise InputError(
-                        "dszog.torch.update: rule='right' needs the number of a class "
-                        f"as target, got targets of {targets.dtype} and shape "
-                        f"{tuple(targets.shape)}. {advice} rule='loss'."
-                    )
-                if not bool(((targets >= 0) & (targets < n)).all()):
-                    raise InputError(
-                        f"dszog.torch.update: targets must be between 0 and {n - 1}, "
-                        f"as the network has {n} outputs, got others. Check them."
-                    )
-            yield outputs, targets
+                _check_classes(targets, outputs.shape[1])
+            return see(outputs, targets)
+
+        return in_parts(look, torch.arange(len(examples), device=self._device))
 
     def kept(self, first: Any, slack: float) -> tuple[Any, Any]:
         """Return what to add to values for constraints, and the examples they are."""
@@ -517,42 +546,53 @@ class _Network:
 
     def scores(self, new: _Examples, kept: Any, *, checks: bool = False) -> Scores:
         """Return how the network does on all examples; of `keep`, by their values."""
-        loss, n_right = 0.0, 0
-        for block, (outputs, targets) in enumerate(self._looked(new)):
-            each = self._each(outputs, targets)
-            if checks:
-                new.check_finite(each, block * AT_ONCE)
-            loss += float(each.double().sum())
-            n_right += _n_right(outputs, targets)
         classes = self._rule == "right"
+
+        def see(outputs: Any, targets: Any) -> tuple[Any, int]:
+            each = self._each(outputs, targets)
+            right = int((self._value(outputs, targets) < 0).sum()) if classes else 0
+            return each, right
+
+        seen = self._looked(new, see)
+        if checks:
+            new.check_finite(torch.cat([each for each, _ in seen]))
         return Scores(
-            new_loss=loss / len(new),
-            new_accuracy=n_right / len(new) if classes else float("nan"),
+            new_loss=sum(float(each.double().sum()) for each, _ in seen) / len(new),
+            new_accuracy=sum(n for _, n in seen) / len(new)
+            if classes
+            else float("nan"),
             kept_accuracy=float((kept < 0).double().mean())
             if classes
             else float("nan"),
         )
 
 
-def _n_looks(examples: _Examples) -> int:
-    """Return how many passes it takes to look before, after and twice at some."""
-    return 2 * (len(examples) + min(len(examples), N_CHECKED))
+def _check_classes(targets: Any, n: int) -> None:
+    """Refuse targets that are no numbers of classes."""
+    if targets.ndim != 1 or targets.dtype != torch.long:
+        advice = "Use" if targets.ndim > 1 else "Pass targets.long(), or use"
+        if targets.ndim == 2 and targets.shape[1] in (1, n):
+            part = "squeeze(1)" if targets.shape[1] == 1 else "argmax(1)"
+            advice = f"Pass targets.{part}.long(), or use"
+        raise InputError(
+            "dszog.torch.update: rule='right' needs the number of a class as target, "
+            f"got targets of {targets.dtype} and shape {tuple(targets.shape)}. "
+            f"{advice} rule='loss'."
+        )
+    if not bool(((targets >= 0) & (targets < n)).all()):
+        raise InputError(
+            f"dszog.torch.update: targets must be between 0 and {n - 1}, as the "
+            f"network has {n} outputs, got others. Check them."
+        )
 
 
 def _check_others(
     others: Mapping[str, Any], changing: Sequence[Any], optimizer: Any, gradients: bool
 ) -> None:
     """Refuse arguments that do not exist, or do not go together."""
-    own = set(inspect.signature(update).parameters) - {"others"}
-    known = set(inspect.signature(minimize).parameters) - {"others", *NOT_OURS, *own}
-    known |= {"on_failure", "on_interrupt", "on_save_failure", "weights"}
+    known = {*inspect.signature(minimize).parameters, *OTHERS} - NOT_OURS
+    check_names("dszog.torch.update", others, update, known)
     for name in others:
-        if name not in known:
-            hint = about_argument(name, sorted(own | known))
-            raise InputTypeError(
-                f"dszog.torch.update: there is no argument {name!r}."
-                f"{hint or ' See help(dszog.torch.update).'}"
-            )
         if gradients and name not in ("checkpoint", "resume"):
             raise InputError(
                 f"dszog.torch.update: {name!r} goes with gradients=False. "
@@ -564,26 +604,20 @@ def _check_others(
             "none. Give it: checkpoint='folder'; or leave the other out."
         )
     if optimizer is None:
+        coarse = {one.dtype for one in changing} - {torch.float32, torch.float64}
+        if gradients and coarse:
+            raise InputError(
+                "dszog.torch.update: Adam needs weights in float32, as its steps are "
+                f"lost in {coarse.pop()}. Call model.float() and pass autocast="
+                "torch.bfloat16; or give an optimizer for such weights."
+            )
         return
     if not gradients:
         raise InputError(
             "dszog.torch.update: an optimiser needs gradients, got optimizer= with "
             "gradients=False. Set gradients=True."
         )
-    groups = getattr(optimizer, "param_groups", ())
-    held = {id(one) for group in groups for one in group["params"]}
-    if held.isdisjoint(map(id, changing)):
-        raise InputError(
-            "dszog.torch.update: `optimizer` must hold weights of the network that may "
-            f"change, got {type(optimizer).__name__} with none of them. Make it of "
-            "model.parameters(), after the last copy of the model."
-        )
-
-
-def _n_right(outputs: Any, targets: Any) -> int:
-    if outputs.ndim != 2 or targets.ndim != 1:
-        return 0
-    return int((outputs.argmax(1) == targets).sum())
+    check_optimizer("dszog.torch.update", optimizer, changing)
 
 
 def _long(targets: Any) -> Any:
@@ -592,14 +626,30 @@ def _long(targets: Any) -> Any:
     return targets if others or targets.dtype == torch.bool else targets.long()
 
 
-def _cross_entropy(outputs: Any, targets: Any) -> Any:
-    return cross_entropy(outputs, targets, reduction="none")
+def _back(
+    looked: Callable[[], tuple[Any, Any]],
+    changing: Sequence[Any],
+    start: Sequence[Any],
+    shares: Sequence[float],
+) -> tuple[Any, Any, float, int]:
+    """Go back to the first of some shares of the way where nothing got worse, if any.
 
-
-def _put(changing: Any, start: Any, end: Any, share: float) -> None:
-    """Put weights to a point between two."""
-    for one, a, b in zip(changing, start, end, strict=True):
-        one.copy_(b if share == 1.0 else a + share * (b - a))
+    Return what a look at the kept examples says there, the share, and how many were
+    tried.
+    """
+    end = [one.detach().cpu().clone() for one in changing]
+    found = looked()
+    if not bool(found[1].any()):
+        return *found, 1.0, 0
+    for n, share in enumerate(shares, 1):
+        for one, a, b in zip(changing, start, end, strict=True):
+            one.copy_(a + share * (b - a))
+        there = looked()
+        if not bool(there[1].any()):
+            return *there, share, n
+    for one, b in zip(changing, end, strict=True):
+        one.copy_(b)
+    return *found, 1.0, len(shares)
 
 
 def _by_group(
@@ -607,7 +657,9 @@ def _by_group(
 ) -> dict[str, tuple[int, int]]:
     if groups is None:
         return {}
-    names = [str(one) for one in groups]
+    values = groups.tolist() if hasattr(groups, "tolist") else groups
+    names = [str(one) for one in values]
     n_kept = Counter(names[i] for i in kept.tolist())
     n_worse = Counter(names[i] for i in worse.tolist())
-    return {name: (n_kept[name], n_worse[name]) for name in sorted(n_kept)}
+    order = sorted(n_kept, key=lambda name: (name.isdigit() and int(name), name))
+    return {name: (n_kept[name], n_worse[name]) for name in order}

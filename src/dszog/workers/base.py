@@ -24,6 +24,10 @@ from dszog.problem import Problem
 from dszog.problem.family import SESSION, Session
 
 CALL_IT = "Call your function at this x to see why"
+OF_NETWORKS = (
+    "Values must be finite: lower step_size if the weights run away; in half precision "
+    "compute losses in float32."
+)
 BY_INDEX = "one row per point and one column per index."
 BY_ROW = "one gradient per row."
 _FOR_ONE = {
@@ -265,6 +269,9 @@ def failure_of(
     if len(indices) == 1 and (name := problem.name(what, int(indices[0]))):
         who = f"{who} ({name})"
     message = f"{who} {happened} {query.when}, {at}. {cure}"
+    if problem.by_name:  # where a network is, its name would not tell
+        cure = OF_NETWORKS if kind == "not finite" else ""
+        message = f"{who} {happened} {query.when}. {cure}"
     return Failure(
         kind=kind,
         what=what,

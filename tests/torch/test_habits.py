@@ -1,0 +1,224 @@
+"""What those who know PyTorch do out of habit: it works, or the network stays whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+
+import dszog  # noqa: E402
+import dszog.torch as dt  # noqa: E402
+from dszog.torch.space import digest_of  # noqa: E402
+from tests.torch.test_networks import (  # noqa: E402
+    Pairs,
+    data,
+    functions,
+    network,
+    one_loss,
+    trained,
+    updated,
+)
+
+both_ways = pytest.mark.parametrize("gradients", [False, True])
+
+
+@both_ways
+def test_weights_can_be_given_as_an_iterator_or_a_layer(gradients: bool) -> None:
+    found = []
+    for params in (
+        lambda net: ["2."],
+        lambda net: net[2],
+        lambda net: net[2].parameters(),
+        lambda net: (one for one in [net[2].weight, "2.bias"]),
+    ):
+        net, new, keep = trained()
+        report = dt.update(
+            net, new, keep, params=params(net), gradients=gradients, max_forwards=5000
+        )
+        found.append((digest_of(net.parameters()), report.n_forwards))
+    assert len(set(found)) == 1
+
+
+def test_an_optimiser_that_holds_more_moves_only_what_may_change() -> None:
+    net, new, keep = trained()
+    for one in net.parameters():
+        one.grad = torch.ones_like(one)  # left over from training
+    frozen, moved = net[0].weight.clone(), net[2].weight.clone()
+    adam = torch.optim.AdamW(net.parameters(), lr=1e-3, weight_decay=0.1)
+    more: dict[str, Any] = {"gradients": True, "optimizer": adam, "max_forwards": 5000}
+    dt.update(net, new, keep, params=["2."], **more)
+    assert torch.equal(net[0].weight, frozen)
+    assert not torch.equal(net[2].weight, moved)
+    assert all(one.grad is None and one.requires_grad for one in net.parameters())
+
+
+def test_gradients_are_made_where_they_were_switched_off() -> None:
+    with torch.no_grad():
+        net, new, keep = (torch.enable_grad()(trained))()
+        dt.update(net, new, keep, gradients=True, max_forwards=2e4)
+    assert digest_of(net.parameters()) == updated(gradients=True)[0]
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16], ids=str)
+def test_weights_that_are_changed_between_steps_are_followed(kind: Any) -> None:
+    net = network(kind)
+    losses, limits = functions(net)
+    opt = dt.DSZOG(net, n_losses=120, n_constraints=120, n_iterations=20)
+    for _ in range(5):
+        opt.step(lambda i, j: (losses.values(i), limits.values(j)))
+        with torch.no_grad():
+            net[0].weight.zero_()
+    assert net[2].weight.ne(network(kind)[2].weight).float().mean() > 0.5
+    opt.step(lambda i, j: (losses.values(i), limits.values(j)))
+    assert 0.0 < net[0].weight.abs().max() < 0.05
+
+
+def test_small_moves_in_bfloat16_are_not_lost_between_steps() -> None:
+    net = network(torch.bfloat16)
+    losses, limits = functions(net)
+    opt = dt.DSZOG(net, n_losses=120, n_constraints=120, step_size=1e-4)
+    for _ in range(3):
+        opt.step(lambda i, j: (losses.values(i), limits.values(j)))
+    with pytest.raises(dszog.EvaluationError, match="as they were before this step"):
+        opt.step(lambda i, j: (losses.values(i) / 0.0, limits.values(j)))
+    before = opt.space.tensors()
+    opt.space.adopt()  # as the next step begins: nobody has changed anything
+    for name, one in opt.space.tensors().items():
+        assert torch.equal(one, before[name])
+        assert (one != net.get_parameter(name)).float().mean() > 0.9
+
+
+class Recurrent(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """Notes in which mode its recurrent layer was when gradients were made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = torch.nn.LSTM(1, 8, 2, dropout=0.3, batch_first=True)
+        self.last = torch.nn.Linear(8, 3)
+        self.seen: set[Any] = set()
+
+    def forward(self, x: Any) -> Any:
+        self.seen.add((self.layer.training, self.layer.dropout, self.last.training))
+        return self.last(self.layer(x.unsqueeze(-1))[0][:, -1])
+
+
+@both_ways
+def test_a_recurrent_network_is_updated_without_dropout(gradients: bool) -> None:
+    net, (inputs, targets) = Recurrent(), data(300)
+    more: dict[str, Any] = {"gradients": gradients, "max_forwards": 5000}
+    report = dt.update(net, (inputs[:99], targets[:99]), (inputs, targets), **more)
+    assert "evaluation mode: dropout off" in report.note
+    # cuDNN makes gradients of it in training mode alone.
+    assert net.seen == {(True, 0.0, False) if gradients else (False, 0.3, False)}
+    assert (net.layer.training, net.layer.dropout) == (True, 0.3)
+
+
+def test_groups_are_named_as_they_are_whatever_holds_them() -> None:
+    names = []
+    for wrap in (torch.tensor, list):
+        net, new, keep = trained()
+        groups = wrap([10 * (i % 2) + 2 for i in range(250)])
+        report = dt.update(net, new, keep, groups=groups, max_forwards=5000)
+        names.append(report.groups)
+    assert names[0] == names[1]
+    assert list(names[0]) == ["2", "12"]
+
+
+def test_an_example_that_ties_is_right_neither_as_new_nor_as_kept() -> None:
+    net = torch.nn.Linear(4, 3)
+    net.weight.data, net.bias.data = torch.zeros(3, 4), torch.zeros(3)
+    net.weight.data[2] = 1.0  # the last class leads where inputs are positive
+    new = -torch.ones(40, 4), torch.zeros(40).long()
+    keep = torch.ones(40, 4), torch.full((40,), 2)
+    report = dt.update(net, new, keep, max_forwards=5000)
+    assert (report.before.new_accuracy, report.before.kept_accuracy) == (0.0, 1.0)
+
+
+def test_a_report_with_regressions_says_what_to_do() -> None:
+    report = updated(rule="loss")[1]
+    assert len(report.regressions)
+    assert "more passes or gradients=True or more slack may mend that." in report.note
+    assert (
+        "worse: more passes or more slack"
+        in updated(rule="loss", gradients=True)[1].note
+    )
+    assert "max_forwards is used" in str(report)
+
+
+def test_a_budget_below_what_a_saved_run_has_used_is_told(tmp_path: Path) -> None:
+    saved: dict[str, Any] = {"checkpoint": tmp_path / "run", "resume": True}
+    report = updated(max_forwards=8000, **saved)[1]
+    assert updated(max_forwards=2e4, **saved)[1].result.nit > report.result.nit
+    with pytest.raises(dszog.InputError, match="less than the saved run has used"):
+        updated(max_forwards=8000, **saved)
+
+
+class Fading(Pairs):
+    """Cannot be read any more after some time."""
+
+    n_left = 3000
+
+    def __getitem__(self, i: int) -> tuple[Any, Any]:
+        self.n_left -= 1
+        if self.n_left < 0:
+            raise OSError("no disk")
+        return super().__getitem__(i)
+
+
+@both_ways
+def test_a_dataset_that_fails_later_leaves_the_network_as_it_was(
+    gradients: bool,
+) -> None:
+    net, new, keep = trained()
+    before = digest_of(net.parameters())
+    said = r"(?s)of `new` cannot be read: OSError: no disk.*as they were"
+    with pytest.raises(dszog.DszogError, match=said) as raised:
+        dt.update(net, Fading(new), keep, gradients=gradients, max_forwards=1e5)
+    assert "x = " not in str(raised.value)  # the name of a point tells nobody anything
+    assert digest_of(net.parameters()) == before
+    with pytest.raises(dszog.EvaluationError, match=r"nan at iteration.* in float32"):
+        dt.update(net, new, keep, fading_loss(20), max_forwards=2e4)
+
+
+def fading_loss(n: int) -> Any:
+    calls = iter(range(n))
+
+    def loss(outputs: Any, targets: Any) -> Any:
+        values = one_loss(outputs, targets)
+        return values * torch.nan if next(calls, None) is None else values
+
+    return loss
+
+
+class Small(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """Has memory for some examples at a time."""
+
+    def __init__(self, net: Any, room: int) -> None:
+        super().__init__()
+        self.net, self.room = net, room
+
+    def forward(self, x: Any) -> Any:
+        if len(x) > self.room:
+            raise torch.OutOfMemoryError("no room")
+        return self.net(x)
+
+
+@both_ways
+def test_smaller_batches_are_all_that_little_memory_takes(gradients: bool) -> None:
+    net, new, keep = trained()
+    before = digest_of(net.parameters())
+    more: dict[str, Any] = {"gradients": gradients, "max_forwards": 2e4}
+    said = r"(?s)memory.*'dual_batch': 64.*resume=True. The weights are as they were"
+    with pytest.raises(dszog.EvaluationError, match=said):
+        dt.update(Small(net, 64), new, keep, **more)
+    assert digest_of(net.parameters()) == before
+    more["options"] = {"loss_batch": 16, "constraint_batch": 8, "dual_batch": 16}
+    found = [dt.update(Small(trained()[0], n), new, keep, **more) for n in (64, 999)]
+    assert found[0].after.new_loss == pytest.approx(found[1].after.new_loss, rel=1e-4)
+    assert found[0].before.new_loss == pytest.approx(found[1].before.new_loss)
+    assert found[0].n_forwards == found[1].n_forwards
