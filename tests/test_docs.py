@@ -29,8 +29,6 @@ BLOCK_NEEDS = {  # a block that has these words
     ".plot(": "matplotlib",
     "plot.compare(": "matplotlib",
     "to_frame()": "pandas",
-    "TensorBoard(": "tensorboardX",
-    "MLflow(": "mlflow",
     "dask": "distributed",
 }
 DESCRIBED_ONCE = ("init", "ask", "tell")  # where the contract is

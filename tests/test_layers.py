@@ -47,7 +47,6 @@ OPTIONAL = {  # extras: at the top of a module where True, else inside a functio
     "cli": ({"cyclopts", "rich", "matplotlib", "sklearn", *PACKAGES}, True),
     "learn": ({"sklearn", "pandas"}, True),
     "show.progress": ({"rich", "ipywidgets"}, True),
-    "show.callbacks": ({"tensorboardX", "torch", "mlflow"}, False),
     "show.plot": ({"matplotlib"}, True),
     "run.result": ({"matplotlib", "pandas"}, False),
     "kernels": ({"numba", "llvmlite"}, True),

@@ -43,7 +43,7 @@ from dszog.run.accounting import Costs
 from dszog.run.history import Progress
 from dszog.run.result import Result
 from dszog.save.state_file import load_result, load_state, save_state
-from dszog.show import callbacks, plot
+from dszog.show import plot
 from dszog.status import Status
 from dszog.workers import EVALUATORS
 
@@ -89,7 +89,6 @@ __all__ = [
     "Status",
     "SubproblemError",
     "TheoremConstants",
-    "callbacks",
     "certify",
     "evaluators",
     "load_result",

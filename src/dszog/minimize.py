@@ -215,7 +215,7 @@ def minimize(
         ``StopIteration``, or True returned, ends the run. ``callback(xk)``,
         ``callback(xk, state)`` and ``callback(intermediate_result)`` are given what
         SciPy gives them. One that has a method ``finish`` is given the result at the
-        end. See ``dszog.callbacks`` for TensorBoard and MLflow.
+        end.
     progress : bool
         Show how far the run is: on a terminal, in a notebook, or as lines in a log. See
         ``docs/watching.md``, also for the logger ``"dszog"``.
