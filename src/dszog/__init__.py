@@ -42,7 +42,7 @@ from dszog.problem.constraints import Constraints, Simulator
 from dszog.run.accounting import Costs
 from dszog.run.history import Progress
 from dszog.run.result import Result
-from dszog.save.state_file import load_result, load_state, save_state
+from dszog.save.result_file import load_result
 from dszog.show import plot
 from dszog.status import Status
 from dszog.workers import EVALUATORS
@@ -92,9 +92,7 @@ __all__ = [
     "certify",
     "evaluators",
     "load_result",
-    "load_state",
     "minimize",
     "plot",
-    "save_state",
     "subproblems",
 ]

@@ -18,7 +18,7 @@ import dszog
 from dszog.learn import FairClassifier, PairwiseClassifier, load
 from dszog.save.container import pack, unpack
 from dszog.save.encoding import pack_value, value_in
-from dszog.save.state_file import NO_SIZE
+from dszog.save.result_file import NO_SIZE
 from tests.fuzz import mutate
 from tests.fuzz.campaign import campaign
 from tests.fuzz.targets import Target
