@@ -81,7 +81,7 @@ WRITING = {  # functions that no file makes run, or only a huge one or a broken 
         *("failure_to_json", "n_queries", "in_check"),
     },
     "save/sizing.py": {
-        *("packed_note", "n_noted", "count", "_n_before", "_write"),
+        *("n_noted", "count", "_write"),
         *("__init__", "__call__", "_check_affordable"),
     },
     "save/checkpoints.py": {

@@ -22,9 +22,8 @@ from dszog.learn.fair import FairClassifier
 from dszog.learn.pairwise import PairwiseClassifier
 from dszog.learn.sensitive import SensitiveColumn
 from dszog.save.container import read
-from dszog.save.encoding import pack_value, value_in
+from dszog.save.encoding import NO_SIZE, pack_value, value_in
 from dszog.save.files import write_whole
-from dszog.save.result_file import NO_SIZE
 
 FACTS = {"kind": "model", "format": 2}
 MODELS: dict[str, type[ConstrainedClassifier]] = {

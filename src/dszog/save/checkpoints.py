@@ -349,12 +349,6 @@ def saved_method(store: Store) -> str:
     return names.get(said, "")
 
 
-def saved_calls(store: Store) -> int:
-    """Return how many calls to learn sizes are in the counts of a folder's run."""
-    about = store.about()
-    return 0 if about is None else _noted_in(about)
-
-
 def _noted_in(about: dict[str, Any]) -> int:
     n_noted = about.get(NOTED, 0)
     if type(n_noted) is not int or not 0 <= n_noted < 2**63:

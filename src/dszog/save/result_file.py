@@ -8,20 +8,16 @@ from typing import Any
 import numpy as np
 
 from dszog._version import VERSION
-from dszog.contract import ProblemSize
 from dszog.contract.validation import printable
 from dszog.errors import CheckpointError, DszogError, InputError, InputTypeError
 from dszog.methods import METHODS
 from dszog.run.result import Result
 from dszog.save.container import read
-from dszog.save.encoding import encode, pack_value, settings_of, value_in
+from dszog.save.encoding import NO_SIZE, encode, pack_value, settings_of, value_in
 from dszog.save.files import check_path, write_whole
 from dszog.status import Status
 
 KINDS = {kind.__name__: kind for kind in METHODS.values()}
-NO_SIZE = ProblemSize(
-    dim=0, n_losses=0, n_constraints=0, lower=np.empty(0), upper=np.empty(0)
-)
 
 
 def save_result(path: str | PathLike[str], result: Result) -> None:
