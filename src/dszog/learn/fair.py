@@ -18,7 +18,7 @@ from dszog.contract.validation import shown
 from dszog.errors import InputError
 from dszog.learn.base import COUNT, NOT_NEGATIVE, POSITIVE, ConstrainedClassifier
 from dszog.learn.features import with_ones
-from dszog.learn.group_constraints import KINDS, GroupConstraints, functionals
+from dszog.learn.group_constraints import RATES, GroupConstraints, functionals
 from dszog.learn.report import FairnessReport, counted
 from dszog.learn.samples import TrainingSet
 from dszog.learn.sensitive import N_BINS, SensitiveColumn, sensitive_columns
@@ -46,11 +46,9 @@ class FairClassifier(ConstrainedClassifier):
         ``"equalized_odds"``: true and false positive rates of each group are those of
         everybody. ``"equal_opportunity"``: true positive rates.
         ``"demographic_parity"``: the share called positive. Rates are of soft decisions
-        :math:`1 / (1 + e^{-\text{sharpness} \cdot s})`. ``"covariance"``: covariances
-        of scores with each group. ``"zafar"``: of :math:`\min(0, y s)` within each
-        class (Zafar et al. 2017). ``"literal"``: the same as the paper prints it.
+        :math:`1 / (1 + e^{-\text{sharpness} \cdot s})`.
     tolerance : float
-        A difference of rates, or a covariance. Two groups may differ by twice as much.
+        A difference of rates. Two groups may differ by twice as much.
     sharpness : float
         The larger, the nearer soft decisions are to decisions, and the harder the
         problem.
@@ -93,7 +91,7 @@ class FairClassifier(ConstrainedClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ConstrainedClassifier._parameter_constraints,
-        "constraint": [StrOptions(set(KINDS))],
+        "constraint": [StrOptions(set(RATES))],
         "tolerance": [NOT_NEGATIVE],
         "sharpness": [POSITIVE],
         "n_bins": [COUNT, None],
@@ -223,9 +221,7 @@ class FairClassifier(ConstrainedClassifier):
             )
         constraints = GroupConstraints(
             with_ones(rows, self.fit_intercept),
-            train.labels,
             found,
-            self.constraint,
             float(self.tolerance),
             float(self.sharpness),
         )
