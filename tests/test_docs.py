@@ -27,7 +27,6 @@ PAGE_NEEDS = {"dszog.learn": "sklearn"}  # a page that has these words, througho
 BLOCK_NEEDS = {  # a block that has these words
     "matplotlib": "matplotlib",
     ".plot(": "matplotlib",
-    "plot.compare(": "matplotlib",
     "to_frame()": "pandas",
     "dask": "distributed",
 }

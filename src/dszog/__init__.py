@@ -43,7 +43,6 @@ from dszog.run.accounting import Costs
 from dszog.run.history import Progress
 from dszog.run.result import Result
 from dszog.save.result_file import load_result
-from dszog.show import plot
 from dszog.status import Status
 from dszog.workers import EVALUATORS
 
@@ -93,6 +92,5 @@ __all__ = [
     "evaluators",
     "load_result",
     "minimize",
-    "plot",
     "subproblems",
 ]
