@@ -122,7 +122,6 @@ def _read_csv(folder: Path, case: tuple[bytes, int]) -> bool:
         raise ValueError("other rows were taken")
     for name in (*table.names, *(["no such column"] if choice % 8 == 0 else [])):
         for column in (
-            lambda name=name: table.numbers(name, missing="?"),
             lambda name=name: table.numbers(name),
             lambda name=name: table.choices(name, ["1", "3"], missing="?"),
             lambda name=name: table.choices(name, list(set(table.texts(name)))),

@@ -66,18 +66,13 @@ class Table:
         """Return a column as text, as it stands in the file."""
         return np.array(self._column(name), dtype=np.str_)
 
-    def numbers(self, name: str, *, missing: str | None = None) -> FloatArray:
-        """Return a column as finite numbers; fields equal to `missing` become NaN."""
-        column = self._column(name)
-        plain = [self.plain(text) for text in column]
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column as finite numbers."""
+        plain = [self.plain(text) for text in self._column(name)]
         values = [float(text) if text else np.nan for text in plain]
         for row in np.flatnonzero(~np.isfinite(values)).tolist():
-            if missing is None or column[row] != missing:
-                advice = (
-                    "Correct the field, or say what stands for a missing value: "
-                    'numbers(..., missing="?").'
-                )
-                raise self.error(row, name, "a finite number belongs here", advice)
+            what = "a finite number belongs here"
+            raise self.error(row, name, what, "Correct the field.")
         return frozen_floats(values)
 
     def plain(self, text: str) -> str:

@@ -74,54 +74,6 @@ def parse_adult(path: FilePath, *, is_test: bool = False) -> Samples:
     )
 
 
-def parse_compas(path: FilePath) -> Samples:
-    """Read COMPAS: whether a person was charged again within two years."""
-    # Rows are those that ProPublica kept: screened within 30 days of the arrest.
-    # Features are earlier offences and the degree of the charge; no score and nothing
-    # of what came after. Sensitive are sex, race (those of fewer than 40 people count
-    # as other) and age group.
-    columns = COLUMNS["compas"]
-    table = read_csv(path, must_end=True)
-    days = table.numbers("days_b_screening_arrest", missing="")
-    kept = np.flatnonzero(np.abs(days) <= 30)  # NaN is not
-    features = _numbers(table, columns["numbers"])
-    features["charge = felony"] = table.choices("c_charge_degree", ["M", "F"])
-    races = columns["races"]
-    race = np.minimum(table.choices("race", races), races.index("Other"))
-    ages = columns["ages"]
-    return _samples(
-        "compas",
-        features,
-        table.choices("two_year_recid", ["0", "1"]),
-        {"sex = Female": table.choices("sex", ["Male", "Female"])}
-        | _indicators("race", races[: races.index("Other") + 1], race)
-        | _indicators("age", ages, table.choices("age_cat", ages)),
-        kept,
-    )
-
-
-def parse_communities(path: FilePath) -> Samples:
-    """Read Communities: whether a community has more violent crime than the median."""
-    # Features are the predictors that are neither sensitive nor mostly missing.
-    # Sensitive are 13 columns on origin and language: whether each is above its median.
-    # The one community without ``OtherPerCap`` is left out.
-    columns = COLUMNS["communities"]
-    table = read_csv(path, must_end=True)
-    label, sensitive = "ViolentCrimesPerPop", columns["sensitive"]
-    unused = {label, *sensitive, *columns["not_predictive"], *columns["mostly_missing"]}
-    features = _numbers(table, (x for x in columns["all"] if x not in unused))
-    crime = table.numbers(label)
-    groups = {name: table.numbers(name, missing="?") for name in sensitive}
-    known = np.flatnonzero(np.isfinite(list(groups.values())).all(axis=0))
-    return _samples(
-        "communities",
-        features,
-        crime > np.median(crime),
-        {f"{x} > median": at > np.nanmedian(at) for x, at in groups.items()},
-        known,
-    )
-
-
 def _numbers(table: Table, names: Iterable[str]) -> _Columns:
     return {name: table.numbers(name) for name in names}
 
@@ -136,15 +88,13 @@ def _samples(
     features: _Columns,
     positive: NDArray[Any],
     sensitive: _Columns,
-    rows: IntArray | None = None,
 ) -> Samples:
-    kept = np.arange(len(positive)) if rows is None else rows
     return Samples(
         name=name,
-        X=np.column_stack(list(features.values()))[kept],
-        y=np.where(positive, 1.0, -1.0)[kept],
+        X=np.column_stack(list(features.values())),
+        y=np.where(positive, 1.0, -1.0),
         feature_names=tuple(features),
-        sensitive=np.column_stack(list(sensitive.values())).astype(np.float64)[kept],
+        sensitive=np.column_stack(list(sensitive.values())).astype(np.float64),
         sensitive_names=tuple(sensitive),
     )
 
@@ -161,8 +111,6 @@ PARSERS: dict[tuple[str, str], Callable[[FilePath], Samples]] = {
     ("svmguide3", "test"): partial(parse_libsvm, "svmguide3", one_class=True),
     ("adult", "train"): parse_adult,
     ("adult", "test"): partial(parse_adult, is_test=True),
-    ("compas", "train"): parse_compas,
-    ("communities", "train"): parse_communities,
 }
 """How each part of each data set is read."""
 

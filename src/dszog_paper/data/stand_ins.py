@@ -128,43 +128,9 @@ def _adult(rng: np.random.Generator, is_test: bool) -> str:
     return first + "".join(f"{', '.join(map(str, row))}{stop}\n" for row in rows) + "\n"
 
 
-def _compas(rng: np.random.Generator, is_test: bool) -> str:
-    columns = COLUMNS["compas"]
-    counts = rng.geometric(0.5, (N_ROWS, len(columns["all"]))) - 1
-    drawn = dict(zip(columns["all"], counts.T.astype(np.str_), strict=True))
-    again = rng.random(N_ROWS) < 1 - 1 / (2 + counts[:, 7])
-    drawn |= {
-        "sex": rng.choice(["Male", "Female"], N_ROWS, p=[0.8, 0.2]),
-        "age_cat": rng.choice(columns["ages"], N_ROWS),
-        "race": rng.choice(columns["races"], N_ROWS),
-        "days_b_screening_arrest": rng.choice(["-1", "0", "31", ""], N_ROWS),
-        "c_charge_degree": rng.choice(["F", "M"], N_ROWS),
-        "two_year_recid": np.where(again, "1", "0"),
-    }
-    return _csv(columns["all"], drawn)
-
-
-def _communities(rng: np.random.Generator, is_test: bool) -> str:
-    columns = COLUMNS["communities"]
-    values = rng.random((N_ROWS, len(columns["all"]))).round(2)
-    drawn = dict(zip(columns["all"], values.T.astype(np.str_), strict=True))
-    for name in columns["mostly_missing"]:
-        drawn[name] = np.where(rng.random(N_ROWS) < 0.84, "?", drawn[name])
-    drawn["OtherPerCap"][0] = "?"
-    drawn["communityname"] = np.array([f"Place{row}city" for row in range(N_ROWS)])
-    return _csv(columns["all"], drawn)
-
-
-def _csv(names: tuple[str, ...], drawn: dict[str, NDArray[Any]]) -> str:
-    rows = zip(*(drawn[name].tolist() for name in names), strict=True)
-    return "".join(",".join(row) + "\n" for row in [names, *rows])
-
-
 _WRITERS: dict[str, Callable[[np.random.Generator, bool], str]] = {
     "a9a": _a9a,
     "w8a": _w8a,
     "svmguide3": _svmguide3,
     "adult": _adult,
-    "compas": _compas,
-    "communities": _communities,
 }
