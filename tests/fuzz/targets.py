@@ -107,15 +107,9 @@ def _read_csv(folder: Path, case: tuple[bytes, int]) -> bool:
     options: dict[str, Any] = {"delimiter": delimiters[choice // 7 % 10]}
     options["decimal"] = ".,;"[(choice // 70 % 20) // 9]
     options["thousands"] = ("", "", ",", ".", "'")[choice // 1400 % 5]
-    options["must_end"] = choice // 7000 % 2 == 0
-    options["skip_lines"] = (0, 0, 0, 1, 2, 50)[choice % 6]
-    options["skip_blanks"] = choice % 4 == 0
-    options["names"] = (None, None, None, ["a", "b"], ["a", "a"], [], ["a", 3])[
-        choice % 7
-    ]
     try:
         table = read_csv(path, **options)
-    except (InputError, dszog.InputTypeError) as error:  # one may be of the names
+    except InputError as error:
         _check_message(error)
         return False
     if table.take(np.arange(table.n_rows) % 2 == 0).n_rows != (table.n_rows + 1) // 2:
@@ -123,8 +117,7 @@ def _read_csv(folder: Path, case: tuple[bytes, int]) -> bool:
     for name in (*table.names, *(["no such column"] if choice % 8 == 0 else [])):
         for column in (
             lambda name=name: table.numbers(name),
-            lambda name=name: table.choices(name, ["1", "3"], missing="?"),
-            lambda name=name: table.choices(name, list(set(table.texts(name)))),
+            lambda name=name: table.texts(name),
         ):
             try:
                 column()

@@ -12,19 +12,6 @@ _ENTRIES = tomllib.loads(
 )
 
 
-def _names(value: Any) -> Any:
-    """Return the names in a text, or in the texts of a table."""
-    if isinstance(value, dict):
-        return {name: _names(part) for name, part in value.items()}
-    return tuple(value.split() if isinstance(value, str) else value)
-
-
-COLUMNS: dict[str, Any] = {
-    name: _names(entry.pop("columns", {})) for name, entry in _ENTRIES.items()
-}
-"""The columns of Adult, and the values they may take."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class DataFile:
     """One file: its name in a folder, its source, and its fingerprint.
