@@ -5,7 +5,6 @@ from dszog._version import VERSION
 from dszog.certify import certify
 from dszog.contract import ProblemSize, Query, Reply
 from dszog.errors import (
-    CallbackWarning,
     CheckpointError,
     CheckpointWarning,
     CheckpointWriteError,
@@ -60,7 +59,6 @@ __all__ = [
     "AccSZOFW",
     "AccSZOFWStorm",
     "AccZOM",
-    "CallbackWarning",
     "Certificate",
     "CheckpointError",
     "CheckpointWarning",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, is_dataclass, replace
@@ -31,11 +30,9 @@ from dszog.contract.validation import (
     check_tag,
     check_vector,
     check_weights,
-    printable,
     shown,
 )
 from dszog.errors import (
-    CallbackWarning,
     CheckpointWriteError,
     EvaluationError,
     InputError,
@@ -68,7 +65,7 @@ from dszog.save.checkpoints import Checkpoints, saved_method, saved_seed
 from dszog.save.fingerprint import fingerprint, surroundings
 from dszog.save.sizing import Sizing
 from dszog.save.store import Store
-from dszog.show.progress import line, show_progress
+from dszog.show.progress import Display, line, show_progress
 from dszog.status import Status
 from dszog.workers import check_evaluator, open_evaluator
 
@@ -211,8 +208,7 @@ def minimize(
         Called with a :class:`dszog.Progress` at least once an iteration;
         ``StopIteration``, or True returned, ends the run. ``callback(xk)``,
         ``callback(xk, state)`` and ``callback(intermediate_result)`` are given what
-        SciPy gives them. One that has a method ``finish`` is given the result at the
-        end.
+        SciPy gives them.
     progress : bool
         Show how far the run is: on a terminal, in a notebook, or as lines in a log. See
         ``docs/watching.md``, also for the logger ``"dszog"``.
@@ -362,7 +358,7 @@ def minimize(
         )
         if saver is not None:
             saver.pool = getattr(answer, "pool", None)
-        shown_to: Sequence[Callback] = ()
+        shown_to: Sequence[Display] = ()
         if progress:
             shown_to = opened.enter_context(show_progress(limits))
         job = Job(
@@ -382,7 +378,6 @@ def minimize(
             interrupts=interrupts,
         )
         solver = Solver(job)
-        watching = [*shown_to, *callbacks]
         try:
             result = solver.solve()
         except (EvaluationError, CheckpointWriteError) as error:
@@ -391,14 +386,14 @@ def minimize(
             if error.result is not None:
                 if saver is not None:
                     saver.end(error.result, str(error))
-                _finish(watching, error.result, on_interrupt, interrupts)
+                _finish(shown_to, error.result)
             raise
         if saver is not None:
             with interrupts.held():
                 saver.end(result)
         if interrupts.interrupted():
             _interrupt(result, on_interrupt)
-        _finish(watching, result, on_interrupt, interrupts)
+        _finish(shown_to, result)
     if interrupts.interrupted():  # while all was closed
         _interrupt(result, on_interrupt)
     return result
@@ -499,32 +494,9 @@ def _interrupt(result: Result, on_interrupt: OnInterrupt) -> None:
     result.message = f"{status.sentence} {result.message}"
 
 
-def _finish(
-    callbacks: Sequence[Callback],
-    result: Result,
-    on_interrupt: OnInterrupt,
-    interrupts: Interrupts,
-) -> None:
-    """Give the result to those who want it; whatever they do, it is not lost."""
-    # Ctrl-C ends one that hangs, and with ``on_interrupt="raise"`` the call.
-    for callback in callbacks:
-        finish = getattr(callback, "finish", None)
-        if finish is None:
-            continue
-        try:
-            interrupts.let_in()
-            finish(result)
-            interrupts.hold()
-        except (Exception, KeyboardInterrupt) as error:
-            if on_interrupt == "raise" and isinstance(error, KeyboardInterrupt):
-                raise
-            said = printable(f"{type(error).__name__}: {error!s:.200}")
-            warnings.warn(
-                f"minimize: {type(callback).__name__}.finish failed ({said}). The "
-                "result is returned all the same; call it again once that is fixed.",
-                CallbackWarning,
-                stacklevel=4,
-            )
+def _finish(displays: Sequence[Display], result: Result) -> None:
+    for display in displays:
+        display.finish(result)
 
 
 def _is_empty(constraints: Any) -> bool:
