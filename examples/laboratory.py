@@ -142,7 +142,7 @@ def person(points: Any) -> Any:
 # Thirty days
 # -----------
 
-track, n_glasses = [], 0
+track, n_glasses, state = [], 0, state_after([])
 with tempfile.TemporaryDirectory() as place:  # a folder of the laboratory
     folder = Path(place)
     for day in range(30):

@@ -1,12 +1,12 @@
 r"""Bounds on how much decisions depend on sensitive features.
 
 Every bound has the form :math:`|\sum_i a_i \varphi(s_i)| \le` tolerance with weights
-:math:`a_i` that sum to 0: a difference of two rates, or a covariance with numbers.
+:math:`a_i` that sum to 0: a difference of two rates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,30 +93,17 @@ def functionals(
             1.0 if labels is None else (train.labels == labels).astype(float)
         )
         for column, codes in zip(columns, train.extra.T, strict=True):
-            for group, member in _members(column, codes):
-                name = f"{column.name}{group}, {RATE_NAMES[labels]}"
-                if not column.has_groups:
-                    weights = _numeric(codes, inside)
-                elif (inside * member).sum() < min_group_size:
-                    weights = None
-                else:
+            for place, group in enumerate(column.group_names):
+                name = f"{column.name} = {group}, {RATE_NAMES[labels]}"
+                member = (codes == place).astype(float)
+                weights = None
+                if (inside * member).sum() >= min_group_size:
                     weights = _difference(member, inside)
                 if weights is None:
                     too_small.append(name)
                 else:
                     found.append(Functional(name=name, weights=weights))
     return found, too_small
-
-
-def _members(
-    column: SensitiveColumn, codes: FloatArray
-) -> Iterator[tuple[str, FloatArray]]:
-    """Return each group's words in a name and its rows; numbers are one, of all."""
-    if not column.has_groups:
-        yield "", codes
-        return
-    for place, group in enumerate(column.group_names):
-        yield f" = {group}", (codes == place).astype(float)
 
 
 def _difference(member: FloatArray, inside: FloatArray) -> FloatArray | None:
@@ -126,15 +113,3 @@ def _difference(member: FloatArray, inside: FloatArray) -> FloatArray | None:
         return None
     weights: FloatArray = within / within.sum() - inside / inside.sum()
     return weights
-
-
-def _numeric(values: FloatArray, inside: FloatArray) -> FloatArray | None:
-    """Return the weights of a covariance with a standardised column of numbers."""
-    if not inside.any():
-        return None
-    mean = np.average(values, weights=inside)
-    spread = np.sqrt(np.average((values - mean) ** 2, weights=inside))
-    if spread <= 0.0:
-        return None
-    found: FloatArray = (values - mean) / spread * inside / inside.sum()
-    return found
