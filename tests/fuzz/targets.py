@@ -109,7 +109,7 @@ def _read_csv(folder: Path, case: tuple[bytes, int]) -> bool:
     options["thousands"] = ("", "", ",", ".", "'")[choice // 1400 % 5]
     try:
         table = read_csv(path, **options)
-    except InputError as error:
+    except (InputError, dszog.InputTypeError) as error:  # one may be of the path
         _check_message(error)
         return False
     if table.take(np.arange(table.n_rows) % 2 == 0).n_rows != (table.n_rows + 1) // 2:
