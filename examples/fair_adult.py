@@ -9,13 +9,15 @@ differentiate. And errors shall fall on all groups alike, by sex, by race and by
 You will learn how to give :class:`dszog.learn.FairClassifier` several sensitive
 attributes, how to give it a loss that is a black box, and how to see what fairness
 costs. The data are those of the census *Adult*: ``DSZOG_DATA=folder`` names a folder
-with ``adult.data`` and ``adult.test``. Without it a generated census stands in, which
-has the same columns of groups and a bias that was put into it.
+with ``adult.data`` and ``adult.test`` (plain, or as ``.xz``). Without it a generated
+census stands in, which has the same columns of groups and a bias that was put into it.
 """
 
 from __future__ import annotations
 
+import lzma
 import os
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
@@ -25,7 +27,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dszog.learn import FairClassifier, FairnessReport, fairness_report
-from dszog_paper.data import Samples, load
 
 COLUMNS = ("sex", "race", "age")
 
@@ -63,28 +64,48 @@ def generated(n: int, seed: int) -> Census:
     return Census("a generated census (no real data)", X, y, groups)
 
 
-def group_names(samples: Samples, column: str) -> Any:
-    """Return the group of each row of Adult, from its columns of zeros and ones."""
-    names = samples.sensitive_names
-    places = [k for k, name in enumerate(names) if name.startswith(f"{column} = ")]
-    values, table = [names[k].split(" = ")[1] for k in places], samples.sensitive
-    table = table[:, places]
-    if values == ["Female"]:  # one column tells both apart
-        values, table = ["Female", "Male"], np.hstack([table, 1 - table])
-    return np.array(values)[table.argmax(axis=1)]
+NAMES = (
+    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status"),
+    *("occupation", "relationship", "race", "sex", "capital-gain", "capital-loss"),
+    *("hours-per-week", "native-country", "income"),
+)
+NUMBERS = ("education-num", "capital-gain", "capital-loss", "hours-per-week")
+VALUES = {
+    "workclass": """Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov
+    State-gov Without-pay Never-worked""",
+    "marital-status": """Married-civ-spouse Divorced Never-married Separated Widowed
+    Married-spouse-absent Married-AF-spouse""",
+    "occupation": """Tech-support Craft-repair Other-service Sales Exec-managerial
+    Prof-specialty Handlers-cleaners Machine-op-inspct Adm-clerical Farming-fishing
+    Transport-moving Priv-house-serv Protective-serv Armed-Forces""",
+    "relationship": "Wife Own-child Husband Not-in-family Other-relative Unmarried",
+    "sex": "Female",
+    "race": "White Asian-Pac-Islander Amer-Indian-Eskimo Other Black",
+}
+AGES = {17: "17-25", 26: "26-32", 33: "33-40", 41: "41-49", 50: "50 and over"}
 
 
 def adult(part: str) -> Census:
     """Return a part of the real census."""
-    samples = load("adult", part, allow_download=False)
-    seen = [name.split(" = ")[0] in COLUMNS for name in samples.sensitive_names]
-    X = np.hstack([samples.dense, samples.sensitive[:, np.array(seen)]])
-    groups = {column: group_names(samples, column) for column in COLUMNS}
-    return Census("Adult", X, samples.y > 0, groups)
+    path = Path(os.environ["DSZOG_DATA"], f"adult.{part}")
+    packed = lzma.decompress if not path.exists() else bytes
+    path = path if path.exists() else path.with_name(f"{path.name}.xz")
+    lines = packed(path.read_bytes()).decode().splitlines()
+    rows = [line.rstrip(".").split(", ") for line in lines if line.count(", ") == 14]
+    table = dict(zip(NAMES, np.array(rows).T, strict=True))
+    place = np.searchsorted([*AGES], table["age"].astype(int), "right") - 1
+    table["age"] = np.array([*AGES.values()])[place]
+    numbers = [table[name].astype(float) for name in NUMBERS]
+    known = [(name, value) for name in VALUES for value in VALUES[name].split()]
+    known += [("age", value) for value in AGES.values()]
+    X = np.column_stack([*numbers, *(table[name] == value for name, value in known)])
+    return Census(
+        "Adult", X, table["income"] == ">50K", {name: table[name] for name in COLUMNS}
+    )
 
 
 if os.environ.get("DSZOG_DATA"):
-    train, test = adult("train"), adult("test")
+    train, test = adult("data"), adult("test")
 else:
     train, test = generated(3000, seed=0), generated(3000, seed=1)
 print(

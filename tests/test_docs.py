@@ -27,10 +27,7 @@ PAGE_NEEDS = {"dszog.learn": "sklearn"}  # a page that has these words, througho
 BLOCK_NEEDS = {  # a block that has these words
     "matplotlib": "matplotlib",
     ".plot(": "matplotlib",
-    "plot.compare(": "matplotlib",
     "to_frame()": "pandas",
-    "TensorBoard(": "tensorboardX",
-    "MLflow(": "mlflow",
     "dask": "distributed",
 }
 DESCRIBED_ONCE = ("init", "ask", "tell")  # where the contract is

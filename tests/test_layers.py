@@ -47,7 +47,6 @@ OPTIONAL = {  # extras: at the top of a module where True, else inside a functio
     "cli": ({"cyclopts", "rich", "matplotlib", "sklearn", *PACKAGES}, True),
     "learn": ({"sklearn", "pandas"}, True),
     "show.progress": ({"rich", "ipywidgets"}, True),
-    "show.callbacks": ({"tensorboardX", "torch", "mlflow"}, False),
     "show.plot": ({"matplotlib"}, True),
     "run.result": ({"matplotlib", "pandas"}, False),
     "kernels": ({"numba", "llvmlite"}, True),
@@ -78,7 +77,6 @@ UNSAFE_IN_READING_CALLS = {"getattr", "setattr", "globals", "vars", "open", "inp
 ALLOWED_IN_READING = {  # calls of these by module; what they are for
     "dszog.readers.content": {"open", "getattr"},  # the named file; an error's reason
     "dszog.save.encoding": {"getattr"},  # fields of listed types, by our names
-    "dszog.save.state_file": {"getattr"},  # likewise
 }
 RANDOM_TYPES = {"Generator", "Philox", "SeedSequence", "BitGenerator"}
 

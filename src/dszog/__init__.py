@@ -5,7 +5,6 @@ from dszog._version import VERSION
 from dszog.certify import certify
 from dszog.contract import ProblemSize, Query, Reply
 from dszog.errors import (
-    CallbackWarning,
     CheckpointError,
     CheckpointWarning,
     CheckpointWriteError,
@@ -42,8 +41,7 @@ from dszog.problem.constraints import Constraints, Simulator
 from dszog.run.accounting import Costs
 from dszog.run.history import Progress
 from dszog.run.result import Result
-from dszog.save.state_file import load_result, load_state, save_state
-from dszog.show import callbacks, plot
+from dszog.save.result_file import load_result
 from dszog.status import Status
 from dszog.workers import EVALUATORS
 
@@ -61,7 +59,6 @@ __all__ = [
     "AccSZOFW",
     "AccSZOFWStorm",
     "AccZOM",
-    "CallbackWarning",
     "Certificate",
     "CheckpointError",
     "CheckpointWarning",
@@ -89,13 +86,9 @@ __all__ = [
     "Status",
     "SubproblemError",
     "TheoremConstants",
-    "callbacks",
     "certify",
     "evaluators",
     "load_result",
-    "load_state",
     "minimize",
-    "plot",
-    "save_state",
     "subproblems",
 ]

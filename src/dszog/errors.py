@@ -89,7 +89,3 @@ class CheckpointWriteError(CheckpointError):
 
 class CheckpointWarning(UserWarning):
     """A checkpoint was not as expected, and the run goes on all the same."""
-
-
-class CallbackWarning(UserWarning):
-    """A callback could not take the result, which is returned all the same."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import logging
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeAlias, get_args
+from typing import Any, ParamSpec, get_args
 
 import numpy as np
 
@@ -31,11 +30,9 @@ from dszog.contract.validation import (
     check_tag,
     check_vector,
     check_weights,
-    printable,
     shown,
 )
 from dszog.errors import (
-    CallbackWarning,
     CheckpointWriteError,
     EvaluationError,
     InputError,
@@ -67,13 +64,11 @@ from dszog.save.checkpoints import Checkpoints, saved_method, saved_seed
 from dszog.save.fingerprint import fingerprint, surroundings
 from dszog.save.sizing import Sizing
 from dszog.save.store import Store
-from dszog.show.progress import line, show_progress
+from dszog.show.progress import Display, line, show_progress
 from dszog.status import Status
 from dszog.workers import check_evaluator, open_evaluator
 
 INTERRUPTS: tuple[str, ...] = get_args(OnInterrupt)
-OnSaveFailure: TypeAlias = Literal["raise", "warn"]
-SAVE_FAILURES: tuple[str, ...] = get_args(OnSaveFailure)
 DEFAULT_ITERATIONS = 2000
 NEEDED = ("init", "ask", "tell", "planned", "least_queries", "new_round", "weights")
 KINDS: list[Any] = list(METHODS.values())
@@ -147,7 +142,6 @@ def minimize(
     tag: str = "",
     on_failure: OnFailure = "raise",
     on_interrupt: OnInterrupt = "return",
-    on_save_failure: OnSaveFailure = "raise",
 ) -> Result:
     r"""Minimise a function under very many constraints, by evaluations alone.
 
@@ -213,8 +207,7 @@ def minimize(
         Called with a :class:`dszog.Progress` at least once an iteration;
         ``StopIteration``, or True returned, ends the run. ``callback(xk)``,
         ``callback(xk, state)`` and ``callback(intermediate_result)`` are given what
-        SciPy gives them. One that has a method ``finish`` is given the result at the
-        end. See ``dszog.callbacks`` for TensorBoard and MLflow.
+        SciPy gives them.
     progress : bool
         Show how far the run is: on a terminal, in a notebook, or as lines in a log. See
         ``docs/watching.md``, also for the logger ``"dszog"``.
@@ -229,18 +222,15 @@ def minimize(
     tag : str
         A name for the functions, such as a version of the data, which `resume` cannot
         compare: a run with another tag is refused. A `Problem` may bring its own.
-    on_failure : {"raise", "resample", "penalise"}
+    on_failure : {"raise", "resample"}
         What to do when a function raises or returns something that is not a finite
         number. ``"raise"`` stops with an error that says where. ``"resample"`` leaves
-        the direction or the index out: the estimate is then conditional on success.
-        ``"penalise"`` gives a perturbed point a bad value instead. Either way a failure
-        is never taken for a satisfied constraint, and ``result.failures`` counts.
+        the direction or the index out: the estimate is then conditional on success. A
+        failure is never taken for a satisfied constraint, and ``result.failures``
+        counts.
     on_interrupt : {"return", "raise"}
         On Ctrl-C, return the best point so far, or raise ``KeyboardInterrupt``; a
         second one raises in any case. With a `checkpoint` the run can be resumed.
-    on_save_failure : {"raise", "warn"}
-        When `checkpoint` cannot be written to, a full disk perhaps: stop with an error,
-        or warn, count it in ``costs.n_failed_saves`` and try again later.
 
     Returns
     -------
@@ -297,8 +287,7 @@ def minimize(
     tolerance = check_nonnegative("minimize", "constraint_tol", constraint_tol)
     seed = None if seed is None else check_seed("minimize", seed)
     check_choice("minimize", "on_failure", on_failure, POLICIES)
-    if on_failure != "raise":
-        check_policy(chosen, on_failure)
+    check_policy(chosen, on_failure)
     takes_weights = "weights" in inspect.signature(chosen.init).parameters
     if weights is not None and not takes_weights:
         raise InputError(
@@ -309,9 +298,8 @@ def minimize(
     check_flag("minimize", "progress", progress)
     check_choice("minimize", "on_interrupt", on_interrupt, INTERRUPTS)
     check_flag("minimize", "resume", resume)
-    check_choice("minimize", "on_save_failure", on_save_failure, SAVE_FAILURES)
     check_tag("minimize", tag)
-    folder = _check_folder(checkpoint, resume, on_save_failure, tag)
+    folder = _check_folder(checkpoint, resume, tag)
     callbacks = _as_callbacks(callback, method)
     called = [as_called(one, method) for one in callbacks]
     fun = objective(fun, args, jac)
@@ -320,9 +308,8 @@ def minimize(
     with interrupts, ExitStack() as opened:
         store = None
         if folder is not None:  # before any call, so that none is forgotten
-            warns = on_save_failure == "warn"
             with interrupts.held():
-                store = Store(folder, resume=resume, library=VERSION, warns=warns)
+                store = Store(folder, resume=resume, library=VERSION)
                 opened.callback(store.close)
         sizing = Sizing(store, limits.queries)
         problem = _as_problem(fun, x0, constraints, bounds, x_scale, tag, sizing)
@@ -370,7 +357,7 @@ def minimize(
         )
         if saver is not None:
             saver.pool = getattr(answer, "pool", None)
-        shown_to: Sequence[Callback] = ()
+        shown_to: Sequence[Display] = ()
         if progress:
             shown_to = opened.enter_context(show_progress(limits))
         job = Job(
@@ -390,7 +377,6 @@ def minimize(
             interrupts=interrupts,
         )
         solver = Solver(job)
-        watching = [*shown_to, *callbacks]
         try:
             result = solver.solve()
         except (EvaluationError, CheckpointWriteError) as error:
@@ -399,14 +385,14 @@ def minimize(
             if error.result is not None:
                 if saver is not None:
                     saver.end(error.result, str(error))
-                _finish(watching, error.result, on_interrupt, interrupts)
+                _finish(shown_to, error.result)
             raise
         if saver is not None:
             with interrupts.held():
                 saver.end(result)
         if interrupts.interrupted():
             _interrupt(result, on_interrupt)
-        _finish(watching, result, on_interrupt, interrupts)
+        _finish(shown_to, result)
     if interrupts.interrupted():  # while all was closed
         _interrupt(result, on_interrupt)
     return result
@@ -507,32 +493,9 @@ def _interrupt(result: Result, on_interrupt: OnInterrupt) -> None:
     result.message = f"{status.sentence} {result.message}"
 
 
-def _finish(
-    callbacks: Sequence[Callback],
-    result: Result,
-    on_interrupt: OnInterrupt,
-    interrupts: Interrupts,
-) -> None:
-    """Give the result to those who want it; whatever they do, it is not lost."""
-    # Ctrl-C ends one that hangs, and with ``on_interrupt="raise"`` the call.
-    for callback in callbacks:
-        finish = getattr(callback, "finish", None)
-        if finish is None:
-            continue
-        try:
-            interrupts.let_in()
-            finish(result)
-            interrupts.hold()
-        except (Exception, KeyboardInterrupt) as error:
-            if on_interrupt == "raise" and isinstance(error, KeyboardInterrupt):
-                raise
-            said = printable(f"{type(error).__name__}: {error!s:.200}")
-            warnings.warn(
-                f"minimize: {type(callback).__name__}.finish failed ({said}). The "
-                "result is returned all the same; call it again once that is fixed.",
-                CallbackWarning,
-                stacklevel=4,
-            )
+def _finish(displays: Sequence[Display], result: Result) -> None:
+    for display in displays:
+        display.finish(result)
 
 
 def _is_empty(constraints: Any) -> bool:
@@ -634,19 +597,16 @@ def _as_method(
     return kind(**options), frozenset(options)
 
 
-def _check_folder(
-    checkpoint: Any, resume: bool, on_failure: str, tag: str
-) -> Path | None:
+def _check_folder(checkpoint: Any, resume: bool, tag: str) -> Path | None:
     if checkpoint is None:
         if tag:
             raise InputError(
                 "minimize: `tag` guards a run that is saved, got no folder. Give it: "
                 "checkpoint='folder'; or leave the tag out."
             )
-        if resume or on_failure != "raise":
-            name = "resume" if resume else "on_save_failure"
+        if resume:
             raise InputError(
-                f"minimize: `{name}` needs the folder of the checkpoints, got none. "
+                "minimize: `resume` needs the folder of the checkpoints, got none. "
                 "Give it: checkpoint='folder'; or leave the other out."
             )
         return None

@@ -20,7 +20,7 @@ from dszog_paper.protocol import FULL, QUICK, Limit, Protocol, Unit
 from dszog_paper.report import write_report
 from dszog_paper.results import FIGURES, assemble
 from dszog_paper.runner import FILES
-from dszog_paper.tables import PAIRWISE, REAL_FAIRNESS, Table, missing, plan
+from dszog_paper.tables import PAIRWISE, Table, missing, plan
 
 # Tables of words, and whose data they tell of.
 DESCRIBED = {"1": "2", "4": "2", "5": "3"}
@@ -96,7 +96,7 @@ def _protocol(
 def _absent(data: str | None, *, download: bool) -> frozenset[str]:
     """Return which real data sets have to be replaced by stand-ins."""
     absent = set()
-    for name in (*PAIRWISE, *REAL_FAIRNESS):
+    for name in PAIRWISE:
         files = DATA_SETS.get(FILES.get(name, name))
         if files is None:
             continue  # generated
@@ -123,7 +123,7 @@ def _notes(protocol: Protocol, stand_ins: frozenset[str]) -> list[str]:
         f"{protocol.iterations:,} iterations, other methods get {end} a run."
     ]
     if stand_ins:
-        names = [name for name in (*PAIRWISE, *REAL_FAIRNESS) if name in stand_ins]
+        names = [name for name in PAIRWISE if name in stand_ins]
         notes.append(
             f"Not at hand, replaced by generated stand-ins: {', '.join(names)}. Their "
             "numbers say nothing about the real data. Name a folder with --data, or "

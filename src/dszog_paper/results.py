@@ -7,8 +7,7 @@ it, hold::
     descriptions  Tables 1, 4 and 5: columns and rows of text
     tables        number, title, columns, rows; each row has a cell per column
     figures       number, title, panels; each panel has curves
-    groups        error rates per sensitive group on the real data
-    records       every run, but for its trace and groups, which stay in its own file
+    records       every run, but for its trace, which stays in its own file
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from statistics import fmean, stdev
 from typing import Any
 
 from dszog.cli.files import versions
-from dszog_paper.protocol import OURS, Protocol
+from dszog_paper.protocol import Protocol
 from dszog_paper.runner import make_split
-from dszog_paper.tables import LABELS, Cell, Get, Record, Table, all_units
+from dszog_paper.tables import Cell, Get, Record, Table, all_units
 
 FIGURES = {
     1: ("Pairwise constraints", 2),
@@ -76,7 +75,6 @@ def assemble(
         "descriptions": _descriptions(tables if described is None else described, data),
         "tables": [_table(table, get) for table in tables],
         "figures": _figures(tables, get),
-        "groups": _groups(tables, get),
         "records": [_in_short(get(unit)) for unit in all_units(tables, get)],
     }
 
@@ -84,7 +82,7 @@ def assemble(
 def _in_short(record: Record | None) -> Record | None:
     if record is None:
         return None
-    return {k: value for k, value in record.items() if k not in ("trace", "groups")}
+    return {k: value for k, value in record.items() if k != "trace"}
 
 
 def _found(cell: Cell, get: Get) -> list[Record]:
@@ -173,18 +171,6 @@ def _curve(records: Sequence[Record]) -> dict[str, list[float]]:
         "low": list(map(min, accuracies)),
         "high": list(map(max, accuracies)),
     }
-
-
-def _groups(tables: Sequence[Table], get: Get) -> list[dict[str, Any]]:
-    """Return error rates per sensitive group, of the first repetition."""
-    return [
-        {"data": cell.row, "method": cell.column, "groups": record["groups"]}
-        for table in tables
-        if table.number == "F"
-        for cell in table.cells
-        if cell.column in (LABELS["dszog"], LABELS[OURS])
-        for record in _found(cell, get)[:1]
-    ]
 
 
 # --------------------------------------------------------------------- descriptions

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 import dszog
 from dszog.contract.arrays import FloatArray
@@ -28,11 +25,10 @@ from dszog_paper.data import (
     stand_in,
 )
 from dszog_paper.protocol import DATA_SEED, OURS, Unit
-from dszog_paper.tasks import Task, fairness_task, pairwise_task, predict
+from dszog_paper.tasks import Task, fairness_task, pairwise_task
 
 FILES = {"svm": "svmguide3"}  # names of the paper that differ from ours
 N_PAIRWISE = 1000  # rows that the paper draws from each data set
-N_REAL_FAIRNESS = 4000  # rows drawn from the real fairness data
 PAIRWISE_BATCH, FAIRNESS_BATCH = 128, 10  # |M2| = |M3|
 LOSS_BATCH = 128
 TRACE_STEP = 1.15  # looks at the iterate, each that much later than the one before
@@ -60,7 +56,6 @@ def run_unit(unit: Unit, data: str | None = None) -> dict[str, Any]:
         "majority_share": task.majority_share,
         "logistic_accuracy": task.logistic_accuracy,
         **task.violations(w),
-        "groups": group_rates(task, w) if task.name == "fairness" else {},
     }
 
 
@@ -84,8 +79,7 @@ def make_split(unit: Unit, data: str | None = None) -> Split:
     generated = unit.data in GENERATED
     turn = unit.repetition if generated else 0
     samples = _samples(unit.data, unit.stand_in, turn, data)
-    wanted = N_PAIRWISE if unit.task == "pairwise" else N_REAL_FAIRNESS
-    n = samples.n_rows if generated else min(wanted, samples.n_rows)
+    n = samples.n_rows if generated else min(N_PAIRWISE, samples.n_rows)
     return paper_split(samples, seed=DATA_SEED, repetition=unit.repetition, n_samples=n)
 
 
@@ -94,28 +88,7 @@ def _task(unit: Unit, data: str | None) -> Task:
     split = make_split(unit, data)
     if unit.task == "pairwise":
         return pairwise_task(split, unit.model)
-    if unit.data not in GENERATED:
-        split = standardised(split)
     return fairness_task(split, unit.model)
-
-
-def standardised(split: Split) -> Split:
-    """Return real features with mean 0 and deviation 1 over the training rows."""
-    # And a column of ones beside them, which is the bias.
-    rows = split.train.dense
-    mean, deviation = rows.mean(axis=0), rows.std(axis=0)
-    deviation = np.where(deviation > 0.0, deviation, 1.0)
-
-    def changed(part: Samples) -> Samples:
-        X = (part.dense - mean) / deviation
-        return replace(
-            part,
-            X=np.column_stack([X, np.ones(len(X))]),
-            feature_names=(*part.feature_names, "bias"),
-        )
-
-    train, validation, test = map(changed, (split.train, split.validation, split.test))
-    return Split(train=train, validation=validation, test=test)
 
 
 # ------------------------------------------------------------------------ the method
@@ -215,26 +188,3 @@ class _Trace:
             self.columns.setdefault(name, []).append(float(value))
         self.elapsed.append(before - self.seconds)
         self.seconds += meter.elapsed - before
-
-
-# ------------------------------------------------------------------------ the groups
-
-
-def group_rates(task: Task, w: FloatArray) -> dict[str, dict[str, float]]:
-    """Return accuracy and error rates on the test part, for each sensitive group."""
-    from dszog.learn.report import counted
-
-    test, called = task.split.test, predict(task.features.test @ w) > 0
-    columns = [
-        (name, np.where(column > 0, "1", "0"), ())
-        for name, column in zip(test.sensitive_names, test.sensitive.T, strict=True)
-    ]
-    return {
-        f"{row.column} = {row.group}": {
-            "n": row.count,
-            "accuracy": row.accuracy,
-            "false_positive_rate": row.false_positive_rate,
-            "false_negative_rate": row.false_negative_rate,
-        }
-        for row in counted(test.y > 0, called, columns, pos_label=1).groups
-    }

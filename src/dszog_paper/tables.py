@@ -21,7 +21,6 @@ from dszog_paper.protocol import (
 
 PAIRWISE = ("a9a", "w8a", "gen", "svm")
 FAIRNESS = ("D1", "D2", "D3", "D4")
-REAL_FAIRNESS = ("adult", "compas", "communities")
 BASELINES = ("zoscgd", "zopsgd", "acczomda", "accszofw")
 LABELS = {
     "dszog": "DSZOG",
@@ -162,9 +161,6 @@ def plan(protocol: Protocol, stand_ins: frozenset[str] = frozenset()) -> list[Ta
         _kernel(runs, 10, "test accuracy"),
         _kernel(runs, 11, "DSZOG's beta"),
         _kernel(runs, 12, "DSZOG's a and b"),
-        _comparison(
-            runs, "F", "Beyond the paper: fairness on real data", REAL_FAIRNESS
-        ),
     ]
 
 
@@ -209,10 +205,8 @@ class _Runs:
         )
 
 
-def _comparison(
-    runs: _Runs, number: int | str, title: str, rows: Sequence[str]
-) -> Table:
-    """Tables 2 and 3, and fairness on real data: all methods."""
+def _comparison(runs: _Runs, number: int, title: str, rows: Sequence[str]) -> Table:
+    """Tables 2 and 3: all methods."""
     cells = []
     for data in rows:
         columns: list[tuple[str, str, Choice, Form | None]] = [

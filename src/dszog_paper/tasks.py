@@ -233,7 +233,7 @@ def fairness_task(split: Split, model: Model = "linear") -> Task:
     if not train.sensitive.shape[1]:
         raise InputError(
             f"fairness_task: {train.name} has no sensitive columns, got nothing to be "
-            "fair about. Use data with some, such as D1 to D4 or adult."
+            "fair about. Use data with some, such as D1 to D4."
         )
     known = features(split, model)
     X, y = known.train, train.y

@@ -81,11 +81,11 @@ WRITING = {  # functions that no file makes run, or only a huge one or a broken 
         *("failure_to_json", "n_queries", "in_check"),
     },
     "save/sizing.py": {
-        *("packed_note", "n_noted", "count", "_n_before", "_write"),
+        *("n_noted", "count", "_write"),
         *("__init__", "__call__", "_check_affordable"),
     },
     "save/checkpoints.py": {
-        *("save", "log", "sync", "n_failed", "is_due", "end", "_names", "_work"),
+        *("save", "log", "sync", "is_due", "end", "_names", "_work"),
     },
 }
 

@@ -230,23 +230,6 @@ def checkpoint(rng: Rng, seed: bytes) -> bytes:
     return _signed(prefix, claimed, body, arrays)
 
 
-def note(rng: Rng, seed: bytes) -> bytes:
-    """Change the parts of a note of sizes and sign it again; or change its bytes."""
-    chance = rng.random()
-    if chance < 0.15:
-        return flipped(rng, seed)
-    prefix, header, arrays = _opened(seed)
-    if chance < 0.65:
-        header["facts"] = tree(rng, header["facts"], int(rng.integers(1, 3)))
-    elif chance < 0.9:
-        _change_array(rng, header["arrays"], arrays, 0)
-    else:
-        header["arrays"] *= 2
-        arrays *= 2
-    body = json_bytes(rng, header)
-    return _signed(prefix, len(body), body, arrays)
-
-
 def _opened(seed: bytes) -> tuple[list[Any], Any, list[bytes]]:
     """Return the parts of a container: what comes first, the header, the arrays."""
     *prefix, length = PREFIX.unpack_from(seed)

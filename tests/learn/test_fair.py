@@ -12,7 +12,6 @@ from sklearn.linear_model import LogisticRegression
 
 import dszog
 from dszog.learn import FairClassifier
-from dszog.learn.group_constraints import COVARIANCES
 from dszog.learn.report import fairness_report
 
 
@@ -37,24 +36,6 @@ def test_gaps_of_rates_shrink_to_the_tolerance(kind: str, unfair: Any) -> None:
     assert model.result_.maxcv <= 0.01
     assert report.gap(kind) < 0.1  # twice the tolerance, and decisions are not soft
     assert report.overall.accuracy > 0.65
-
-
-@pytest.mark.parametrize("kind", COVARIANCES)
-def test_covariances_are_those_of_their_definition(kind: str, unfair: Any) -> None:
-    X, y, group = unfair
-    model = fitted(unfair, constraint=kind, tolerance=0.01, max_iterations=300)
-    scores = model.decision_function(X)
-    signs, z = np.where(y == "yes", 1.0, -1.0), (group == "few").astype(float)
-    parts = [scores]
-    if kind != "covariance":
-        wrong = np.minimum(0.0, (signs if kind == "zafar" else 1.0) * scores)
-        parts = [
-            np.where(signs > 0, np.minimum(0, scores), 0),
-            np.where(signs < 0, wrong, 0),
-        ]
-    worst = max(abs(float((z - z.mean()) @ part) / len(z)) for part in parts)
-    assert model.certificate_.feasibility.worst_value == pytest.approx(worst - 0.01)
-    assert worst < 0.02
 
 
 def test_the_worst_constraint_is_the_rate_it_names(unfair: Any) -> None:
@@ -112,16 +93,16 @@ def test_many_columns_are_each_held_to(unfair: Any) -> None:
         "member": rng.random(1500) < 0.5,
         "age": rng.normal(40, 10, size=1500),
     }
-    model = fitted((X, y, table), max_iterations=10, constraint_tol=1.0, n_bins=None)
-    binned = fitted((X, y, table), max_iterations=10, constraint_tol=1.0, n_bins=3)
+    model = fitted((X, y, table), max_iterations=10, constraint_tol=1.0, n_bins=3)
 
     names = {name.split(",")[0] for name in model.constraint_names_}
-    assert names == {
+    ages = {name for name in names if name.startswith("age")}
+    assert names - ages == {
         *("group = few", "group = many", "code = 0", "code = 1", "code = 2"),
-        *("member = False", "member = True", "age"),
+        *("member = False", "member = True"),
     }
+    assert len(ages) == 3
     assert len(model.constraint_names_) == 2 * 2 * len(names)
-    assert len(binned.constraint_names_) == 2 * 2 * (len(names) + 2)
 
 
 def test_groups_that_are_too_small_are_listed(unfair: Any) -> None:

@@ -17,8 +17,7 @@ pytest.importorskip("sklearn")
 import dszog
 from dszog.learn import FairClassifier, PairwiseClassifier, load
 from dszog.save.container import pack, unpack
-from dszog.save.encoding import pack_value, value_in
-from dszog.save.state_file import NO_SIZE
+from dszog.save.encoding import NO_SIZE, pack_value, value_in
 from tests.fuzz import mutate
 from tests.fuzz.campaign import campaign
 from tests.fuzz.targets import Target

@@ -8,7 +8,6 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,8 @@ import requests
 from urllib3 import HTTPResponse
 
 from dszog.errors import InputError
-from dszog.readers.content import read_content
 from dszog_paper.data import DATA_SETS, DataFile
 from dszog_paper.data.fetch import fetch
-from dszog_paper.data.sources import (
-    Original,
-    keep_compas_columns,
-    name_communities_columns,
-)
 
 CONTENT = b"+1 1:1\n-1 2:1\n" * 10_000
 
@@ -46,7 +39,6 @@ class Net:
     def __init__(self) -> None:
         self.answer: bytes | Exception = CONTENT
         self.headers: dict[str, str] = {}
-        self.moved: dict[str, str] = {}  # where an address leads to
         self.asked: list[str] = []
 
     def send(self, adapter: Any, request: Any, **_: Any) -> requests.Response:
@@ -54,11 +46,10 @@ class Net:
         self.asked.append(request.url)
         if isinstance(self.answer, Exception):
             raise self.answer
-        place = self.moved.get(request.url)
         raw = HTTPResponse(
-            body=io.BytesIO(b"" if place else self.answer),
-            status=302 if place else 200,
-            headers={"Location": place} if place else self.headers,
+            body=io.BytesIO(self.answer),
+            status=200,
+            headers=self.headers,
             preload_content=False,
         )
         answer: requests.Response = adapter.build_response(request, raw)
@@ -139,6 +130,12 @@ def test_without_a_network_the_error_says_what_to_do(
     assert said.endswith("name that folder: --data FOLDER, or DSZOG_DATA=FOLDER.")
 
 
+def test_every_source_is_read_by_https() -> None:
+    files = [file for one in DATA_SETS.values() for file in one.files.values()]
+    assert len(files) == 6
+    assert all(file.url.startswith("https://") for file in files)
+
+
 def test_downloads_can_be_switched_off(net: Net) -> None:
     with pytest.raises(InputError, match=r"downloads are switched off. Download https"):
         fetch(FILE, allow_download=False)
@@ -153,22 +150,6 @@ def test_a_download_too_long_or_cut_has_failed(net: Net, tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"the download failed \(.*IncompleteRead"):
         fetch(FILE)
     assert list((tmp_path / "cache" / "dszog").iterdir()) == []
-
-
-@pytest.mark.parametrize("url", ["http://a/b", "file:///etc/passwd", "ftp://a/b", ""])
-def test_only_https_is_read_also_where_a_source_moved(net: Net, url: str) -> None:
-    with pytest.raises(InputError, match="only https addresses are read"):
-        fetch(replace(FILE, url=url))
-    assert net.asked == []
-    if not url:
-        return
-    net.moved = {FILE.url: url}
-    with pytest.raises(InputError, match=f"{url}: only https addresses are read"):
-        fetch(FILE)
-    new = "https://example.org/new"
-    net.moved = {FILE.url: new, new: "/newer"}
-    assert fetch(FILE).read_bytes() == CONTENT
-    assert net.asked[-1] == "https://example.org/newer"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
@@ -207,43 +188,3 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing_behind(
     with pytest.raises(InputError, match="No space left"):
         fetch(FILE)
     assert list((tmp_path / "cache" / "dszog").iterdir()) == []
-
-
-def test_a_prepared_file_is_checked_before_and_after(net: Net) -> None:
-    original, url = b"1\r\n2\r\n", "https://example.org/bare"
-    made = Original(sha256=sha256(original), prepare=lambda t: b"x\n" + t, n_bytes=6)
-    digest = sha256(b"x\n1\n2\n")
-    file = DataFile(name="named", url=url, sha256=digest, n_bytes=6, original=made)
-    net.answer = b"1\n3\n"
-    with pytest.raises(InputError, match="bare: this is not the published named"):
-        fetch(file)
-    net.answer = requests.ConnectionError("offline")
-    with pytest.raises(InputError, match="run the same command once: it makes named"):
-        fetch(file)
-    net.answer = original
-    assert fetch(file).read_bytes() == b"x\n1\n2\n"
-
-
-def test_communities_are_given_the_names_of_their_columns() -> None:
-    text = name_communities_columns(b"8,?\n").decode().split("\n")
-    assert text[0].startswith("state,county,community,communityname,fold,population,")
-    assert len(text[0].split(",")) == 128
-    assert text[1:] == ["8,?", ""]
-
-
-@pytest.mark.skipif("DSZOG_DATA" not in os.environ, reason="DSZOG_DATA not set")
-def test_the_published_files_become_the_prepared_ones() -> None:
-    sources = [DATA_SETS[name].files["train"] for name in ("communities", "compas")]
-    communities, compas = (
-        read_content(fetch(file, allow_download=False)) for file in sources
-    )
-    bare = communities.partition(b"\n")[2]
-    original = sources[0].original
-    assert original is not None
-    assert (sha256(bare), len(bare)) == (original.sha256, original.n_bytes)
-    assert name_communities_columns(bare) == communities
-    # The published COMPAS file has more columns, some twice and some quoted.
-    lines = compas.decode().splitlines()
-    wide = ["name," + lines[0] + ",priors_count"]
-    wide += [f'"doe, j.",{line},99' for line in lines[1:]]
-    assert keep_compas_columns("\n".join([*wide, ""]).encode()) == compas

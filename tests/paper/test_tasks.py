@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dszog.errors import InputError
-from dszog_paper.data import Split, generate, paper_split, stand_in
+from dszog_paper.data import Split, generate, paper_split
 from dszog_paper.tasks import fairness_task, pairwise_task
 
 RNG = np.random.Generator(np.random.Philox(key=5))
@@ -17,7 +17,7 @@ def gen_split() -> Split:
 
 
 def fair_split() -> Split:
-    return paper_split(stand_in("adult", seed=1), seed=1, n_samples=200)
+    return paper_split(generate("D1", seed=1), seed=1, n_samples=200)
 
 
 def slopes(values: Any, point: Any, step: float = 1e-6) -> Any:

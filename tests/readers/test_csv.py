@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dszog.errors import InputError, InputTypeError
+from dszog.errors import InputError
 from dszog.readers import Table, read_csv
 
 
@@ -32,25 +32,12 @@ def test_columns_are_numbers_texts_or_choices_as_asked() -> None:
     np.testing.assert_array_equal(table.numbers("age"), [39, 50])
     assert table.texts("code").tolist() == ["007", "1e3"]
     np.testing.assert_array_equal(table.numbers("code"), [7, 1000])
-    np.testing.assert_array_equal(table.choices("sex", ["Female", "Male"]), [1, 0])
 
 
-def test_missing_values_are_taken_on_request_only() -> None:
+def test_a_field_that_is_no_number_is_refused_by_place() -> None:
     table = read("a,b\n1,?\n?,x\n")
-    np.testing.assert_array_equal(table.numbers("a", missing="?"), [1, np.nan])
-    np.testing.assert_array_equal(table.choices("b", ["x"], missing="?"), [-1, 0])
     with pytest.raises(InputError, match="table, line 3, column 'a': a finite number"):
         table.numbers("a")
-    with pytest.raises(InputError, match=r"line 2, column 'b': .* one of 'x', got '.'"):
-        table.choices("b", ["x"])
-
-
-def test_a_file_without_names_is_given_them() -> None:
-    table = read("junk, with\n1, a\n2,  b\n\n", names=["n", "t"], skip_lines=1)
-    assert table.texts("t").tolist() == [" a", "  b"]
-    table = read("1, a\n2,  b\n", names=["n", "t"], skip_blanks=True)
-    assert table.texts("t").tolist() == ["a", "b"]
-    assert table.lines.tolist() == [1, 2]
 
 
 def test_quotes_may_hold_delimiters_quotes_and_line_ends() -> None:
@@ -115,7 +102,7 @@ def test_the_last_line_need_not_end() -> None:
         ('a,b\n1,"2\n', "table, line 2, column 1: unexpected end of data. Close ever"),
         ('a,b\n1,"2"3\n', "table, line 2, column 1: ',' expected after '\"'. Close"),
         (f"a\n{'x' * 200_000}\n", "line 2, column 1: field larger than field limit"),
-        ("a,b\n", "table: the file has no rows of data. Get it again, or pass `names`"),
+        ("a,b\n", "table: the file has no rows of data. Get it again; its first"),
         ("a,a\n1,2\n", "table, line 1: the name of column 2 is 'a', which is empty or"),
         ("a,\n1,2\n", "table, line 1: the name of column 2 is '', which is empty or t"),
         ("", "table: the file has no lines"),
@@ -143,13 +130,6 @@ def test_an_unknown_column_is_refused_with_the_nearest_name() -> None:
         table.numbers("incom")
     with pytest.raises(InputError, match="no column 3"):
         table.texts(3)  # type: ignore[arg-type]
-
-
-def test_wrong_names_are_refused() -> None:
-    with pytest.raises(InputError, match="`names`: there are no names"):
-        read("1\n", names=[])
-    with pytest.raises(InputTypeError, match="`names`: the name of column 1 must be"):
-        read("1\n", names=[1])
 
 
 @pytest.mark.parametrize("delimiter", ["", ",,", "\n", '"', 3])

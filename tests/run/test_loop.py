@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import dszog.run.meter as meter_module
-from dszog import DszogError, Progress, Status
+from dszog import DSZOG, DszogError, InputTypeError, Progress, Status
 from dszog.contract import NO_INDICES, ProblemSize, Query, Reply, cost
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.methods import Info, State
 from dszog.run.history import History
 from dszog.run.loop import N_SEEN, Outcome, Position, advance
 from dszog.run.meter import Limits, Meter
-from tests.runs import size_of
+from tests.runs import short_run, size_of
 
 SIZE = size_of(1, 100, 100)
 
@@ -190,6 +190,28 @@ def test_what_fails_is_charged_for() -> None:
 
 
 # --------------------------------------------------------------------- the callbacks
+def test_a_callback_is_told_what_a_person_would_plot() -> None:
+    seen: list[Progress] = []
+    result = short_run(callback=seen.append, max_iterations=300)
+    last = seen[-1]
+    for progress in seen:
+        assert progress.n_queries == (
+            progress.n_loss_queries + progress.n_constraint_queries
+        )
+        assert 0.0 <= progress.evaluation_time <= progress.elapsed
+    assert last.n_loss_queries <= result.nfev
+    assert last.penalty == result.method.penalty
+    assert seen[0].penalty == DSZOG().penalty < last.penalty
+    assert [p.n_failed for p in seen] == [0] * len(seen)
+
+
+def test_what_cannot_be_called_is_refused() -> None:
+    for wrong, said in (
+        ([print, 3], "`callback` must be a function"),
+        ([lambda: None], "must take 1 positional argument"),
+    ):
+        with pytest.raises(InputTypeError, match=said):
+            short_run(callback=wrong)
 
 
 # ------------------------------------------------------------------------ running away

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from scipy.optimize import LinearConstraint, NonlinearConstraint
 import dszog
 from dszog import (
     CheckpointError,
-    CheckpointWarning,
     CheckpointWriteError,
     EvaluationError,
     InputError,
@@ -25,8 +24,8 @@ from dszog import (
 )
 from dszog.contract.arrays import FloatArray
 from dszog.errors import OtherRunError
-from dszog.save.checkpoints import NOTED
-from dszog.save.container import pack, unpack
+from dszog.run.run import SizeNote
+from dszog.save.encoding import pack_value
 from dszog.save.sizing import NAME, read_note
 from dszog.save.store import Store
 from tests.save.cells import Killed
@@ -253,32 +252,6 @@ def test_before_a_run_began_another_start_is_sized(tmp_path: Path) -> None:
     assert charged(result) == box.n_calls + 2 * N_SIZING
 
 
-def without_note(folder: Path, *, is_old: bool) -> None:
-    """Take the note away, and what the checkpoints say of it if they are old."""
-    (folder / NAME).unlink()
-    for path in folder.glob("checkpoint-*.dszog") if is_old else ():
-        facts, arrays = unpack(path.read_bytes())
-        del facts["about"][NOTED]
-        path.write_bytes(b"".join(pack(facts, arrays, "1")))
-
-
-@pytest.mark.parametrize("is_old", [True, False])
-def test_a_folder_without_a_note_is_resumed_and_charged_for_each_call(
-    is_old: bool, tmp_path: Path
-) -> None:
-    first, third = Box(), Box()
-    expected = first.run(tmp_path)
-    without_note(tmp_path, is_old=is_old)
-    with pytest.raises(Killed):
-        dying_at(1).run(tmp_path)
-    result = third.run(tmp_path)
-    assert same(result, expected)
-    assert third.n_calls == N_SIZING
-    assert result.costs.n_lost == 2 * N_SIZING
-    assert charged(result) == first.n_calls + 2 * N_SIZING
-    assert charged(Box().run(tmp_path)) == charged(result)  # once, not each time
-
-
 def test_a_problem_that_was_made_before_is_charged_for_its_calls_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,30 +276,33 @@ def test_a_problem_that_was_made_before_is_charged_for_its_calls_each_time(
 
 
 # ---------------------------------------------------------------------- the note itself
-GOOD: dict[str, Any] = {"kind": "sizes", "n_calls": 2, "about": {"x0": "[1]"}}
-WIDTHS = np.array([3, 1])
+GOOD = SizeNote(n_calls=2, about={"x0": "[1]"}, widths=(3, 1))
 
 
 @pytest.mark.parametrize(
-    ("facts", "arrays", "said"),
+    "changes",
     [
-        (GOOD | {"kind": "state"}, [WIDTHS], "holds something else"),
-        (GOOD | {"n_calls": -1}, [WIDTHS[:0]], "number of calls"),
-        (GOOD | {"n_calls": "2"}, [WIDTHS], "number of calls"),
-        (GOOD | {"n_calls": 1}, [WIDTHS], "number of calls"),
-        (GOOD | {"n_calls": 2**63}, [WIDTHS], "number of calls"),
-        (GOOD | {"about": ["x0"]}, [WIDTHS], "what it is about"),
-        (GOOD | {"about": {"x0": 1}}, [WIDTHS], "what it is about"),
-        (GOOD, [], "no sizes"),
-        (GOOD, [WIDTHS.astype(float)], "no sizes"),
-        (GOOD, [np.array([3, 0])], "a size in it"),
+        {"n_calls": -1, "widths": ()},
+        {"n_calls": "2"},
+        {"n_calls": 1},
+        {"n_calls": 2**63},
+        {"about": ["x0"]},
+        {"about": {"x0": 1}},
+        {"widths": (3.0, 1.0)},
+        {"widths": (3, 0)},
+        None,
     ],
 )
 def test_a_note_that_makes_no_sense_is_refused(
-    facts: dict[str, Any], arrays: list[Any], said: str, tmp_path: Path
+    changes: dict[str, Any] | None, tmp_path: Path
 ) -> None:
-    (tmp_path / NAME).write_bytes(b"".join(pack(facts, arrays, "1")))
-    with pytest.raises(CheckpointError, match=said):
+    def write(note: Any) -> None:
+        (tmp_path / NAME).write_bytes(b"".join(pack_value({}, note, "1")))
+
+    write(GOOD)
+    assert read_note(tmp_path) == GOOD
+    write({} if changes is None else replace(GOOD, **changes))
+    with pytest.raises(CheckpointError, match=r"cannot be used: .* Or delete it"):
         read_note(tmp_path)
 
 
@@ -346,9 +322,3 @@ def test_a_note_that_cannot_be_written_is_loud_before_any_call(
         box.run(tmp_path)
     assert box.n_calls == 0
     assert list(tmp_path.iterdir()) == [tmp_path / "lock"]
-
-    with pytest.warns(CheckpointWarning, match="The run goes on"):
-        result = box.run(tmp_path, on_save_failure="warn")
-    assert result.costs.n_failed_saves == 2
-    assert charged(result) == box.n_calls
-    assert same(result, Box().run(None))

@@ -34,7 +34,6 @@ BAD_FILES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "csv width": (read_csv, f"{EVIL},b\n1\n"),
     "csv quote": (read_csv, f'a\n"{EVIL}\n'),
     "csv number": (lambda path: read_csv(path).numbers("a"), f"a\n{EVIL}\n"),
-    "csv choice": (lambda path: read_csv(path).choices("a", ["x"]), f"a\n{EVIL}\n"),
     "csv no column": (lambda path: read_csv(path).texts(EVIL), f"{EVIL}b\n1\n"),
     "zip": (read_csv, "PK\x03\x04"),
     "empty": (read_csv, ""),

@@ -12,7 +12,6 @@ import pytest
 import dszog
 from dszog import Result
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.show.plot import compare
 from dszog.show.plot.series import horizontal
 from tests.runs import by_dszog
 
@@ -181,7 +180,6 @@ def test_any_run_can_be_drawn(arguments: dict[str, Any], told: str) -> None:
     figure = result.plot()
     assert is_drawn(figure)
     assert told in words(figure)
-    assert is_drawn(compare([result, run(max_iterations=5)]))
 
 
 def test_failures_get_a_panel_of_their_own() -> None:
@@ -211,27 +209,6 @@ def test_drawing_touches_no_state(
     assert result.plot(figure=figure) is figure
     assert 'src="data:image/png;base64,iVBOR' in result.to_html()
     assert is_drawn(figure)
-    assert is_drawn(compare([result]))
-
-
-# --------------------------------------------------------------------------- several
-def test_several_runs_are_compared_in_curves_and_a_table(result: Result) -> None:
-    other = run(m=20_000, seed=1, options={"distribution": "uniform"})
-    figure = compare([result, other], labels=["learnt", "uniform"])
-    said = words(figure)
-
-    assert is_drawn(figure)
-    for text in ("learnt", "uniform", f"{result.fun:.5g}", f"{other.maxcv:.3g}"):
-        assert text in said
-    assert "running mean of batches (sampled)" in said
-    assert "(mark: of all, at most, with 95 % confidence)" in said
-    marks = {
-        tuple(map(float, (line.get_xdata()[0], line.get_ydata()[0])))
-        for axes in axes_of(figure)
-        for line in axes.get_lines()
-        if line.get_marker() in ("o", "X") and len(line.get_xdata())
-    }
-    assert (float(result.history["n_queries"][-1]), float(result.fun)) in marks
 
 
 # ------------------------------------------------------------------------- wrong calls
@@ -239,16 +216,9 @@ def test_several_runs_are_compared_in_curves_and_a_table(result: Result) -> None
     ("call", "error", "told"),
     [
         (lambda r: r.plot("query"), dszog.InputError, r"plot: `against`.*'query'"),
-        (lambda r: compare([]), dszog.InputError, "Draw fewer at a time"),
-        (lambda r: compare([r] * 15), dszog.InputError, "Draw fewer at a time"),
-        (lambda r: compare(r), dszog.InputTypeError, r"use result\.plot\(\)"),
-        (lambda r: compare([r, 3]), dszog.InputTypeError, "run 1 must be a result of"),
-        (lambda r: compare([r, r], ["a"]), dszog.InputError, "has 1 entries, got 2"),
-        (lambda r: compare([r, r], "ab"), dszog.InputTypeError, "must be a list of st"),
         (lambda r: r.plot(figure=3), dszog.InputTypeError, "must be a matplotlib Figu"),
         (lambda r: r.plot(figure=used()), dszog.InputError, "be empty, got one with"),
         (lambda r: empty(r).plot(), dszog.InputError, "empty history: the run ended"),
-        (lambda r: compare([r, empty(r)]), dszog.InputError, "history: run 1 ended"),
     ],
 )
 def test_wrong_calls_are_refused_with_what_to_do(
@@ -274,8 +244,6 @@ def test_without_matplotlib_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(dszog.MissingExtraError, match=r'pip install "dszog\[viz\]"'):
         result.plot()
-    with pytest.raises(dszog.MissingExtraError, match="compare needs matplotlib"):
-        compare([result])
 
 
 # ------------------------------------------------------------------------------ curves
@@ -285,6 +253,6 @@ def test_without_matplotlib_the_extra_is_named(
 )
 def test_long_times_have_large_units(seconds: float, label: str, last: float) -> None:
     fake = SimpleNamespace(history={"elapsed": np.array([0.0, seconds])})
-    (x,), said = horizontal([fake], "time")
+    x, said = horizontal(fake, "time")
     assert said == f"time in {label}"
     assert x[-1] == last

@@ -249,11 +249,11 @@ def load_slowly() -> None:
     loaded["model"] = True
 
 
-def limit_of_model(x: FloatArray, j: int) -> float:
+def scenario_of_model(x: FloatArray, i: int) -> tuple[float, FloatArray]:
     """Load what it needs at the first call, unless that was done before."""
     if not loaded:
         load_slowly()
-    return limit(x, j)
+    return scenario(x, i)
 
 
 def fail_to_load() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dszog
-from dszog import Constraints, EvaluationError, InputError, InputTypeError, Problem
+from dszog import Constraints, EvaluationError, InputError, Problem, Simulator
 from dszog.contract.arrays import FloatArray
 from dszog.workers import Processes, _supervisor, processes
 from dszog.workers import _fork_server as wire
@@ -35,13 +35,14 @@ from tests.workers.helpers import (
     leave,
     leave_politely,
     limit,
-    limit_of_model,
     load_for_too_long,
     load_slowly,
     make_slowly,
     need,
     objective,
     odd,
+    scenario,
+    scenario_of_model,
     sleep_long,
     solve,
     stay_away,
@@ -54,6 +55,10 @@ INF = float("inf")
 
 def with_limit(function: Any, m: int = 30) -> Problem:
     return Problem(objective, Constraints.from_function(function, m), 3)
+
+
+def simulated(run: Any, **more: Any) -> Problem:
+    return Problem(Simulator(run, 20, 3, **more), None, 3)
 
 
 # -------------------------------------------------------------------- what can be sent
@@ -261,11 +266,11 @@ def test_a_timeout_is_a_failure_under_the_policy_and_is_not_tried_again() -> Non
 
 def test_a_timeout_does_not_count_what_the_initializer_takes() -> None:
     call: dict[str, Any] = {"timeout": 0.5, "max_iterations": 2}
-    problem = with_limit(limit_of_model)
     with pytest.raises(EvaluationError, match=r"took longer than timeout=0\.5 seconds"):
-        solve(problem, Processes(2), **call)
-    ready = solve(problem, Processes(2, initializer=load_slowly), **call)
-    assert digest(ready) == digest(solve(with_limit(limit), max_iterations=2))
+        solve(simulated(scenario_of_model), Processes(2), **call)
+    problem = simulated(scenario_of_model, initializer=load_slowly)
+    ready = solve(problem, Processes(2), **call)
+    assert digest(ready) == digest(solve(simulated(scenario), max_iterations=2))
     assert ready.costs.traffic.n_timeouts == 0
 
 
@@ -283,13 +288,13 @@ def test_an_initializer_that_fails_is_an_error_with_its_traceback() -> None:
         EvaluationError,
         match=r"initializer failed in a worker[\s\S]*no licence left[\s\S]*Fix it",
     ):
-        solve(with_limit(limit), Processes(2, initializer=fail_to_load))
+        solve(simulated(scenario, initializer=fail_to_load), Processes(2))
 
 
 def test_a_worker_never_ready_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "START_PATIENCE", 0.5)
     with pytest.raises(EvaluationError, match=r"not ready after 0\.5 seconds.*import"):
-        solve(with_limit(limit), Processes(2, initializer=load_for_too_long))
+        solve(simulated(scenario, initializer=load_for_too_long), Processes(2))
 
 
 # ----------------------------------------------------------------------------- budgets
@@ -439,9 +444,3 @@ def test_large_questions_and_answers_do_not_wait_for_each_other() -> None:
         for evaluator in ("serial", "processes")
     ]
     np.testing.assert_array_equal(results[0].x, results[1].x)
-
-
-def test_an_initializer_that_cannot_be_called_is_refused() -> None:
-    wrong: Any = load_slowly.__name__
-    with pytest.raises(InputTypeError, match=r"without arguments, got 'load_slowly'"):
-        Processes(2, initializer=wrong)

@@ -46,7 +46,7 @@ def bench(
     full
         More repetitions, and without a name all measures.
     data
-        Folder with a9a and Adult, or set DSZOG_DATA. Without either, generated
+        Folder with a9a, or set DSZOG_DATA. Without either, generated
         stand-ins take their place, named as such.
     """
 

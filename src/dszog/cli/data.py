@@ -86,9 +86,9 @@ class Reading:
                 thousands=self.thousands or "",
                 encoding=self.encoding or "utf-8",
             )
-        except InputError as error:  # names cannot be passed here
-            said = re.sub(", or pass `names`[^.]*", "", str(error))
-            said = re.sub("encoding='(.*?)' or '(.*?)'", r"--encoding \1 or \2", said)
+        except InputError as error:
+            option = r"--encoding \1 or \2"
+            said = re.sub("encoding='(.*?)' or '(.*?)'", option, str(error))
             raise InputError(said) from None
 
 

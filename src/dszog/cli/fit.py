@@ -68,8 +68,8 @@ class Settings:
     margin: float | None = None
     """Least gap from a negative row's score to a positive one's; 0 if not given."""
     constraint: str | None = None
-    """Kind of fairness: equalized_odds (if not given), equal_opportunity,
-    demographic_parity, covariance, zafar or literal."""
+    """Kind of fairness: equalized_odds (if not given), equal_opportunity or
+    demographic_parity."""
     tolerance: float | None = None
     """Largest gap from a group's rate to the overall rate; 0.02 if not given."""
     n_bins: Annotated[int | None, Parameter(name="--bins"), COUNT] = None
@@ -325,10 +325,10 @@ def _cut(rows: Samples, share: float, seed: int) -> tuple[Samples, Samples]:
 def _fitted(console: Console, data: Path, request: FitRequest) -> Fitted:
     _check(data, request)
     from dszog.learn import LOSSES, FairClassifier, PairwiseClassifier
-    from dszog.learn.group_constraints import KINDS
+    from dszog.learn.group_constraints import RATES
 
     given = request.given
-    for name, choices in (("loss", LOSSES), ("constraint", KINDS)):
+    for name, choices in (("loss", LOSSES), ("constraint", RATES)):
         if name in given:
             check_choice("dszog fit", FLAGS[name], given[name], choices)
     if "penalty" in given:

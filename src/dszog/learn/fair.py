@@ -18,7 +18,7 @@ from dszog.contract.validation import shown
 from dszog.errors import InputError
 from dszog.learn.base import COUNT, NOT_NEGATIVE, POSITIVE, ConstrainedClassifier
 from dszog.learn.features import with_ones
-from dszog.learn.group_constraints import KINDS, GroupConstraints, functionals
+from dszog.learn.group_constraints import RATES, GroupConstraints, functionals
 from dszog.learn.report import FairnessReport, counted
 from dszog.learn.samples import TrainingSet
 from dszog.learn.sensitive import N_BINS, SensitiveColumn, sensitive_columns
@@ -46,19 +46,15 @@ class FairClassifier(ConstrainedClassifier):
         ``"equalized_odds"``: true and false positive rates of each group are those of
         everybody. ``"equal_opportunity"``: true positive rates.
         ``"demographic_parity"``: the share called positive. Rates are of soft decisions
-        :math:`1 / (1 + e^{-\text{sharpness} \cdot s})`. ``"covariance"``: covariances
-        of scores with each group. ``"zafar"``: of :math:`\min(0, y s)` within each
-        class (Zafar et al. 2017). ``"literal"``: the same as the paper prints it.
+        :math:`1 / (1 + e^{-\text{sharpness} \cdot s})`.
     tolerance : float
-        A difference of rates, or a covariance. Two groups may differ by twice as much.
+        A difference of rates. Two groups may differ by twice as much.
     sharpness : float
         The larger, the nearer soft decisions are to decisions, and the harder the
         problem.
-    n_bins : int or None
-        Bins, of equally many rows, that make groups of a column of numbers. With None
-        the constraint is on the mean of decisions times the standardised numbers, and
-        a report says so. A column of at most ten different numbers is always one of
-        groups.
+    n_bins : int
+        Bins, of equally many rows, that make groups of a column of numbers. A column of
+        at most ten different numbers is always one of groups.
     min_group_size : int
         A rate of fewer (different) rows is not constrained; ``unconstrained_groups_``
         lists them.
@@ -88,15 +84,15 @@ class FairClassifier(ConstrainedClassifier):
     constraint: str = "equalized_odds"
     tolerance: float = 0.02
     sharpness: float = 8.0
-    n_bins: int | float | None = N_BINS
+    n_bins: int | float = N_BINS
     min_group_size: int | float = 20
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ConstrainedClassifier._parameter_constraints,
-        "constraint": [StrOptions(set(KINDS))],
+        "constraint": [StrOptions(set(RATES))],
         "tolerance": [NOT_NEGATIVE],
         "sharpness": [POSITIVE],
-        "n_bins": [COUNT, None],
+        "n_bins": [COUNT],
         "min_group_size": [COUNT],
     }
 
@@ -128,7 +124,7 @@ class FairClassifier(ConstrainedClassifier):
 
         def extra(used: NDArray[np.bool_]) -> FloatArray:
             found = sensitive_columns(sensitive_features, used, X, y)
-            n_bins = int(self.n_bins or 0)
+            n_bins = int(self.n_bins)
             self.sensitive_ = tuple(
                 SensitiveColumn.of(name, values, used, n_bins) for name, values in found
             )
@@ -197,16 +193,12 @@ class FairClassifier(ConstrainedClassifier):
         known = {column.name: column for column in self.sensitive_}
         columns, everyone = [], np.ones(len(y), dtype=bool)
         for name, values in sensitive_columns(sensitive_features, called, X, given):
-            column = known.get(name) or SensitiveColumn.of(name, values, everyone, 0)
+            column = known.get(name) or SensitiveColumn.of(
+                name, values, everyone, N_BINS
+            )
             columns.append((name, column.groups(values), column.group_names))
-        notes = tuple(
-            f"{column.name} was constrained as numbers (no covariance with decisions), "
-            "not in these bins, which n_bins= does."
-            for column in self.sensitive_
-            if not column.has_groups
-        )
         positive = y == self.pos_label_
-        return counted(positive, called, columns, self.pos_label_, notes)
+        return counted(positive, called, columns, self.pos_label_)
 
     def _constraints(self, rows: Any, train: TrainingSet) -> Constraints | None:
         if not self.sensitive_:
@@ -223,9 +215,7 @@ class FairClassifier(ConstrainedClassifier):
             )
         constraints = GroupConstraints(
             with_ones(rows, self.fit_intercept),
-            train.labels,
             found,
-            self.constraint,
             float(self.tolerance),
             float(self.sharpness),
         )

@@ -1,12 +1,12 @@
 r"""Bounds on how much decisions depend on sensitive features.
 
 Every bound has the form :math:`|\sum_i a_i \varphi(s_i)| \le` tolerance with weights
-:math:`a_i` that sum to 0: a difference of two means, or a covariance.
+:math:`a_i` that sum to 0: a difference of two rates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +24,6 @@ RATES = {  # which labels each kind of constraint looks at; None is all of them
     "equal_opportunity": (1.0,),
     "equalized_odds": (1.0, -1.0),
 }
-COVARIANCES = ("covariance", "zafar", "literal")
-KINDS = (*RATES, *COVARIANCES)
 RATE_NAMES = {None: "selection rate", 1.0: "true positive rate"}
 RATE_NAMES |= {-1.0: "false positive rate"}
 
@@ -43,27 +41,21 @@ class GroupConstraints(Constraints):
 
     Constraint :math:`j` of :math:`2r` is :math:`F_j - c \le 0` for :math:`j < r` and
     :math:`-F_{j-r} - c \le 0` beyond, where :math:`c` is the tolerance. The scores are
-    linear in the rows of `model`; `kind` is one of `KINDS`.
+    linear in the rows of `model`.
     """
 
     def __init__(
         self,
         model: Any,
-        labels: FloatArray,
         functionals: Sequence[Functional],
-        kind: str,
         tolerance: float,
         sharpness: float,
     ) -> None:
-        self._model, self._kind = model, kind
+        self._model = model
         self._tolerance, self._sharpness = tolerance, sharpness
         self._weights = frozen_floats(
             np.column_stack([one.weights for one in functionals])
         )
-        # min(0, sign * score) is summed: positives that are called negative, and
-        # negatives that are called positive (or, as printed in the paper, negative).
-        literal = kind == "literal"
-        self._signs = np.where(labels > 0, 1.0, 1.0 if literal else -1.0)
         self.names = tuple(
             f"{one.name}, {side}" for side in ("above", "below") for one in functionals
         )
@@ -81,12 +73,8 @@ class GroupConstraints(Constraints):
 
     def _values_at(self, points: FloatArray, indices: IntArray) -> FloatArray:
         n_half = len(self) // 2
-        scores = points @ self._model.T
-        if self._kind in RATES:
-            scores = expit(self._sharpness * scores)
-        elif self._kind != "covariance":
-            scores = np.minimum(0.0, self._signs * scores)
-        table = (scores @ self._weights)[:, indices % n_half]
+        called = expit(self._sharpness * (points @ self._model.T))
+        table = (called @ self._weights)[:, indices % n_half]
         values: FloatArray = table * np.where(indices < n_half, 1.0, -1.0)
         return values - self._tolerance
 
@@ -100,42 +88,22 @@ def functionals(
     """Return what has to be near 0, and the names of groups too small to be held to."""
     found: list[Functional] = []
     too_small: list[str] = []
-    for labels in RATES.get(kind, (None,) if kind == "covariance" else (1.0, -1.0)):
+    for labels in RATES[kind]:
         inside = train.weights * (
             1.0 if labels is None else (train.labels == labels).astype(float)
         )
         for column, codes in zip(columns, train.extra.T, strict=True):
-            what = f"{column.name}{{}}, {RATE_NAMES[labels]}"
-            if kind in COVARIANCES:
-                what = f"{column.name}{{}}, covariance" + (
-                    "" if labels is None else f" with mistakes on {labels:+.0f}"
-                )
-            for group, member in _members(column, codes):
-                name = what.format(group)
-                if not column.has_groups:
-                    weights = _numeric(codes, inside, train.weights, kind)
-                elif (inside * member).sum() < min_group_size:
-                    weights = None
-                elif kind in COVARIANCES:
-                    weights = _covariance(member, inside, train.weights)
-                else:
+            for place, group in enumerate(column.group_names):
+                name = f"{column.name} = {group}, {RATE_NAMES[labels]}"
+                member = (codes == place).astype(float)
+                weights = None
+                if (inside * member).sum() >= min_group_size:
                     weights = _difference(member, inside)
                 if weights is None:
                     too_small.append(name)
                 else:
                     found.append(Functional(name=name, weights=weights))
     return found, too_small
-
-
-def _members(
-    column: SensitiveColumn, codes: FloatArray
-) -> Iterator[tuple[str, FloatArray]]:
-    """Return each group's words in a name and its rows; numbers are one, of all."""
-    if not column.has_groups:
-        yield "", codes
-        return
-    for place, group in enumerate(column.group_names):
-        yield f" = {group}", (codes == place).astype(float)
 
 
 def _difference(member: FloatArray, inside: FloatArray) -> FloatArray | None:
@@ -145,29 +113,3 @@ def _difference(member: FloatArray, inside: FloatArray) -> FloatArray | None:
         return None
     weights: FloatArray = within / within.sum() - inside / inside.sum()
     return weights
-
-
-def _covariance(
-    values: FloatArray, inside: FloatArray, weights: FloatArray
-) -> FloatArray | None:
-    """Return the weights of a covariance over all rows, of which some count."""
-    mean = np.average(values, weights=weights)
-    found: FloatArray = (values - mean) * inside / weights.sum()
-    return found if found.any() else None
-
-
-def _numeric(
-    values: FloatArray, inside: FloatArray, weights: FloatArray, kind: str
-) -> FloatArray | None:
-    """Return the weights of a covariance with a standardised column of numbers."""
-    if not inside.any():
-        return None
-    counted = weights if kind in COVARIANCES else inside
-    mean = np.average(values, weights=counted)
-    spread = np.sqrt(np.average((values - mean) ** 2, weights=counted))
-    if spread <= 0.0:
-        return None
-    if kind in COVARIANCES:
-        return _covariance(values / spread, inside, weights)
-    found: FloatArray = (values - mean) / spread * inside / inside.sum()
-    return found

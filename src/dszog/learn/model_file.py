@@ -22,11 +22,10 @@ from dszog.learn.fair import FairClassifier
 from dszog.learn.pairwise import PairwiseClassifier
 from dszog.learn.sensitive import SensitiveColumn
 from dszog.save.container import read
-from dszog.save.encoding import pack_value, value_in
+from dszog.save.encoding import NO_SIZE, pack_value, value_in
 from dszog.save.files import write_whole
-from dszog.save.state_file import NO_SIZE
 
-FACTS = {"kind": "model", "format": 2}
+FACTS = {"kind": "model", "format": 3}
 MODELS: dict[str, type[ConstrainedClassifier]] = {
     kind.__name__: kind for kind in (PairwiseClassifier, FairClassifier)
 }
@@ -221,7 +220,6 @@ def _read_column(found: dict[str, Any]) -> SensitiveColumn:
         name=name,
         categories=tuple(_texts(list(found["categories"]))),
         edges=np.array(found["edges"], dtype=float),
-        is_binned=found["is_binned"] is True,
     )
 
 

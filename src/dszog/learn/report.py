@@ -60,7 +60,6 @@ class FairnessReport:
     overall: GroupRates
     groups: tuple[GroupRates, ...]
     pos_label: str  # the class whose rates these are
-    notes: tuple[str, ...] = ()  # on columns that are shown otherwise than constrained
 
     def to_frame(self) -> DataFrame:
         """Return all rates as a table of pandas, everybody first."""
@@ -79,7 +78,7 @@ class FairnessReport:
                 self._cells(), chain(["th"], repeat("td")), strict=False
             )
         ]
-        said = "".join(f"<p>{escape(line)}</p>" for line in self._remarks())
+        said = f"<p>{escape(self._remark)}</p>"
         return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>{said}"
 
     _repr_html_ = to_html
@@ -119,7 +118,7 @@ class FairnessReport:
             )
             for row in cells
         ]
-        return "\n".join([*lines, *self._remarks()])
+        return "\n".join([*lines, self._remark])
 
     def _cells(self) -> list[tuple[str, ...]]:
         """Return the table as texts, its head first."""
@@ -136,8 +135,9 @@ class FairnessReport:
             ),
         ]
 
-    def _remarks(self) -> list[str]:
-        return [f"The positive class is {self.pos_label}.", *self.notes]
+    @property
+    def _remark(self) -> str:
+        return f"The positive class is {self.pos_label}."
 
 
 def fairness_report(
@@ -202,7 +202,6 @@ def counted(
     called_positive: NDArray[np.bool_],
     columns: Sequence[tuple[str, NDArray[Any], Sequence[str]]],
     pos_label: Any,
-    notes: tuple[str, ...] = (),
 ) -> FairnessReport:
     """Count what happened to each group: by column its name, groups and their order."""
 
@@ -230,7 +229,6 @@ def counted(
             for group in in_order(np.unique(values).tolist(), first)
         ),
         pos_label=str(pos_label),
-        notes=notes,
     )
 
 

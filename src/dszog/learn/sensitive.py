@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 
-from dszog.contract.arrays import FloatArray
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import shown
 from dszog.errors import InputError, InputTypeError
 
@@ -27,7 +27,6 @@ class SensitiveColumn:
     name: str
     categories: tuple[str, ...]  # the groups; empty for a column of numbers
     edges: FloatArray  # where bins of numbers end, without the outermost ones
-    is_binned: bool  # the bins are the groups, or the numbers are used as they are
 
     @classmethod
     def of(
@@ -38,16 +37,9 @@ class SensitiveColumn:
         numbers = _as_numbers(present)
         if numbers is None or len(np.unique(numbers)) <= MOST_GROUPS:
             groups = tuple(in_order(set(_names(present).tolist())))
-            return cls(name=name, categories=groups, edges=np.empty(0), is_binned=False)
-        n_cuts = n_bins or N_BINS
-        cuts = np.quantile(numbers, np.arange(1, n_cuts) / n_cuts)
-        edges = np.unique(cuts)
-        return cls(name=name, categories=(), edges=edges, is_binned=n_bins > 0)
-
-    @property
-    def has_groups(self) -> bool:
-        """Whether the column is constrained as groups, not as numbers."""
-        return bool(self.categories) or self.is_binned
+            return cls(name=name, categories=groups, edges=np.empty(0))
+        cuts = np.quantile(numbers, np.arange(1, n_bins) / n_bins)
+        return cls(name=name, categories=(), edges=np.unique(cuts))
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -57,29 +49,25 @@ class SensitiveColumn:
         )
 
     def encode(self, values: NDArray[Any]) -> FloatArray:
-        """Return the place of each row's group, or its number."""
+        """Return the place of each row's group."""
         if self.categories:
             places = {name: place for place, name in enumerate(self.categories)}
             return np.array([places.get(name, -1) for name in _names(values)], float)
-        numbers = self._numbers(values)
-        if not self.is_binned:
-            return numbers
-        return np.searchsorted(self.edges, numbers, side="right").astype(float)
+        return self._bins(values).astype(float)
 
     def groups(self, values: NDArray[Any]) -> NDArray[np.str_]:
         if self.categories:
             return _names(values)
-        places = np.searchsorted(self.edges, self._numbers(values), side="right")
-        return np.array(self.group_names)[places]
+        return np.array(self.group_names)[self._bins(values)]
 
-    def _numbers(self, values: NDArray[Any]) -> FloatArray:
+    def _bins(self, values: NDArray[Any]) -> IntArray:
         numbers = _as_numbers(values)
         if numbers is None:
             raise InputError(
                 f"sensitive_features: column {self.name!r} was numbers when the model "
                 f"was fitted, got {shown(values[:3].tolist())}. Give numbers again."
             )
-        return numbers
+        return np.searchsorted(self.edges, numbers, side="right")
 
 
 def in_order(names: Iterable[str], first: Sequence[str] = ()) -> list[str]:

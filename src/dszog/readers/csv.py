@@ -16,13 +16,11 @@ from numpy.typing import NDArray
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
 from dszog.contract.validation import (
     check_choice,
-    check_count,
-    check_flag,
     did_you_mean,
     printable,
     shown,
 )
-from dszog.errors import InputError, InputTypeError
+from dszog.errors import InputError
 from dszog.readers.content import MAX_BYTES, FilePath, file_error, file_name
 from dszog.readers.lines import ENCODINGS, is_number, place_error, quoted, read_lines
 
@@ -66,18 +64,13 @@ class Table:
         """Return a column as text, as it stands in the file."""
         return np.array(self._column(name), dtype=np.str_)
 
-    def numbers(self, name: str, *, missing: str | None = None) -> FloatArray:
-        """Return a column as finite numbers; fields equal to `missing` become NaN."""
-        column = self._column(name)
-        plain = [self.plain(text) for text in column]
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column as finite numbers."""
+        plain = [self.plain(text) for text in self._column(name)]
         values = [float(text) if text else np.nan for text in plain]
         for row in np.flatnonzero(~np.isfinite(values)).tolist():
-            if missing is None or column[row] != missing:
-                advice = (
-                    "Correct the field, or say what stands for a missing value: "
-                    'numbers(..., missing="?").'
-                )
-                raise self.error(row, name, "a finite number belongs here", advice)
+            what = "a finite number belongs here"
+            raise self.error(row, name, what, "Correct the field.")
         return frozen_floats(values)
 
     def plain(self, text: str) -> str:
@@ -98,20 +91,6 @@ class Table:
         }
         return replace(self, lines=self.lines[kept], _columns=columns)
 
-    def choices(
-        self, name: str, values: Sequence[str], *, missing: str | None = None
-    ) -> IntArray:
-        """Return for each row which of `values` the field is; -1 if it is `missing`."""
-        known = {value: place for place, value in enumerate(values)}
-        if missing is not None:
-            known[missing] = -1
-        column = self._column(name)
-        for row, text in enumerate(column):
-            if text not in known:
-                what = f"the field must be one of {', '.join(map(repr, values))}"
-                raise self.error(row, name, what, "Correct it, or get the file again.")
-        return np.array([known[text] for text in column], dtype=np.int64)
-
     def error(self, row: int, name: str, what: str, advice: str) -> InputError:
         """Return an error that names the file, the line and the column of a field."""
         got = quoted(self._column(name)[row])
@@ -130,14 +109,10 @@ class Table:
 def read_csv(
     path: FilePath,
     *,
-    names: Sequence[str] | None = None,
     delimiter: str | None = ",",
     decimal: str = ".",
     thousands: str = "",
     encoding: str = "utf-8",
-    skip_lines: int = 0,
-    skip_blanks: bool = False,
-    must_end: bool = False,
     max_bytes: int = MAX_BYTES,
 ) -> Table:
     r"""Read a file of values separated by commas, plain or gzip, bzip2 or xz.
@@ -149,8 +124,6 @@ def read_csv(
     ----------
     path : str or os.PathLike
         The file.
-    names : sequence of str, optional
-        The names of the columns of a file that does not start with them.
     delimiter : str or None
         What separates the fields: one character. None takes the one of ``,;|`` and the
         tab that the first line has most of.
@@ -160,13 +133,6 @@ def read_csv(
         What groups the digits of a number, by threes.
     encoding : {"utf-8", "latin-1", "cp1252", "utf-16"}
         How the text is written.
-    skip_lines : int
-        How many lines to leave out at the top, before the names.
-    skip_blanks : bool
-        Whether to leave out blanks after a delimiter, as in ``a, b``.
-    must_end : bool
-        Whether to refuse a file whose last line does not end, and may be cut off. One
-        that stops at a delimiter always is refused.
     max_bytes : int
         Refuse files with more bytes than this, packed or unpacked.
 
@@ -180,8 +146,6 @@ def read_csv(
     ...     table = read_csv(path)
     >>> table.numbers("age")
     array([39., 50.])
-    >>> table.choices("sex", ["Male", "Female"])
-    array([0, 1])
     """
     if delimiter is not None:
         _check_delimiter(delimiter)
@@ -193,17 +157,13 @@ def read_csv(
             f"read_csv: `decimal` and `thousands` must differ, got {decimal!r} for "
             "both. Leave `thousands` out, or give the other one."
         )
-    check_flag("read_csv", "skip_blanks", skip_blanks)
-    skipped = check_count("read_csv", "skip_lines", skip_lines, least=0)
-    check_flag("read_csv", "must_end", must_end)
-    open_ends = None if must_end else delimiter or DELIMITERS
+    open_ends = delimiter or DELIMITERS
     lines = read_lines(path, max_bytes=max_bytes, may_end=open_ends, encoding=encoding)
     if delimiter is None:
-        first = re.sub('"[^"]*"', "", lines[skipped] if skipped < len(lines) else "")
+        first = re.sub('"[^"]*"', "", lines[0])
         delimiter = max(DELIMITERS, key=first.count)
-    records = _records(path, lines, skipped, delimiter, skip_blanks)
-    header = next(records, None) if names is None else (0, list(names))
-    checked = _checked_names(path, *header) if header else ()
+    records = _records(path, lines, delimiter)
+    checked = _checked_names(path, *next(records))
     numbers, rows = [], []
     for line, fields in records:
         if len(fields) != len(checked):
@@ -211,7 +171,7 @@ def read_csv(
         numbers.append(line)
         rows.append(fields)
     if not rows:
-        advice = "Get it again, or pass `names` if its first line is data."
+        advice = "Get it again; its first line has to be the names of the columns."
         raise file_error(path, "the file has no rows of data", advice)
     return Table(
         file=file_name(path),
@@ -224,17 +184,13 @@ def read_csv(
 
 
 def _records(
-    path: FilePath, lines: list[str], skipped: int, delimiter: str, skip_blanks: bool
+    path: FilePath, lines: list[str], delimiter: str
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield each record with the line on which it starts."""
-    reader = csv.reader(
-        (line + "\n" for line in lines[skipped:]),
-        delimiter=delimiter,
-        skipinitialspace=skip_blanks,
-        strict=True,
-    )
+    ended = (line + "\n" for line in lines)
+    reader = csv.reader(ended, delimiter=delimiter, strict=True)
     while True:
-        start = skipped + reader.line_num + 1
+        start = reader.line_num + 1
         try:
             fields = next(reader, None)
         except csv.Error as error:
@@ -257,22 +213,14 @@ def _check_delimiter(delimiter: str) -> None:
 
 
 def _checked_names(path: FilePath, line: int, names: list[str]) -> tuple[str, ...]:
-    where = f"{file_name(path)}, line {line}" if line else "read_csv: `names`"
-    if not names:
-        raise file_error(where, "there are no names", "Pass one for each column.")
+    where = f"{file_name(path)}, line {line}"
     for place, name in enumerate(names):
-        if not isinstance(name, str):
-            raise InputTypeError(
-                f"{where}: the name of column {place + 1} must be text, got "
-                f"{shown(name)}. Pass a str."
-            )
         if not name.strip() or name in names[:place]:
             raise file_error(
                 where,
                 f"the name of column {place + 1} is {quoted(name)}, which is empty or "
                 "taken",
-                "Give each column a name of its own, or pass `names` with "
-                "skip_lines=1.",
+                "Give each column a name of its own.",
             )
     return tuple(names)
 

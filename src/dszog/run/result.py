@@ -112,7 +112,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         It holds numbers and texts, nothing that could run, and is whole or not there;
         an earlier one of that name is replaced.
         """
-        from dszog.save.state_file import save_result
+        from dszog.save.result_file import save_result
 
         save_result(path, self)
 

@@ -62,6 +62,15 @@ class Ending:
     weights: FloatArray
 
 
+@dataclass(frozen=True, kw_only=True)
+class SizeNote:
+    """What is known of calls that learn how many values functions return."""
+
+    n_calls: int  # by all processes, each counted before it is made
+    about: dict[str, str]  # the problem that they are of
+    widths: tuple[int, ...]  # what they told; empty until they have
+
+
 class Saver(Protocol):
     """Saves a run and brings it back: a folder of checkpoints."""
 
@@ -69,8 +78,6 @@ class Saver(Protocol):
     def place(self) -> str: ...  # the folder
     @property
     def n_noted(self) -> int: ...  # calls that learned sizes, by all processes
-    @property
-    def n_failed(self) -> int: ...  # writes
     @property
     def is_due(self) -> bool: ...  # whether it is time for the next checkpoint
     @property

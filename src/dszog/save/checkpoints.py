@@ -212,10 +212,6 @@ class Checkpoints:
         return str(self.store.folder)
 
     @property
-    def n_failed(self) -> int:
-        return self.store.n_failed
-
-    @property
     def is_due(self) -> bool:
         return self.store.is_due
 
@@ -352,12 +348,6 @@ def saved_method(store: Store) -> str:
     names = {repr(kind.__name__): name for name, kind in METHODS.items()}
     names[repr(SlopesDSZOG.__name__)] = "dszog"
     return names.get(said, "")
-
-
-def saved_calls(store: Store) -> int:
-    """Return how many calls to learn sizes are in the counts of a folder's run."""
-    about = store.about()
-    return 0 if about is None else _noted_in(about)
 
 
 def _noted_in(about: dict[str, Any]) -> int:

@@ -41,7 +41,7 @@ from dszog.run.failures import FailureReport
 from dszog.run.history import Counts, FailureCounts, History, Rows, SubproblemCounts
 from dszog.run.loop import N_SEEN, Position
 from dszog.run.meter import Limits
-from dszog.run.run import Ending, Run
+from dszog.run.run import Ending, Run, SizeNote
 from dszog.save.container import dump_json, load_json, pack
 from dszog.save.journal import failure_from_json, failure_to_json
 
@@ -59,13 +59,16 @@ EVIDENCE = (
 TYPES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        *(Run, Limits, Position, Rows, Ending, *COUNTS),
+        *(Run, Limits, Position, Rows, Ending, SizeNote, *COUNTS),
         *(*STATES, StartPass, *sampled_sqp.PARTS, *DISTRIBUTIONS, *EVIDENCE),
     )
 }
 """Every class that a checkpoint or a result may hold, by name."""
 
 FROM_OUTSIDE = ("domain", "constraints", "method")  # fields that are not settings
+NO_SIZE = ProblemSize(
+    dim=0, n_losses=0, n_constraints=0, lower=np.empty(0), upper=np.empty(0)
+)
 ALONG_X = ("x", "velocity", "gradient", "previous", "long_point")  # (dim,) in a state
 
 Arrays = list[np.ndarray[Any, Any]]
@@ -282,6 +285,9 @@ def _hangs_together(made: Any, size: ProblemSize) -> bool:
         return True
     if isinstance(made, Ending):
         return _alike(made.indices, made.weights)
+    if isinstance(made, SizeNote):
+        is_known = all(width > 0 for width in made.widths)
+        return is_known and len(made.widths) <= made.n_calls < 2**63
     if isinstance(made, StartPass):
         return _alike(made.indices, made.penalties) and made.n_seen >= 0
     if isinstance(made, DISTRIBUTIONS):

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from dszog._version import VERSION
 from dszog.contract.arrays import FloatArray
 from dszog.errors import CheckpointError, InputError, OtherRunError
 from dszog.problem.constraints.scipy_forms import learn_widths
-from dszog.save.checkpoints import saved_calls
-from dszog.save.container import pack, read
+from dszog.run.run import SizeNote
+from dszog.save.container import read
+from dszog.save.encoding import NO_SIZE, pack_value, value_in
 from dszog.save.fingerprint import differences, print_of
 from dszog.save.store import Store
 
@@ -50,7 +49,7 @@ class Sizing:
     ) -> Sequence[int]:
         """Return how many values each function returns."""
         if self._store is None:
-            self._check_affordable(len(functions), 0)
+            self._check_affordable(len(functions))
             return learn_widths(functions, x0)
         here = {
             "x0": print_of(x0),
@@ -66,9 +65,9 @@ class Sizing:
                     f"differs in: {'; '.join(differences(note.about, here))}. Call "
                     "with the same arguments, or give an empty folder."
                 )
-        n_before = self._n_before()
-        self._check_affordable(len(functions), n_before)
-        noted = SizeNote(n_calls=n_before + len(functions), about=here)
+        self._check_affordable(len(functions))
+        n_calls = self.n_noted + len(functions)
+        noted = SizeNote(n_calls=n_calls, about=here, widths=())
         self._write(noted)
         widths = learn_widths(functions, x0)
         self._write(replace(noted, widths=tuple(widths)))
@@ -77,23 +76,18 @@ class Sizing:
     def count(self, n_calls: int) -> None:
         """Note calls that were made before there was anybody to ask."""
         if self._store is not None and n_calls:
-            note = SizeNote() if self._note is None else self._note
-            self._write(replace(note, n_calls=self._n_before() + n_calls))
-
-    def _n_before(self) -> int:
-        """Return the calls so far; a run may know of some whose note is gone."""
-        if self._note is not None or self._store is None:
-            return self.n_noted
-        return saved_calls(self._store)
+            note = self._note or SizeNote(n_calls=0, about={}, widths=())
+            self._write(replace(note, n_calls=note.n_calls + n_calls))
 
     def _write(self, note: SizeNote) -> None:
         if self._store is not None:
-            self._store.write(NAME, packed_note(note, VERSION))
+            self._store.write(NAME, pack_value({"kind": "sizes"}, note, VERSION))
             self._note = note
 
-    def _check_affordable(self, n_calls: int, n_before: int) -> None:
+    def _check_affordable(self, n_calls: int) -> None:
         """Refuse a budget that is gone before it is known how many constraints are."""
         # Before any call: each process that is told to try again would make them again.
+        n_before = self.n_noted
         if self._max_queries is None or n_before + n_calls < self._max_queries:
             return
         used = f", after {n_before} in processes that were killed" if n_before else ""
@@ -104,46 +98,19 @@ class Sizing:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class SizeNote:
-    """What is known of such calls."""
-
-    n_calls: int = 0  # by all processes, each counted before it is made
-    about: dict[str, str] = field(default_factory=dict)  # the problem that they are of
-    widths: tuple[int, ...] = ()  # what they told; empty until they have
-
-
-def packed_note(note: SizeNote, library: str) -> list[bytes]:
-    facts = {"kind": "sizes", "n_calls": note.n_calls, "about": note.about}
-    return pack(facts, [np.array(note.widths, dtype=np.int64)], library)
-
-
 def read_note(folder: Path) -> SizeNote | None:
     """Return the note in a folder; None if there is none."""
     path = folder / NAME
     if not os.path.lexists(path):
         return None
     try:
-        facts, arrays = read(path, most=MAX_BYTES)
-        if set(facts) != {"kind", "n_calls", "about"} or facts["kind"] != "sizes":
+        note = value_in(read(path, most=MAX_BYTES)[1], NO_SIZE)
+        if not isinstance(note, SizeNote):
             raise CheckpointError("it holds something else")
-        n_calls, about = facts["n_calls"], facts["about"]
-        if not isinstance(about, dict) or not all(
-            isinstance(text, str) for text in about.values()
-        ):
-            raise CheckpointError("it does not say what it is about")
-        if len(arrays) != 1 or arrays[0].dtype != np.int64 or arrays[0].ndim != 1:
-            raise CheckpointError("it has no sizes")
-        widths = tuple(arrays[0].tolist())
-        if any(width < 1 for width in widths):
-            raise CheckpointError("a size in it makes no sense")
-        if type(n_calls) is not int or not len(widths) <= n_calls < 2**63:
-            raise CheckpointError("its number of calls makes no sense")
     except CheckpointError as error:
         raise CheckpointError(
             f"The note of calls {NAME!r} in {str(folder)!r} cannot be used: {error}. "
             "Put it back as it was. Or delete it: sizes are then learned again, and "
-            "calls of processes that were killed before a first checkpoint are missing "
-            "from the count."
+            "calls before a first checkpoint are missing from the count."
         ) from error
-    return SizeNote(n_calls=n_calls, about=about, widths=widths)
+    return note

@@ -181,10 +181,8 @@ def _serve(channel: socket.socket, pickled: bytes) -> None:
     os.register_at_fork(after_in_child=channel.close)
     failed = FAILED
     try:
-        problem, initializer = unpickle_problem(pickled)
+        problem = unpickle_problem(pickled)
         failed = NOT_INITIALIZED
-        if initializer is not None:
-            initializer()
         problem.prepare()
     except BaseException:  # noqa: BLE001  (the run is told)
         channel.sendall(frame(failed, 0, traceback.format_exc().encode()))

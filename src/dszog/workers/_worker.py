@@ -16,9 +16,9 @@ import signal
 import struct
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -112,8 +112,6 @@ def _unpack(message: bytes) -> Any:
     return json.loads(text, object_hook=array_of)
 
 
-Initializer: TypeAlias = Callable[[], Any]
-
 INTERRUPTED = b"interrupted"  # in the place of an answer
 
 _CURE = (
@@ -122,14 +120,11 @@ _CURE = (
 )
 
 
-def pickle_problem(problem: Problem, initializer: Initializer | None = None) -> bytes:
-    """Return the problem as bytes, with what a worker is to do before it begins."""
-    # Both at once, so that functions of one notebook see the same variables there.
+def pickle_problem(problem: Problem) -> bytes:
+    """Return the problem as bytes."""
     pickler = import_pickler()
     try:
-        pickled: bytes = pickler.dumps(
-            (problem, initializer), protocol=pickle.HIGHEST_PROTOCOL
-        )
+        pickled: bytes = pickler.dumps(problem, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         cure = _CURE if pickler is pickle else "use evaluator='threads'."
         raise InputError(
@@ -154,11 +149,9 @@ def import_pickler() -> Any:
     return cloudpickle
 
 
-def unpickle_problem(pickled: bytes) -> tuple[Problem, Initializer | None]:
-    problem: Problem
-    initializer: Initializer | None
-    problem, initializer = pickle.loads(pickled)
-    return problem, initializer
+def unpickle_problem(pickled: bytes) -> Problem:
+    problem: Problem = pickle.loads(pickled)
+    return problem
 
 
 def work(problem: Problem, message: bytes) -> bytes:
@@ -190,7 +183,7 @@ class Actor:
         # The signal's default action needs neither the main thread nor Python's lock,
         # so it also ends code that never comes back to Python.
         if self._problem is None:
-            self._problem, _ = unpickle_problem(self._pickled)
+            self._problem = unpickle_problem(self._pickled)
             self._problem.prepare()
         if self._timeout is not None:
             signal.setitimer(signal.ITIMER_REAL, self._timeout)

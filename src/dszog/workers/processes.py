@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dszog.contract import Query
-from dszog.contract.validation import check_count, shown
-from dszog.errors import DszogError, EvaluationError, InputError, InputTypeError
+from dszog.contract.validation import check_count
+from dszog.errors import DszogError, EvaluationError, InputError
 from dszog.problem import Problem
 from dszog.workers import _fork_server as wire
 from dszog.workers._supervisor import (
@@ -30,7 +30,7 @@ from dszog.workers._supervisor import (
     WorkerLost,
     received,
 )
-from dszog.workers._worker import Initializer, pack_parts, pickle_problem
+from dszog.workers._worker import pack_parts, pickle_problem
 from dszog.workers.base import Workers
 
 THREAD_SETTINGS = (  # numbers of threads that numerical libraries start
@@ -59,9 +59,6 @@ class Processes(Workers):
     threads : int
         Threads that numerical libraries may use in a worker. The bits of large matrix
         products depend on it, in a worker as anywhere.
-    initializer : callable, optional
-        Called without arguments once in each worker, before its first question, for
-        what takes long to load or to open. A ``timeout`` begins to count after it.
 
     Examples
     --------
@@ -81,22 +78,9 @@ class Processes(Workers):
 
     can_stop = True
 
-    def __init__(
-        self,
-        n_workers: int | None = None,
-        *,
-        threads: int = 1,
-        initializer: Initializer | None = None,
-    ) -> None:
+    def __init__(self, n_workers: int | None = None, *, threads: int = 1) -> None:
         self.n_workers = count_workers("Processes", n_workers)
         self.threads = check_count("Processes", "threads", threads)
-        if initializer is not None and not callable(initializer):
-            raise InputTypeError(
-                f"Processes: `initializer` must be a function without arguments, got "
-                f"{shown(initializer)}. Give the function itself, or functools.partial "
-                "of one that takes arguments."
-            )
-        self.initializer = initializer
 
     def __repr__(self) -> str:
         return f"Processes({self.n_workers})"
@@ -108,7 +92,7 @@ class Processes(Workers):
                 f"evaluator='processes' needs a system that can fork, got "
                 f"{sys.platform}. Use 'threads', 'dask' or 'ray'."
             )
-        pickled = pickle_problem(problem, self.initializer)
+        pickled = pickle_problem(problem)
         pool = _ProcessPool(pickled, self.n_workers, self.threads, timeout is None)
         return Supervised(problem, pool, timeout, start=math.inf)
 
@@ -339,8 +323,8 @@ class _ProcessPool(Pool):
         elif kind == wire.NOT_INITIALIZED:
             raise EvaluationError(
                 f"The initializer failed in a worker:\n{body.decode(errors='replace')}"
-                "Fix it, or leave it out: each worker calls it once, without "
-                "arguments, before its first question."
+                "Fix it, or leave it out: each worker calls it once, before its first "
+                "question."
             )
         elif kind == wire.ANSWER and attempt in worker.attempts:
             worker.attempts.remove(attempt)

@@ -12,7 +12,6 @@ import stat
 import sys
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import urljoin
 
 from dszog.errors import InputError, MissingExtraError
 from dszog.readers.content import read_content
@@ -56,7 +55,7 @@ def find(file: DataFile, *, data: Folder | None = None) -> Path | None:
         for ending in _ENDINGS:
             path = folder / f"{file.name}{ending}"
             if path.exists():
-                _check_sum(file, read_content(path), file.sha256, str(path))
+                _check_sum(file, read_content(path), str(path))
                 return path
     return None
 
@@ -100,12 +99,11 @@ def _download(file: DataFile, folder: Path | None) -> Path:
         raise MissingExtraError.of(owner, missing.name, "paper") from missing
 
     def download(url: str, output: str, _: Any) -> None:
-        get = pooch.HTTPDownloader(timeout=TIMEOUT, hooks={"response": _only_https})
         content = _Limited(file)
-        get(url, content, None)
-        Path(output).write_bytes(_prepared(file, content.getvalue()))
+        pooch.HTTPDownloader(timeout=TIMEOUT)(url, content, None)
+        _check_sum(file, content.getvalue(), file.url)
+        Path(output).write_bytes(content.getvalue().replace(b"\r\n", b"\n"))
 
-    _check_https(file.url)
     cache = cache_folder()
     try:
         _make_private(cache)
@@ -136,27 +134,13 @@ class _Limited(io.BytesIO):
         self._file = file
 
     def write(self, chunk: Any) -> int:
-        if self.tell() + len(chunk) > self._file.max_bytes:
+        most = 2 * self._file.n_bytes  # line ends may take two bytes there
+        if self.tell() + len(chunk) > most:
             raise InputError(
-                f"{self._file.url}: the file is longer than {self._file.max_bytes} "
-                "bytes, so it is not the one expected. Open the address in a browser "
-                "and look."
+                f"{self._file.url}: the file is longer than {most} bytes, so it is not "
+                "the one expected. Open the address in a browser and look."
             )
         return super().write(chunk)
-
-
-def _only_https(response: Any, **_: Any) -> None:
-    """Follow a source that moved, but not to where anybody could alter the answer."""
-    if response.is_redirect:
-        _check_https(urljoin(response.url, response.headers["location"]))
-
-
-def _check_https(url: str) -> None:
-    if not url.startswith("https://"):
-        raise InputError(
-            f"{url}: only https addresses are read, so that nobody can alter the "
-            "answer. Download the file yourself and name its folder with --data."
-        )
 
 
 def _make_private(folder: Path) -> None:
@@ -169,39 +153,23 @@ def _make_private(folder: Path) -> None:
         )
 
 
-def _prepared(file: DataFile, content: bytes) -> bytes:
-    """Return a download as it is kept, after checking it before and after."""
-    text = content.replace(b"\r\n", b"\n")
-    if file.original:
-        _check_sum(file, content, file.original.sha256, file.url)
-        text = file.original.prepare(text)
-    _check_sum(file, text, file.sha256, file.url)
-    return text
-
-
-def _check_sum(file: DataFile, content: bytes, expected: str, where: str) -> None:
+def _check_sum(file: DataFile, content: bytes, where: str) -> None:
     """Refuse other content, whatever its line ends are."""
     text = content.replace(b"\r\n", b"\n")
     found = hashlib.sha256(text).hexdigest()
-    if expected not in (found, hashlib.sha256(content).hexdigest()):
+    if found != file.sha256:
         raise InputError(
             f"{where}: this is not the published {file.name}: it has {len(text)} bytes "
-            f"and sha256 {found}, expected {file.n_bytes} bytes and {expected}. It is "
-            "cut off, altered or another version: delete it, and get it again from "
+            f"and sha256 {found}, expected {file.n_bytes} bytes and {file.sha256}. It "
+            "is cut off, altered or another version: delete it, and get it again from "
             f"{file.url}"
         )
 
 
 def _not_found(file: DataFile, folder: Path | None, why: str) -> InputError:
     looked = " and ".join(str(each) for each in (folder, cache_folder()) if each)
-    advice = f"Download {file.url}, put it as {file.name} into a folder of yours"
-    if file.original:
-        advice = (
-            f"Where there is a network, run the same command once: it makes "
-            f"{file.name} from {file.url} and keeps it in {cache_folder()}. Copy that "
-            "file to a folder here"
-        )
     return InputError(
-        f"{file.name} is not in {looked}, {why}. {advice}, and name that folder: "
-        f"--data FOLDER, or {VARIABLE}=FOLDER."
+        f"{file.name} is not in {looked}, {why}. Download {file.url}, put it as "
+        f"{file.name} into a folder of yours, and name that folder: --data FOLDER, or "
+        f"{VARIABLE}=FOLDER."
     )

@@ -61,15 +61,12 @@ def _clusters(name: str, rng: np.random.Generator) -> Samples:
     # Not a function of the library, which may draw otherwise one day: then the data
     # of the same seed would change.
     chosen = np.sort(rng.choice(n_features, n_sensitive, replace=False, shuffle=False))
-    names = np.array([f"x{column + 1}" for column in range(n_features)])
     kept = np.setdiff1d(np.arange(n_features), chosen)
     return Samples(
         name=name,
         X=X[:, kept],
         y=np.where(labels == 1, 1.0, -1.0),
-        feature_names=tuple(names[kept].tolist()),
         sensitive=X[:, chosen] > np.median(X[:, chosen], axis=0),
-        sensitive_names=tuple(f"{x} > median" for x in names[chosen]),
     )
 
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dszog.contract.arrays import IntArray
 from dszog.contract.validation import check_choice
 from dszog.errors import InputError
-from dszog.readers import Table, read_csv, read_libsvm
+from dszog.readers import read_libsvm
 from dszog.readers.content import FilePath, file_name
 from dszog_paper.data.fetch import Folder, fetch
 from dszog_paper.data.samples import Samples
-from dszog_paper.data.sources import COLUMNS, DATA_SETS
-
-_Columns: TypeAlias = dict[str, NDArray[Any]]  # numbers, or whether something holds
+from dszog_paper.data.sources import DATA_SETS
 
 N_FEATURES = {"a9a": 123, "w8a": 300, "svmguide3": 22}
 """Columns of the LIBSVM files. No test part has all of them, so they are told."""
@@ -37,118 +31,6 @@ def parse_libsvm(name: str, path: FilePath, *, one_class: bool = False) -> Sampl
     return Samples(name=name, X=X, y=y, one_class=one_class)
 
 
-def parse_adult(path: FilePath, *, is_test: bool = False) -> Samples:
-    """Read Adult: whether an income is above 50,000 dollars."""
-    # Features are the four numbers and, for each category of a person's work and
-    # family, whether it applies; an unknown one applies nowhere. ``fnlwgt`` is a weight
-    # of the census and ``education`` says what ``education-num`` does: both are left
-    # out. Sensitive are sex, race, age group (those of a9a) and whether the native
-    # country is the United States (an unknown one is not); ``relationship`` still tells
-    # husbands from wives.
-    columns = COLUMNS["adult"]
-    table = read_csv(
-        path,
-        names=columns["all"],
-        skip_lines=int(is_test),
-        skip_blanks=True,
-        must_end=True,
-    )
-    features = _numbers(table, columns["numbers"])
-    for name, values in columns["choices"].items():
-        features |= _indicators(name, values, table.choices(name, values, missing="?"))
-    ages = table.numbers("age")
-    starts = np.array(columns["ages"])
-    groups = [f"{first}-{past - 1}" for first, past in pairwise(starts)]
-    groups.append(f"{starts[-1]} and over")
-    races = columns["races"]
-    country = table.texts("native-country")
-    stop = "." if is_test else ""
-    return _samples(
-        "adult",
-        features,
-        table.choices("income", [f"<=50K{stop}", f">50K{stop}"]),
-        {"sex = Female": table.choices("sex", ["Male", "Female"])}
-        | _indicators("race", races, table.choices("race", races))
-        | _indicators("age", groups, np.searchsorted(starts, ages, "right") - 1)
-        | {"native-country = United-States": country == "United-States"},
-    )
-
-
-def parse_compas(path: FilePath) -> Samples:
-    """Read COMPAS: whether a person was charged again within two years."""
-    # Rows are those that ProPublica kept: screened within 30 days of the arrest.
-    # Features are earlier offences and the degree of the charge; no score and nothing
-    # of what came after. Sensitive are sex, race (those of fewer than 40 people count
-    # as other) and age group.
-    columns = COLUMNS["compas"]
-    table = read_csv(path, must_end=True)
-    days = table.numbers("days_b_screening_arrest", missing="")
-    kept = np.flatnonzero(np.abs(days) <= 30)  # NaN is not
-    features = _numbers(table, columns["numbers"])
-    features["charge = felony"] = table.choices("c_charge_degree", ["M", "F"])
-    races = columns["races"]
-    race = np.minimum(table.choices("race", races), races.index("Other"))
-    ages = columns["ages"]
-    return _samples(
-        "compas",
-        features,
-        table.choices("two_year_recid", ["0", "1"]),
-        {"sex = Female": table.choices("sex", ["Male", "Female"])}
-        | _indicators("race", races[: races.index("Other") + 1], race)
-        | _indicators("age", ages, table.choices("age_cat", ages)),
-        kept,
-    )
-
-
-def parse_communities(path: FilePath) -> Samples:
-    """Read Communities: whether a community has more violent crime than the median."""
-    # Features are the predictors that are neither sensitive nor mostly missing.
-    # Sensitive are 13 columns on origin and language: whether each is above its median.
-    # The one community without ``OtherPerCap`` is left out.
-    columns = COLUMNS["communities"]
-    table = read_csv(path, must_end=True)
-    label, sensitive = "ViolentCrimesPerPop", columns["sensitive"]
-    unused = {label, *sensitive, *columns["not_predictive"], *columns["mostly_missing"]}
-    features = _numbers(table, (x for x in columns["all"] if x not in unused))
-    crime = table.numbers(label)
-    groups = {name: table.numbers(name, missing="?") for name in sensitive}
-    known = np.flatnonzero(np.isfinite(list(groups.values())).all(axis=0))
-    return _samples(
-        "communities",
-        features,
-        crime > np.median(crime),
-        {f"{x} > median": at > np.nanmedian(at) for x, at in groups.items()},
-        known,
-    )
-
-
-def _numbers(table: Table, names: Iterable[str]) -> _Columns:
-    return {name: table.numbers(name) for name in names}
-
-
-def _indicators(name: str, values: Sequence[str], choices: IntArray) -> _Columns:
-    """Return one column for each value: whether it is the one of a row."""
-    return {f"{name} = {value}": choices == place for place, value in enumerate(values)}
-
-
-def _samples(
-    name: str,
-    features: _Columns,
-    positive: NDArray[Any],
-    sensitive: _Columns,
-    rows: IntArray | None = None,
-) -> Samples:
-    kept = np.arange(len(positive)) if rows is None else rows
-    return Samples(
-        name=name,
-        X=np.column_stack(list(features.values()))[kept],
-        y=np.where(positive, 1.0, -1.0)[kept],
-        feature_names=tuple(features),
-        sensitive=np.column_stack(list(sensitive.values())).astype(np.float64)[kept],
-        sensitive_names=tuple(sensitive),
-    )
-
-
 # ------------------------------------------------------------------------- by name
 
 PARSERS: dict[tuple[str, str], Callable[[FilePath], Samples]] = {
@@ -159,10 +41,6 @@ PARSERS: dict[tuple[str, str], Callable[[FilePath], Samples]] = {
     ("svmguide3", "train"): partial(parse_libsvm, "svmguide3"),
     # All 41 rows are positive.
     ("svmguide3", "test"): partial(parse_libsvm, "svmguide3", one_class=True),
-    ("adult", "train"): parse_adult,
-    ("adult", "test"): partial(parse_adult, is_test=True),
-    ("compas", "train"): parse_compas,
-    ("communities", "train"): parse_communities,
 }
 """How each part of each data set is read."""
 

@@ -21,7 +21,7 @@ from dszog.maths.random_stream import stream
 from dszog_paper.data.fetch import Folder
 from dszog_paper.data.parsers import PARSERS, load
 from dszog_paper.data.samples import Samples
-from dszog_paper.data.sources import COLUMNS, DATA_SETS
+from dszog_paper.data.sources import DATA_SETS
 
 STAND_IN = 4
 """Purpose of the draws that make stand-ins."""
@@ -100,71 +100,8 @@ def _svmguide3(rng: np.random.Generator, is_test: bool) -> str:
     )
 
 
-# ----------------------------------------------------------------------------- tables
-
-
-def _adult(rng: np.random.Generator, is_test: bool) -> str:
-    drawn = {
-        name: rng.choice([*values, "?"], N_ROWS)
-        for name, values in COLUMNS["adult"]["choices"].items()
-    }
-    drawn |= {
-        "age": rng.integers(17, 91, N_ROWS),
-        "fnlwgt": rng.integers(12_285, 1_000_000, N_ROWS),
-        "education": rng.choice(["HS-grad", "Bachelors"], N_ROWS),
-        "education-num": rng.integers(1, 17, N_ROWS),
-        "race": rng.choice(COLUMNS["adult"]["races"], N_ROWS),
-        "sex": rng.choice(["Male", "Female"], N_ROWS, p=[0.67, 0.33]),
-        "capital-gain": rng.choice([0, 7298, 99999], N_ROWS, p=[0.92, 0.07, 0.01]),
-        "capital-loss": rng.choice([0, 1902], N_ROWS, p=[0.95, 0.05]),
-        "hours-per-week": rng.integers(1, 100, N_ROWS),
-        "native-country": rng.choice(["United-States", "Mexico", "?"], N_ROWS),
-    }
-    rich = drawn["education-num"] + 6 * rng.random(N_ROWS) > 17
-    drawn["income"] = np.where(rich, ">50K", "<=50K")
-    rows = zip(*(drawn[name].tolist() for name in COLUMNS["adult"]["all"]), strict=True)
-    stop = "." if is_test else ""
-    first = "|1x3 Cross validator\n" if is_test else ""
-    return first + "".join(f"{', '.join(map(str, row))}{stop}\n" for row in rows) + "\n"
-
-
-def _compas(rng: np.random.Generator, is_test: bool) -> str:
-    columns = COLUMNS["compas"]
-    counts = rng.geometric(0.5, (N_ROWS, len(columns["all"]))) - 1
-    drawn = dict(zip(columns["all"], counts.T.astype(np.str_), strict=True))
-    again = rng.random(N_ROWS) < 1 - 1 / (2 + counts[:, 7])
-    drawn |= {
-        "sex": rng.choice(["Male", "Female"], N_ROWS, p=[0.8, 0.2]),
-        "age_cat": rng.choice(columns["ages"], N_ROWS),
-        "race": rng.choice(columns["races"], N_ROWS),
-        "days_b_screening_arrest": rng.choice(["-1", "0", "31", ""], N_ROWS),
-        "c_charge_degree": rng.choice(["F", "M"], N_ROWS),
-        "two_year_recid": np.where(again, "1", "0"),
-    }
-    return _csv(columns["all"], drawn)
-
-
-def _communities(rng: np.random.Generator, is_test: bool) -> str:
-    columns = COLUMNS["communities"]
-    values = rng.random((N_ROWS, len(columns["all"]))).round(2)
-    drawn = dict(zip(columns["all"], values.T.astype(np.str_), strict=True))
-    for name in columns["mostly_missing"]:
-        drawn[name] = np.where(rng.random(N_ROWS) < 0.84, "?", drawn[name])
-    drawn["OtherPerCap"][0] = "?"
-    drawn["communityname"] = np.array([f"Place{row}city" for row in range(N_ROWS)])
-    return _csv(columns["all"], drawn)
-
-
-def _csv(names: tuple[str, ...], drawn: dict[str, NDArray[Any]]) -> str:
-    rows = zip(*(drawn[name].tolist() for name in names), strict=True)
-    return "".join(",".join(row) + "\n" for row in [names, *rows])
-
-
 _WRITERS: dict[str, Callable[[np.random.Generator, bool], str]] = {
     "a9a": _a9a,
     "w8a": _w8a,
     "svmguide3": _svmguide3,
-    "adult": _adult,
-    "compas": _compas,
-    "communities": _communities,
 }

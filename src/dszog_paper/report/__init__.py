@@ -65,8 +65,6 @@ def _sections(results: Data) -> list[dict[str, Any]]:
     ]
     for kind, part in sorted(numbered, key=lambda item: _place(item[1]["number"])):
         found.append(_section(kind, part["title"], f"Table {part['number']}", part))
-    if results["groups"]:
-        found.append(_section("groups", "Error rates by group"))
     for part in results["figures"]:
         name = f"Figure {part['number']}"
         found.append(_section("figure", part["title"], name, part))

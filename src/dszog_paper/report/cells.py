@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from dszog_paper.report.words import (
@@ -54,12 +54,6 @@ REFERENCES = {
     "Logistic regression": "logistic_accuracy",
 }
 """Rows that a table of accuracies begins with: they belong to the data."""
-
-GROUP_RATES = {
-    "accuracy": "accuracy",
-    "false positives": "false_positive_rate",
-    "false negatives": "false_negative_rate",
-}
 
 
 class Entry(NamedTuple):
@@ -125,32 +119,3 @@ def best_places(table: Data) -> set[tuple[str, str]]:
         for data, column, cell in entries(table)
         if cell["mean"] == top[data] and beats_majority(cell)
     }
-
-
-def group_tables(groups: Sequence[Data]) -> dict[str, list[Data]]:
-    tables: dict[str, list[Data]] = {}
-    for entry in groups:
-        tables.setdefault(str(entry["data"]), []).append(entry)
-    return tables
-
-
-def group_rows(known: Sequence[Data]) -> list[list[str]]:
-    """Return name, size and rates of each group, for the methods one after another."""
-    names = dict.fromkeys(name for entry in known for name in entry["groups"])
-    rows = []
-    for name in names:
-        rates = [entry["groups"].get(name, {}) for entry in known]
-        sizes = [each["n"] for each in rates if "n" in each]
-        texts = [count(sizes[0]) if sizes else NOTHING]
-        texts += [
-            percent(r.get(field)) for r in rates for field in GROUP_RATES.values()
-        ]
-        rows.append([_group_name(str(name)), *texts])
-    return rows
-
-
-def _group_name(name: str) -> str:
-    """Return ``sex = Female: yes`` for ``sex = Female = 1``."""
-    group, equals, value = name.rpartition(" = ")
-    answer = {"0": "no", "1": "yes"}.get(value)
-    return f"{group}: {answer}" if equals and answer else name

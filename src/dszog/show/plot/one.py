@@ -28,7 +28,6 @@ from dszog.show.plot.panels import (
     finish_horizontal,
     finish_vertical,
     fresh_values,
-    legend,
     say,
 )
 from dszog.show.plot.series import horizontal, raises, running_mean
@@ -68,7 +67,7 @@ def _draw_curves(figure: SubFigure, result: Any, against: str) -> None:
     has_failures = bool(np.nanmax(n_failed, initial=0.0) > 0)
     n_panels = len(PANELS) + has_failures
     all_axes = list(figure.subplots(n_panels, 1, sharex=True, squeeze=False)[:, 0])
-    (x,), label = horizontal([result], against)
+    x, label = horizontal(result, against)
     marked = raises(result.history.get("penalty", np.zeros(len(x))))[:MOST_RAISES]
     for axes, panel in zip(all_axes, PANELS, strict=False):
         _draw_curve(axes, panel, x, result)
@@ -100,7 +99,7 @@ def _draw_curve(axes: Axes, panel: Panel, x: FloatArray, result: Any) -> None:
     if np.isfinite(fresh):
         axes.axhline(fresh, color=INK, linewidth=1.1, linestyle="--")
     tolerance = float(result.get("constraint_tol", np.nan))
-    finish_vertical(axes, panel.column, [*values, fresh], tolerance, VERMILLION)
+    finish_vertical(axes, panel.column, [*values, fresh], tolerance)
 
 
 def _found(panel: Panel, result: Any, fresh: float) -> str:
@@ -130,7 +129,8 @@ def _legend(figure: SubFigure, result: Any, marked: list[int]) -> None:
     if marked:
         looks["penalty raised"] = {"color": GREY, "linestyle": ":"}
     handles = [Line2D([], [], label=name, **look) for name, look in looks.items()]
-    legend(figure, handles, "upper")
+    style: dict[str, Any] = {"ncols": 3, "fontsize": SMALL, "frameon": False}
+    figure.legend(handles=handles, loc="outside upper left", **style)
 
 
 # ----------------------------------------------------------------- weights and evidence

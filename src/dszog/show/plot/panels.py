@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
-from matplotlib.lines import Line2D
+from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 
 from dszog.contract.arrays import FloatArray
@@ -19,8 +18,6 @@ from dszog.show.plot.series import spans_decades
 # Colours of Okabe and Ito, which the colour-blind can tell apart.
 BLUE, VERMILLION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#6E6E6E"
 INK, GRID = "#1b1b1f", "#e3e3e8"
-RUNS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#1b1b1f")
-DASHES = ("-", "--")
 SMALL = 8.5
 
 
@@ -78,21 +75,12 @@ def say(axes: Axes, text: str) -> None:
     axes.text(0.5, 0.5, text, **middle, color=GREY, fontsize=SMALL, wrap=True)
 
 
-def legend(
-    figure: Figure | SubFigure, handles: list[Line2D], place: str, **more: Any
-) -> None:
-    """Write a legend outside of the panels."""
-    style: dict[str, Any] = {"ncols": 3, "fontsize": SMALL, "frameon": False}
-    style |= {"loc": f"outside {place} left"} | more
-    figure.legend(handles=handles, **style)
-
-
 def finish_vertical(
-    axes: Axes, column: str, drawn: list[float], tolerance: float, colour: str
+    axes: Axes, column: str, drawn: list[float], tolerance: float
 ) -> None:
     """Choose the vertical scale for all that is drawn; draw the tolerance, if any."""
     if column == "sampled_violation" and tolerance > 0.0:
-        axes.axhline(tolerance, color=colour, linewidth=1.1, linestyle="-.")
+        axes.axhline(tolerance, color=VERMILLION, linewidth=1.1, linestyle="-.")
         drawn = [*drawn, tolerance]
     values = np.asarray(drawn, dtype=float)
     values = values[np.isfinite(values)]

@@ -20,17 +20,14 @@ AXES = {  # the column of the history, and the label
 }
 
 
-def horizontal(results: list[Any], against: str) -> tuple[list[FloatArray], str]:
-    """Return where the rows of each run lie, and how the axis is labelled."""
+def horizontal(result: Any, against: str) -> tuple[FloatArray, str]:
+    """Return where the rows of a run lie, and how the axis is labelled."""
     name, label = AXES[against]
-    columns = [np.asarray(result.history[name], float) for result in results]
-    if against != "time":
-        return columns, label
-    longest = max(column[-1] for column in columns)
-    for least, unit, words in TIME_UNITS:
-        if longest >= least:
-            return [column / unit for column in columns], f"time in {words}"
-    return columns, label
+    column = np.asarray(result.history[name], float)
+    for least, unit, words in TIME_UNITS if against == "time" else ():
+        if column[-1] >= least:
+            return column / unit, f"time in {words}"
+    return column, label
 
 
 def running_mean(values: FloatArray) -> FloatArray:

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dszog.run.history import Callback, Progress
+from dszog.run.history import Progress
 from dszog.run.meter import Limits
 from dszog.show.progress.summary import Display, line, share_done
 
-__all__ = ["line", "share_done", "show_progress"]
+__all__ = ["Display", "line", "share_done", "show_progress"]
 
 
 @contextmanager
-def show_progress(limits: Limits) -> Iterator[tuple[Callback, ...]]:
-    """Yield the callbacks that show progress."""
+def show_progress(limits: Limits) -> Iterator[tuple[Display, ...]]:
+    """Yield what shows progress, once an iteration and at the end."""
     # Of the limits, at which the run will stop, the nearest sets the bar.
     display = _drawn_display()
     if display is None:

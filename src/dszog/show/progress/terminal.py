@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from dszog.run.history import Callback, Progress
+from dszog.run.history import Progress
 from dszog.run.meter import Limits
 from dszog.show.progress.summary import Display, duration, facts
 
@@ -72,7 +72,7 @@ class TerminalDisplay(Display):
 
 
 @contextmanager
-def terminal_display(limits: Limits) -> Iterator[Callback]:
+def terminal_display(limits: Limits) -> Iterator[Display]:
     """Draw on standard error while the context lasts."""
     display, console = TerminalDisplay(limits), Console(stderr=True)
     with Live(
