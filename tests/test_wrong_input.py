@@ -190,6 +190,13 @@ NEEDED: dict[str, Any] = dict.fromkeys(
     ("accuracy", "smoothness", "concavity", "gap", "variance", "dual_variance"), 1.0
 )
 CONSTANTS = sorted(set(inspect.signature(TheoremConstants).parameters) - {"dim"})
+THEORY: dict[str, dict[str, Any]] = {  # what is valid
+    "zoscgd": {"dim": 3, "horizon": 10},
+    "fzcgs": {"horizon": 10, "smoothness": 1.0},
+    "fcgs": {"horizon": 10, "smoothness": 1.0},
+    "zopsgd": {"dim": 3, "horizon": 10},
+    "acczomda": {"dim": 3, "horizon": 10, "smoothness": 1.0},
+}
 METHODS: dict[str, Any] = {kind.__name__: kind for kind in FEASIBLE_METHODS.values()}
 OF_FIELDS = {  # doors that take the fields of a method
     "DSZOG": door(DSZOG),
@@ -243,6 +250,10 @@ DOORS: dict[str, Door] = OF_FIELDS | {
         dict, "type fun jac args other", type="ineq", **SLOPED
     ),
     "TheoremConstants": door(TheoremConstants, dim=3, **NEEDED),
+    **{
+        f"{name}.from_theory": door(FEASIBLE_METHODS[name].from_theory, **valid)
+        for name, valid in THEORY.items()
+    },
     **{
         f"{name}.for_comparison": door(kind.for_comparison)
         for name, kind in METHODS.items()
@@ -734,6 +745,17 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         **dict.fromkeys(CONSTANTS, POSITIVE),
         "dim": COUNT,
         "dual_averaging": (*POSITIVE, wrong("`dual_averaging`", 1.5, 2.0)),
+    },
+    **{
+        f"{name}.from_theory": {
+            argument: COUNT
+            if argument in ("dim", "horizon")
+            else FLAG
+            if argument == "convex"
+            else POSITIVE
+            for argument in DOORS[f"{name}.from_theory"].arguments
+        }
+        for name in THEORY
     },
     **{
         f"{name}.for_comparison": {

@@ -152,14 +152,19 @@ def test_the_toy_problem_is_learned_as_well_as_specified(
 
 
 # ------------------------------------------------------------------------------ presets
-def test_zoscgd_walks_one_share_or_less_and_less() -> None:
-    plain = dszog.ZOSCGD(step_size=0.1)
+def test_zoscgd_from_theory_is_that_of_its_theorem() -> None:
+    plain = dszog.ZOSCGD.from_theory(dim=7, horizon=100, scale=2.0)
+    assert plain.radius == pytest.approx(math.sqrt(4 / (100 * 1000)))
+    assert plain.step_size == pytest.approx(0.1)
     assert [plain._step(k) for k in (0, 50)] == [0.1, 0.1]
-    convex = dszog.ZOSCGD(step_rule="open_loop")
+    assert (plain.loss_batch, plain.per_sample) == (4800, True)  # 2 * 2 * 12 * 100
+    convex = dszog.ZOSCGD.from_theory(dim=7, horizon=10, convex=True)
+    assert convex.radius == pytest.approx(math.sqrt(2 / (100 * 1000)))
     assert [convex._step(k) for k in (0, 1, 7)] == [1.0, 6 / 7, 6 / 13]  # 6/(k+5), k>=1
+    assert convex.loss_batch == 2400  # 2 * 12 * 10^2
 
 
-def test_fzfw_is_that_of_its_theorem() -> None:
+def test_fzfw_from_theory_is_that_of_its_theorem() -> None:
     method = dszog.FZFW(horizon=100, domain=L2Ball(dim=4, radius=3.0))
     size = size_of(dim=4, n_losses=2000)
     assert method._step(size) == pytest.approx(1 / (6 * 10))
@@ -171,9 +176,10 @@ def test_fzfw_is_that_of_its_theorem() -> None:
 
 
 @pytest.mark.parametrize("kind", [dszog.FZCGS, dszog.FCGS])
-def test_fzcgs_is_that_of_its_theorem(kind: type[dszog.FZCGS]) -> None:
-    method = kind(horizon=100)
+def test_fzcgs_from_theory_is_that_of_its_theorem(kind: type[dszog.FZCGS]) -> None:
+    method = kind.from_theory(horizon=100, smoothness=2.0)
     size = size_of(dim=4, n_losses=2000)
+    assert method.step_size == pytest.approx(1 / 6)
     assert method._radius(size) == pytest.approx(1 / 20)
     assert method.inner_gap is None
     assert method._n_steps == 100  # the gap is 1/K
@@ -194,7 +200,7 @@ def test_fzcgs_with_an_exact_step_is_a_projected_step() -> None:
 @pytest.mark.parametrize(
     ("kind", "power"), [(dszog.AccSZOFW, -1 / 2), (dszog.AccSZOFWStorm, -2 / 3)]
 )
-def test_accszofw_is_that_of_its_theorem(kind: Any, power: float) -> None:
+def test_accszofw_from_theory_is_that_of_its_theorem(kind: Any, power: float) -> None:
     method = kind(horizon=1000)
     assert method._step == pytest.approx(1000**power)
     assert method._radius(size_of(dim=4)) == pytest.approx(1000**power / 2)
@@ -241,17 +247,24 @@ def test_storm_gives_the_newest_estimate_its_share() -> None:
         np.testing.assert_allclose(state.gradient, expected, rtol=1e-12)
 
 
-def test_zopsgd_walks_steps_of_one_length_or_shorter_ones() -> None:
-    assert [dszog.ZOPSGD(step_size=0.1)._step(t) for t in (0, 8)] == [0.1, 0.1]
+def test_zopsgd_from_theory_has_the_orders_of_its_theorem() -> None:
+    method = dszog.ZOPSGD.from_theory(dim=4, horizon=100)
+    assert method.step_size == pytest.approx(0.1)
+    assert method.radius == pytest.approx(1 / 40)
+    assert [method._step(t) for t in (0, 8)] == [0.1, 0.1]
     slower = dszog.ZOPSGD(step_size=0.3, step_decay="sqrt")
     assert [slower._step(t) for t in (0, 8)] == pytest.approx([0.3, 0.1])
     assert (dszog.ZOPSGD().n_directions, dszog.ZOPSGD()._batch(size_of())) == (10, 128)
     assert dszog.ZOPSGD()._radius(size_of()) == 1e-3
 
 
-def test_the_radius_of_acczom_is_that_of_its_theorem() -> None:
+def test_acczom_from_theory_is_that_of_its_theorem() -> None:
+    method = dszog.AccZOM.from_theory(dim=6, horizon=1000, smoothness=2.0)
     c = 2 / 3 + 5 / 4
-    method = dszog.AccZOM(horizon=1000, damping_offset=c**3, momentum_scale=c)
+    assert method.damping_scale == 1.0
+    assert method.momentum_scale == pytest.approx(c)
+    assert method.damping_offset == pytest.approx(c**3)  # 7.04
+    assert method.step_size == pytest.approx(min(c / 4, 1 / 24))  # 2 sqrt(36) 2 = 24
     assert method._radius(size_of(dim=6)) == pytest.approx(
         1 / (6 * (c**3 + 1000) ** (2 / 3))
     )

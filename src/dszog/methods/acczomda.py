@@ -15,10 +15,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from dszog.contract import ProblemSize, Query, Reply
-from dszog.contract.validation import check_positive, check_positive_number
+from dszog.contract.validation import check_count, check_positive, check_positive_number
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
 from dszog.methods.feasible import FeasibleState
@@ -62,6 +62,34 @@ class AccZOM(StormMethod):
             damping_offset="The paper uses 3.",
             momentum_scale="The paper uses 3.",
         )
+
+    @classmethod
+    def from_theory(
+        cls, dim: int, horizon: int, smoothness: float, **changes: Any
+    ) -> Self:
+        r"""Return the parameters of the convergence theorem.
+
+        Parameters
+        ----------
+        dim, horizon : int
+            :math:`d` and :math:`T`.
+        smoothness : float
+            :math:`L`, the Lipschitz constant of the gradient of every loss.
+        """
+        dim = check_count("AccZOM", "dim", dim)
+        smooth = check_positive_number("AccZOM", "smoothness", smoothness)
+        momentum = 2 / 3 + 5 / 4
+        offset = max(2.0, momentum**3)
+        longest = min(
+            offset ** (1 / 3) / (2 * smooth), 1 / (2 * math.sqrt(6 * dim) * smooth)
+        )
+        settings: dict[str, Any] = {
+            "step_size": longest,
+            "damping_offset": offset,
+            "momentum_scale": momentum,
+            "horizon": horizon,
+        }
+        return cls(**(settings | changes))
 
     def tell(
         self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]

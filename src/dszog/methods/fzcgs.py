@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Self
 
 from dszog.contract import ProblemSize, Query, Reply
 from dszog.contract.validation import (
@@ -61,6 +61,21 @@ class FZCGS(SpiderMethod):
             check_positive_number(self, "inner_gap", self.inner_gap)
         check_count_fields(self, "max_inner")
         check_flag(self, "exact_prox", self.exact_prox)
+
+    @classmethod
+    def from_theory(cls, horizon: int, smoothness: float, **changes: Any) -> Self:
+        r"""Return the parameters of the convergence theorem.
+
+        Parameters
+        ----------
+        horizon : int
+            :math:`K`.
+        smoothness : float
+            :math:`L`, the Lipschitz constant of the gradient of every loss.
+        """
+        smooth = check_positive_number(cls.__name__, "smoothness", smoothness)
+        settings: dict[str, Any] = {"horizon": horizon, "step_size": 1 / (3 * smooth)}
+        return cls(**(settings | changes))
 
     def tell(
         self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from dszog.contract import Query, Reply
-from dszog.contract.validation import check_choice, check_positive_number
+from dszog.contract.validation import check_choice, check_count, check_positive_number
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
 from dszog.methods.feasible import FeasibleMethod, FeasibleState
@@ -46,6 +46,24 @@ class ZOPSGD(FeasibleMethod):
         FeasibleMethod.__post_init__(self)
         check_positive_number(self, "step_size", self.step_size)
         check_choice(self, "step_decay", self.step_decay, get_args(Decay))
+
+    @classmethod
+    def from_theory(cls, dim: int, horizon: int, **changes: Any) -> Self:
+        r"""Return the orders of the convergence theorem with constants of 1.
+
+        A step of :math:`1/\sqrt T` and a radius of :math:`1/(d \sqrt T)`; the constants
+        of the paper could not be checked.
+        """
+        dim, horizon = (
+            check_count("ZOPSGD", "dim", dim),
+            check_count("ZOPSGD", "horizon", horizon),
+        )
+        settings: dict[str, Any] = {
+            "step_size": 1 / math.sqrt(horizon),
+            "radius": 1 / (dim * math.sqrt(horizon)),
+            "horizon": horizon,
+        }
+        return cls(**(settings | changes))
 
     def tell(
         self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]

@@ -12,11 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 from dszog.contract import Query, Reply
 from dszog.contract.validation import (
     check_choice,
+    check_count,
+    check_flag,
+    check_positive_number,
 )
 from dszog.methods.base import Info
 from dszog.methods.estimates import Estimator
@@ -51,6 +54,46 @@ class ZOSCGD(FeasibleMethod):
         FeasibleMethod.__post_init__(self)
         check_choice(self, "step_rule", self.step_rule, get_args(StepRule))
         check_shares(self, step_size=self._step(0))
+
+    @classmethod
+    def from_theory(
+        cls,
+        dim: int,
+        horizon: int,
+        *,
+        scale: float = 1.0,
+        convex: bool = False,
+        **changes: Any,
+    ) -> Self:
+        r"""Return the parameters of the convergence theorem.
+
+        Its batch of :math:`2 c_0 (d + 5) N` pairs a step is seldom affordable.
+
+        Parameters
+        ----------
+        dim, horizon : int
+            :math:`d` and :math:`N`.
+        scale : float
+            :math:`c_0 \ge \max(\sqrt{B_0^2 + \sigma^2} / L, 1)`.
+        convex : bool
+            Whether the losses are convex.
+        """
+        dim, horizon = (
+            check_count("ZOSCGD", "dim", dim),
+            check_count("ZOSCGD", "horizon", horizon),
+        )
+        scale = check_positive_number("ZOSCGD", "scale", scale)
+        check_flag("ZOSCGD", "convex", convex)
+        power = 2 if convex else 1
+        settings: dict[str, Any] = {
+            "radius": math.sqrt(2 * scale / (horizon**power * (dim + 3) ** 3)),
+            "step_size": 1 / math.sqrt(horizon),
+            "step_rule": "open_loop" if convex else "constant",
+            "loss_batch": math.ceil(2 * scale * (dim + 5) * horizon**power),
+            "per_sample": True,
+            "horizon": horizon,
+        }
+        return cls(**(settings | changes))
 
     def tell(
         self, state: FeasibleState, queries: Sequence[Query], replies: Sequence[Reply]
