@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,7 @@ def suites(effort: Effort, half: Half = "reporting") -> Iterator[Row]:
         return
     for kind in CLASSES:
         yield from _rows(kind, [run for run in runs if run["class"] == kind])
+    draw_profiles(runs, effort.output / f"suites-{half}.svg")
 
 
 def suites_choosing(effort: Effort) -> Iterator[Row]:
@@ -164,3 +166,31 @@ def _rows(kind: str, runs: Sequence[dict[str, Any]]) -> Iterator[Row]:
             unit="x",
             bar=MOST_VALUES,
         )
+
+
+def draw_profiles(runs: Sequence[dict[str, Any]], path: Path) -> None:
+    """Draw the share of problems solved over the values used, for each class."""
+    from matplotlib.figure import Figure
+
+    kinds = [kind for kind in CLASSES if any(run["class"] == kind for run in runs)]
+    figure = Figure(figsize=(3.4 * len(kinds), 3.4), layout="constrained")
+    for k, kind in enumerate(kinds):
+        axes = figure.add_subplot(1, len(kinds), k + 1)
+        of_kind = [run for run in runs if run["class"] == kind]
+        n = len({run["problem"] for run in of_kind})
+        for solver in TRIED:
+            used = sorted(
+                sum(run["solved_after"]) / ((1 + run["m"]) * (1 + run["dim"]))
+                for run in of_kind
+                if run["solver"] == solver and run["solved_after"] is not None
+            )
+            shares = np.arange(len(used) + 1) / n
+            ends = [*shares, shares[-1]]
+            axes.step([0.01, *used, POINTS], ends, where="post", label=solver)
+        axes.set(xscale="log", xlim=(0.1, POINTS), ylim=(0, 1.02))
+        axes.set(title=f"{kind} ({n})", xlabel="values / (functions (d + 1))")
+        axes.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("share of problems solved")
+    figure.axes[0].legend(fontsize="small")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)

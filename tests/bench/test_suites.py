@@ -69,6 +69,7 @@ def test_the_halves_share_no_problem_and_no_function() -> None:
 
 @needs_suites
 def test_suites_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
     solvers = {name: suites.TRIED[name] for name in (suites.OURS, suites.PEER)}
     monkeypatch.setattr(suites, "TRIED", solvers)
     monkeypatch.setattr(suites, "SOLVERS", (suites.PEER,))
@@ -79,6 +80,7 @@ def test_suites_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(suites, "sample", lambda *args: iter(small))
     rows = list(suites.suites_choosing(Effort(output=tmp_path)))
     assert [row.figure for row in rows if row.unit == "of 1"] == [1, 1, 1, 1]
+    assert (tmp_path / "suites-choosing.svg").exists()
 
 
 @pytest.mark.parametrize(
