@@ -552,6 +552,10 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "tag": (*TAG, wrong("guards a run that is saved", "May", got="got no folder")),
         "on_failure": choice("re-sample", "resample"),
         "on_interrupt": choice("retrun", "return") + choice("rise", "raise"),
+        "on_save_failure": (
+            *(choice("warm", "warn") + choice("rise", "raise")),
+            wrong("needs the folder", "warn", got="got none"),
+        ),
     },
     "certify": {
         "problem": (

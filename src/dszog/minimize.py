@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass, replace
 from functools import wraps
 from os import PathLike
 from pathlib import Path
-from typing import Any, ParamSpec, get_args
+from typing import Any, Literal, ParamSpec, TypeAlias, get_args
 
 import numpy as np
 
@@ -69,6 +69,8 @@ from dszog.status import Status
 from dszog.workers import check_evaluator, open_evaluator
 
 INTERRUPTS: tuple[str, ...] = get_args(OnInterrupt)
+OnSaveFailure: TypeAlias = Literal["raise", "warn"]
+SAVE_FAILURES: tuple[str, ...] = get_args(OnSaveFailure)
 DEFAULT_ITERATIONS = 2000
 NEEDED = ("init", "ask", "tell", "planned", "least_queries", "new_round", "weights")
 KINDS: list[Any] = list(METHODS.values())
@@ -142,6 +144,7 @@ def minimize(
     tag: str = "",
     on_failure: OnFailure = "raise",
     on_interrupt: OnInterrupt = "return",
+    on_save_failure: OnSaveFailure = "raise",
 ) -> Result:
     r"""Minimise a function under very many constraints, by evaluations alone.
 
@@ -231,6 +234,9 @@ def minimize(
     on_interrupt : {"return", "raise"}
         On Ctrl-C, return the best point so far, or raise ``KeyboardInterrupt``; a
         second one raises in any case. With a `checkpoint` the run can be resumed.
+    on_save_failure : {"raise", "warn"}
+        When `checkpoint` cannot be written to, a full disk perhaps: stop with an error,
+        or warn, count it in ``costs.n_failed_saves`` and try again later.
 
     Returns
     -------
@@ -298,8 +304,9 @@ def minimize(
     check_flag("minimize", "progress", progress)
     check_choice("minimize", "on_interrupt", on_interrupt, INTERRUPTS)
     check_flag("minimize", "resume", resume)
+    check_choice("minimize", "on_save_failure", on_save_failure, SAVE_FAILURES)
     check_tag("minimize", tag)
-    folder = _check_folder(checkpoint, resume, tag)
+    folder = _check_folder(checkpoint, resume, on_save_failure, tag)
     callbacks = _as_callbacks(callback, method)
     called = [as_called(one, method) for one in callbacks]
     fun = objective(fun, args, jac)
@@ -308,8 +315,9 @@ def minimize(
     with interrupts, ExitStack() as opened:
         store = None
         if folder is not None:  # before any call, so that none is forgotten
+            warns = on_save_failure == "warn"
             with interrupts.held():
-                store = Store(folder, resume=resume, library=VERSION)
+                store = Store(folder, resume=resume, library=VERSION, warns=warns)
                 opened.callback(store.close)
         sizing = Sizing(store, limits.queries)
         problem = _as_problem(fun, x0, constraints, bounds, x_scale, tag, sizing)
@@ -597,16 +605,19 @@ def _as_method(
     return kind(**options), frozenset(options)
 
 
-def _check_folder(checkpoint: Any, resume: bool, tag: str) -> Path | None:
+def _check_folder(
+    checkpoint: Any, resume: bool, on_failure: str, tag: str
+) -> Path | None:
     if checkpoint is None:
         if tag:
             raise InputError(
                 "minimize: `tag` guards a run that is saved, got no folder. Give it: "
                 "checkpoint='folder'; or leave the tag out."
             )
-        if resume:
+        if resume or on_failure != "raise":
+            name = "resume" if resume else "on_save_failure"
             raise InputError(
-                "minimize: `resume` needs the folder of the checkpoints, got none. "
+                f"minimize: `{name}` needs the folder of the checkpoints, got none. "
                 "Give it: checkpoint='folder'; or leave the other out."
             )
         return None

@@ -85,7 +85,7 @@ WRITING = {  # functions that no file makes run, or only a huge one or a broken 
         *("__init__", "__call__", "_check_affordable"),
     },
     "save/checkpoints.py": {
-        *("save", "log", "sync", "is_due", "end", "_names", "_work"),
+        *("save", "log", "sync", "n_failed", "is_due", "end", "_names", "_work"),
     },
 }
 

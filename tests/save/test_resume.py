@@ -602,7 +602,7 @@ def test_saving_takes_two_percent_of_the_time_at_most(
     assert n_saves * took <= 0.02 * now
 
 
-@pytest.mark.parametrize("call", ["write", "pwrite", "rename", "fsync"])
+@pytest.mark.parametrize("call", ["write", "pwrite", "rename"])
 def test_a_full_disk_is_loud_and_gives_the_result_so_far(
     saves_often: None, tmp_path: Path, call: str
 ) -> None:
@@ -612,6 +612,24 @@ def test_a_full_disk_is_loud_and_gives_the_result_so_far(
     assert caught.value.result.x.shape == (3,)
     assert not caught.value.result.success
     assert run(tmp_path / "run").digest == run().digest
+
+
+@pytest.mark.parametrize("call", ["write", "pwrite", "rename", "fsync"])
+@pytest.mark.parametrize("lasts", [False, True])
+def test_a_full_disk_may_be_a_warning_that_is_counted(
+    saves_often: None, tmp_path: Path, call: str, lasts: bool
+) -> None:
+    straight = run()
+    said = pytest.warns(CheckpointWarning, match="No space left")
+    with full_disk(call, last=10**9 if lasts else 11), said:
+        found = run(tmp_path / "run", on_save_failure="warn")
+    assert found.digest == straight.digest
+    assert found.costs.n_failed_saves > 0
+    assert straight.costs.n_failed_saves == 0
+    again = fresh(DSZOG_CELL)
+    assert again.run(tmp_path / "run").digest == straight.digest
+    # Room was made: the end of the run is there. Else an earlier part of it is.
+    assert (again.n_calls == 0) == (not lasts)
 
 
 # ------------------------------------------------------------------------ another run

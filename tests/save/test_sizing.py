@@ -17,6 +17,7 @@ from scipy.optimize import LinearConstraint, NonlinearConstraint
 import dszog
 from dszog import (
     CheckpointError,
+    CheckpointWarning,
     CheckpointWriteError,
     EvaluationError,
     InputError,
@@ -322,3 +323,9 @@ def test_a_note_that_cannot_be_written_is_loud_before_any_call(
         box.run(tmp_path)
     assert box.n_calls == 0
     assert list(tmp_path.iterdir()) == [tmp_path / "lock"]
+
+    with pytest.warns(CheckpointWarning, match="The run goes on"):
+        result = box.run(tmp_path, on_save_failure="warn")
+    assert result.costs.n_failed_saves == 2
+    assert charged(result) == box.n_calls
+    assert same(result, Box().run(None))

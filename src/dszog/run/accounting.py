@@ -58,6 +58,8 @@ class Costs:
     n_retried : int
         Queries made again because a worker was lost or a call failed. They are charged
         to ``max_queries``, and not in ``nfev`` and ``ncev``.
+    n_failed_saves : int
+        Writes to the checkpoint that failed, of this process.
     traffic : Traffic, optional
         What went between the run and its workers, where it has any.
     """
@@ -75,6 +77,7 @@ class Costs:
     events: dict[str, int]
     n_lost: int = 0
     n_retried: int = 0
+    n_failed_saves: int = 0
     traffic: Traffic | None = None
 
     @property

@@ -79,6 +79,8 @@ class Saver(Protocol):
     @property
     def n_noted(self) -> int: ...  # calls that learned sizes, by all processes
     @property
+    def n_failed(self) -> int: ...  # writes
+    @property
     def is_due(self) -> bool: ...  # whether it is time for the next checkpoint
     @property
     def wants_stop(self) -> bool: ...  # whether somebody asked the run to end

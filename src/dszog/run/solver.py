@@ -478,6 +478,7 @@ class Solver:
     def _costs(self) -> Costs:
         meter, ledger = self.meter, self._ledger
         spent = meter.evaluation_time + ledger.seconds
+        saver = self._job.saver
         return Costs(
             n_loss_queries=meter.n_loss_queries,
             n_constraint_queries=meter.n_constraint_queries,
@@ -492,6 +493,7 @@ class Solver:
             events=dict(ledger.events + meter.events),
             n_lost=meter.n_lost,
             n_retried=meter.n_retried,
+            n_failed_saves=0 if saver is None else saver.n_failed,
             traffic=getattr(self._job.answer, "traffic", None),
         )
 

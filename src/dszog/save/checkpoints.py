@@ -212,6 +212,10 @@ class Checkpoints:
         return str(self.store.folder)
 
     @property
+    def n_failed(self) -> int:
+        return self.store.n_failed
+
+    @property
     def is_due(self) -> bool:
         return self.store.is_due
 

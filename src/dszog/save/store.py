@@ -52,12 +52,19 @@ class CheckpointFile(NamedTuple):
 class Store:
     """A folder that one run writes its checkpoints to.
 
-    Without `resume` it has to be empty.
+    Without `resume` it has to be empty. With `warns` a write that fails is a warning
+    and no error: nothing is written to the journal from then on, which would have a
+    hole in it, until a checkpoint is.
     """
 
-    def __init__(self, folder: Path, *, resume: bool, library: str) -> None:
+    def __init__(
+        self, folder: Path, *, resume: bool, library: str, warns: bool = False
+    ) -> None:
         make_folder(folder)
+        self._warns = warns
         self.resumes = resume
+        self.n_failed = 0  # writes
+        self._has_hole = False  # the journal, in which nothing may follow
         self.folder = folder
         self._library = library
         self._lock = FolderLock(folder)
@@ -208,16 +215,41 @@ class Store:
         return os.path.lexists(self.folder / STOP)
 
     def append(self, record: bytes) -> None:
-        self._lock.check_owner()
-        self.chain[-1].append(record)
+        if self._has_hole:
+            return
+        try:
+            self._lock.check_owner()
+            self.chain[-1].append(record)
+        except CheckpointWriteError as error:
+            self._fail(error)
+
+    def _fail(self, error: CheckpointWriteError) -> None:
+        self._warn_or_raise(error)
+        self._has_hole = True
+        self._due = time.perf_counter() + SAVE_EVERY
+
+    def _warn_or_raise(self, error: CheckpointWriteError) -> None:
+        if not self._warns:
+            raise error
+        self.n_failed += 1
+        self._warn(f"{error} The run goes on, and will try to save again.")
 
     def write(self, name: str, pieces: Sequence[bytes]) -> None:
         """Put another file into the folder, in place of the one before."""
-        self._lock.check()
-        write_whole(self.folder / name, pieces)
+        try:
+            self._lock.check()
+            write_whole(self.folder / name, pieces)
+        except CheckpointWriteError as error:
+            self._warn_or_raise(error)
 
     def save(self, about: dict[str, Any], content: Any) -> None:
         """Write a checkpoint and begin its journal; drop the third oldest."""
+        try:
+            self._save(about, content)
+        except CheckpointWriteError as error:
+            self._fail(error)
+
+    def _save(self, about: dict[str, Any], content: Any) -> None:
         before = time.perf_counter()
         self._lock.check()
         number = max(self._numbers("checkpoint", "journal"), default=0) + 1
@@ -228,12 +260,13 @@ class Store:
             "about": about,
         }
         pieces = pack_value(facts, content, self._library)
-        self.sync()
+        if self.chain and not self._has_hole:
+            self.chain[-1].sync()
         write_whole(self._path("checkpoint", number), pieces)
         journal = Journal.new(self._path("journal", number), self._run, number)
         for old in self.chain:
             old.close()
-        self.chain = [journal]
+        self.chain, self._has_hole = [journal], False
         self._good = [*self._good, number][-KEPT:]
         self._written.add(number)
         self._prune()
@@ -266,8 +299,12 @@ class Store:
             os.unlink(path)
 
     def sync(self) -> None:
-        if self.chain:
+        if not self.chain or self._has_hole:
+            return
+        try:
             self.chain[-1].sync()
+        except CheckpointWriteError as error:
+            self._fail(error)
 
     def close(self) -> None:
         """Let other runs use the folder."""
