@@ -7,8 +7,8 @@ reads the meters in the evening. The method says what it wants to know, and wait
 
 You will learn how to run a method yourself with ``init``, ``ask`` and ``tell``, how to
 make its replies from measurements, and how to keep everything on disk from one day to
-the next: the measurements, in tables that a person can read and correct. Nothing else
-is needed, as a method that is told the same again is where it was.
+the next: the state of the method with :func:`dszog.save_state`, the measurements in a
+table that a person can read and correct.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ METHOD = dszog.DSZOG(
 #
 # ``ask`` gives queries: points, and which losses and constraints are wanted there. It
 # gives the same ones whenever it is asked, so only what was measured has to be kept. A
-# glass gives all values at once, so each point is one line of a table, and each day a
-# file.
+# glass gives all values at once, so each point is one line of a table.
 
 
 def recipes(state: Any) -> Any:
@@ -73,15 +72,15 @@ def wants(query: dszog.Query) -> bool:
     return len(query.losses) + len(query.constraints) > 0
 
 
-def write_down(page: Path, points: Any, readings: Any) -> None:
-    """Write what was mixed and what was read on a page of the notebook."""
-    with page.open("w", newline="") as file:
+def write_down(notebook: Path, points: Any, readings: Any) -> None:
+    """Write what was mixed and what was read into the notebook."""
+    with notebook.open("w", newline="") as file:
         csv.writer(file).writerows(np.hstack([points, readings]).tolist())
 
 
-def replies(state: Any, page: Path) -> list[dszog.Reply]:
-    """Return what a page says to the queries of a state."""
-    with page.open(newline="") as file:
+def replies(state: Any, notebook: Path) -> list[dszog.Reply]:
+    """Return what the notebook says to the queries of a state."""
+    with notebook.open(newline="") as file:
         table = np.array([[float(text) for text in row] for row in csv.reader(file)])
     known = {row[:3].tobytes(): row[3:] for row in table}
     told = []
@@ -102,17 +101,23 @@ def replies(state: Any, page: Path) -> list[dszog.Reply]:
 # A day
 # -----
 #
-# In the morning recipes are printed, in the evening a page is written; days may lie
-# between, and other processes. Where the method is follows from the pages: it begins
-# where it began, with the same seed, and is told one after the other.
+# Two visits, which may be days apart and in different processes. In the morning the
+# state is read and the recipes are printed; in the evening the notebook is read, the
+# method is told, and the new state replaces the old one.
 
 
-def state_after(pages: list[Path]) -> Any:
-    """Return where the method is after these days."""
-    state = METHOD.init(np.full(3, 0.2), SIZE, seed=0)
-    for page in pages:
-        state, _ = METHOD.tell(state, METHOD.ask(state), replies(state, page))
-    return state
+def morning(folder: Path) -> Any:
+    """Return what is to be mixed today."""
+    return recipes(dszog.load_state(folder / "method.state", METHOD, SIZE))
+
+
+def evening(folder: Path) -> Any:
+    """Tell the method what was read today, and keep its new state."""
+    state = dszog.load_state(folder / "method.state", METHOD, SIZE)
+    told = replies(state, folder / "notebook.csv")
+    state, info = METHOD.tell(state, METHOD.ask(state), told)
+    dszog.save_state(folder / "method.state", METHOD, state)
+    return state, info
 
 
 # %%
@@ -142,17 +147,24 @@ def person(points: Any) -> Any:
 # Thirty days
 # -----------
 
-track, n_glasses, state = [], 0, state_after([])
+track, n_glasses = [], 0
+state = METHOD.init(np.full(3, 0.2), SIZE, seed=0)
 with tempfile.TemporaryDirectory() as place:  # a folder of the laboratory
     folder = Path(place)
+    dszog.save_state(folder / "method.state", METHOD, state)
     for day in range(30):
-        wanted = recipes(state_after(sorted(folder.iterdir())))  # morning
+        wanted = morning(folder)
         n_glasses += len(wanted)
-        write_down(folder / f"day-{day:02}.csv", wanted, person(wanted))  # evening
-        state = state_after(sorted(folder.iterdir()))
+        write_down(folder / "notebook.csv", wanted, person(wanted))
+        state, info = evening(folder)
         track.append(truth(state.x))
         if day % 6 == 0:
             print(f"day {day:2}: {len(wanted)} glasses, recipe {np.round(state.x, 3)}")
+    # A state is only read by the method that wrote it, on the problem it was of.
+    try:
+        dszog.load_state(folder / "method.state", dszog.DSZOG(), SIZE)
+    except dszog.CheckpointError as error:
+        print(f"With other settings: {str(error).split(', which')[0][-42:]}")
 
 # %%
 # The verdict

@@ -77,6 +77,7 @@ UNSAFE_IN_READING_CALLS = {"getattr", "setattr", "globals", "vars", "open", "inp
 ALLOWED_IN_READING = {  # calls of these by module; what they are for
     "dszog.readers.content": {"open", "getattr"},  # the named file; an error's reason
     "dszog.save.encoding": {"getattr"},  # fields of listed types, by our names
+    "dszog.save.state_file": {"getattr"},  # likewise
 }
 RANDOM_TYPES = {"Generator", "Philox", "SeedSequence", "BitGenerator"}
 

@@ -42,6 +42,7 @@ from dszog.run.accounting import Costs
 from dszog.run.history import Progress
 from dszog.run.result import Result
 from dszog.save.result_file import load_result
+from dszog.save.state_file import load_state, save_state
 from dszog.status import Status
 from dszog.workers import EVALUATORS
 
@@ -89,6 +90,8 @@ __all__ = [
     "certify",
     "evaluators",
     "load_result",
+    "load_state",
     "minimize",
+    "save_state",
     "subproblems",
 ]

@@ -181,6 +181,7 @@ def test_the_suspension_is_softer_and_takes_every_bump(tmp_path: Path) -> None:
 
 def test_the_laboratory_finds_a_recipe(tmp_path: Path) -> None:
     ran = run("laboratory", tmp_path)
+    assert "With other settings" in ran.output
     assert "Verdict: feasible" in ran.output
     assert ran.number(r"the colour by\s+([\d.]+)") < 0.3
     assert ran.number(r"after (\d+) glasses") < 250

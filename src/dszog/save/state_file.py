@@ -1,0 +1,212 @@
+"""States of methods on disk, for those who ask and tell by hand.
+
+`minimize(checkpoint=...)` saves whole runs by itself. Here is what is left to those who
+hold the loop: one file for a state, checked, never executed, whole or not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from dszog._version import VERSION
+from dszog.contract import ProblemSize
+from dszog.contract.validation import printable, shown
+from dszog.errors import (
+    CheckpointError,
+    CheckpointWriteError,
+    InputError,
+    InputTypeError,
+)
+from dszog.maths.distribution import SparseDistribution, UniformDistribution
+from dszog.methods import DSZOGState, Method, State
+from dszog.save.container import read
+from dszog.save.encoding import (
+    default_settings,
+    pack_value,
+    settings_of,
+    value_in,
+)
+from dszog.save.files import check_path, write_whole
+from dszog.save.fingerprint import differences
+
+WEIGHT_ERROR = 1e-6  # of the sum of all weights, which is 1
+
+
+def save_state(path: str | PathLike[str], method: Method, state: Any) -> None:
+    """Write the state of a method to a file, from which it goes on bit for bit.
+
+    The file is whole under its name or not there: the one that it replaces stays until
+    then. What the queries are follows from the state, so they need not be saved; keep
+    answers that are not told yet wherever you like.
+
+    Parameters
+    ----------
+    path : path
+        Of the file; an earlier one of that name is replaced.
+    method : Method
+        The method, whose settings are noted in the file.
+    state : State
+        What ``method.init`` or ``method.tell`` returned.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import dszog
+    >>> method = dszog.DSZOG(step_size=0.1)
+    >>> size = dszog.ProblemSize(
+    ...     dim=2,
+    ...     n_losses=1,
+    ...     n_constraints=3,
+    ...     lower=np.zeros(2),
+    ...     upper=np.ones(2),
+    ... )
+    >>> state = method.init(np.zeros(2), size, seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_state(f"{folder}/monday.state", method, state)
+    ...     again = load_state(f"{folder}/monday.state", method, size)
+    >>> again.iteration, again.x
+    (0, array([0., 0.]))
+    """
+    if not isinstance(state, State):
+        raise InputTypeError(
+            f"save_state: `state` must be the state of a method, got {shown(state)}. "
+            "Pass what method.init or method.tell returned (tell returns it first)."
+        )
+    facts = {"kind": "state", "about": _about("save_state", method, state.size)}
+    where = check_path("save_state", path, "monday.state")
+    try:
+        write_whole(where, pack_value(facts, state, VERSION))
+    except CheckpointWriteError as error:
+        raise CheckpointWriteError(
+            f"The state {printable(str(where))!r} could not be written; an earlier one "
+            "of that name is as it was. Give a folder that is there, is yours and has "
+            "room."
+        ) from error
+
+
+def load_state(path: str | PathLike[str], method: Method, size: ProblemSize) -> Any:
+    """Read a state that :func:`save_state` wrote.
+
+    Parameters
+    ----------
+    path : path
+    method : Method
+        Set as it was when the state was saved; another one is refused.
+    size : ProblemSize
+        Of the problem, likewise.
+
+    Returns
+    -------
+    State
+        The state, to the bit: ``method.ask`` asks what it would have asked.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is damaged, or of another method or problem.
+    """
+    where = check_path("load_state", path, "monday.state")
+    if not isinstance(size, ProblemSize):
+        raise InputTypeError(
+            f"load_state: `size` must be the size of the problem, got {shown(size)}. "
+            "Pass problem.size, or dszog.ProblemSize(dim=..., ...)."
+        )
+    try:
+        facts, arrays = read(where)
+        about = facts.get("about")
+        if facts.get("kind") != "state" or not isinstance(about, dict):
+            raise CheckpointError("it holds a run, not a state")
+        here = _about("load_state", method, size)
+        new = default_settings(method)  # what an earlier version has no word for
+        there = {f"method {name}": repr(value) for name, value in new.items()}
+        there |= {str(name): str(text) for name, text in about.items()}
+        other = differences(there, here)
+        if other:
+            raise CheckpointError(
+                f"it is of another method or problem, which differs in: "
+                f"{'; '.join(other)}. Set them as they were, or begin anew with "
+                "method.init"
+            )
+        state = value_in(arrays, size)
+        if not isinstance(state, State):
+            raise CheckpointError("it has no content")
+        _check_numbers(state)
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"The state {printable(str(where))!r} cannot be used: {error}."
+        ) from error
+    return state
+
+
+def _about(owner: str, method: Any, size: ProblemSize) -> dict[str, str]:
+    """Return what has to be the same for a state to go on, as short texts."""
+    try:
+        settings = settings_of(method)
+    except InputError:
+        raise InputTypeError(
+            f"{owner}: `method` must be a method of the library, got {shown(method)}. "
+            "Pass the instance that asks, such as dszog.DSZOG()."
+        ) from None
+    facts = {
+        "dim": size.dim,
+        "number of losses": size.n_losses,
+        "number of constraints": size.n_constraints,
+        "lower bounds": _digest(size.lower),
+        "upper bounds": _digest(size.upper),
+        "gradient of the losses": size.has_gradient,
+        "jacobian of the constraints": size.has_jacobian,
+        **{f"method {name}": value for name, value in settings.items()},
+    }
+    return {name: repr(value) for name, value in facts.items()}
+
+
+def _digest(bounds: Any) -> str:
+    return hashlib.sha256(np.ascontiguousarray(bounds).tobytes()).hexdigest()[:16]
+
+
+# ------------------------------------------------- numbers that a method leaves behind
+
+
+def _check_numbers(state: State) -> None:
+    """Refuse a state whose numbers no method can have left behind."""
+    for name, number in _floats_in("state", state):
+        if not np.isfinite(number).all():
+            raise CheckpointError(f"`{name}` in it is not finite")
+    if isinstance(state, DSZOGState) and state.distribution is not None:
+        total = _total_weight(state.distribution)
+        if not abs(total - 1.0) <= WEIGHT_ERROR:
+            raise CheckpointError(
+                f"its weights are no distribution, their sum is {total:.6g}"
+            )
+
+
+def _floats_in(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the numbers of what was decoded, with the names of their fields."""
+    if isinstance(value, ProblemSize):  # of the caller; bounds may be infinite
+        return
+    if is_dataclass(value):
+        for item in fields(value):
+            yield from _floats_in(item.name, getattr(value, item.name))
+    elif isinstance(value, float) or (
+        isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    ):
+        yield name, value
+
+
+def _total_weight(distribution: Any) -> float:
+    """Return the sum of all weights, `nan` if one is negative."""
+    if isinstance(distribution, UniformDistribution):
+        return 1.0
+    weights, rest = distribution.weights, 0.0
+    if isinstance(distribution, SparseDistribution):
+        rest = distribution.background_weight
+        weights = np.append(weights, distribution.n_background * rest)
+    return float(weights.sum()) if (weights >= 0.0).all() else math.nan
