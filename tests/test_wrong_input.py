@@ -550,7 +550,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "checkpoint": (wrong_type("the path of a folder", True, 3, b"run", ""),),
         "resume": (*FLAG, wrong("needs the folder", True, got="got none")),
         "tag": (*TAG, wrong("guards a run that is saved", "May", got="got no folder")),
-        "on_failure": choice("re-sample", "resample"),
+        "on_failure": choice("penalize", "penalise") + choice("re-sample", "resample"),
         "on_interrupt": choice("retrun", "return") + choice("rise", "raise"),
         "on_save_failure": (
             *(choice("warm", "warn") + choice("rise", "raise")),

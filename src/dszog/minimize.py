@@ -225,12 +225,12 @@ def minimize(
     tag : str
         A name for the functions, such as a version of the data, which `resume` cannot
         compare: a run with another tag is refused. A `Problem` may bring its own.
-    on_failure : {"raise", "resample"}
+    on_failure : {"raise", "resample", "penalise"}
         What to do when a function raises or returns something that is not a finite
         number. ``"raise"`` stops with an error that says where. ``"resample"`` leaves
-        the direction or the index out: the estimate is then conditional on success. A
-        failure is never taken for a satisfied constraint, and ``result.failures``
-        counts.
+        the direction or the index out: the estimate is then conditional on success.
+        ``"penalise"`` gives a perturbed point a bad value instead. Either way a failure
+        is never taken for a satisfied constraint, and ``result.failures`` counts.
     on_interrupt : {"return", "raise"}
         On Ctrl-C, return the best point so far, or raise ``KeyboardInterrupt``; a
         second one raises in any case. With a `checkpoint` the run can be resumed.
@@ -293,7 +293,8 @@ def minimize(
     tolerance = check_nonnegative("minimize", "constraint_tol", constraint_tol)
     seed = None if seed is None else check_seed("minimize", seed)
     check_choice("minimize", "on_failure", on_failure, POLICIES)
-    check_policy(chosen, on_failure)
+    if on_failure != "raise":
+        check_policy(chosen, on_failure)
     takes_weights = "weights" in inspect.signature(chosen.init).parameters
     if weights is not None and not takes_weights:
         raise InputError(

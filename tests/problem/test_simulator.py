@@ -149,7 +149,8 @@ def test_a_budget_counts_calls_and_is_kept(kind: str, max_queries: int) -> None:
     assert result.nit > 0
 
 
-def test_a_scenario_that_fails_is_one_call_all_the_same() -> None:
+@pytest.mark.parametrize("policy", ["resample", "penalise"])
+def test_a_scenario_that_fails_is_one_call_all_the_same(policy: Any) -> None:
     plant = Plant(n=40, width=10)
 
     def run(x: FloatArray, i: int) -> tuple[float, FloatArray]:
@@ -160,8 +161,8 @@ def test_a_scenario_that_fails_is_one_call_all_the_same() -> None:
 
     failing: Any = Simulator(run, 40, 10, retries=0)
     result = dszog.minimize(
-        failing, np.zeros(DIM), method=DSZOG(), max_iterations=10, seed=0,
-        on_failure="resample", callback=plant.callback,
+        failing, np.zeros(DIM), method=DSZOG(), max_iterations=10, on_failure=policy,
+        seed=0, callback=plant.callback,
     )  # fmt: skip
     assert plant.n_calls == result.nfev + result.ncev
     assert plant.again[0] == 1

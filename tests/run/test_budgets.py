@@ -294,6 +294,9 @@ class OfAMethod(Configuration):
 
     def _choose_policy(self) -> None:
         """Take one that the method can make sense of."""
+        compares = getattr(METHODS[self.kind], "compares_points", False)
+        if self.policy == "penalise" and compares:
+            self.policy = "resample"
         if self.options.get("per_sample"):
             self.policy, self.box.rate = "raise", 0.0
 

@@ -89,6 +89,11 @@ CELLS = [
     for name, places in PLACES_OF.items()
     for cell in itertools.product(BAD, FUNCTIONS, places, POLICIES, [name], WATCHED)
 ]
+COMPARING = {  # methods that take the difference of values at two points
+    name
+    for name, kind in FEASIBLE_METHODS.items()
+    if issubclass(kind, (SpiderMethod, StormMethod))
+}
 FEASIBLE_BAD = ("nan", "-inf", "str", "exception")
 FEASIBLE_PLACES = (
     ("objective", "base point"),
@@ -101,16 +106,18 @@ CELLS += [
     for bad, place, policy, method, evaluator in itertools.product(
         FEASIBLE_BAD, FEASIBLE_PLACES, POLICIES, sorted(FEASIBLE_METHODS), WATCHED
     )
+    if policy != "penalise" or method not in COMPARING
 ]
 
 
 def test_the_matrix_has_a_cell_for_every_combination() -> None:
     assert len(CELLS) == len(set(CELLS))
     n_others = 10 * 2 * (4 + 2 + 3 * (len(PLACES_OF) - 2)) * len(POLICIES)
-    n_pairs = len(FEASIBLE_METHODS) * len(POLICIES)
+    n_pairs = len(FEASIBLE_METHODS) * len(POLICIES) - len(COMPARING)
     assert len(CELLS) == (n_others + 4 * 4 * n_pairs) * len(WATCHED)
+    assert len(COMPARING) == 6
     assert {cell[4] for cell in CELLS} == set(METHODS)
-    assert set(POLICIES) == {"raise", "resample"}
+    assert set(POLICIES) >= {"raise", "resample", "penalise"}
     assert "dszog" in METHODS
     assert KIND_OF.keys() == BAD.keys()
 
@@ -467,7 +474,8 @@ def test_a_policy_that_a_method_can_make_no_sense_of_is_refused_before_any_call(
         9,
         gradient=lambda x, i: np.repeat(2.0 * (x - 1.0)[np.newaxis], len(i), 0),
     )
-    if per_sample and policy != "raise":
+    compares = policy == "penalise" and name in COMPARING
+    if compares or (per_sample and policy != "raise"):
         match = f"on_failure='{policy}' cannot work. Use"
         with pytest.raises(InputError, match=match):
             dszog.minimize(losses, **call)
@@ -591,9 +599,10 @@ def _rms(errors: list[FloatArray]) -> float:
 
 
 @pytest.mark.parametrize("paired", [False, True], ids=["forward", "antithetic"])
-def test_failures_hardly_move_gradients(paired: bool) -> None:
-    clean, repaired = gradient_errors("resample", paired)
-    assert repaired <= 1.05 * clean
+@pytest.mark.parametrize(("policy", "bar"), [("resample", 1.05), ("penalise", 2.0)])
+def test_failures_hardly_move_gradients(policy: str, bar: float, paired: bool) -> None:
+    clean, repaired = gradient_errors(policy, paired)
+    assert repaired <= bar * clean
 
 
 def test_an_antithetic_pair_is_dropped_whole() -> None:
@@ -626,12 +635,13 @@ def test_an_index_unknown_at_the_base_point_is_left_out_alone() -> None:
     losses = np.array([[1.0, np.nan, 3.0]] + 2 * [[1.0, 2.0, 3.0]])
     constraints = np.array([[1.0, 1.0, np.nan]] + 2 * [[1.0, 1.0, 9.0]])
     reply = Reply(losses=losses, constraints=constraints, failures=(failure(),))
-    (kept,), (left,) = FailureHandler("resample").repair([query], [reply])
-    np.testing.assert_array_equal(kept.losses, [4, 6])
-    np.testing.assert_array_equal(kept.constraints, [7, 7])
-    assert left.losses.shape == (3, 2)
-    assert left.constraints.shape == (3, 2)
-    assert len(kept.steps) == 2
+    for policy in ("resample", "penalise"):
+        (kept,), (left,) = FailureHandler(policy).repair([query], [reply])
+        np.testing.assert_array_equal(kept.losses, [4, 6])
+        np.testing.assert_array_equal(kept.constraints, [7, 7])
+        assert left.losses.shape == (3, 2)
+        assert left.constraints.shape == (3, 2)
+        assert len(kept.steps) == 2
 
 
 # ----------------------------------------------------------------- steps taken back
@@ -654,10 +664,11 @@ class Bases:
         return Losses(values, 1)
 
 
-def test_a_rejected_base_point_goes_half_way_back() -> None:
+@pytest.mark.parametrize("policy", ["resample", "penalise"])
+def test_a_rejected_base_point_goes_half_way_back(policy: str) -> None:
     box = Bases(lambda x, n: n in (4, 5))
     method = DSZOG(n_directions=2, step_size=0.3, directions="gaussian")
-    result = run_of(box, "resample", method, 10)
+    result = run_of(box, policy, method, 10)
     last_good, rejected, half, quarter = box.bases[2:6]
     np.testing.assert_array_equal(half, (last_good + rejected) / 2)
     np.testing.assert_array_equal(quarter, (last_good + half) / 2)
@@ -667,9 +678,10 @@ def test_a_rejected_base_point_goes_half_way_back() -> None:
     assert result.certificate.is_known
 
 
-def test_five_steps_taken_back_in_a_row_are_the_last() -> None:
+@pytest.mark.parametrize("policy", ["resample", "penalise"])
+def test_five_steps_taken_back_in_a_row_are_the_last(policy: str) -> None:
     box = Bases(lambda x, n: n > 3)
-    result = run_of(box, "resample", DSZOG(n_directions=1, directions="gaussian"), 50)
+    result = run_of(box, policy, DSZOG(n_directions=1, directions="gaussian"), 50)
     assert result.status == Status.TOO_MANY_FAILURES
     assert result.failures.n_rejected == MAX_REJECTED == 5
     assert len(box.bases) == 3 + MAX_REJECTED + 1
@@ -678,9 +690,12 @@ def test_five_steps_taken_back_in_a_row_are_the_last() -> None:
     assert "result.failures" in result.message
 
 
+@pytest.mark.parametrize("policy", ["resample", "penalise"])
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("bad", ["nan", "exception", "str"])
-def test_a_start_without_values_is_refused(bad: str, function: str) -> None:
+def test_a_start_without_values_is_refused(
+    bad: str, function: str, policy: str
+) -> None:
     objective, constraints = well(BAD[bad], function)
     with pytest.raises(EvaluationError, match=r"start cannot be evaluated.*another x0"):
         dszog.minimize(
@@ -688,7 +703,7 @@ def test_a_start_without_values_is_refused(bad: str, function: str) -> None:
             [0.0, 0.0],
             constraints,
             max_iterations=30,
-            on_failure="resample",
+            on_failure=policy,  # type: ignore[arg-type]
             seed=0,
         )
 
@@ -724,9 +739,10 @@ def _unit(x: FloatArray, shift: float) -> float:
 
 
 @pytest.mark.parametrize("how", ["nan", "exception"])
+@pytest.mark.parametrize("policy", ["resample", "penalise"])
 @pytest.mark.parametrize("seed", range(5))
 def test_failures_are_counted_as_the_black_box_counts_them(
-    seed: int, how: str, monkeypatch: pytest.MonkeyPatch
+    seed: int, policy: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No copies are handed out: the points of a query tell the log which one it is.
     monkeypatch.setattr("dszog.workers.base.handed_out", lambda array: array)
@@ -737,7 +753,7 @@ def test_failures_are_counted_as_the_black_box_counts_them(
         Constraints(lambda points, j: log.table(points, j, 1.0) - 1.0, 40),
         method=DSZOG(),
         max_iterations=60,
-        on_failure="resample",
+        on_failure=policy,  # type: ignore[arg-type]
         seed=seed,
         callback=lambda progress: told.append(progress.n_failed),
     )
@@ -747,7 +763,7 @@ def test_failures_are_counted_as_the_black_box_counts_them(
     assert report.n_points == sum(len(points) for points, _ in log.queries)
     assert report.n_failed == sum(int(failed.sum()) for _, failed in log.queries)
     assert report.rate == report.n_failed / report.n_points
-    assert report.policy == "resample"
+    assert report.policy == policy
     assert set(report.kinds) <= {"not finite" if how == "nan" else "exception"}
     assert len(report.first) == min(3, sum(report.kinds.values()))
 
@@ -848,13 +864,14 @@ class Ramp:
         return None if not len(over) else int(over[0]) + WINDOW
 
 
+@pytest.mark.parametrize("policy", ["resample", "penalise"])
 @pytest.mark.parametrize("slope", [1e-2, 1e-3, 3e-4])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_rising_rate_of_failures_stops_the_run_soon_after_one_in_ten(
-    seed: int, slope: float
+    seed: int, slope: float, policy: str
 ) -> None:
     ramp = Ramp(lambda n: slope * max(n - 100, 0), seed)
-    result = ramp.minimize("resample", n_directions=4)
+    result = ramp.minimize(policy, n_directions=4)
     assert result.status == Status.TOO_MANY_FAILURES
     assert not result.success
     over = ramp.first_over()

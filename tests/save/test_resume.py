@@ -687,7 +687,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "method penalty": {"options": {"radius": 1e-4, "penalty": 7.0}},
     "method type": {"method": "sampled_sqp", "options": {}},
     "constraint_tol": {"constraint_tol": 1e-3},
-    "on_failure": {"on_failure": "raise"},
+    "on_failure": {"on_failure": "penalise"},
 }
 
 

@@ -93,7 +93,7 @@ def solve(
     timeout
         Seconds after which a call is given up; for processes, dask and ray.
     on_failure
-        What to do about values that are not numbers: raise or resample.
+        What to do about values that are not numbers: raise, resample or penalise.
     checkpoint
         Folder to save the run to.
     resume

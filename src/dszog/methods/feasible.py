@@ -98,6 +98,7 @@ class FeasibleMethod:
 
     needs_bounded: ClassVar[bool] = True
     needs_gradient: ClassVar[bool] = False
+    compares_points: ClassVar[bool] = False  # the iterate with the one before
     step_is_share: ClassVar[bool] = False  # of the way to a corner of the set
 
     step_size: float | None = None

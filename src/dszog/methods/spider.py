@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -33,6 +33,8 @@ class SpiderMethod(FeasibleMethod):
         Losses that a refresh looks at, drawn without repeats; all of them if not given.
         `loss_batch` is :math:`\sqrt n` if not given.
     """
+
+    compares_points: ClassVar[bool] = True
 
     period: int | None = None
     refresh_batch: int | None = None

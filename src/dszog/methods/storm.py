@@ -9,6 +9,7 @@ with the same losses :math:`I_t` and the same directions :math:`U_t` at both poi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray
@@ -18,6 +19,8 @@ from dszog.methods.feasible import FeasibleMethod, FeasibleState
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StormMethod(FeasibleMethod):
     """The estimate of the methods that estimate by STORM."""
+
+    compares_points: ClassVar[bool] = True
 
     def _share(self, t: int) -> float:
         r"""Return :math:`\rho_t`, the share of the newest estimate in step `t`."""

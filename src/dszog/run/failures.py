@@ -1,4 +1,4 @@
-"""What to do about values that are not known: raise, or leave out.
+"""What to do about values that are not known: raise, leave out, or penalise.
 
 A value that a user's function did not give is never used as a number. The policy says
 what happens instead:
@@ -9,6 +9,9 @@ what happens instead:
     What the value belongs to is left out of the estimate: the direction (with its
     opposite), or, where the base point itself is concerned, the loss or constraint. The
     estimate then is conditional on success; the rate is reported.
+``penalise``
+    A perturbed point gets a bad value instead, no worse than the spread of the others;
+    the base point is treated as with ``resample``.
 
 Where most of what was asked at the base point is unknown, the step that led there is
 taken back by half.
@@ -24,13 +27,13 @@ import numpy as np
 
 from dszog._log import LOGGER, is_turn
 from dszog.contract import Failure, Query, Reply
-from dszog.contract.arrays import BoolArray
+from dszog.contract.arrays import BoolArray, FloatArray
 from dszog.contract.validation import printable
 from dszog.errors import EvaluationError
 from dszog.problem import Problem
 from dszog.run.history import FailureCounts, counts_of
 
-OnFailure: TypeAlias = Literal["raise", "resample"]
+OnFailure: TypeAlias = Literal["raise", "resample", "penalise"]
 POLICIES: tuple[str, ...] = get_args(OnFailure)
 
 N_SHOWN = 3  # failures kept with their messages
@@ -210,7 +213,30 @@ class FailureHandler(FailureCounts):
     def _repair(self, query: Query, reply: Reply) -> tuple[Query, Reply]:
         if not reply.failures:
             return query, reply
-        return _without_rows(*_without_columns(query, reply))
+        query, reply = _without_columns(query, reply)
+        if self.policy == "penalise":
+            losses = penalised(reply.losses)
+            constraints = penalised(reply.constraints)
+            return query, reply._replace(losses=losses, constraints=constraints)
+        return _without_rows(query, reply)
+
+
+def penalised(table: FloatArray) -> FloatArray:
+    """Return the table with each unknown value replaced by a bad one of its column.
+
+    It lies above the largest known value of the column by the spread of the known ones:
+    bad enough to be avoided, too small to drown what the other points say.
+
+    Examples
+    --------
+    >>> penalised(np.array([[1.0], [2.0], [np.nan]])).ravel()
+    array([1., 2., 3.])
+    """
+    if not np.isnan(table).any():
+        return table
+    largest, least = np.nanmax(table, axis=0), np.nanmin(table, axis=0)
+    filled: FloatArray = np.where(np.isnan(table), 2 * largest - least, table)
+    return filled
 
 
 def _unknown(reply: Reply) -> BoolArray:

@@ -46,11 +46,20 @@ def with_feasible_set(problem: Problem, method: Any) -> tuple[Any, list[str]]:
 def check_policy(method: Any, on_failure: str) -> None:
     """Refuse to go on after failures in ways that a method cannot make sense of."""
     inner = method.method if isinstance(method, LinearisedMethod) else method
-    if isinstance(inner, FeasibleMethod) and inner.per_sample and on_failure != "raise":
+    if not isinstance(inner, FeasibleMethod) or on_failure == "raise":
+        return
+    name = type(inner).__name__
+    if on_failure == "penalise" and inner.compares_points:
         raise InputError(
-            f"minimize: with per_sample=True {type(inner).__name__} asks for each loss "
-            f"once, so that nothing can be left out: on_failure={on_failure!r} cannot "
-            "work. Use shared directions, or on_failure='raise'."
+            f"minimize: {name} takes the difference of values at two points, where a "
+            "made-up one would pass for a slope: on_failure='penalise' cannot work. "
+            "Use on_failure='resample'."
+        )
+    if inner.per_sample:
+        raise InputError(
+            f"minimize: with per_sample=True {name} asks for each loss once, so that "
+            f"nothing can be left out: on_failure={on_failure!r} cannot work. Use "
+            "shared directions, or on_failure='raise'."
         )
 
 
