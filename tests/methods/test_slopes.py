@@ -127,7 +127,7 @@ def test_where_more_are_violated_than_can_be_kept_a_run_stays_where_few_are(
         max_queries=30_000,
         seed=1,
     )
-    assert result.fun < 0.7 * np.square(target).mean()
+    assert result.fun < 0.9 * np.square(target).mean()  # else the start is best
     assert (rows @ result.x - 1.0).max() < 1e-2
 
 
