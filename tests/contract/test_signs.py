@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,7 +80,7 @@ def test_many_variables_are_held_a_few_times_only() -> None:
     dim = 300_000
     losses = dszog.Losses(lambda points, i: points[:, i] ** 2, 80)
     limits = dszog.Constraints(lambda points, j: points[:, j] - 1.0, 90)
-    more = {"max_iterations": 2, "seed": 0, "options": {"directions": "rademacher"}}
+    more: Any = {"max_iterations": 2, "options": {"directions": "rademacher"}}
     dszog.minimize(losses, np.ones(10_000), limits, **more)
     tracemalloc.start()
     result = dszog.minimize(losses, np.ones(dim), limits, **more)

@@ -324,4 +324,16 @@ MUTANTS: list[Mutant] = [
         "return DONE",
         "test_the_verdict_comes_first_and_the_exit_code_says_the_same",
     ),
+    # ------------------------------------------------------- slopes that are remembered
+    Mutant(
+        "methods/slope_models.py: methods/test_slopes.py",
+        "limit = state.level + 2.0 * unsure",
+        "limit = math.inf",
+        "test_where_more_are_violated_than_can_be_kept_a_run_stays_where_few_are",
+    ),
+    Mutant(
+        "save/checkpoints.py: methods/test_slopes.py",
+        *never('there.get("method type") in GONE'),
+        "test_a_folder_of_a_form_that_is_gone_is_refused_with_what_to_do",
+    ),
 ]

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -56,8 +56,8 @@ MERIT = 300.0  # times that, where points compete
 RETREAT = 0.2  # of the way to the start, at least
 STAY = 0.15  # of the last part of a run: without steps
 NEAREST, ROUNDS = 384, 100  # constraints of a step, and rounds of its dual
-BROKEN, CLEAR = 8, (4.0, 2.0)  # violations of a look that count; times their scatter
-FULL, CROWD = 4.0, 0.1  # times those that can be kept; part of all constraints
+BROKEN = 8  # violations of a look that count
+FULL, CROWD = 4.0, 0.1  # times those that can be kept; part of all: no longer few
 TINY = 1e-300
 
 
@@ -126,8 +126,8 @@ class SlopesState(DSZOGState):
         near: BoolArray = self.values + self.slopes @ moved + far > 0.0
         return near | (self.pulls > 0.0) | (self.iteration % OFTEN == 0)
 
-    def with_rows(self, **new: FloatArray) -> Self:
-        """Return the state with new arrays of values, slopes, pulls or doubts."""
+    def with_arrays(self, **new: Any) -> Self:
+        """Return the state with arrays that nobody else holds."""
         return replace(self, **{name: freeze(array) for name, array in new.items()})
 
 
@@ -156,7 +156,7 @@ class Around(NamedTuple):
             return row_means(rows), share * spread
 
         back, moved = None, state.x - state.before
-        if moved.any() and len(steps) > 1 and _alike(steps[1], -moved):
+        if moved.any() and len(steps) > 2 and _alike(steps[1], -moved):
             means, spread = mean(np.stack([table[1], table[1] - 2.0 * table[0]]))
             back = float(means[0]), float(spread[0]), float(means[1]), float(spread[1])
             steps, table = steps[2:], table[2:]
@@ -204,7 +204,7 @@ def joined(
     best = np.sort(np.lexsort((-values, -held))[: n_held(state.size.dim)])
     old = np.flatnonzero(kept)
     first, last = old[best[best < len(old)]], best[best >= len(old)] - len(old)
-    return replace(state, rows=frozen_ints(rows[best]), trust=trust).with_rows(
+    return replace(state, rows=frozen_ints(rows[best]), trust=trust).with_arrays(
         values=values[best],
         slopes=np.vstack([state.slopes[first], slopes[last]]),
         pulls=pulls[best],
@@ -232,7 +232,7 @@ def valued(
     off = np.abs(before - state.values)
     doubts = np.where(off > 0.0, _doubts(state, off, state.reach), state.doubts)
     values = np.where(is_guess, state.values + along, here)
-    return state.with_rows(values=before, doubts=doubts), values, is_guess
+    return state.with_arrays(values=before, doubts=doubts), values, is_guess
 
 
 def judged(
@@ -283,7 +283,7 @@ def judged(
     wrong = np.where(is_known, values - state.values - along, 0.0)
     signal = np.square(wrong / state.lengths)
     wrong *= signal / np.maximum(signal + 2.0 * state.rough, TINY)
-    state = state.with_rows(
+    state = state.with_arrays(
         velocity=state.velocity + part * missing / length**2 * moved,
         slopes=state.slopes + np.outer(wrong / length**2, moved),
         doubts=_doubts(state, np.abs(wrong), length),
@@ -298,17 +298,19 @@ def judged(
 def looked(state: SlopesState, over: FloatArray) -> tuple[SlopesState, float, bool]:
     """Return the level of violations in a look, and whether the step raised it.
 
-    Where not many constraints are violated, but far more than slopes can be kept of,
+    Where few constraints were violated, and now far more than slopes can be kept of,
     no level is allowed above the lowest so far: there is no way on through them.
     """
     level, n_broken = float(over.mean()), int((over > 0.0).sum())
     unsure = float(over.std()) / math.sqrt(len(over))  # of a draw
     moved = float(np.linalg.norm(state.x - state.before))
-    share = n_broken / len(over)
     held = n_held(state.size.dim) / max(state.size.n_constraints, 1)
-    is_full = FULL * held < share < CROWD
-    limit = (1.0 if is_full else 1.1) * state.level + CLEAR[is_full] * unsure
-    if n_broken >= BROKEN and level > limit and moved:
+    is_full = n_broken > FULL * held * len(over)
+    is_full = is_full and state.level < CROWD * level * len(over) / n_broken
+    limit = state.level + 2.0 * unsure
+    if not is_full:
+        limit = 1.1 * state.level + 4.0 * unsure if n_broken >= BROKEN else math.inf
+    if level > limit and moved:
         return replace(state, trust=min(state.trust, 0.5 * moved)), level, True
     if is_full and moved:
         level = min(state.level, 0.7 * state.level + 0.3 * level)
@@ -359,7 +361,7 @@ def learned_rows(state: SlopesState, query: Query, reply: Reply) -> SlopesState:
     doubts = np.array(state.doubts)
     length = math.sqrt(float(np.square(_norms(steps)).mean()))
     doubts[places] = _doubts(state, wrong, length)[places]
-    return state.with_rows(slopes=slopes, doubts=doubts)
+    return state.with_arrays(slopes=slopes, doubts=doubts)
 
 
 def correction(
@@ -378,10 +380,8 @@ def correction(
 
 def taken(state: SlopesState, query: Query) -> FloatArray:
     """Return the steps of a query, as far as bounds let them go."""
-    if not state.size.has_bounds:
-        return query.steps
-    steps: FloatArray = query.points(state.size)[1:] - query.x
-    return steps
+    steps: FloatArray = query.steps
+    return query.points(state.size)[1:] - query.x if state.size.has_bounds else steps
 
 
 def is_line(steps: FloatArray) -> bool:

@@ -35,7 +35,7 @@ import numpy as np
 
 from dszog.contract import NO_INDICES, ProblemSize, Query, Reply, check_replies, cost
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
-from dszog.maths.gradients import draw_directions
+from dszog.maths.gradients import Directions, draw_directions
 from dszog.maths.random_stream import distinct_indices, lent_stream, uniform_constraints
 from dszog.methods.base import Info
 from dszog.methods.dszog import DSZOG, DSZOGState
@@ -63,6 +63,7 @@ POINTS = 2**21  # numbers of all directions of an iteration, but for the fewest
 JOIN, NEAR_BY = 64, 32  # join at most at a time; of so many, one that is not violated
 SURE = 0.1  # of a slope that is not known: it is known well enough
 SEEN, FARTHEST = 10.0, 10.0  # times the noise that differences are; times the radius
+SLOWLY = 0.25  # times as fast as margins, the way back is forgotten
 ENDING = 0.2  # part of the budget: the last one
 
 
@@ -111,7 +112,7 @@ class SlopesDSZOG(DSZOG):
         size, x = state.size, state.x
         rng = lent_stream(state.seed, state.iteration)
         n, binding = self._along(state)
-        kind = "orthogonal" if 8 * n > size.dim else "gaussian"
+        kind: Directions = "orthogonal" if 8 * n > size.dim else "gaussian"
         steps = draw_directions(rng, kind, n, size.dim)
         steps *= self._radius(state) / math.sqrt(size.dim)
         n_losses = self.batches(size)[0]
@@ -167,14 +168,14 @@ class SlopesDSZOG(DSZOG):
                 level=level,
             )
         n_joins = min(max(n_broken, min(len(others) // NEAR_BY, most // 4), 1), most)
-        fades = 1.0 - len(others) / max(size.n_constraints, 1)
-        margin = fades * state.margin
+        share = len(others) / max(size.n_constraints, 1)
+        margin = (1.0 - share) * state.margin
         if self._gone(state) > 1.0 - ENDING:
             margin = max(margin, float(over[-1]))
         state = replace(
             state,
             margin=margin,
-            retreat=fades * state.retreat,
+            retreat=(1.0 - SLOWLY * share) * state.retreat,
             iteration=state.iteration + 1,
             n_queries=state.n_queries + cost(queries, size).total,
             found=frozen_ints(np.sort(np.array(others[-n_joins:], int))),
