@@ -37,6 +37,7 @@ from dszog.methods.sampled_sqp.ending import (
 )
 from dszog.methods.sampled_sqp.looks import NO_VALUES, Look, inward, slope_looks
 from dszog.methods.sampled_sqp.options import (
+    QUIET_CASES,
     Options,
     affordable_rows,
     first_batch,
@@ -79,7 +80,6 @@ PINNED = 0.99  # of the price of violations, that a row pays
 MOST_CASES = 2  # that join at once: each costs as much as the gradient
 CHUNK = 24  # cases in one look before the end, at first
 AGAIN = 500  # seen cases that are looked at again before the end
-QUIET_CASES = 2000  # unseen cases without a violation that end a run
 QUIET = 10**5  # unseen constraints without a violation that end a run
 
 
@@ -302,18 +302,22 @@ def _unseen(
 ) -> tuple[IntArray, Seen]:
     """Return constraints, or cases, not seen, and what is noted of the draw.
 
-    Half are beside the members of largest value, unless one would cost a whole call.
+    Half are likely to be the worst of a table of cases, or are beside the members of
+    largest value, unless one would cost a whole call.
     """
     size, members, seen = state.size, state.members, state.seen
     width = size.block_width if size.by_case else 1
-    found = NO_INDICES
-    if size.calls is None or size.by_case:
+    found, known = NO_INDICES, size.cases_of(members.indices)
+    if len(size.case_shape) > 1:
+        likely = seen.likely(n // 2 + len(known), size.case_shape, state.z)
+        found = likely[~is_among(likely, known)][: n // 2]
+    elif size.calls is None or size.by_case:
         n_around = max(NEIGHBOURED * most_joining(size), FEWEST)
         by_value = members.indices[np.argsort(-values, kind="stable")] // width
         around = by_value[np.sort(np.unique(by_value, return_index=True)[1])[:n_around]]
         rng = stream(state.seed, state.iteration)
-        found = beside(around, n // 2, size.case_shape, rng)
-        known = np.concatenate([size.cases_of(members.indices), seen.indices])
+        found = beside(around, n // 2, size.n_cases, rng)
+        known = np.concatenate([known, seen.indices])
         found = rng.permutation(found[~is_among(found, known)])[: n // 2]
     n_drawn = (n - len(found)) * width
     while n_drawn and not seen.all_drawn(size):
@@ -421,7 +425,7 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     if not size.by_case:  # near is not near enough where little is left
         unsure |= (risks > 0) & (distances > 0)
     n_here = len(unsure) - int(unsure.sum())
-    if n_here >= CHUNK and learns_first(state):  # before all others are looked at
+    if n_here >= _first_looks(state) and learns_first(state):
         return learn_all(options, state)
     chunk = max(first_batch(options, size), min(state.n_clean, MOST_VERIFIED))
     most, quiet = max(state.batch, chunk), QUIET
@@ -442,6 +446,8 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     if len(who) > n_again:
         who = who[np.argpartition(-risks[who], n_again)[:n_again]]
     wanted, n_left = seen.indices[np.sort(who)], most - len(who)
+    if size.by_case:
+        n_left = min(n_left, max(quiet - state.n_clean, 1))
     if n_left > 0 and draws:
         drawn, seen = _unseen(state, members.at(state.z), n_left)
         wanted = np.union1d(wanted, drawn)
@@ -475,6 +481,17 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
         return returning(state)
     look = Look(at=state.x, losses=state.table.indices, constraints=members.indices)
     return replace(state, phase="done", looks=(look,))
+
+
+def _first_looks(state: SampledSQPState) -> int:
+    """Return the cases that are looked at before models are learned for the end.
+
+    Few, if all are to be looked at; else as many as that costs: what is found among
+    them moves the point, and then it is learned in vain.
+    """
+    if state.size.n_cases <= AGAIN:
+        return CHUNK
+    return max(CHUNK, state.size.dim * (len(stale_cases(state)) + 1))
 
 
 def _pays_too_little(options: Options, state: SampledSQPState) -> bool:
