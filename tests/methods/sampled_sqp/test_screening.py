@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dszog.contract import Calls, ProblemSize
 from dszog.methods.sampled_sqp import screening
+from dszog.methods.sampled_sqp.ending import before_looks
 from dszog.methods.sampled_sqp.looks import UNKNOWN, worst_of
 from dszog.methods.sampled_sqp.screening import Seen, permuted
 
@@ -56,20 +59,22 @@ def test_where_bad_rows_and_columns_cross_is_looked_at_first() -> None:
     drawn = np.sort(rng.choice(np.setdiff1d(np.arange(3000), worst), 300, False))
     z = np.zeros(2)
     seen = Seen.nothing(2).with_values(drawn, table[drawn], z)
-    found = seen.likely(40, (60, 50), z)
+    found = seen.likely(40, (60, 50), z, 0.0)
     assert np.isin(worst, found).all()
     assert not np.isin(found, drawn).any()
+    there = np.ones(2)  # where nothing was seen
+    assert np.isin(seen.likely(400, (60, 50), there, 0.5), drawn).any()
     # One column that varies far more, about a mean like all others.
     table.reshape(60, 50)[:, 7] += 8.0 * rng.normal(size=60)
     seen = Seen.nothing(2).with_values(drawn, table[drawn], z)
-    assert (seen.likely(40, (60, 50), z) % 50 == 7).sum() > 20
+    assert (seen.likely(40, (60, 50), z, 0.0) % 50 == 7).sum() > 20
 
 
 def test_nothing_is_likely_of_cases_that_all_failed() -> None:
     none, z = Seen.nothing(2), np.zeros(2)
     failed = none.with_values(np.arange(3), np.full(3, UNKNOWN), z)
     for seen in (none, failed):
-        assert not len(seen.likely(5, (4, 5), z))
+        assert not len(seen.likely(5, (4, 5), z, 0.0))
 
 
 def test_of_a_table_that_does_not_fit_memory_the_top_is_compared() -> None:
@@ -78,7 +83,7 @@ def test_of_a_table_that_does_not_fit_memory_the_top_is_compared() -> None:
     indices = np.unique(np.ravel_multi_index((places[0], places[1]), shape))
     values = -1.0 * np.divmod(indices, 10**6)[0]
     seen = Seen.nothing(2).with_values(indices, values, np.zeros(2))
-    found = seen.likely(1000, shape, np.zeros(2))
+    found = seen.likely(1000, shape, np.zeros(2), 0.0)
     assert len(found) == 1000
     assert (found // 10**6).max() < np.median(places[0])
 
@@ -166,3 +171,12 @@ def test_a_limit_that_is_the_same_in_all_cases_says_nothing_of_one() -> None:
     assert worst_of(size, np.arange(60), table.ravel())[1][4] == UNKNOWN
     table[:] = -1.0
     np.testing.assert_array_equal(worst_of(size, np.arange(60), table.ravel())[1], -1.0)
+
+
+@pytest.mark.parametrize(("n_cases", "share"), [(10, 1.0), (150, 1.0), (1500, 0.1)])
+def test_a_stop_is_tighter_where_looks_cost_more_than_slopes(
+    n_cases: int, share: float
+) -> None:
+    size = size_of(3 * n_cases, dim=75, calls=Calls.of_width(3, 3 * n_cases))
+    state: Any = SimpleNamespace(size=size)
+    assert before_looks(state) == pytest.approx(share)

@@ -197,11 +197,11 @@ def promises_little(options: Options, state: SampledSQPState) -> bool:
         share = enough(options, state) * paid_for(state)
         return 0.0 <= state.promise <= share
     left = state.promise - paid_for(state)
-    share = enough(options, state) * _before_looks(state)
+    share = enough(options, state) * before_looks(state)
     return left <= max(max(share, options.tol) * usual, 16.0 * state.loss_noise)
 
 
-def _before_looks(state: SampledSQPState) -> float:
+def before_looks(state: SampledSQPState) -> float:
     """Return by what a stop is tighter where looks at cases cost more than slopes.
 
     They come once more after each step that is taken later.

@@ -58,15 +58,15 @@ def least_violation(options: Options, state: SampledSQPState) -> float:
     """Return how large a raw value has to be to be worth a model of its own.
 
     A part of a usual length, but no more than the caller allows, as far as values can
-    tell.
+    tell. Of cases that much, since each that joins costs many calls.
     """
     usual = float(np.median(state.members.sizes)) if len(state.members) else 1.0
     least = options.tol * state.length * usual
     if options.constraint_tol is None:
         return least
     allowed = KEPT * options.constraint_tol
-    if state.size.by_case:  # a run may end with members that are so far beyond
-        return max(least, KEPT * allowed, 4.0 * state.constraint_noise)
+    if state.size.by_case:
+        return max(allowed, 4.0 * state.constraint_noise)
     return min(least, max(allowed, 4.0 * state.constraint_noise))
 
 

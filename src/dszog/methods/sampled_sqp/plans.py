@@ -24,6 +24,7 @@ from dszog.methods.sampled_sqp.confirming import (
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.ending import (
     MOST_IDLE,
+    before_looks,
     is_astray,
     is_at_end,
     is_elsewhere,
@@ -62,6 +63,7 @@ from dszog.methods.sampled_sqp.subproblem import (
     solved,
 )
 
+HERE = 1e-3  # of the usual length: what was seen so close by was seen here
 NEAR = 0.5  # of the usual length: members that are looked at
 SURELY = 2.0  # steps: members that are farther off, by models of unit slope, are not
 ALL_EVERY = 5  # trials after which all members are looked at
@@ -186,7 +188,7 @@ def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
     table = table.begun(order)
     sigma = state.sigma
     if state.size.by_case and not is_fresh and is_feasible(options, state):
-        sigma = min(sigma, RENEWED * state.first_sigma)
+        sigma = min(sigma, RENEWED * before_looks(state) * state.first_sigma)
     n_idle = state.n_idle + is_fresh
     state = replace(state, table=table, sigma=sigma, n_idle=n_idle, has_moved=0)
     rows = order if is_fresh else table.next_rows(options.loss_batch)
@@ -302,22 +304,22 @@ def _unseen(
 ) -> tuple[IntArray, Seen]:
     """Return constraints, or cases, not seen, and what is noted of the draw.
 
-    Half are likely to be the worst of a table of cases, or are beside the members of
-    largest value, unless one would cost a whole call.
+    Three in four are likely to be the worst of a table of cases; else half are beside
+    the members of largest value, unless one would cost a whole call.
     """
     size, members, seen = state.size, state.members, state.seen
     width = size.block_width if size.by_case else 1
-    found, known = NO_INDICES, size.cases_of(members.indices)
+    found = NO_INDICES
     if len(size.case_shape) > 1:
-        likely = seen.likely(n // 2 + len(known), size.case_shape, state.z)
-        found = likely[~is_among(likely, known)][: n // 2]
+        near = HERE * state.length
+        found = seen.likely(n - n // 4, size.case_shape, state.z, near)
     elif size.calls is None or size.by_case:
         n_around = max(NEIGHBOURED * most_joining(size), FEWEST)
         by_value = members.indices[np.argsort(-values, kind="stable")] // width
         around = by_value[np.sort(np.unique(by_value, return_index=True)[1])[:n_around]]
         rng = stream(state.seed, state.iteration)
         found = beside(around, n // 2, size.n_cases, rng)
-        known = np.concatenate([known, seen.indices])
+        known = np.concatenate([size.cases_of(members.indices), seen.indices])
         found = rng.permutation(found[~is_among(found, known)])[: n // 2]
     n_drawn = (n - len(found)) * width
     while n_drawn and not seen.all_drawn(size):
@@ -421,7 +423,7 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     size, seen, members = state.size, state.seen, state.members
     risks = seen.risks(state.z)
     distances = seen.distances(state.z)
-    unsure = distances > 1e-3 * state.length
+    unsure = distances > HERE * state.length
     if not size.by_case:  # near is not near enough where little is left
         unsure |= (risks > 0) & (distances > 0)
     n_here = len(unsure) - int(unsure.sum())

@@ -34,7 +34,7 @@ MOST_POINTS = 256  # points where these were seen
 MOST_RATES = 2000  # observed rates of change that are kept
 RATE_QUANTILE, RATE_MARGIN = 0.995, 1.2
 ENOUGH_RATES = 200
-FEW_VALUES = 32
+MOST_FITTED = 500  # values that tell the effects of rows and columns
 N_SWEEPS = 3  # through rows and columns, of a fit of their effects
 LIKELY = 3.0  # standard deviations that a case may be worse than its row and column say
 MOST_LIKELY = 2**16  # cases that are compared
@@ -183,20 +183,22 @@ class Seen:
         found: FloatArray = self.values + self.rate * self.distances(z)
         return found
 
-    def likely(self, n: int, shape: tuple[int, ...], z: FloatArray) -> IntArray:
-        """Return cases of a table, not seen, that may be the worst at a point.
+    def likely(
+        self, n: int, shape: tuple[int, ...], z: FloatArray, near: float
+    ) -> IntArray:
+        """Return cases of a table, not seen near a point, that may be the worst there.
 
         A value is taken for a sum of effects, one of the row and one of the column, as
         of a load and an outage; its spread for that of what this leaves in its row or
         in its column, whichever is larger.
         """
-        known = np.flatnonzero(self.values < UNKNOWN)
+        known, far = np.flatnonzero(self.values < UNKNOWN), self.distances(z)
         if not len(known):
             return known
-        apart = self.rate * self.distances(z)[known]
-        near = known[apart <= self.values[known].std()]
-        if len(near) > FEW_VALUES:  # those that hardly changed on the way from there
-            known = near
+        here = self.indices[far <= near]
+        if len(known) > MOST_FITTED:  # those seen closest
+            reach = np.partition(far[known], MOST_FITTED)[MOST_FITTED]
+            known = known[far[known] <= max(reach, near)]
         left = self.values[known] - self.values[known].mean()
         parts = np.unravel_index(self.indices[known], shape)
         axes = [np.unique(part, return_inverse=True) for part in parts]
@@ -222,7 +224,7 @@ class Seen:
         places = np.broadcast_arrays(*crossed([places for places, _ in axes]))
         found = np.ravel_multi_index(tuple(places), shape).ravel()
         found = found[np.argsort(-score.ravel(), kind="stable")]
-        return found[~is_among(found, self.indices)][:n]
+        return found[~is_among(found, here)][:n]
 
     def with_values(self, indices: IntArray, values: FloatArray, z: FloatArray) -> Seen:
         """Take in what was seen at a point; learn how fast values change."""
