@@ -364,6 +364,36 @@ def test_cases_that_fail_are_named_and_the_others_solved(
     assert set(lost) <= set(result.failures.cases)
 
 
+def test_a_case_with_another_number_of_limits_is_named_with_both_numbers() -> None:
+    def run(x: Any, i: int) -> Any:
+        return np.full(2 if i == 7 else 3, -x[0])
+
+    names = ([f"hour {i}" for i in range(9)], ["a", "b", "c"])
+    plant = Simulator(run, 9, 3, objective=lambda x: x[0], names=names)
+    said = r"hour 7.*\(2 numbers\) for index 7, expected 3 real numbers"
+    with pytest.raises(dszog.EvaluationError, match=said):
+        dszog.minimize(plant, [1.0], bounds=[(0.5, 2.0)], seed=0)
+
+
+@pytest.mark.parametrize("large", [0, 1])
+def test_limits_of_other_sizes_are_kept_though_no_scale_was_given(large: int) -> None:
+    """One is a million times the other; each has to hold in its own size."""
+    sizes = np.array([1.0, 1.0])
+    sizes[large] = 1e6
+
+    def run(x: Any, i: int) -> Any:
+        tilt = 1.0 + 0.1 * np.cos(i)
+        return sizes * [tilt * x[0] ** 2 - 1.0, tilt * x[1] - x[0] - 1.0]
+
+    plant = Simulator(run, 50, 2, objective=lambda x: -x[0] - x[1])
+    bounds = [(0.0, 5.0)] * 2
+    result = dszog.minimize(
+        plant, [0.2, 0.2], bounds=bounds, constraint_tol=1e-3, seed=0
+    )
+    worst = max((run(result.x, i) / sizes).max() for i in range(50))
+    assert worst <= 1e-3
+
+
 def test_a_point_where_a_case_fails_is_judged_by_the_others() -> None:
     plant = hours(lambda x, i: i == 7 and x[0] > 2.0)  # not at the start
     result = solved(plant, on_failure="resample")

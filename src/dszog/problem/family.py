@@ -109,6 +109,8 @@ def as_vector(values: Any, width: int, index: tuple[int, ...] = ()) -> FloatArra
     if array is None or array.size != width:
         wanted = "a real number" if width == 1 else f"{width} real numbers"
         for_index = f" for index {index[0]}" if index else ""
+        if array is not None and array.size > 1:
+            for_index = f" ({array.size:,} numbers){for_index}"
         raise EvaluationError(
             f"A function returned {shown(values)}{for_index}, expected {wanted}. "
             f"Return {'a float' if width == 1 else 'one array of that length'}."

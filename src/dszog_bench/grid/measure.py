@@ -16,6 +16,7 @@ from dszog_bench.records import Effort, Row
 
 STARTS, FIRST_SEED = (61, 83), 41  # random ones that chose no constant
 TARGET, WORST = 0.845, 1e-3  # cost over that of the base, and limit
+N_SCENARIOS, LOADS_TARGET, LOADS_WORST = 200, 0.848, 5e-3  # with loads that vary
 MOST_CALLS = 20_000
 SPREAD = 0.1  # of the first points of CMA-ES
 
@@ -24,19 +25,11 @@ def grid(effort: Effort) -> Iterator[Row]:
     """Power flows to a dispatch that survives every outage, at each one's own stop."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of the readers of the network
-        network = Grid()
+        network, loads = Grid(), Grid(N_SCENARIOS)
+    seeds = range(FIRST_SEED, FIRST_SEED + effort.n_seeds)
     for start in STARTS:
-        for seed in range(FIRST_SEED, FIRST_SEED + effort.n_seeds):
-            network.n_calls = 0
-            result = dszog.minimize(
-                network.problem(start),
-                seed=seed,
-                max_queries=MOST_CALLS,
-                constraint_tol=WORST,
-            )
-            found = Answer(result.x, result.fun, network.n_calls)
-            what = f"dszog, start {start}, seed {seed}"
-            yield _row(what, found, network, 2500, result.success)
+        for seed in seeds:
+            yield ours(network, start, seed, 2500)
         others: dict[str, Callable[[FloatArray], Answer]] = {
             "constraint generation, full sweeps": lambda x: generate(
                 network, x, n_swept=None, seed=FIRST_SEED
@@ -51,6 +44,23 @@ def grid(effort: Effort) -> Iterator[Row]:
         for name, method in others.items():
             found = method(network.start(start))
             yield _row(f"{name}, start {start}", found, network, None, None)
+    for start in STARTS:
+        for seed in seeds:
+            yield ours(loads, start, seed, 12_000)
+
+
+def ours(network: Grid, start: int, seed: int, bar: float) -> Row:
+    """Return the row of a run of the library."""
+    network.n_calls = 0
+    result = dszog.minimize(
+        network.problem(start),
+        seed=seed,
+        max_queries=MOST_CALLS,
+        constraint_tol=_bars(network)[1],
+    )
+    found = Answer(result.x, result.fun, network.n_calls)
+    what = f"dszog, {network.n_cases:,} cases, start {start}, seed {seed}"
+    return _row(what, found, network, bar, result.success)
 
 
 def evolved(network: Grid, x: FloatArray, seconds: float, seed: int) -> Answer:
@@ -78,12 +88,19 @@ def evolved(network: Grid, x: FloatArray, seconds: float, seed: int) -> Answer:
     return Answer(best, network.cost(best), n_calls)
 
 
+def _bars(network: Grid) -> tuple[float, float]:
+    """Return the cost and the worst limit to be reached."""
+    is_one = network.n_scenarios == 1
+    return (TARGET, WORST) if is_one else (LOADS_TARGET, LOADS_WORST)
+
+
 def _row(
     what: str, found: Answer, network: Grid, bar: float | None, success: bool | None
 ) -> Row:
     """Return the power flows spent, if cost and limits are as they should be."""
     cost, n_calls, worst = found.cost, found.n_calls, network.worst(found.x)
-    is_there = cost <= TARGET and worst <= WORST
+    target, allowed = _bars(network)
+    is_there = cost <= target and worst <= allowed
     outcome = f"{n_calls:,} power flows, cost {cost:.4f}, worst limit {worst:.2g}"
     return Row(
         what=f"{what}: cost {cost:.4f}, worst {worst:.1g}",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dszog.contract import Calls, ProblemSize
 from dszog.methods.sampled_sqp import screening
+from dszog.methods.sampled_sqp.ending import before_looks
+from dszog.methods.sampled_sqp.looks import UNKNOWN, worst_of
 from dszog.methods.sampled_sqp.screening import Seen, permuted
 
 
@@ -39,20 +43,49 @@ def test_a_permutation_of_very_many_repeats_nothing_and_keeps_the_range() -> Non
 @pytest.mark.parametrize("n", [1, 2, 100, 10**12])
 def test_neighbours_are_close_and_on_all_scales(n: int) -> None:
     rng = np.random.Generator(np.random.Philox(key=1))
-    found = screening.beside(np.array([n // 2]), 1000, (n,), rng)
+    found = screening.beside(np.array([n // 2]), 1000, n, rng)
     far = np.abs(found - n // 2)
     assert 0 <= found.min() <= found.max() < n
     assert far.max() <= np.sqrt(n)
     assert np.median(far) <= max(n**0.35, 10.0)
-    assert not len(screening.beside(found[:0], 9, (n,), rng))
+    assert not len(screening.beside(found[:0], 9, n, rng))
 
 
-def test_neighbours_in_a_table_share_all_places_but_one() -> None:
+def test_where_bad_rows_and_columns_cross_is_looked_at_first() -> None:
     rng = np.random.Generator(np.random.Philox(key=1))
-    found = screening.beside(np.array([23]), 100, (4, 10), rng)  # row 2, column 3
-    assert found.tolist() == [3, 13, *range(20, 23), *range(24, 30), 33]
-    few = screening.beside(np.array([23]), 2, (4, 10**9), rng)
-    assert 0 < len(few) <= 4
+    rows, columns = rng.normal(size=60), rng.normal(size=50)
+    table = (rows[:, np.newaxis] + columns + 0.1 * rng.normal(size=(60, 50))).ravel()
+    worst = np.argsort(-table)[:5]  # are not seen
+    drawn = np.sort(rng.choice(np.setdiff1d(np.arange(3000), worst), 300, False))
+    z = np.zeros(2)
+    seen = Seen.nothing(2).with_values(drawn, table[drawn], z)
+    found = seen.likely(40, (60, 50), z, 0.0)
+    assert np.isin(worst, found).all()
+    assert not np.isin(found, drawn).any()
+    there = np.ones(2)  # where nothing was seen
+    assert np.isin(seen.likely(400, (60, 50), there, 0.5), drawn).any()
+    # One column that varies far more, about a mean like all others.
+    table.reshape(60, 50)[:, 7] += 8.0 * rng.normal(size=60)
+    seen = Seen.nothing(2).with_values(drawn, table[drawn], z)
+    assert (seen.likely(40, (60, 50), z, 0.0) % 50 == 7).sum() > 20
+
+
+def test_nothing_is_likely_of_cases_that_all_failed() -> None:
+    none, z = Seen.nothing(2), np.zeros(2)
+    failed = none.with_values(np.arange(3), np.full(3, UNKNOWN), z)
+    for seen in (none, failed):
+        assert not len(seen.likely(5, (4, 5), z, 0.0))
+
+
+def test_of_a_table_that_does_not_fit_memory_the_top_is_compared() -> None:
+    shape, rng = (10**6, 10**6), np.random.Generator(np.random.Philox(key=2))
+    places = rng.integers(10**6, size=(2, 400))
+    indices = np.unique(np.ravel_multi_index((places[0], places[1]), shape))
+    values = -1.0 * np.divmod(indices, 10**6)[0]
+    seen = Seen.nothing(2).with_values(indices, values, np.zeros(2))
+    found = seen.likely(1000, shape, np.zeros(2), 0.0)
+    assert len(found) == 1000
+    assert (found // 10**6).max() < np.median(places[0])
 
 
 def test_draws_meet_every_constraint_once_a_pass() -> None:
@@ -122,3 +155,28 @@ def test_few_points_are_kept_and_nothing_looks_safer_for_it(
     assert len(full.points) == 30
     at = np.array([10.0])
     assert (few.risks(at) >= full.risks(at) - 1e-12).all()
+
+
+def test_a_limit_that_is_the_same_in_all_cases_says_nothing_of_one() -> None:
+    rng = np.random.Generator(np.random.Philox(key=3))
+    size = size_of(60, calls=Calls.of_width(3, 60))
+    table = rng.uniform(-2.0, -1.0, (20, 3))
+    table[:, 1] = -1e-3
+    cases, worst = worst_of(size, np.arange(60), table.ravel())
+    np.testing.assert_array_equal(cases, np.arange(20))
+    np.testing.assert_array_equal(worst, table[:, [0, 2]].max(axis=1))
+    table[:, 1] = 1e-3  # violated in all of them
+    np.testing.assert_array_equal(worst_of(size, np.arange(60), table.ravel())[1], 1e-3)
+    table[4, 2] = np.nan
+    assert worst_of(size, np.arange(60), table.ravel())[1][4] == UNKNOWN
+    table[:] = -1.0
+    np.testing.assert_array_equal(worst_of(size, np.arange(60), table.ravel())[1], -1.0)
+
+
+@pytest.mark.parametrize(("n_cases", "share"), [(10, 1.0), (150, 1.0), (1500, 0.1)])
+def test_a_stop_is_tighter_where_looks_cost_more_than_slopes(
+    n_cases: int, share: float
+) -> None:
+    size = size_of(3 * n_cases, dim=75, calls=Calls.of_width(3, 3 * n_cases))
+    state: Any = SimpleNamespace(size=size)
+    assert before_looks(state) == pytest.approx(share)

@@ -8,7 +8,12 @@ import numpy as np
 
 from dszog.contract.arrays import FloatArray
 from dszog.methods.sampled_sqp.bundle import OBJECTIVE
-from dszog.methods.sampled_sqp.options import KEPT, Options, affordable_rows
+from dszog.methods.sampled_sqp.options import (
+    KEPT,
+    QUIET_CASES,
+    Options,
+    affordable_rows,
+)
 from dszog.methods.sampled_sqp.scales import ROUNDING, variable_scales
 from dszog.methods.sampled_sqp.state import (
     KINKED_OBJECTIVE,
@@ -192,7 +197,17 @@ def promises_little(options: Options, state: SampledSQPState) -> bool:
         share = enough(options, state) * paid_for(state)
         return 0.0 <= state.promise <= share
     left = state.promise - paid_for(state)
-    return left <= max(enough(options, state) * usual, 16.0 * state.loss_noise)
+    share = enough(options, state) * before_looks(state)
+    return left <= max(max(share, options.tol) * usual, 16.0 * state.loss_noise)
+
+
+def before_looks(state: SampledSQPState) -> float:
+    """Return by what a stop is tighter where looks at cases cost more than slopes.
+
+    They come once more after each step that is taken later.
+    """
+    n_looks = min(state.size.n_cases, QUIET_CASES)
+    return min(2.0 * state.size.dim / n_looks, 1.0)
 
 
 def paid_for(state: SampledSQPState) -> float:

@@ -25,6 +25,8 @@ from dszog.contract.arrays import (
 
 UNKNOWN = 1e300  # stands for the value of a case that failed
 ALIKE = 0.5  # of the variance: what neighbours differ by, squared; 2 if by chance
+SAME = 1e-9  # of usual values: limits that differ by no more from case to case
+MANY_CASES = 8  # that show whether limits do
 NO_VALUES = frozen_floats(np.empty(0))
 
 
@@ -262,12 +264,23 @@ def places_of(wanted: IntArray, among: IntArray) -> IntArray:
 def worst_of(
     size: ProblemSize, constraints: IntArray, values: FloatArray
 ) -> tuple[IntArray, FloatArray]:
-    """Return what is known, by case: the worst of each, infinite where it failed."""
+    """Return what is known, by case: the worst of each, infinite where it failed.
+
+    A limit that is the same in all cases, as one of a variable is, tells nothing of any
+    of them: it counts where it is violated.
+    """
     if not size.by_case:
         known = ~np.isnan(values)
         return constraints[known], values[known]
     table = values.reshape(-1, size.block_width)
-    worst = np.where(np.isnan(table), UNKNOWN, table).max(axis=1)
+    known = table[~np.isnan(table).any(axis=1)]
+    own = np.array(table)
+    if len(known) >= MANY_CASES:
+        tiny = SAME * float(np.median(np.abs(known)))
+        same = np.ptp(known, axis=0) <= tiny
+        same &= known.max(axis=0) <= tiny
+        own[:, same] = np.where(same.all(), table[:, same], -np.inf)
+    worst = np.where(np.isnan(table), UNKNOWN, own).max(axis=1)
     return constraints[:: size.block_width] // size.block_width, worst
 
 

@@ -18,6 +18,7 @@ GROWTH_SHARE = 0.3  # of the queries left that a larger table may cost
 LEAST_GROWTH = 16  # rows
 NEW_CASES = 5  # looked at in a trial, where a call returns many constraints
 PART, FEWEST_LOOKED = 16, 32  # of constraints: one in so many; but so many at least
+QUIET_CASES = 2000  # unseen cases without a violation that end a run
 KEPT = 0.5  # of the violation that the caller allows
 
 
@@ -57,13 +58,15 @@ def least_violation(options: Options, state: SampledSQPState) -> float:
     """Return how large a raw value has to be to be worth a model of its own.
 
     A part of a usual length, but no more than the caller allows, as far as values can
-    tell.
+    tell. Of cases that much, since each that joins costs many calls.
     """
     usual = float(np.median(state.members.sizes)) if len(state.members) else 1.0
     least = options.tol * state.length * usual
     if options.constraint_tol is None:
         return least
     allowed = KEPT * options.constraint_tol
+    if state.size.by_case:
+        return max(allowed, 4.0 * state.constraint_noise)
     return min(least, max(allowed, 4.0 * state.constraint_noise))
 
 

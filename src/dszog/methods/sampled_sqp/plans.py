@@ -24,6 +24,7 @@ from dszog.methods.sampled_sqp.confirming import (
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.ending import (
     MOST_IDLE,
+    before_looks,
     is_astray,
     is_at_end,
     is_elsewhere,
@@ -37,6 +38,7 @@ from dszog.methods.sampled_sqp.ending import (
 )
 from dszog.methods.sampled_sqp.looks import NO_VALUES, Look, inward, slope_looks
 from dszog.methods.sampled_sqp.options import (
+    QUIET_CASES,
     Options,
     affordable_rows,
     first_batch,
@@ -61,6 +63,7 @@ from dszog.methods.sampled_sqp.subproblem import (
     solved,
 )
 
+HERE = 1e-3  # of the usual length: what was seen so close by was seen here
 NEAR = 0.5  # of the usual length: members that are looked at
 SURELY = 2.0  # steps: members that are farther off, by models of unit slope, are not
 ALL_EVERY = 5  # trials after which all members are looked at
@@ -79,7 +82,6 @@ PINNED = 0.99  # of the price of violations, that a row pays
 MOST_CASES = 2  # that join at once: each costs as much as the gradient
 CHUNK = 24  # cases in one look before the end, at first
 AGAIN = 500  # seen cases that are looked at again before the end
-QUIET_CASES = 2000  # unseen cases without a violation that end a run
 QUIET = 10**5  # unseen constraints without a violation that end a run
 
 
@@ -186,7 +188,7 @@ def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
     table = table.begun(order)
     sigma = state.sigma
     if state.size.by_case and not is_fresh and is_feasible(options, state):
-        sigma = min(sigma, RENEWED * state.first_sigma)
+        sigma = min(sigma, RENEWED * before_looks(state) * state.first_sigma)
     n_idle = state.n_idle + is_fresh
     state = replace(state, table=table, sigma=sigma, n_idle=n_idle, has_moved=0)
     rows = order if is_fresh else table.next_rows(options.loss_batch)
@@ -302,17 +304,21 @@ def _unseen(
 ) -> tuple[IntArray, Seen]:
     """Return constraints, or cases, not seen, and what is noted of the draw.
 
-    Half are beside the members of largest value, unless one would cost a whole call.
+    Three in four are likely to be the worst of a table of cases; else half are beside
+    the members of largest value, unless one would cost a whole call.
     """
     size, members, seen = state.size, state.members, state.seen
     width = size.block_width if size.by_case else 1
     found = NO_INDICES
-    if size.calls is None or size.by_case:
+    if len(size.case_shape) > 1:
+        near = HERE * state.length
+        found = seen.likely(n - n // 4, size.case_shape, state.z, near)
+    elif size.calls is None or size.by_case:
         n_around = max(NEIGHBOURED * most_joining(size), FEWEST)
         by_value = members.indices[np.argsort(-values, kind="stable")] // width
         around = by_value[np.sort(np.unique(by_value, return_index=True)[1])[:n_around]]
         rng = stream(state.seed, state.iteration)
-        found = beside(around, n // 2, size.case_shape, rng)
+        found = beside(around, n // 2, size.n_cases, rng)
         known = np.concatenate([size.cases_of(members.indices), seen.indices])
         found = rng.permutation(found[~is_among(found, known)])[: n // 2]
     n_drawn = (n - len(found)) * width
@@ -417,11 +423,11 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     size, seen, members = state.size, state.seen, state.members
     risks = seen.risks(state.z)
     distances = seen.distances(state.z)
-    unsure = distances > 1e-3 * state.length
+    unsure = distances > HERE * state.length
     if not size.by_case:  # near is not near enough where little is left
         unsure |= (risks > 0) & (distances > 0)
     n_here = len(unsure) - int(unsure.sum())
-    if n_here >= CHUNK and learns_first(state):  # before all others are looked at
+    if n_here >= _first_looks(state) and learns_first(state):
         return learn_all(options, state)
     chunk = max(first_batch(options, size), min(state.n_clean, MOST_VERIFIED))
     most, quiet = max(state.batch, chunk), QUIET
@@ -442,6 +448,8 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     if len(who) > n_again:
         who = who[np.argpartition(-risks[who], n_again)[:n_again]]
     wanted, n_left = seen.indices[np.sort(who)], most - len(who)
+    if size.by_case:
+        n_left = min(n_left, max(quiet - state.n_clean, 1))
     if n_left > 0 and draws:
         drawn, seen = _unseen(state, members.at(state.z), n_left)
         wanted = np.union1d(wanted, drawn)
@@ -475,6 +483,17 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
         return returning(state)
     look = Look(at=state.x, losses=state.table.indices, constraints=members.indices)
     return replace(state, phase="done", looks=(look,))
+
+
+def _first_looks(state: SampledSQPState) -> int:
+    """Return the cases that are looked at before models are learned for the end.
+
+    Few, if all are to be looked at; else as many as that costs: what is found among
+    them moves the point, and then it is learned in vain.
+    """
+    if state.size.n_cases <= AGAIN:
+        return CHUNK
+    return max(CHUNK, state.size.dim * (len(stale_cases(state)) + 1))
 
 
 def _pays_too_little(options: Options, state: SampledSQPState) -> bool:

@@ -29,6 +29,7 @@ from dszog.methods.sampled_sqp.options import (
 )
 from dszog.methods.sampled_sqp.pilot import with_opposites
 from dszog.methods.sampled_sqp.plans import (
+    HERE,
     SURELY,
     learn_all,
     looks_at_planes,
@@ -221,7 +222,9 @@ def _discovered(
     zy, n_new = look.at / state.scale, len(indices)
     if size.by_case:
         cases, worsts = worst_of(size, look.constraints, found.values)
-        n_new = int((~is_among(cases, state.seen.indices)).sum())
+        here = state.seen.indices[state.seen.distances(zy) <= HERE * state.length]
+        others = ~is_among(cases, size.cases_of(state.members.indices))
+        n_new = int((others & ~is_among(cases, here)).sum())
         seen = state.seen.with_values(cases, worsts, zy)
     else:
         seen = state.seen.with_values(indices, values, zy) if n_new else state.seen

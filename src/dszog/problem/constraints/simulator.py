@@ -38,8 +38,8 @@ class Simulator:
         that hold where they are at most 0, or between `lower` and `upper`.
     n : int or tuple of int
         The number of scenarios. ``(200, 156)`` if they are all pairs of 200 loads and
-        156 outages, say, those of one load in a row: a run that meets a violation then
-        looks at others with the same load, or outage, first.
+        156 outages, say, those of one load in a row: a run then looks first where bad
+        loads and bad outages meet.
     width : int
         The number of values that a call returns beside the loss.
     objective : callable, optional
