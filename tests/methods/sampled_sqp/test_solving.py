@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import dszog
 from dszog import Constraints, Losses, Problem, Status
 from dszog.contract.arrays import FloatArray, IntArray
+from dszog.run.verdict import on_first_order
 from tests.methods.sampled_sqp.small_suite import PROBLEMS, SmallProblem
 
 minimized = partial(dszog.minimize, method="sampled_sqp", seed=0)
@@ -99,6 +101,12 @@ def test_multipliers_and_the_residual_come_with_the_certificate() -> None:
     np.testing.assert_allclose(multipliers, [4.0], rtol=1e-4)
     assert "Its optimality conditions hold to" in result.message
     assert "with 1 multiplier" in str(result.certificate)
+    # Where next to no forces are there to compare with, no share of them is named.
+    without = replace(result.certificate, first_order=known._replace(residual=1.0))
+    assert on_first_order(Status.CONVERGED, without) == [
+        "Values around it show no way down."
+    ]
+    assert "optimality conditions are off by 1, with 1 multiplier" in str(without)
 
 
 @pytest.mark.parametrize("seed", range(3))
