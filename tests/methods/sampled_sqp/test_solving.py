@@ -109,6 +109,27 @@ def test_multipliers_and_the_residual_come_with_the_certificate() -> None:
     assert "optimality conditions are off by 1, with 1 multiplier" in str(without)
 
 
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_a_minimum_where_no_difference_is_left_is_a_success(seed: int) -> None:
+    angles = np.arange(500.0)
+    normals = np.column_stack([np.cos(angles), np.sin(angles)])
+    disc = Constraints(lambda points, j: points @ normals[j].T - 0.9, 500)
+    result = minimized(
+        lambda x: x[0] - np.sqrt(max(1.0 - x @ x, 0.0)), np.zeros(2), disc, seed=seed
+    )
+    assert result.success
+    assert result.fun == pytest.approx(-np.sqrt(2.0))
+
+
+def test_a_plateau_below_the_start_is_none() -> None:
+    disc = Constraints(lambda points, j: points @ np.ones((2, len(j))) - 9.0, 300)
+    for seed in range(3):
+        result = minimized(
+            lambda x: float(x[0] > 0.5) + float(x[1] > 0.2), np.ones(2), disc, seed=seed
+        )
+        assert not result.success
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_other_units_change_next_to_nothing(seed: int) -> None:
     rng = np.random.Generator(np.random.Philox(key=seed))
