@@ -208,6 +208,7 @@ WRONG = [
 ]
 WRONG_OPTIONS = [
     ("--set penalti=3", "Did you mean 'penalty'?"),
+    ("--set foo=3", "no option 'foo'. Options: 'tol', 'constraint_batch', "),
     ("--set penalty", "takes name=value, got 'penalty'. For"),
     (
         "--set step_size=a",
@@ -272,6 +273,7 @@ def test_wrong_usage_is_one_line_with_the_cure_and_calls_nothing(
         ("import dszog\n\nproblem = 1 / 0\n", "line 3: ZeroDivisionError: division by"),
         ("problem = (\n", "line 1: SyntaxError: '(' was never closed"),
         ("import sys\nsys.exit(0)\n", "line 2: SystemExit: 0"),
+        ("raise ValueError('No data.')\n", "line 1: ValueError: No data. Fix"),
     ],
 )
 def test_an_error_of_the_file_has_its_line(solve: Solve, file: str, told: str) -> None:

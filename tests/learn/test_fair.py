@@ -143,6 +143,19 @@ def test_what_cannot_be_kept_is_said(unfair: Any) -> None:
         )
 
 
+def test_a_model_that_answers_nearly_always_the_same_is_said_to() -> None:
+    rng = np.random.default_rng(0)
+    merit = rng.normal(size=600)  # which the group is seen by, and nothing else
+    group = merit + 0.2 * rng.normal(size=600) > 0
+    y = merit + rng.normal(size=600) > -0.2
+    model = FairClassifier(
+        constraint="demographic_parity", random_state=0, max_iterations=400
+    )
+    with pytest.warns(ConvergenceWarning, match=r"0\.99\d .* of little use\. Raise"):
+        model.fit(merit[:, np.newaxis], y, sensitive_features=group)
+    assert model.score(merit[:, np.newaxis], y) > max(y.mean(), 1 - y.mean())
+
+
 def test_wrong_sensitive_features_are_refused_before_the_fit(unfair: Any) -> None:
     X, y, group = unfair
     calls = []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.optimize
-from scipy.optimize import BFGS, OptimizeResult, OptimizeWarning
+from scipy.optimize import BFGS, NonlinearConstraint, OptimizeResult, OptimizeWarning
 
 import dszog
 from dszog import InputError, InputTypeError, Losses, minimize
@@ -76,6 +76,31 @@ def test_scipys_order_of_arguments_is_taken() -> None:
     np.testing.assert_array_equal(third.x, named.x)
     with pytest.raises(TypeError, match="positional"):  # twice the same
         minimize(*place, jac=slope)
+
+
+def test_maxfev_bounds_the_calls_of_each_function() -> None:
+    calls = [0, 0, 0]
+
+    def counted(place: int, value: Any) -> Any:
+        calls[place] += 1
+        return value
+
+    limits = [
+        {"type": "ineq", "fun": lambda x: counted(1, 1.0 - x)},
+        NonlinearConstraint(lambda x: counted(2, x[:2].sum()), -1.0, 1.0),
+    ]
+    result = minimize(
+        lambda x: counted(0, scipy.optimize.rosen(x)),
+        np.full(6, -1.0),
+        method="COBYQA",
+        constraints=limits,
+        options={"maxfev": 100},
+        seed=0,
+    )
+    assert result.status == Status.MAX_QUERIES
+    assert 200 < sum(calls) <= 300
+    with pytest.warns(OptimizeWarning, match=r"not used: f_target\. "):
+        minimize(bowl, [0.0, 0.0], method="COBYQA", options={"f_target": -1.0})
 
 
 def test_less_usual_calls_are_taken() -> None:

@@ -125,9 +125,10 @@ def _broken(path: Path, error: BaseException) -> UserFileError:
     where = f", line {places[-1].lineno}" if places else ""
     if isinstance(error, SyntaxError) and error.lineno is not None:
         where = f", line {error.lineno}"
+    told = printable(str(error)).removesuffix(".")
     return UserFileError(
-        f"dszog solve: {_label(path)}{where}: {type(error).__name__}: "
-        f"{printable(str(error))}. Fix the file; python {_label(path)} shows more."
+        f"dszog solve: {_label(path)}{where}: {type(error).__name__}: {told}. Fix the "
+        f"file; python {_label(path)} shows more."
     )
 
 

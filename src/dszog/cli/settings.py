@@ -46,7 +46,8 @@ def read_settings(method: str, settings: Sequence[str]) -> dict[str, Any]:
             )
         if key not in kinds:
             known = [key for key in kinds if _readers(kinds[key])]
-            hint = about_option(key, known, ()) or f" Options: {', '.join(known)}."
+            listed = ", ".join(map(repr, known))
+            hint = about_option(key, known, ()) or f" Options: {listed}."
             raise InputError(
                 f"dszog solve: method {name!r} has no option {shown(key)}.{hint}"
             )

@@ -24,6 +24,7 @@ from dszog.learn.samples import TrainingSet
 from dszog.learn.sensitive import N_BINS, SensitiveColumn, sensitive_columns
 from dszog.problem.constraints import Constraints
 
+SELDOM = 0.1  # of the rarer class: a model that answers so less often says little
 ONE_SIDED = ("equal_opportunity",)  # kinds that change where the classes are swapped
 
 
@@ -150,18 +151,34 @@ class FairClassifier(ConstrainedClassifier):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        share = np.average(column_or_1d(y) == self.pos_label_, weights=sample_weight)
-        right, frequent = self.score(X, y, sample_weight), max(share, 1.0 - share)
-        if right <= frequent:  # whoever answers the same to all is fair, too
-            warnings.warn(
-                f"FairClassifier: {right:.3f} of the training rows are classified "
-                f"right, and the frequent class alone is {frequent:.3f} of them: the "
-                f"model is of no use. Try step_size={self.step_size / 4:.3g}, another "
-                "`random_state`, or raise `tolerance`.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        self._warn_if_useless(X, column_or_1d(y), sample_weight)
         return self
+
+    def _warn_if_useless(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Say so where decisions are nearly all the same: that is fair, too."""
+        said = self.predict(X)
+        right, share, called = (
+            np.average(held, weights=sample_weight)
+            for held in (said == y, y == self.pos_label_, said == self.pos_label_)
+        )
+        frequent, same = max(share, 1.0 - share), max(called, 1.0 - called)
+        if right <= frequent:
+            told = (
+                f"{right:.3f} of the training rows are classified right, and the "
+                f"frequent class alone is {frequent:.3f} of them: the model is of no "
+                f"use. Try step_size={self.step_size / 4:.3g}, another "
+                "`random_state`, or raise `tolerance`."
+            )
+        elif 1.0 - same < SELDOM * (1.0 - frequent):
+            told = (
+                f"{same:.3f} of the training rows are given one class, though "
+                f"{1.0 - frequent:.3f} are of the rarer one: that is fair, and of "
+                "little use. Raise `tolerance`; or let the model see the sensitive "
+                "features, as columns of X too."
+            )
+        else:
+            return
+        warnings.warn(f"FairClassifier: {told}", ConvergenceWarning, stacklevel=3)
 
     def fairness_report(
         self, X: Any, y: Any, sensitive_features: Any

@@ -17,6 +17,7 @@ from scipy.optimize import OptimizeResult, OptimizeWarning
 from dszog.contract.validation import check_callable, shown
 from dszog.errors import InputError
 from dszog.problem import Losses
+from dszog.problem.constraints import Constraints
 from dszog.problem.constraints.scipy_forms import DIFFERENCES
 from dszog.problem.constraints.vector import call_with
 from dszog.run.history import Callback, Progress
@@ -30,6 +31,7 @@ BY_NAME = ["intermediate_result"]  # what a callback takes that is called by nam
 WITH_STATE = ["xk", "state"]  # and one of trust-constr
 OPTIONS = {  # of those methods, and the arguments that they are here
     "maxiter": "max_iterations",
+    "maxfev": "max_queries",  # each function so often
     "disp": "progress",
     "verbose": "progress",
     "ftol": "tol",  # as SciPy's own `tol` sets it, and the next two
@@ -43,7 +45,7 @@ UNUSED = {  # what sets SciPy's own steps, and changes no answer
     *("hess", "hessp", "eps", "finite_diff_rel_step", "sparse_jacobian", "iprint"),
     *("rhobeg", "initial_tr_radius", "initial_constr_penalty", "scale", "barrier_tol"),
     *("initial_barrier_parameter", "initial_barrier_tolerance", "history_size"),
-    *("factorization_method", "store_history", "debug"),
+    *("factorization_method", "store_history", "debug", "filter_size", "f_target"),
 }
 
 
@@ -73,6 +75,8 @@ def in_our_words(given: Any, named: Any) -> tuple[Any, dict[str, Any]]:
         options = {k: v for k, v in options.items() if k not in tols} | strictest
     for name in OPTIONS.keys() & options.keys():
         ours, value = OPTIONS[name], options[name]
+        if name == "maxfev" and isinstance(value, (int, float)):
+            value *= 1 + _n_functions(words.get("constraints", ()))
         if words.get(ours) is not None:
             raise InputError(
                 f"minimize: options[{name!r}] is `{ours}`, got {shown(value)} beside "
@@ -94,11 +98,18 @@ def _without_unused(words: dict[str, Any]) -> dict[str, Any]:
     if named or set_so:
         warnings.warn(
             f"minimize: not used: {', '.join([*named, *set_so])}. 'sampled_sqp', which "
-            f"stands in for {words['method']!r}, finds steps and curvature by itself.",
+            f"stands in for {words['method']!r}, finds steps, curvature and its end by "
+            "itself.",
             OptimizeWarning,
             stacklevel=4,
         )
     return left
+
+
+def _n_functions(constraints: Any) -> int:
+    """Return how many values of constraints one evaluation of all of them takes."""
+    listed = constraints if isinstance(constraints, (list, tuple)) else [constraints]
+    return sum(len(one) if isinstance(one, Constraints) else 1 for one in listed)
 
 
 def _are_args(given: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from dszog.contract import Query, Reply
 from dszog.evidence.certificate import Certificate, Feasibility
 from dszog.evidence.stationarity import Stationarity
+from dszog.methods.base import BALANCED
 from dszog.problem import Problem
 from dszog.run.meter import Meter
 from dszog.status import Status
@@ -341,6 +342,8 @@ def on_first_order(status: Status, certificate: Certificate) -> list[str]:
     """Return how well the optimality conditions hold where a run has converged."""
     if status != Status.CONVERGED or certificate.first_order is None:
         return []
+    if certificate.first_order.residual > BALANCED:  # next to no forces to compare with
+        return ["Values around it show no way down."]
     return [f"Its {certificate.first_order}."]
 
 

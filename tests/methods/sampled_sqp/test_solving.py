@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import dszog
 from dszog import Constraints, Losses, Problem, Status
 from dszog.contract.arrays import FloatArray, IntArray
+from dszog.run.verdict import on_first_order
 from tests.methods.sampled_sqp.small_suite import PROBLEMS, SmallProblem
 
 minimized = partial(dszog.minimize, method="sampled_sqp", seed=0)
@@ -99,6 +101,33 @@ def test_multipliers_and_the_residual_come_with_the_certificate() -> None:
     np.testing.assert_allclose(multipliers, [4.0], rtol=1e-4)
     assert "Its optimality conditions hold to" in result.message
     assert "with 1 multiplier" in str(result.certificate)
+    # Where next to no forces are there to compare with, no share of them is named.
+    without = replace(result.certificate, first_order=known._replace(residual=1.0))
+    assert on_first_order(Status.CONVERGED, without) == [
+        "Values around it show no way down."
+    ]
+    assert "optimality conditions are off by 1, with 1 multiplier" in str(without)
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_a_minimum_where_no_difference_is_left_is_a_success(seed: int) -> None:
+    angles = np.arange(500.0)
+    normals = np.column_stack([np.cos(angles), np.sin(angles)])
+    disc = Constraints(lambda points, j: points @ normals[j].T - 0.9, 500)
+    result = minimized(
+        lambda x: x[0] - np.sqrt(max(1.0 - x @ x, 0.0)), np.zeros(2), disc, seed=seed
+    )
+    assert result.success
+    assert result.fun == pytest.approx(-np.sqrt(2.0))
+
+
+def test_a_plateau_below_the_start_is_none() -> None:
+    disc = Constraints(lambda points, j: points @ np.ones((2, len(j))) - 9.0, 300)
+    for seed in range(3):
+        result = minimized(
+            lambda x: float(x[0] > 0.5) + float(x[1] > 0.2), np.ones(2), disc, seed=seed
+        )
+        assert not result.success
 
 
 @pytest.mark.parametrize("seed", range(3))

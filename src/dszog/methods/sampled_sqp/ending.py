@@ -14,6 +14,7 @@ from dszog.methods.sampled_sqp.options import (
     Options,
     affordable_rows,
 )
+from dszog.methods.sampled_sqp.pilot import NO_SLOPE
 from dszog.methods.sampled_sqp.scales import ROUNDING, variable_scales
 from dszog.methods.sampled_sqp.state import (
     KINKED_OBJECTIVE,
@@ -326,7 +327,9 @@ def is_at_end(options: Options, state: SampledSQPState) -> bool:
 def remarks(state: SampledSQPState) -> tuple[str, ...]:
     """Return what the pilot has found that may mislead differences."""
     found = []
-    if not state.size.has_gradient and not state.table.slopes.any():
+    # At a minimum there may be no differences either, but there were at the start.
+    had_none = abs(state.first_sigma * state.length - NO_SLOPE) < 1e-9
+    if had_none and not (state.size.has_gradient or state.table.slopes.any()):
         found.append(FLAT)
     if state.is_rounded:
         found.append(JUMPS)

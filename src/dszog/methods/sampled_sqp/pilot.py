@@ -55,6 +55,7 @@ ROUNDED = 0.3  # of the step between values that are rounded is their noise
 NOISE_POINTS = 7
 NOISE_FUNCTIONS = 8  # of each kind, from which noise is estimated
 ALIKE = 10.0  # differences of both kinds use one step, if theirs differ by less
+NO_SLOPE = 1.0  # the steepness where no difference of the objective shows any
 LOW_PRICE, FIRST_PRICE = 1e1, 1e2  # of violations, in units of the gradient
 
 
@@ -446,7 +447,7 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
     length = _usual_length(members.kept(lead), point, scale, size)
     measured = in_units(state.measured, scale)
     bent = float(np.median(np.diagonal(measured))) if len(measured) else 0.0
-    steepness = max(float(np.linalg.norm(table.gradient)), bent * length) or 1.0
+    steepness = max(float(np.linalg.norm(table.gradient)), bent * length) or NO_SLOPE
     usual = float(np.median(members.sizes[lead])) if len(members) else 1.0
     if size.by_case:
         members = members.within(WITHIN * length, z)
