@@ -93,14 +93,14 @@ def test_the_form_follows_from_the_variables_and_what_is_set(
 def test_the_slopes_of_very_many_variables_do_not_fill_the_memory(
     tmp_path: Path,
 ) -> None:
-    dim = 300_000
+    dim = 10**6
     rows = Constraints(lambda p, j: p[:, j] - 0.5, 5000)
     tracemalloc.start()
     result = by_dszog(
         lambda x: np.square(x).mean(),
         np.ones(dim),
         rows,
-        max_iterations=10,
+        max_iterations=5,
         seed=0,
         checkpoint=tmp_path,
     )

@@ -46,7 +46,7 @@ from dszog.contract.arrays import (
 from dszog.maths.gradients import row_means
 from dszog.methods.dszog import DSZOGState
 
-HELD, FEWEST, MOST = 2**21, 4, 1024  # numbers of all slopes; least, most of them
+HELD, FEWEST, MOST = 2**22, 4, 1024  # numbers of all slopes; least, most of them
 ANCHORS = (8, 32, 128)  # iterations whose points are kept
 OFTEN = 8  # iterations, after which no value is guessed
 SEEN = 10.0  # times the noise that differences are
