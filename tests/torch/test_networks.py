@@ -627,6 +627,13 @@ WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
         n, [(torch.zeros(k), 0) for k in (4, 5, 6)], data()
     ),
     "got Stream. .* a stream will not do": lambda n, f, g: update(n, Stream(), data()),
+    "'weight' has no shape yet": lambda n, f, g: run_(torch.nn.LazyLinear(3), f, g),
+    "`keep`: .* apart with and without others": lambda n, f, g: update(
+        torch.nn.Sequential(torch.nn.BatchNorm1d(4, track_running_stats=False), n),
+        *(data(), data()),
+    ),
+    "`closure` must take 2": lambda n, f, g: loop(n, lambda: f.values(0)),
+    "a list of int": lambda n, f, g: loop(5, None),
     "`n_losses` must be at least 1": lambda n, f, g: dt.DSZOG(
         n, n_losses=0, n_constraints=1
     ),

@@ -38,7 +38,13 @@ from dszog.torch.doors import (
     unharmed,
 )
 from dszog.torch.first_order import check_optimizer
-from dszog.torch.functions import N_CHECKED, TorchConstraints, TorchLosses, one_for_each
+from dszog.torch.functions import (
+    N_CHECKED,
+    TorchConstraints,
+    TorchLosses,
+    n_checked,
+    one_for_each,
+)
 from dszog.torch.passes import in_parts
 from dszog.torch.space import chosen_parameters, digest_of
 from dszog.torch.start import seed_of, take_start
@@ -237,15 +243,15 @@ def update(
             f"dszog.torch.update: `groups` must name one for each of {len(old)} "
             f"examples to keep, got {len(groups)}. Leave it out, or give all."
         )
-    # Before and after at all, and twice at some.
-    n_looks = sum(2 * (len(one) + min(len(one), N_CHECKED)) for one in (fresh, old))
+    # Before and after at all, and more than once at some.
+    n_looks = sum(2 * len(one) + n_checked(len(one)) for one in (fresh, old))
     notes = [about_mode(model)]
     if limit <= n_looks:
         raise InputError(
             f"dszog.torch.update: a look at all examples before and after takes "
             f"{n_looks:,} forward passes, got max_forwards={limit:,}. Raise it."
         )
-    with unharmed(model), evaluating(model, gradients=gradients):
+    with unharmed(model, changing), evaluating(model, gradients=gradients):
         folder = None if folder is None else Path(folder)
         seed = seed_of(seed, take_start(folder, bool(others.get("resume")), named))
         with torch.no_grad():
