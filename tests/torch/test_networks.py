@@ -1020,7 +1020,9 @@ def test_the_command_updates_a_network_of_a_file(
     assert command([*typed, *more]) == 2  # it holds a run
     assert "--resume" in capsys.readouterr().err
     assert command([*typed, *more, "--resume"]) in (0, 3)
-    out = str(tmp_path / "again")
-    assert command(["update", f"{file}:stopped", *typed[2:4], *more, "-o", out]) == 130
+    again = str(tmp_path / "again")
+    assert (
+        command(["update", f"{file}:stopped", *typed[2:4], *more, "-o", again]) == 130
+    )
     assert command(["update", f"{file}:wrong"]) == 2
     assert "(model, new, keep)" in " ".join(capsys.readouterr().err.split())
