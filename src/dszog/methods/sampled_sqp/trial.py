@@ -218,6 +218,7 @@ def _discovered(
 ) -> tuple[SampledSQPState, IntArray, FloatArray, float]:
     """Return who joins the working set, with values; note what was seen."""
     look, size = state.looks[0], state.size
+    case_values = state.case_values.with_values(look.constraints, found.values, size)
     new = ~is_among(look.constraints, state.members.indices) & ~np.isnan(found.values)
     indices, values = look.constraints[new], found.values[new]
     zy, n_new = look.at / state.scale, len(indices)
@@ -258,6 +259,7 @@ def _discovered(
     state = replace(
         state,
         seen=seen,
+        case_values=case_values,
         batch=batch,
         wants_rows=wants_rows,
         n_found=n_found,
