@@ -135,6 +135,8 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
     @property
     def point_text(self) -> str:
         """The point, its variables by name where they have names."""
+        if digest := self.get("weights_digest"):  # x is the name of a point
+            return f"the weights of the network, digest {digest[:12]}"
         if names := self.get("variables"):
             return shown_point(self.x, names)
         with np.printoptions(threshold=8, edgeitems=3, precision=6, linewidth=70):
