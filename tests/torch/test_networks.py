@@ -623,7 +623,7 @@ WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
     "`seed` must be a whole number, got 'a'": lambda n, f, g: update(
         n, data(), data(), gradients=True, seed="a"
     ),
-    "`loss` must take 2 positional": lambda n, f, g: update(
+    "`loss` must take 2 arguments": lambda n, f, g: update(
         n, data(), data(), lambda outputs: outputs
     ),
     "must be a torch.dtype, got 'bf16'": lambda n, f, g: update(
