@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -245,6 +246,26 @@ def test_an_update_in_a_block_of_autocast_looks_at_the_weights_as_they_are(
     other, new, keep = trained()
     dt.update(other, new, keep, autocast=torch.bfloat16, **more)
     assert digest_of(net.parameters()) == digest_of(other.parameters())
+
+
+@both_ways
+def test_an_update_tells_how_far_it_is_and_a_callback_ends_it(
+    gradients: bool, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.setattr("dszog.show.progress.Lines.every", 0.0)
+    seen: list[Any] = []
+
+    def stop(progress: Any) -> None:
+        seen.append(progress)
+        if progress.iteration == 7:
+            raise StopIteration
+
+    more: dict[str, Any] = {"gradients": gradients, "progress": True}
+    report = updated(**more, callback=stop)[1]
+    assert [one.iteration for one in seen] == [*range(gradients, 8)]  # 0: a first look
+    assert np.isfinite(seen[-1].sampled_objective)
+    assert seen[-1].n_queries < report.n_forwards < 2e4
+    assert capsys.readouterr().err.count("iteration") >= 6
 
 
 def test_ctrl_c_waits_for_the_end_of_a_move(monkeypatch: Any) -> None:

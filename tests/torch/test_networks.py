@@ -567,8 +567,8 @@ WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
     "'max_forward'. Did you mean 'max_forwards'": lambda n, f, g: update(
         n, data(), data(), gradients=True, max_forward=1e4
     ),
-    "'progress' goes with gradients=False": lambda n, f, g: update(
-        n, data(), data(), gradients=True, progress=True
+    "'max_time' goes with gradients=False": lambda n, f, g: update(
+        n, data(), data(), gradients=True, max_time=1
     ),
     "`resume` needs the folder": lambda n, f, g: update(
         n, data(), data(), gradients=True, resume=True

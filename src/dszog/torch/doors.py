@@ -44,6 +44,7 @@ from dszog.torch.functions import (
     OneByOne,
     TorchConstraints,
     TorchLosses,
+    all_of,
     both_of,
     check_options,
     one_for_each,
@@ -162,9 +163,6 @@ def minimize(
             max_queries = int(max_queries) - n_looks
         method = _method(space, asked, size, max_iterations, max_queries, wander)
         space.radius = method.radius
-        callbacks = [] if callback is None else callback
-        if not isinstance(callbacks, (list, tuple)):
-            callbacks = [callbacks]
         result = minimize_names(
             _problem(space, losses, constraints, method.n_directions, tag),
             method=method,
@@ -174,7 +172,7 @@ def minimize(
             max_time=max_time,
             constraint_tol=constraint_tol,
             seed=seed,
-            callback=[space.follow, *callbacks],
+            callback=[space.follow, *all_of(callback)],
             progress=progress,
             checkpoint=None if folder is None else folder / "run",
             resume=resume,

@@ -38,6 +38,13 @@ def check_options(options: Any, names: Iterable[str], where: str = "") -> None:
         )
 
 
+def all_of(callback: Any) -> list[Any]:
+    """Return callbacks that are given as none, as one, or as several."""
+    if isinstance(callback, (list, tuple)):
+        return [*callback]
+    return [] if callback is None else [callback]
+
+
 def one_for_each(found: Any, wanted: Any, owner: str) -> Any:
     """Return values, if they are a tensor with one for each that was wanted."""
     if not isinstance(found, torch.Tensor):

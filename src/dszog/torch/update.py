@@ -209,7 +209,7 @@ def update(
         :class:`dszog.torch.DSZOG` with an optimiser.
     seed : int
     **others
-        `checkpoint` and `resume`; without gradients also `progress`, `callback` and
+        `checkpoint`, `resume`, `progress` and `callback`; without gradients also
         others of :func:`dszog.torch.minimize`.
 
     Returns
@@ -605,7 +605,7 @@ def _check_others(
     known = {*inspect.signature(minimize).parameters, *OTHERS} - NOT_OURS
     check_names("dszog.torch.update", others, update, known)
     for name in others:
-        if gradients and name not in ("checkpoint", "resume"):
+        if gradients and name not in ("checkpoint", "resume", "progress", "callback"):
             raise InputError(
                 f"dszog.torch.update: {name!r} goes with gradients=False. "
                 "Leave it out, or write the loop with dszog.torch.DSZOG."
