@@ -56,7 +56,6 @@ def descend(
             f"beside the looks before and after ({n_forwards:,}). Raise it."
         )
     facts = facts_of(
-        model,
         named,
         losses,
         constraints,
@@ -69,7 +68,7 @@ def descend(
     saved = None
     if folder is not None:
         tensors = {name: one.detach().cpu().contiguous() for name, one in named.items()}
-        begin(folder, tensors, known, facts)
+        begin(folder, model, tensors, known, facts)
         saved = _Saved(folder / FILE, params, steps)
     closure = both_of(losses, constraints)
     last = n_forwards - steps.most_passes

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from dszog.contract import Calls, ProblemSize
-from dszog.methods.sampled_sqp import screening
+from dszog.contract.arrays import FloatArray, IntArray
+from dszog.methods.sampled_sqp import case_values, screening
+from dszog.methods.sampled_sqp.case_values import CaseValues
 from dszog.methods.sampled_sqp.ending import before_looks
 from dszog.methods.sampled_sqp.looks import UNKNOWN, worst_of
 from dszog.methods.sampled_sqp.screening import Seen, permuted
@@ -51,39 +53,79 @@ def test_neighbours_are_close_and_on_all_scales(n: int) -> None:
     assert not len(screening.beside(found[:0], 9, n, rng))
 
 
+def values_of(table: FloatArray, cases: IntArray, shape: tuple[int, ...]) -> CaseValues:
+    n, width = table.shape
+    calls = replace(Calls.of_width(width, n * width), shape=shape)
+    size = size_of(n * width, calls=calls)
+    found = CaseValues.nothing().with_values(
+        size.limits_of(cases), table[cases].ravel(), size
+    )
+    assert found.fits(size)
+    return found
+
+
 def test_where_bad_rows_and_columns_cross_is_looked_at_first() -> None:
     rng = np.random.Generator(np.random.Philox(key=1))
     rows, columns = rng.normal(size=60), rng.normal(size=50)
-    table = (rows[:, np.newaxis] + columns + 0.1 * rng.normal(size=(60, 50))).ravel()
-    worst = np.argsort(-table)[:5]  # are not seen
+    noise = 0.1 * rng.normal(size=(60, 50))
+    table = (rows[:, np.newaxis] + columns + noise).reshape(3000, 1).repeat(2, axis=1)
+    allowed = float(np.sort(table[:, 0])[-6])
+    worst = np.flatnonzero(table[:, 0] > allowed)  # are not seen
     drawn = np.sort(rng.choice(np.setdiff1d(np.arange(3000), worst), 300, False))
-    z = np.zeros(2)
-    seen = Seen.nothing(2).with_values(drawn, table[drawn], z)
-    found = seen.likely(40, (60, 50), z, 0.0)
+    seen = values_of(table, drawn, (60, 50))
+    found, below = seen.likely(40, (60, 50), drawn, allowed)
     assert np.isin(worst, found).all()
     assert not np.isin(found, drawn).any()
-    there = np.ones(2)  # where nothing was seen
-    assert np.isin(seen.likely(400, (60, 50), there, 0.5), drawn).any()
+    assert (np.diff(below) >= 0).all()
+    assert below[0] < 1.0
     # One column that varies far more, about a mean like all others.
-    table.reshape(60, 50)[:, 7] += 8.0 * rng.normal(size=60)
-    seen = Seen.nothing(2).with_values(drawn, table[drawn], z)
-    assert (seen.likely(40, (60, 50), z, 0.0) % 50 == 7).sum() > 20
+    table.reshape(60, 50, 2)[:, 7] += 8.0 * rng.normal(size=(60, 1))
+    seen = values_of(table, drawn, (60, 50))
+    assert (seen.likely(120, (60, 50), drawn, allowed)[0] % 50 == 7).sum() > 20
+
+
+def test_a_limit_that_all_cases_share_does_not_hide_what_one_column_exceeds() -> None:
+    rng = np.random.Generator(np.random.Philox(key=3))
+    table = rng.normal(-4.0, 0.3, (3000, 9))
+    table[:, 4] = -1e-7 * rng.uniform(size=3000)  # the worst of nearly every case
+    outage = table.reshape(60, 50, 9)[:, 7, 2]
+    outage[:] = rng.normal(-0.4, 0.3, 60)
+    worst = np.flatnonzero(table.max(axis=1) > 1e-3)
+    drawn = np.sort(rng.choice(np.setdiff1d(np.arange(3000), worst), 600, False))
+    found, below = values_of(table, drawn, (60, 50)).likely(100, (60, 50), drawn, 1e-3)
+    assert len(worst) > 2
+    assert np.isin(worst, found[below < 3.0]).all()
+
+
+def test_rows_that_were_not_met_are_looked_at_before_those_known_to_hold() -> None:
+    rng = np.random.Generator(np.random.Philox(key=4))
+    rows = rng.normal(size=(60, 1, 1))
+    table = (rows - 5.0 + 0.01 * rng.normal(size=(60, 50, 3))).reshape(3000, 3)
+    drawn = np.sort(rng.choice(np.arange(50, 3000), 600, False))  # none of the first
+    found, _ = values_of(table, drawn, (60, 50)).likely(20, (60, 50), drawn, 0.0)
+    assert (found < 50).all()
 
 
 def test_nothing_is_likely_of_cases_that_all_failed() -> None:
-    none, z = Seen.nothing(2), np.zeros(2)
-    failed = none.with_values(np.arange(3), np.full(3, UNKNOWN), z)
-    for seen in (none, failed):
-        assert not len(seen.likely(5, (4, 5), z, 0.0))
+    failed = values_of(np.full((20, 2), np.nan), np.arange(3), (4, 5))
+    for seen in (CaseValues.nothing(), failed):
+        assert not len(seen.likely(5, (4, 5), np.arange(0), 0.0)[0])
+
+
+def test_the_values_seen_last_are_kept() -> None:
+    shape, width = (4, 5), case_values.MOST_NUMBERS // 3
+    table = np.zeros((20, width))
+    seen = values_of(table, np.array([0, 2, 4, 1]), shape)
+    np.testing.assert_array_equal(seen.cases, [2, 4, 1])
 
 
 def test_of_a_table_that_does_not_fit_memory_the_top_is_compared() -> None:
     shape, rng = (10**6, 10**6), np.random.Generator(np.random.Philox(key=2))
     places = rng.integers(10**6, size=(2, 400))
-    indices = np.unique(np.ravel_multi_index((places[0], places[1]), shape))
-    values = -1.0 * np.divmod(indices, 10**6)[0]
-    seen = Seen.nothing(2).with_values(indices, values, np.zeros(2))
-    found = seen.likely(1000, shape, np.zeros(2), 0.0)
+    cases = np.unique(np.ravel_multi_index((places[0], places[1]), shape))
+    values = -1.0 * np.divmod(cases, 10**6)[0][:, np.newaxis].repeat(2, axis=1)
+    seen = CaseValues(cases=cases, values=values)
+    found, _ = seen.likely(1000, shape, cases, 0.0)
     assert len(found) == 1000
     assert (found // 10**6).max() < np.median(places[0])
 

@@ -58,6 +58,7 @@ from dszog.methods.sampled_sqp import (
     trial,
 )
 from dszog.methods.sampled_sqp.bundle import Bundle
+from dszog.methods.sampled_sqp.case_values import CaseValues
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Found, Look, read_all
 from dszog.methods.sampled_sqp.losses_table import LossTable
@@ -117,6 +118,7 @@ class SampledSQP(Options):
             members=WorkingSet.empty(dim),
             table=LossTable.empty(dim),
             seen=seen,
+            case_values=CaseValues.nothing(),
             pairs=Pairs.none(dim),
             bundle=Bundle.empty(dim),
             start=x,

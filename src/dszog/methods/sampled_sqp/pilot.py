@@ -106,6 +106,7 @@ def after_values(state: SampledSQPState, found: Found) -> SampledSQPState:
         seen=state.seen.with_values(
             *worst_of(size, look.constraints, found.values), state.x
         ),
+        case_values=state.case_values.with_values(look.constraints, found.values, size),
         loss_noise=_rounding(found.loss_values[rows]),
         constraint_noise=_rounding(values[first]),
         pilot_steps=np.zeros((2, size.dim)),

@@ -11,6 +11,7 @@ from dszog.contract.arrays import FloatArray, IntArray, is_among
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp import pilot
 from dszog.methods.sampled_sqp.bundle import OBJECTIVE, Bundle
+from dszog.methods.sampled_sqp.case_values import LIKELY
 from dszog.methods.sampled_sqp.confirming import (
     CONFIRMED,
     MEASURED,
@@ -118,7 +119,7 @@ def proposed(
         step=step,
         curved=curved,
         promise=promise,
-        is_corrected=int(correction is not None),
+        n_corrected=state.n_corrected + 1 if correction is not None else 0,
         weight=weight,
         residual=optimality_residual(state, curvature, answer, now, options),
     )
@@ -291,7 +292,7 @@ def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
     drawn, seen = NO_INDICES, state.seen
     if not state.seen.all_drawn(size):
         n_new = max(n_new, min(state.batch, first_batch(options, size)))
-        drawn, seen = _unseen(state, then, n_new)
+        drawn, seen = _unseen(options, state, then, n_new)
     wanted = np.concatenate([asked, at_risk, drawn])
     wanted = size.limits_of(np.unique(wanted))
     losses = np.concatenate([state.table.indices, _held_out(state)])
@@ -299,8 +300,17 @@ def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
     return replace(state, phase="trial", looks=(look,), seen=seen)
 
 
+def _likely(
+    options: Options, state: SampledSQPState, n: int
+) -> tuple[IntArray, FloatArray]:
+    """Return cases of a table that were not looked at here, as `CaseValues.likely`."""
+    seen, allowed = state.seen, options.constraint_tol or 0.0
+    here = seen.indices[seen.distances(state.z) <= HERE * state.length]
+    return state.case_values.likely(n, state.size.case_shape, here, allowed)
+
+
 def _unseen(
-    state: SampledSQPState, values: FloatArray, n: int
+    options: Options, state: SampledSQPState, values: FloatArray, n: int
 ) -> tuple[IntArray, Seen]:
     """Return constraints, or cases, not seen, and what is noted of the draw.
 
@@ -311,8 +321,7 @@ def _unseen(
     width = size.block_width if size.by_case else 1
     found = NO_INDICES
     if len(size.case_shape) > 1:
-        near = HERE * state.length
-        found = seen.likely(n - n // 4, size.case_shape, state.z, near)
+        found, _ = _likely(options, state, n - n // 4)
     elif size.calls is None or size.by_case:
         n_around = max(NEIGHBOURED * most_joining(size), FEWEST)
         by_value = members.indices[np.argsort(-values, kind="stable")] // width
@@ -443,6 +452,9 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
         who = who[order[: max(0, AGAIN - n_here)]]
     room = max(int(queries_left(options, state)) - reserved(state), 0)
     most = min(most, (room + 1) // 2)
+    if len(size.case_shape) > 1 and state.n_clean >= AGAIN:
+        _, below = _likely(options, state, 1)
+        quiet = quiet if (below < LIKELY).any() else AGAIN
     draws = not seen.all_drawn(size) and state.n_clean < quiet
     n_again = most - most // 2 if draws and size.by_case else most
     if len(who) > n_again:
@@ -451,7 +463,7 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     if size.by_case:
         n_left = min(n_left, max(quiet - state.n_clean, 1))
     if n_left > 0 and draws:
-        drawn, seen = _unseen(state, members.at(state.z), n_left)
+        drawn, seen = _unseen(options, state, members.at(state.z), n_left)
         wanted = np.union1d(wanted, drawn)
     if len(wanted):
         look = Look(at=state.x, constraints=size.limits_of(wanted))

@@ -12,8 +12,6 @@ distance can have become violated only if ``value + rate * distance > 0``.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +32,6 @@ MOST_POINTS = 256  # points where these were seen
 MOST_RATES = 2000  # observed rates of change that are kept
 RATE_QUANTILE, RATE_MARGIN = 0.995, 1.2
 ENOUGH_RATES = 200
-MOST_FITTED = 500  # values that tell the effects of rows and columns
-N_SWEEPS = 3  # through rows and columns, of a fit of their effects
-LIKELY = 3.0  # standard deviations that a case may be worse than its row and column say
-MOST_LIKELY = 2**16  # cases that are compared
 
 # ------------------------------------------------------------------ a keyed permutation
 
@@ -182,49 +176,6 @@ class Seen:
         """Return what each may have risen to at a point; positive: perhaps violated."""
         found: FloatArray = self.values + self.rate * self.distances(z)
         return found
-
-    def likely(
-        self, n: int, shape: tuple[int, ...], z: FloatArray, near: float
-    ) -> IntArray:
-        """Return cases of a table, not seen near a point, that may be the worst there.
-
-        A value is taken for a sum of effects, one of the row and one of the column, as
-        of a load and an outage; its spread for that of what this leaves in its row or
-        in its column, whichever is larger.
-        """
-        known, far = np.flatnonzero(self.values < UNKNOWN), self.distances(z)
-        if not len(known):
-            return known
-        here = self.indices[far <= near]
-        if len(known) > MOST_FITTED:  # those seen closest
-            reach = np.partition(far[known], MOST_FITTED)[MOST_FITTED]
-            known = known[far[known] <= max(reach, near)]
-        left = self.values[known] - self.values[known].mean()
-        parts = np.unravel_index(self.indices[known], shape)
-        axes = [np.unique(part, return_inverse=True) for part in parts]
-        effects = [np.zeros(len(places)) for places, _ in axes]
-        for _ in range(N_SWEEPS):
-            for (_, which), effect in zip(axes, effects, strict=True):
-                left = left + effect[which]
-                effect[:] = np.bincount(which, left) / (np.bincount(which) + 1)
-                left = left - effect[which]
-        squares, most = left**2, int(MOST_LIKELY ** (1 / len(shape)))
-        tops, spreads = [], []
-        for (_, which), effect in zip(axes, effects, strict=True):
-            total = np.bincount(which, squares) + 2 * squares.mean()
-            spreads.append(np.sqrt(total / (np.bincount(which) + 2)))
-            tops.append(
-                np.argsort(-effect - LIKELY * spreads[-1], kind="stable")[:most]
-            )
-
-        def crossed(parts: list[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-            return np.ix_(*(part[top] for part, top in zip(parts, tops, strict=True)))
-
-        score = sum(crossed(effects)) + LIKELY * reduce(np.maximum, crossed(spreads))
-        places = np.broadcast_arrays(*crossed([places for places, _ in axes]))
-        found = np.ravel_multi_index(tuple(places), shape).ravel()
-        found = found[np.argsort(-score.ravel(), kind="stable")]
-        return found[~is_among(found, here)][:n]
 
     def with_values(self, indices: IntArray, values: FloatArray, z: FloatArray) -> Seen:
         """Take in what was seen at a point; learn how fast values change."""

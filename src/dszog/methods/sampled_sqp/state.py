@@ -11,6 +11,7 @@ from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
 from dszog.methods.base import State
 from dszog.methods.sampled_sqp.bundle import Bundle
+from dszog.methods.sampled_sqp.case_values import CaseValues
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Look, places_of
 from dszog.methods.sampled_sqp.losses_table import LossTable
@@ -49,6 +50,7 @@ class SampledSQPState(State):
     members: WorkingSet
     table: LossTable
     seen: Seen
+    case_values: CaseValues  # where cases are a table
     pairs: Pairs
     bundle: Bundle
     start: FloatArray  # (dim,), where the run began, or began again
@@ -75,7 +77,7 @@ class SampledSQPState(State):
     step: FloatArray  # (dim,), to the trial point
     curved: float = 0.0  # step' B step
     promise: float = 0.0  # decrease of the merit that the step promises
-    is_corrected: int = 0  # 1: the step is a second-order correction
+    n_corrected: int = 0  # times that the step was bent back to rows that curve
     sigma: float = 1.0  # proximal weight
     price: float = 1.0  # of violations in the subproblem
     weight: float = 0.0  # of violations in the merit
@@ -126,6 +128,7 @@ class SampledSQPState(State):
             and self.pilot_steps.shape == (2, size.dim)
             and self.measured.shape in ((0, 0), (size.dim, size.dim))
             and all(look.fits(size) for look in self.looks)
+            and self.case_values.fits(size)
         )
 
     @property
