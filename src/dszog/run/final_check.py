@@ -199,11 +199,14 @@ class FinalCheck:
 
     def _allowance(self) -> int:
         """Return the queries that may go into the check of the result."""
-        if self.limits.queries is not None:
-            return int(CHECK_SHARE * self.limits.queries)
         size, used = self.problem.size, self.meter.n_queries
-        allowance = max(CHECK_LEAST, int(CHECK_SHARE * used))
         whole = size.n_losses + size.n_constraint_calls
+        if self.limits.queries is not None:
+            allowance = int(CHECK_SHARE * self.limits.queries)
+            left = min(self.limits.queries - used, int(WHOLE_SHARE * used))
+            fits = size.by_case and N_CANDIDATES * whole <= left
+            return max(allowance, N_CANDIDATES * whole) if fits else allowance
+        allowance = max(CHECK_LEAST, int(CHECK_SHARE * used))
         if whole <= WHOLE_SHARE * used:
             allowance = max(allowance, N_CANDIDATES * whole)
         if self.limits.time is None:

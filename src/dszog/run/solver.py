@@ -468,12 +468,23 @@ class Solver:
         )
 
     def _pulls(self, certificate: Certificate) -> tuple[str, ...]:
-        """Return the names of constraints with multipliers, the heaviest first."""
+        """Return the names of constraints with multipliers, the heaviest first.
+
+        Of a simulator's limits first the heaviest case of each.
+        """
         known, name = certificate.first_order, self._job.problem.name
         if known is None:
             return ()
-        heaviest = heaviest_first((known.indices, known.multipliers)).tolist()
-        return tuple(name("constraint", j) or f"constraint {j:,}" for j in heaviest)
+        heaviest = heaviest_first((known.indices, known.multipliers))
+        simulator = self._job.problem.simulator
+        if simulator is not None:
+            _, first = np.unique(heaviest % simulator.n_limits, return_index=True)
+            others = np.ones(len(heaviest), dtype=bool)
+            others[first] = False
+            heaviest = heaviest[np.argsort(others, kind="stable")]
+        return tuple(
+            name("constraint", j) or f"constraint {j:,}" for j in heaviest.tolist()
+        )
 
     def _costs(self) -> Costs:
         meter, ledger = self.meter, self._ledger

@@ -233,3 +233,26 @@ def test_cases_may_fail_at_the_start_but_not_always(always: bool) -> None:
     assert result.success == (not always)
     assert always or towers.worst(result.x) <= 1e-3
     assert result.fun == pytest.approx(towers.optimum(), rel=1e-2)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_what_one_column_of_a_table_exceeds_is_found_among_thousands(seed: int) -> None:
+    rng = np.random.Generator(np.random.Philox(key=6))
+    rows, columns = rng.normal(size=100), rng.normal(size=80)
+
+    def run(x: FloatArray, case: int) -> FloatArray:
+        row, column = divmod(case, 80)
+        own = x[0] - 1.0 + 0.2 * rows[row] if column == 7 else x[0] - 3.0
+        common = x.sum() - 4.0 + 0.05 * (rows[row] + columns[column])
+        return np.array([own, common, x[1] - 1.0 + 1e-9 * rows[row]])
+
+    def cost(x: FloatArray) -> float:
+        return float(-x[0] - 0.5 * x[1] + 0.1 * (x[2:] ** 2).sum())
+
+    plant = dszog.Simulator(run, n=(100, 80), width=3, objective=cost)
+    problem = Problem(plant, None, 5, bounds=[(-2.0, 3.0)] * 5, x0=np.zeros(5))
+    result = dszog.minimize(problem, constraint_tol=1e-3, seed=seed, max_queries=8000)
+    assert result.success
+    assert result.nfev + result.ncev < 2500
+    assert max(run(result.x, case).max() for case in range(8000)) <= 1e-3
+    assert result.fun == pytest.approx(-(1.0 - 0.2 * rows.max()) - 0.5, abs=1e-3)

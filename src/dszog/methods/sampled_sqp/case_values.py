@@ -70,6 +70,11 @@ class CaseValues:
             values = np.concatenate([self.values[kept], values])
         return replace(self, cases=cases[-most:], values=values[-most:])
 
+    def among(self, cases: IntArray) -> CaseValues:
+        """Return what is known of these cases alone."""
+        kept = np.isin(self.cases, cases)
+        return replace(self, cases=self.cases[kept], values=self.values[kept])
+
     def likely(
         self, n: int, shape: tuple[int, ...], others: IntArray, allowed: float
     ) -> tuple[IntArray, FloatArray]:

@@ -43,6 +43,7 @@ from dszog.methods.sampled_sqp.options import (
     Options,
     affordable_rows,
     first_batch,
+    least_violation,
     queries_left,
 )
 from dszog.methods.sampled_sqp.screening import Seen, beside, permuted
@@ -303,10 +304,18 @@ def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
 def _likely(
     options: Options, state: SampledSQPState, n: int
 ) -> tuple[IntArray, FloatArray]:
-    """Return cases of a table that were not looked at here, as `CaseValues.likely`."""
-    seen, allowed = state.seen, options.constraint_tol or 0.0
-    here = seen.indices[seen.distances(state.z) <= HERE * state.length]
-    return state.case_values.likely(n, state.size.case_shape, here, allowed)
+    """Return cases of a table of which none was seen to hold, the likely ones first.
+
+    As :meth:`CaseValues.likely`. What is seen near by to hold by far holds here.
+    """
+    seen, z = state.seen, state.z
+    far = seen.distances(z)
+    known = far <= HERE * state.length
+    closest = np.sort(far)[:AGAIN].max(initial=HERE * state.length)
+    fitted = state.case_values.among(seen.indices[far <= closest])
+    known |= seen.risks(z) <= least_violation(options, state)
+    allowed, shape = options.constraint_tol or 0.0, state.size.case_shape
+    return fitted.likely(n, shape, seen.indices[known], allowed)
 
 
 def _unseen(
@@ -442,7 +451,7 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     most, quiet = max(state.batch, chunk), QUIET
     if size.by_case:
         if size.n_cases > AGAIN:  # of fewer all are looked at again
-            unsure &= risks > 0
+            unsure &= risks > least_violation(options, state)
         most, quiet = max(CHUNK, state.n_clean), QUIET_CASES
     else:
         unsure &= ~is_among(seen.indices, members.indices)
@@ -452,9 +461,10 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
         who = who[order[: max(0, AGAIN - n_here)]]
     room = max(int(queries_left(options, state)) - reserved(state), 0)
     most = min(most, (room + 1) // 2)
-    if len(size.case_shape) > 1 and state.n_clean >= AGAIN:
-        _, below = _likely(options, state, 1)
-        quiet = quiet if (below < LIKELY).any() else AGAIN
+    if len(size.case_shape) > 1:  # until none is likely to be violated
+        _, below = _likely(options, state, AGAIN)
+        most, quiet = min(most, AGAIN), state.n_clean + int((below < LIKELY).sum())
+        quiet = max(quiet, AGAIN)
     draws = not seen.all_drawn(size) and state.n_clean < quiet
     n_again = most - most // 2 if draws and size.by_case else most
     if len(who) > n_again:
