@@ -385,7 +385,7 @@ WRONG_FUNCTIONS = (no_argument, three_arguments, by_name_only, Functor())
 def takes(n_arguments: int) -> Wrong:
     other: Any = (lambda x, y: 0.0) if n_arguments == 1 else (lambda x: 0.0)
     return wrong_type(
-        f"must take {n_arguments} positional arguments",
+        f"must take {n_arguments} argument",
         *(*WRONG_FUNCTIONS, other),
         got=r"got .*(no_argument|three_arguments|by_name_only|Functor|<lambda>).*\(",
     )
@@ -516,7 +516,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
             wrong_type("`x0` is missing", None, got="a function of unknown dimension"),
         ),
         "constraints": CONSTRAINTS,
-        "args": (wrong_type("must take 2 positional", 3, (3,), got="got fun"),),
+        "args": (wrong_type("must take 2 arguments", 3, (3,), got="got fun"),),
         "jac": function_of(1),
         "bounds": BOUNDS,
         "method": (
@@ -617,7 +617,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
     "Constraints.from_callables": {
         "functions": (
             wrong_type(
-                "`functions[1]` must take 1 positional arguments",
+                "`functions[1]` must take 1 argument,",
                 *([np.linalg.norm, one] for one in WRONG_FUNCTIONS),
                 got=r"got .*\(",
             ),
@@ -632,7 +632,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "width": (*COUNT, TOO_MANY),
     },
     "Constraints.named": {
-        "names": (*NAMES, wrong_type("must take 1 positional", no_argument, got="got"))
+        "names": (*NAMES, wrong_type("must take 1 argument", no_argument, got="got"))
     },
     "Constraints.concat": {
         "parts": (
@@ -698,7 +698,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
             wrong_type("(limits): `names` must be a list of 3", (None, [1]), got="1"),
         ),
         "initializer": (
-            wrong_type("take 0 pos", three_arguments, got="three_"),
+            wrong_type("take 0 arg", three_arguments, got="three_"),
             NO_FUNCTION,
         ),
         "retries": (NOT_WHOLE, wrong("must be at least 0", -1)),
@@ -739,7 +739,7 @@ TABLE: dict[str, dict[str, tuple[Wrong, ...]]] = {
         "args": (
             wrong_type("`args` must be a tuple", 3, 0),
             wrong_type("`args` must be a tuple", np.ones(2), got="got array"),
-            wrong_type("must take 2 positional arguments", (1.0,), got="got vector"),
+            wrong_type("must take 2 arguments", (1.0,), got="got vector"),
         ),
         "other": (
             wrong("the keys must be", 3, got=r"got \['type', 'fun', 'jac', 'ot"),
@@ -1046,6 +1046,7 @@ TOGETHER = [
             ("`domain`", "got bounds", beside_a_domain(bounds=[(-1.0, 1.0)] * 2)),
             ("`domain` is all", "got x_scale", beside_a_domain(x_scale=5.0)),
             ("stop by themselves", "got 'dszog'", solving(method="dszog", tol=1e-3)),
+            ("no method 'bfgs'", "scipy.opt", solving(method="BFGS", tol=1e-3)),
             ("need a bounded set", "got Poly", solving(options={"ball": "none"})),
             (
                 "are the same",

@@ -36,7 +36,7 @@ from torch.nn import functional
 
 import dszog.torch as dt
 from dszog import kernels
-from dszog.methods import many
+from dszog.methods import named
 from dszog.methods.named import PointName
 from dszog.torch.space import digest_of
 
@@ -490,7 +490,11 @@ def loaded(name: str, device: str) -> tuple[Any, ...]:
     return torch.load(path, weights_only=False)
 
 
-BOUNDS = {name: getattr(many, name) for name in ("REACH", "WANDER", "MOST", "STEADY")}
+BOUNDS = [
+    (where, name, getattr(where, name))
+    for where, names in ((named, ("REACH", "MOST")), (dt.doors, ("WANDER", "STEADY")))
+    for name in names
+]
 
 
 def update(given: Any) -> dict[str, Any]:
@@ -517,9 +521,8 @@ def update(given: Any) -> dict[str, Any]:
         way = by_others if given.gradients else by_signs
         n_forwards = way(given, net, learnt, keep, kept_right, options)
     else:
-        for name, value in BOUNDS.items():  # all that bounds the step
-            setattr(many, name, given.factor * value)
-        dt.doors.WANDER, dt.doors.STEADY = many.WANDER, many.STEADY
+        for where, name, value in BOUNDS:  # all that bounds the step
+            setattr(where, name, given.factor * value)
         optimizer, n_looks = None, 2 * (len(learnt[0]) + len(keep[0]))
         if given.gradients and given.rate:
             optimizer = torch.optim.Adam(net.parameters(), lr=given.rate)

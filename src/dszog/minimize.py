@@ -51,7 +51,6 @@ from dszog.run.result import Result
 from dszog.run.run import Job, OnInterrupt
 from dszog.run.scipy_call import (
     BY_NAME,
-    STAND_INS,
     WITH_STATE,
     as_called,
     in_our_words,
@@ -535,9 +534,8 @@ def _for_problem(
 def _with_tol(tol: Any, method: Any, options: Any) -> Any:
     """Return the options with the tolerance of convergence among them."""
     tol = check_positive_number("minimize", "tol", tol)
-    stops = ("auto", "sampled_sqp", *STAND_INS)
-    if not (isinstance(method, str) and method.lower() in stops):
-        name = method if isinstance(method, str) else type(method).__name__
+    name = method.lower() if isinstance(method, str) else type(method).__name__
+    if not isinstance(method, str) or (name in METHODS and name != "sampled_sqp"):
         raise InputError(
             f"minimize: `tol` is for methods that stop by themselves, got {name!r}. "
             "Leave it out, or use method='sampled_sqp'."

@@ -27,6 +27,7 @@ LARGEST_SHARE = 0.094  # of all training pairs violated
 LONGEST = 180.0  # seconds
 # Step, penalty and margin were chosen on a fifth of the training file.
 STEP_SIZE, PENALTY, MARGIN = 0.003, 1.0, 1.0
+N_COMPONENTS, BATCH = 12, 256
 FLOOR = 0.02  # added to the variances before the features are scaled by them
 
 
@@ -88,15 +89,13 @@ def headline(
     test: Samples,
     *,
     iterations: int = 40_000,
-    n_components: int = 12,
-    batch: int = 256,
 ) -> dict[str, Any]:
     """Fit a9a from a cold start and return the figures, all of them exact."""
     # Logistic losses and all pairs, with a margin, are a black box. The weights over
     # the pairs are kept equal: where no point keeps all constraints, the worst one says
     # little and the mean violation much. What is judged is the last iterate.
     started = time.perf_counter()
-    features = Features(train.dense, n_components, FLOOR)
+    features = Features(train.dense, N_COMPONENTS, FLOOR)
     X, y = features(train.dense), train.y
 
     def values(points: FloatArray, indices: IntArray) -> Any:
@@ -117,8 +116,8 @@ def headline(
             penalty=PENALTY,
             radius=1e-3,
             n_directions=10,
-            loss_batch=min(batch, len(y)),
-            constraint_batch=batch,
+            loss_batch=min(BATCH, len(y)),
+            constraint_batch=BATCH,
             directions="sphere",
             distribution="uniform",
         ),

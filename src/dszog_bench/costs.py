@@ -17,7 +17,7 @@ from dszog_bench.frozen import PairwiseData, Record, frozen_evaluation
 from dszog_bench.memory import memory_above_data
 from dszog_bench.plain import Plain
 from dszog_bench.records import Effort, Row
-from dszog_bench.rotated import N_ROWS, rotated_losses, rotated_rows, rotated_values
+from dszog_bench.rotated import DIM, rotated_problem
 from dszog_paper.data import Samples
 
 Block: TypeAlias = Callable[[], float]  # does some work: the seconds that count
@@ -202,20 +202,13 @@ def _rotated_block(
     method: dszog.DSZOG,
     iterations: int,
     pause: float = 0.0,
-    dim: int = 50,
     **more: Any,
 ) -> Block:
-    X, y = rotated_rows(dim)
-    losses, constraints = rotated_losses(X, y), rotated_values(X)
-    if pause:
-        losses = _lasting(losses, pause, 0.0)
-
     def make(record: Record) -> dszog.Problem:
-        return dszog.Problem(
-            dszog.Losses(record.losses(losses), N_ROWS),
-            dszog.Constraints(constraints, m),
-            dim,
-        )
+        def watched(losses: Any) -> Any:
+            return record.losses(_lasting(losses, pause, 0.0) if pause else losses)
+
+        return rotated_problem(m, watched)
 
     return lambda: iteration_seconds(make, method, iterations, **more)
 
@@ -242,10 +235,10 @@ def against_plain(effort: Effort) -> Iterator[Row]:
         yield _plain_row(m, effort)
 
 
-def _plain_row(m: int, effort: Effort, dim: int = 50) -> Row:
+def _plain_row(m: int, effort: Effort) -> Row:
     # On pairs of generated rows: their values cost little, so that what is compared is
     # the algorithm.
-    problem, pairs = _pairs_of(m, dim)
+    problem, pairs = _pairs_of(m, DIM)
     losses, is_small = problem.losses, m <= 10**5
     batch = min(BATCH, len(losses))
     plain = Plain(
@@ -260,7 +253,7 @@ def _plain_row(m: int, effort: Effort, dim: int = 50) -> Row:
 
     def printed() -> float:
         # Equal weights stand for the look at all constraints, which is not timed.
-        state = plain.uniform_start(np.zeros(dim))
+        state = plain.uniform_start(np.zeros(DIM))
         state = plain.step(state, plain.draw(state, rng))
         before = time.perf_counter()
         for _ in range(n_steps):
@@ -269,7 +262,7 @@ def _plain_row(m: int, effort: Effort, dim: int = 50) -> Row:
 
     def make(record: Record) -> dszog.Problem:
         recorded = dszog.Losses(record.losses(losses.values_at), len(losses))
-        return dszog.Problem(recorded, problem.constraints, dim)
+        return dszog.Problem(recorded, problem.constraints, DIM)
 
     def ours() -> float:
         return iteration_seconds(make, as_timed(loss_batch=batch), effort.iterations)

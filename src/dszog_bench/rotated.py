@@ -14,13 +14,13 @@ import numpy as np
 import dszog
 from dszog.contract.arrays import FloatArray, IntArray
 
-N_ROWS = 2000
+N_ROWS, DIM = 2000, 50
 GOLDEN = 0.6180339887498949  # spreads the bounds evenly over (0.3, 0.6)
 
 
-def rotated_rows(dim: int, seed: int = 0) -> tuple[FloatArray, FloatArray]:
+def rotated_rows(dim: int = DIM) -> tuple[FloatArray, FloatArray]:
     """Return 2,000 rows of length about 1 and their labels."""
-    rng = np.random.Generator(np.random.Philox(key=seed))
+    rng = np.random.Generator(np.random.Philox(key=0))
     X = rng.standard_normal((N_ROWS, dim)) / np.sqrt(dim)
     y = np.where(X @ rng.standard_normal(dim) > 0, 1.0, -1.0)
     return X, y
@@ -49,11 +49,11 @@ def rotated_losses(X: FloatArray, y: FloatArray) -> Any:
     return values
 
 
-def rotated_problem(m: int, dim: int = 50, seed: int = 0) -> dszog.Problem:
-    """Return the problem with `m` constraints, all of it a black box."""
-    X, y = rotated_rows(dim, seed)
+def rotated_problem(m: int, watched: Any = lambda values: values) -> dszog.Problem:
+    """Return the problem with `m` constraints, all a black box, its losses watched."""
+    X, y = rotated_rows()
     return dszog.Problem(
-        dszog.Losses(rotated_losses(X, y), N_ROWS),
+        dszog.Losses(watched(rotated_losses(X, y)), N_ROWS),
         dszog.Constraints(rotated_values(X), m),
-        dim,
+        DIM,
     )

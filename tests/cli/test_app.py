@@ -96,8 +96,11 @@ def test_a_wrong_word_is_answered_with_the_nearest_right_one(
         ("fit rows --task", "--task needs a value, got none."),
         ("predict model", "DATA is missing."),
         ("demo --max-queries", "--max-queries needs a value, got none."),
-        ("demo --seed x", 'unable to convert "x" into int.'),
-        ("demo --max-queries 1.5", 'unable to convert "1.5" into a whole number.'),
+        ("demo --seed x", "--seed must be a whole number, got 'x'."),
+        ("fit rows --task fair --alpha x", "--alpha must be a number, got 'x'."),
+        ("solve m.py:f --max-iter 10", "--max-iter. Did you mean '--max-iterations'"),
+        ("solve model.py:f --set penalty 3", "'3' belongs to no option."),
+        ("demo --max-queries 1.5", "--max-queries must be a whole number, got '1.5'"),
         ("demo extra", "extra"),
     ],
 )

@@ -248,7 +248,7 @@ def test_a_file_of_another_country_is_read_as_the_plain_one(dszog: Dszog) -> Non
     colour = [text.replace("u", "ü") for text in people()["colour"]]
     write_csv("plain.csv", people() | {"merit": merit, "colour": colour})
     marks = str.maketrans(",.", ".,")
-    written = [f"{float(text):,.2f}".translate(marks) for text in merit]
+    written = [f" {float(text):,.2f} ".translate(marks) for text in merit]
     written_so = people() | {"merit": written, "colour": colour}
     write_csv("leute.csv", written_so, ";", "latin-1")
     forms = ("--decimal", ",", "--thousands", ".", "--encoding", "latin-1")

@@ -32,6 +32,7 @@ from dszog.evidence.look import (
 )
 from dszog.evidence.stationarity import Stationarity
 from dszog.methods import State
+from dszog.methods.base import FirstOrder
 from dszog.run.final_check import FinalCheck
 from dszog.run.loop import Outcome, Position
 from dszog.run.meter import Limits, Meter
@@ -678,6 +679,9 @@ def test_feasible_is_a_success_only_if_it_is_shown_to_be_optimal() -> None:
         assert not is_success(ENDED, evidence_of(stationarity=known), 1e-2, way)
     (sentence,) = advice(ENDED, evidence_of(), Way(), 1e-2)
     assert "feasible but not shown to be optimal: stationarity is not comp" in sentence
+    slopes = FirstOrder(residual=0.6, indices=NO_INDICES, multipliers=np.empty(0))
+    (sentence,) = advice(ENDED, evidence_of(first_order=slopes), Way(), 1e-2)
+    assert "optimal: by the slopes it learned optimality conditions are off" in sentence
 
 
 def residuals(left: float, gradient: float) -> Stationarity:

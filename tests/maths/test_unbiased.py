@@ -257,14 +257,6 @@ def test_the_dual_estimate_averages_out(name: str, centred: bool) -> None:
     np.testing.assert_allclose(mean, dual_gradient(start, step), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("centred", [False, True], ids=["plain", "centred"])
-@pytest.mark.parametrize("name", LEARNING)
-def test_the_dual_estimate_is_the_gradient_in_the_weights_on_average(
-    name: str, centred: bool, record_property: Record
-) -> None:
-    assert_unbiased(*dual_estimates(name, centred, N_DUAL), record_property)
-
-
 @pytest.mark.parametrize("name", LEARNING)
 def test_the_combined_estimate_averages_to_the_gradient(name: str) -> None:
     # Every uniform draw with every pair drawn from the weights, each pair with its

@@ -105,13 +105,13 @@ MUTANTS: list[Mutant] = [
         "run/meter.py: save/test_resume.py",
         "self.n_charged + self.n_lost + n_queries <=",
         "self.n_charged + n_queries <=",
-        "test_queries_are_never_exceeded_across_deaths",
+        "test_what_was_made_again_is_charged_to_the_budget_of_all_processes",
     ),
     Mutant(
         "run/meter.py: save/test_resume.py",
         "self._log.asked(queries, charged, self.elapsed)",
         "pass",
-        "test_queries_are_never_exceeded_across_deaths",
+        "test_what_was_made_again_is_charged_to_the_budget_of_all_processes",
     ),
     # ------------------------------------------------------------------- honest results
     Mutant(

@@ -156,6 +156,7 @@ def test_the_delimiter_is_found(tmp_path: Path, head: str, delimiter: str) -> No
         (",", ".", "-1.234.567,8", "-1234567.8"),
         (",", "", "0,5", "0.5"),
         (".", "'", "12'345", "12345"),
+        (",", " ", "12\u202f345\xa0678,9", "12345678.9"),
         (".", ",", "12,34", ""),  # no group of three
         (".", ",", "1234,567", ""),
         (",", ".", "1.5", ""),  # neither a group nor a fraction

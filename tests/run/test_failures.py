@@ -999,8 +999,3 @@ def test_a_value_is_not_blamed_on_the_error_of_another_query() -> None:
     np.testing.assert_array_equal(of_loss.failures[0].x, [1.0])
     assert [one.kind for one in of_constraint.failures] == ["not finite"]
     assert "returned nan" in of_constraint.failures[0].message
-
-
-# ------------------------------------------------------------------ what to do about it
-def raising(x: FloatArray) -> float:
-    raise RuntimeError("mesh did not converge")

@@ -9,7 +9,6 @@ import platform
 import re
 import shutil
 import signal
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,8 +19,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import dszog
 import dszog.save.store as store_module
@@ -156,12 +153,6 @@ def test_a_run_that_dies_in_every_call_ends_as_one_that_lives(
     assert n_calls >= straight.n_calls  # a batch of several calls is begun again
 
 
-@pytest.mark.parametrize("cell", CELLS[::5], ids=str)
-def test_saving_changes_nothing(cell: Cell, cadence: str, tmp_path: Path) -> None:
-    expected = fresh(cell).run()
-    same_result(fresh(cell).run(tmp_path / "run"), expected)
-
-
 def test_a_finished_run_is_told_without_a_call(cadence: str, tmp_path: Path) -> None:
     first = run(tmp_path / "run")
     for _ in range(2):
@@ -260,56 +251,6 @@ def test_iterates_that_ran_away_do_so_again(
 
 
 # ----------------------------------------------------------------------------- budgets
-@settings(max_examples=10)
-@given(
-    max_queries=st.integers(400, 1500),
-    deaths=st.lists(st.integers(1, 12), max_size=8),
-    is_quick=st.booleans(),
-)
-def test_queries_are_never_exceeded_across_deaths(
-    max_queries: int, deaths: list[int], is_quick: bool
-) -> None:
-    used = [0, 0]  # values of losses and constraints that were handed out, and calls
-    dies_at = [0]
-
-    def count(table: Any) -> Any:
-        used[1] += 1
-        used[0] += table.size
-        if used[1] == dies_at[0]:
-            raise Killed
-        return table
-
-    def run(folder: str) -> Any:
-        used[1] = 0
-        return dszog.minimize(
-            dszog.Losses(
-                lambda p, i: count(((p[:, None] - 2.0) ** 2).sum(2) + 0.0 * i), 20
-            ),
-            np.zeros(2),
-            Constraints(lambda p, j: count(p.sum(axis=1, keepdims=True) - 0.1 * j), 30),
-            max_queries=max_queries,
-            seed=0,
-            options={"loss_batch": 5, "constraint_batch": 5, "dual_batch": 5},
-            checkpoint=folder,
-            resume=True,
-        )
-
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda handle: None)
-        patch.setattr(store_module, "SAVE_EVERY", 0.0 if is_quick else 1e9)
-        patch.setattr(store_module, "SAVE_SHARE", 1e9)
-        for death in deaths:
-            dies_at[0] = death
-            try:
-                run(folder)
-            except Killed:
-                continue
-        dies_at[0] = 0
-        result = run(folder)
-    # A batch is charged whole, also where the process died in its first call.
-    assert used[0] <= result.nfev + result.ncev + result.costs.n_lost <= max_queries
-
-
 def test_time_of_earlier_processes_counts(tmp_path: Path) -> None:
     killed(tmp_path / "run", at=6, max_time=1000.0)
     with pytest.MonkeyPatch.context() as patch:

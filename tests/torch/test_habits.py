@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -12,6 +17,7 @@ pytest.importorskip("safetensors")
 
 import dszog  # noqa: E402
 import dszog.torch as dt  # noqa: E402
+from dszog.methods.named import PointName  # noqa: E402
 from dszog.torch.space import digest_of  # noqa: E402
 from tests.torch.test_networks import (  # noqa: E402
     Pairs,
@@ -222,3 +228,77 @@ def test_smaller_batches_are_all_that_little_memory_takes(gradients: bool) -> No
     assert found[0].after.new_loss == pytest.approx(found[1].after.new_loss, rel=1e-4)
     assert found[0].before.new_loss == pytest.approx(found[1].before.new_loss)
     assert found[0].n_forwards == found[1].n_forwards
+
+
+@both_ways
+def test_an_update_in_a_block_of_autocast_looks_at_the_weights_as_they_are(
+    gradients: bool,
+) -> None:
+    more: dict[str, Any] = {"gradients": gradients, "max_forwards": 5000}
+    net, new, keep = trained()
+    with torch.autocast("cpu", torch.bfloat16):
+        net(new[0])  # autocast keeps the weights of this pass
+        dt.update(net, new, keep, **more)
+        assert torch.is_autocast_cache_enabled()
+        after = net(new[0])
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(net(new[0]), after)
+    other, new, keep = trained()
+    dt.update(other, new, keep, autocast=torch.bfloat16, **more)
+    assert digest_of(net.parameters()) == digest_of(other.parameters())
+
+
+@both_ways
+def test_an_update_tells_how_far_it_is_and_a_callback_ends_it(
+    gradients: bool, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.setattr("dszog.show.progress.Lines.every", 0.0)
+    seen: list[Any] = []
+
+    def stop(progress: Any) -> None:
+        seen.append(progress)
+        if progress.iteration == 7:
+            raise StopIteration
+
+    more: dict[str, Any] = {"gradients": gradients, "progress": True}
+    report = updated(**more, callback=stop)[1]
+    assert [one.iteration for one in seen] == [*range(gradients, 8)]  # 0: a first look
+    assert np.isfinite(seen[-1].sampled_objective)
+    assert seen[-1].n_queries < report.n_forwards < 2e4
+    assert capsys.readouterr().err.count("iteration") >= 6
+
+
+def test_ctrl_c_waits_for_the_end_of_a_move(monkeypatch: Any) -> None:
+    spaces = [dt.ModuleSpace(network(), seed=1) for _ in range(2)]
+    name = PointName(1, 0, 0, 0, (0.1,) * 5)
+    spaces[0].go_to(name)
+    move = spaces[1]._move
+
+    def interrupted(*given: Any) -> None:
+        move(*given)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(spaces[1], "_move", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        spaces[1].go_to(name)
+    spaces[1].go_to(name)  # it is there
+    assert spaces[0].digest() == spaces[1].digest()
+
+
+def test_a_device_without_float64_is_refused(monkeypatch: Any) -> None:
+    monkeypatch.setattr("dszog.torch.space.NO_FLOAT64", {"cpu"})
+    net, new, keep = trained()
+    with pytest.raises(
+        dszog.InputError, match="on 'cpu', where PyTorch has no float64"
+    ):
+        dt.update(net, new, keep)
+
+
+def test_the_tool_that_compares_on_devices_runs() -> None:
+    pytest.importorskip("sklearn")
+    tool = Path(__file__).parents[2] / "tools" / "gpu.py"
+    given = ["update", "--forwards", "3e4", "--device", "cpu", "--factor", "2"]
+    done = subprocess.run([sys.executable, tool, *given], capture_output=True)
+    found = json.loads(done.stdout)
+    assert found["finite"]
+    assert 2e4 < found["passes"] <= 3e4

@@ -177,6 +177,7 @@ def test_a_run_improves_the_network_and_says_so_by_fresh_values() -> None:
     worst = limits.at(torch.arange(120)).max().clamp_min(0.0).item()
     assert result.maxcv == pytest.approx(worst, abs=1e-5)
     assert result.certificate.stationarity is None
+    assert f"weights of the network, digest {result.weights_digest[:9]}" in str(result)
 
 
 def test_two_runs_are_one_and_another_seed_is_another() -> None:
@@ -441,6 +442,30 @@ def test_an_update_learns_and_counts_what_got_worse(gradients: bool, rule: Any) 
     assert "kept examples got worse" in str(report)
 
 
+class Named(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def __init__(self, net: Any) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, x: Any) -> Any:
+        return {"logits": self.net(x)}
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+def test_a_loss_may_take_whatever_the_network_returns(gradients: bool) -> None:
+    net, new, keep = trained()
+    more: dict[str, Any] = {"rule": "loss", "gradients": gradients}
+    report = dt.update(
+        *(Named(net), new, keep, lambda o, t: one_loss(o["logits"], t)),
+        **(more | {"max_forwards": 2e4}),
+    )
+    plain = updated(**more, max_forwards=2e4)[1]
+    assert report.after.new_loss == pytest.approx(plain.after.new_loss, rel=1e-3)
+    assert report.after.new_loss < report.before.new_loss
+    with pytest.raises(dszog.InputTypeError, match="with a loss that takes"):
+        dt.update(Named(net), new, keep, rule="loss")
+
+
 @pytest.mark.parametrize("rule", ["right", "loss"])
 def test_a_picture_has_every_kept_example_that_got_worse(rule: Any) -> None:
     pytest.importorskip("matplotlib")
@@ -542,8 +567,8 @@ WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
     "'max_forward'. Did you mean 'max_forwards'": lambda n, f, g: update(
         n, data(), data(), gradients=True, max_forward=1e4
     ),
-    "'progress' goes with gradients=False": lambda n, f, g: update(
-        n, data(), data(), gradients=True, progress=True
+    "'max_time' goes with gradients=False": lambda n, f, g: update(
+        n, data(), data(), gradients=True, max_time=1
     ),
     "`resume` needs the folder": lambda n, f, g: update(
         n, data(), data(), gradients=True, resume=True
@@ -552,7 +577,7 @@ WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
     "pass .dataset": lambda n, f, g: update(
         n, torch.utils.data.DataLoader(Pairs(data())), data()
     ),
-    "a pair of input and target, got dict": lambda n, f, g: update(
+    "of `new` must be a pair of input and target, got dict": lambda n, f, g: update(
         n, [{"x": 1}] * 3, data()
     ),
     "must return a tensor, got tuple": lambda n, f, g: update(
@@ -598,7 +623,7 @@ WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
     "`seed` must be a whole number, got 'a'": lambda n, f, g: update(
         n, data(), data(), gradients=True, seed="a"
     ),
-    "`loss` must take 2 positional": lambda n, f, g: update(
+    "`loss` must take 2 arguments": lambda n, f, g: update(
         n, data(), data(), lambda outputs: outputs
     ),
     "must be a torch.dtype, got 'bf16'": lambda n, f, g: update(
@@ -627,6 +652,13 @@ WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
         n, [(torch.zeros(k), 0) for k in (4, 5, 6)], data()
     ),
     "got Stream. .* a stream will not do": lambda n, f, g: update(n, Stream(), data()),
+    "'weight' has no shape yet": lambda n, f, g: run_(torch.nn.LazyLinear(3), f, g),
+    "`keep`: .* apart with and without others": lambda n, f, g: update(
+        torch.nn.Sequential(torch.nn.BatchNorm1d(4, track_running_stats=False), n),
+        *(data(), data()),
+    ),
+    "`closure` must take 2": lambda n, f, g: loop(n, lambda: f.values(0)),
+    "a list of int": lambda n, f, g: loop(5, None),
     "`n_losses` must be at least 1": lambda n, f, g: dt.DSZOG(
         n, n_losses=0, n_constraints=1
     ),
@@ -952,11 +984,17 @@ def test_weights_wander_no_further_than_constraints_bear() -> None:
 FACTORY = """
 import sys
 sys.path.insert(0, {root!r})
-from tests.torch.test_networks import trained, torch
+from tests.torch.test_networks import one_loss, trained, torch
 def factory():
     return trained()
 def wrong():
     return 3
+def stopped():
+    def loss(outputs, targets, calls=iter(range(30))):
+        if next(calls, 0) == 29:
+            raise KeyboardInterrupt
+        return one_loss(outputs, targets)
+    return *trained(), loss
 """
 
 
@@ -982,5 +1020,9 @@ def test_the_command_updates_a_network_of_a_file(
     assert command([*typed, *more]) == 2  # it holds a run
     assert "--resume" in capsys.readouterr().err
     assert command([*typed, *more, "--resume"]) in (0, 3)
+    again = str(tmp_path / "again")
+    assert (
+        command(["update", f"{file}:stopped", *typed[2:4], *more, "-o", again]) == 130
+    )
     assert command(["update", f"{file}:wrong"]) == 2
     assert "(model, new, keep)" in " ".join(capsys.readouterr().err.split())

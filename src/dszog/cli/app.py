@@ -6,7 +6,14 @@ import os
 import sys
 from typing import Literal, get_args, get_origin
 
-from cyclopts import App, CoercionError, CycloptsError, MissingArgumentError
+from cyclopts import (
+    App,
+    CoercionError,
+    CycloptsError,
+    MissingArgumentError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 
 import dszog
 from dszog.cli.bench import bench
@@ -18,6 +25,7 @@ from dszog.cli.solve import solve
 from dszog.cli.talk import FAILED, USAGE
 from dszog.cli.update import update
 from dszog.cli.watch import watch
+from dszog.contract.hints import RENAMED
 from dszog.contract.validation import did_you_mean, printable, shown
 
 app = App(
@@ -84,6 +92,14 @@ def _told(error: CycloptsError, typed: list[str]) -> str:
 
 def _in_our_words(error: CycloptsError) -> str:
     """Return a message of our own where that of the parser is poor, else nothing."""
+    if isinstance(error, UnusedCliTokensError):
+        return f"{shown(' '.join(error.unused_tokens or ()))} belongs to no option."
+    if isinstance(error, UnknownOptionError):
+        option = error.token.keyword or error.token.value
+        name = option.lstrip("-").replace("-", "_")
+        meant = f"--{RENAMED.get(name, name)}".replace("_", "-")
+        known = [name for one in error.argument_collection for name in one.names]
+        return f"there is no option {option}.{did_you_mean(meant, known)}"
     if error.argument is None:
         return ""
     name = error.argument.name
@@ -100,7 +116,15 @@ def _in_our_words(error: CycloptsError) -> str:
             listed = ", ".join(map(repr, choices))
             hint = did_you_mean(got, choices)
             return f"{name} must be one of {listed}, got {shown(got)}.{hint}"
+        kinds = {int: "a whole number", float: "a number"}
+        named = [kinds[one] for one in kinds if one in _parts(error.target_type)]
+        if named:
+            return f"{name} must be {named[0]}, got {shown(error.token.value)}."
     return ""
+
+
+def _parts(hint: object) -> tuple[object, ...]:
+    return get_args(hint) or (hint,)
 
 
 def _choices(hint: object) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ class Reading:
                 decimal=self.decimal or ".",
                 thousands=self.thousands or "",
                 encoding=self.encoding or "utf-8",
-            )
+            ).stripped()
         except InputError as error:
             option = r"--encoding \1 or \2"
             said = re.sub("encoding='(.*?)' or '(.*?)'", option, str(error))

@@ -168,7 +168,7 @@ def _run(
         f"rows; objective and constraints are black boxes.\n"
         f"Data of seed {seed}."
     )
-    if kernels.chosen().NAME != "numpy":
+    if kernels.chosen().NAME == "compiled":
         say(console, "(The first run ever compiles its loops, for some 15 seconds.)")
     ours, usual = Trace(demo), Trace(demo)
     started = time.perf_counter()

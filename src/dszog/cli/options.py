@@ -15,12 +15,7 @@ from dszog.cli.settings import whole
 def _count(kind: Any, tokens: Sequence[Token]) -> int:
     """Read a number of things, which may be written 1e6."""
     (token,) = tokens
-    try:
-        return whole(token.value)
-    except ValueError:
-        raise ValueError(
-            f'unable to convert "{token.value}" into a whole number.'
-        ) from None
+    return whole(token.value)
 
 
 COUNT = Parameter(converter=_count)

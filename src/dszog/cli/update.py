@@ -11,8 +11,9 @@ from rich.console import Console
 from dszog.cli.files import check_output, make_output, write_text
 from dszog.cli.loading import load_object
 from dszog.cli.options import Count, Flag, Many, OutputFolder
-from dszog.cli.talk import DONE, NO_SUCCESS, answered, say
+from dszog.cli.talk import DONE, INTERRUPTED, NO_SUCCESS, answered, say
 from dszog.errors import InputError, MissingExtraError
+from dszog.status import Status
 
 WEIGHTS, REPORT, RUN = "weights.safetensors", "report.txt", "run"
 PICTURE = "report.png"
@@ -101,6 +102,8 @@ def update(
         with suppress(MissingExtraError):  # without matplotlib there is no picture
             report.plot().savefig(output / PICTURE)
         say(Console(), f"{report}\nweights   {output / WEIGHTS}")
+        if report.result and report.result.status == Status.INTERRUPTED:
+            return INTERRUPTED
         return NO_SUCCESS if len(report.regressions) else DONE
 
     flags = ("max_forwards", "resume", "slack", "params", "rule", "gradients")

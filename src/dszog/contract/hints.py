@@ -27,6 +27,8 @@ ELSEWHERE = {  # what takes the place of others
     "initial_tr_radius": "The first step is found by itself: leave it out, or give "
     "x_scale=...",
     "workers": "Say who evaluates: evaluator=dszog.evaluators.Processes(4).",
+    "sense": "To maximise, return the negative of the objective.",
+    "maximize": "To maximise, return the negative of the objective.",
     "n_jobs": "Say who evaluates: evaluator=dszog.evaluators.Processes(4).",
 }
 LETTERS = {  # of the paper

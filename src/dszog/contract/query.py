@@ -334,9 +334,10 @@ def check_replies(
 
 def _check_array(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:
     if type(array) is not np.ndarray or array.dtype.kind not in "fiub":
+        kind = f" of {array.dtype}" if isinstance(array, np.ndarray) else ""
         raise DszogError(
             f"tell: reply.{name} must be a NumPy array of real numbers, got "
-            f"{type(array).__name__}{_kind_of(array)}. Convert it: np.asarray(values, "
+            f"{type(array).__name__}{kind}. Convert it: np.asarray(values, "
             "dtype=float); of a masked array, fill in what is missing first."
         )
     if 0 in shape and not array.size:
@@ -351,10 +352,6 @@ def _check_array(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:
             f"tell: reply.{name} holds a value that is not finite. "
             "Tell finite values only; leave a failed query untold and ask again."
         )
-
-
-def _kind_of(array: object) -> str:
-    return f" of {array.dtype}" if isinstance(array, np.ndarray) else ""
 
 
 class Cost(NamedTuple):

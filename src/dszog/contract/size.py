@@ -74,16 +74,9 @@ class Calls:
             starts, firsts = n_before + calls.starts, n_calls + calls.first_calls
             segments.append((starts, calls.widths, firsts, calls.remembered))
             n_before, n_calls = n_before + n, n_calls + calls.n_calls
-        joined: list[Any] = [
-            np.concatenate(part) for part in zip(*segments, strict=True)
-        ]
-        return cls(
-            starts=joined[0],
-            widths=joined[1],
-            first_calls=joined[2],
-            remembered=joined[3],
-            n_calls=n_calls,
-        )
+        names = ("starts", "widths", "first_calls", "remembered")
+        joined: Any = map(np.concatenate, zip(*segments, strict=True))
+        return cls(**dict(zip(names, joined, strict=True)), n_calls=n_calls)
 
     def are_remembered(self, constraints: IntArray) -> BoolArray:
         """Return which constraints are served by a call that is not made twice."""

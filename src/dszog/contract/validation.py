@@ -246,8 +246,9 @@ def check_callable(
     try:
         taken.bind(*range(n_arguments))
     except TypeError:
+        plural = "" if n_arguments == 1 else "s"
         raise InputTypeError(
-            f"{_name(owner)}: `{name}` must take {n_arguments} positional arguments, "
+            f"{_name(owner)}: `{name}` must take {n_arguments} argument{plural}, "
             f"got {getattr(value, '__name__', shown(value))}{taken}. "
             f"Pass a callable {signature}."
         ) from None

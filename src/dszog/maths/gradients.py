@@ -47,17 +47,13 @@ def from_normals(normals: FloatArray, kind: Directions) -> FloatArray:
     """Return the directions of any other kind that normal numbers stand for."""
     # Nobody else holds the numbers: these may be the directions.
     if kind == "sphere":
-        return _sphere(normals)
+        lengths = np.sqrt(np.square(normals).sum(axis=1, keepdims=True))
+        scaled: FloatArray = np.sqrt(normals.shape[1]) / lengths * normals
+        return scaled
     if kind == "orthogonal":
         found: FloatArray = chosen().orthogonal(normals)
         return found
     return normals
-
-
-def _sphere(normals: FloatArray) -> FloatArray:
-    lengths = np.sqrt(np.square(normals).sum(axis=1, keepdims=True))
-    scaled: FloatArray = np.sqrt(normals.shape[1]) / lengths * normals
-    return scaled
 
 
 def _coordinate(rng: np.random.Generator, n: int, dim: int) -> FloatArray:

@@ -348,7 +348,7 @@ def learned_rows(state: SlopesState, query: Query, reply: Reply) -> SlopesState:
         rough += (now - rough) * (0.2 if rough > 0.0 else 1.0)
         steps, told = steps[2:], told[2:]
     state = replace(state, rough=rough)
-    if len(steps) < FEWEST:
+    if len(steps) < min(FEWEST, state.size.dim):
         return state
     slopes, wrong = np.array(state.slopes), np.zeros(len(state.rows))
     old, told = slopes[places], told.T
@@ -410,7 +410,7 @@ def stepped(state: SlopesState, left: float) -> SlopesState:
     near = np.flatnonzero((away > -2.0 * limit) & state.slopes.any(axis=1))
     if len(near) > NEAREST:  # those that bind, and the nearest others
         near = near[np.lexsort((-away[near], -state.pulls[near]))[:NEAREST]]
-    pulls, step = np.zeros(len(scale)), np.zeros(len(slope))
+    pulls, step = np.array(state.pulls), np.zeros(len(slope))
     if force > 0.0 and (left > STAY or back > 0.0):
         unit = state.slopes[near] / scale[near, np.newaxis]
         stride = 3.0 * limit / force
@@ -425,6 +425,7 @@ def stepped(state: SlopesState, left: float) -> SlopesState:
             if went <= 1.05 * limit:
                 break
             stride *= limit / went
+        pulls[:] = 0.0
         pulls[near] = held / scale[near]
         step *= min(1.0, limit / max(went, TINY))
     anchors = state.anchors

@@ -1,4 +1,4 @@
-r"""DSZOG that remembers slopes, in the units of its problem: for many variables.
+r"""DSZOG that remembers slopes, in the units of its problem.
 
 Doubly stochastic as the paper's method: a few losses and constraints at a time, values
 alone. An estimate along `q` of `d` directions that is used once is noise but for a part
@@ -199,6 +199,8 @@ class SlopesDSZOG(DSZOG):
         if self.horizon_queries is not None:
             few = FEW * max(POINTS // size.dim, FEWEST) * n_losses
             queries = max(min(self.horizon_queries // STEPS, few), LEAST)
+            if self.loss_batch is None:  # half of the queries, with fewest directions
+                n_losses = min(n_losses, max(queries // (2 * (FEWEST + EXTRA)), 1))
         return n_losses, self.constraint_batch or queries, queries
 
     def least_queries(self, size: ProblemSize) -> int:

@@ -152,29 +152,28 @@ class Problem:
 
     def starting_at(self, x0: Any) -> Problem:
         """Return the same problem with another start."""
-        other = copy(self)
-        other.has_start = True
+        other = self._with(has_start=True)
         other.x0 = other._within("minimize", x0)
         return other
 
     def rescaled(self, x_scale: Any) -> Problem:
         """Return the same problem with other typical sizes of the variables."""
-        other = copy(self)
-        other.x_scale = _check_scale(x_scale, self.dim)
+        other = self._with(x_scale=_check_scale(x_scale, self.dim))
         for name in ("size", "is_unscaled"):
             other.__dict__.pop(name, None)
         return other
 
     def with_names(self, names: Sequence[str]) -> Problem:
         """Return the same problem with other names of the variables."""
-        other = copy(self)
-        other.names = check_names("minimize", names, self.dim)
-        return other
+        return self._with(names=check_names("minimize", names, self.dim))
 
     def tagged(self, tag: str) -> Problem:
         """Return the same problem with another tag."""
+        return self._with(tag=check_tag("Problem", tag))
+
+    def _with(self, **changes: Any) -> Problem:
         other = copy(self)
-        other.tag = check_tag("Problem", tag)
+        vars(other).update(changes)
         return other
 
     def _within(self, owner: str, x0: Any) -> FloatArray:

@@ -76,6 +76,8 @@ class Table:
     def plain(self, text: str) -> str:
         """Return a number as Python writes it; empty if the text is none."""
         point, mark = re.escape(self._decimal), re.escape(self._thousands)
+        if mark == r"\ ":  # French programs write blanks that do not end a line
+            text = text.replace("\u202f", " ").replace("\xa0", " ")
         if mark and re.fullmatch(rf"[+-]?\d{{1,3}}({mark}\d{{3}})+({point}\d*)?", text):
             text = text.replace(self._thousands, "")
         if self._decimal != ".":
@@ -90,6 +92,14 @@ class Table:
             for name, column in self._columns.items()
         }
         return replace(self, lines=self.lines[kept], _columns=columns)
+
+    def stripped(self) -> Table:
+        """Return the same without blanks around the fields."""
+        columns = {
+            name: tuple(text.strip(" ") for text in column)
+            for name, column in self._columns.items()
+        }
+        return replace(self, _columns=columns)
 
     def error(self, row: int, name: str, what: str, advice: str) -> InputError:
         """Return an error that names the file, the line and the column of a field."""

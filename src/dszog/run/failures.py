@@ -124,10 +124,6 @@ class FailureHandler(FailureCounts):
         may_fail = self.policy != "raise"
         return may_fail and n_lost <= STILL_LOST * n_good + FIRST_LOST
 
-    def would_raise(self, replies: Sequence[Reply]) -> bool:
-        """Whether these replies end the run."""
-        return self.policy == "raise" and any(reply.failures for reply in replies)
-
     def count(self, replies: Sequence[Reply], queries: Sequence[Query] = ()) -> None:
         """Take note of all points; raise for a failure if that is the policy."""
         if self._simulator is not None:
@@ -182,7 +178,7 @@ class FailureHandler(FailureCounts):
 
     def _count_points(self, reply: Reply) -> None:
         self._settle()
-        failed = _in_each_row(_unknown(reply))
+        failed = np.any(_unknown(reply), axis=1)
         self.n_points += len(failed)
         self.n_failed += int(failed.sum())
         for one in failed.tolist():
@@ -247,7 +243,7 @@ def _unknown(reply: Reply) -> BoolArray:
         (reply.jacobian, reply.losses.shape[1]),
     ):
         if gradients.size:
-            lost = _in_each_row(np.isnan(gradients))
+            lost = np.any(np.isnan(gradients), axis=1)
             unknown[0, first : first + len(lost)] |= lost
     return unknown
 
@@ -260,12 +256,6 @@ def _with_way_out(failure: Failure) -> str:
         f"{failure.message} If failures are to be expected: on_failure='resample' "
         "leaves them out."
     )
-
-
-def _in_each_row(table: BoolArray) -> BoolArray:
-    """Return whether any entry of each row is true."""
-    found: BoolArray = np.logical_or.reduce(table, axis=1)
-    return found
 
 
 def _without_columns(query: Query, reply: Reply) -> tuple[Query, Reply]:
@@ -293,7 +283,7 @@ def _without_columns(query: Query, reply: Reply) -> tuple[Query, Reply]:
 
 def _without_rows(query: Query, reply: Reply) -> tuple[Query, Reply]:
     """Leave out the directions at whose points something is not known."""
-    known = ~_in_each_row(_unknown(reply))[1:]
+    known = ~np.any(_unknown(reply), axis=1)[1:]
     if query.paired:
         half = len(known) // 2
         known = np.tile(known[:half] & known[half:], 2)

@@ -203,8 +203,8 @@ class FinalCheck:
         whole = size.n_losses + size.n_constraint_calls
         if self.limits.queries is not None:
             allowance = int(CHECK_SHARE * self.limits.queries)
-            left = min(self.limits.queries - used, int(WHOLE_SHARE * used))
-            fits = size.by_case and N_CANDIDATES * whole <= left
+            most = min(self.limits.queries - used, int(WHOLE_SHARE * used))
+            fits = size.by_case and N_CANDIDATES * whole <= most
             return max(allowance, N_CANDIDATES * whole) if fits else allowance
         allowance = max(CHECK_LEAST, int(CHECK_SHARE * used))
         if whole <= WHOLE_SHARE * used:

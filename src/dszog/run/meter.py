@@ -267,8 +267,8 @@ class Meter(Counts):
             spent = self._clock() - before
             self._note_pace(charged, spent)
         # A failure that ends the run is not kept: it may be fixed before it goes on.
-        raises = counts and self.failures.would_raise(replies)
-        if self._log is not None and not raises:
+        raises = counts and self.failures.policy == "raise"
+        if self._log is not None and not (raises and any(r.failures for r in replies)):
             self._log.answered(replies, spent, self.elapsed)
         if counts:
             self.failures.count(replies, queries)

@@ -90,10 +90,10 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
             from pandas import DataFrame
         except ImportError as error:
             raise MissingExtraError.of("to_frame", "pandas", "pandas") from error
-        columns = {
-            name: _as_counts(column) if name in COUNTS else column
-            for name, column in self.history.items()
-        }
+        columns = dict(self.history)
+        for name in COUNTS:
+            if name in columns and not np.isnan(columns[name]).any():
+                columns[name] = columns[name].astype(np.int64)
         return DataFrame(columns)
 
     def to_html(self) -> str:
@@ -135,6 +135,8 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
     @property
     def point_text(self) -> str:
         """The point, its variables by name where they have names."""
+        if digest := self.get("weights_digest"):  # x is the name of a point
+            return f"the weights of the network, digest {digest[:12]}"
         if names := self.get("variables"):
             return shown_point(self.x, names)
         with np.printoptions(threshold=8, edgeitems=3, precision=6, linewidth=70):
@@ -221,13 +223,6 @@ def _hanging(name: str, text: str) -> list[str]:
     ]
     names = [name, *("" for _ in lines[1:])]
     return [f"{a:<{INDENT}}{b}" for a, b in zip(names, lines, strict=True)]
-
-
-def _as_counts(column: Any) -> Any:
-    """Return whole numbers as such; a column with unknown ones stays as it is."""
-    if np.isnan(column).any():
-        return column
-    return column.astype(np.int64)
 
 
 def _weights(weights: Any, names: Mapping[int, str]) -> str:

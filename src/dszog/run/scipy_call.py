@@ -59,7 +59,9 @@ def in_our_words(given: Any, named: Any) -> tuple[Any, dict[str, Any]]:
     more = dict(zip(ORDER, given[2:], strict=False))
     is_theirs = len(given) > 3
     if len(given) == 3:  # SciPy's `args`, or our `constraints`
-        is_theirs = "constraints" in named or _are_args(given[2])
+        some = given[2] if isinstance(given[2], tuple) else (given[2],)
+        no_constraints = all(isinstance(x, (Number, str, np.ndarray)) for x in some)
+        is_theirs = "constraints" in named or (bool(some) and no_constraints)
     if is_theirs and len(given) <= 2 + len(ORDER) and not more.keys() & named.keys():
         given, named = given[:2], {**more, **named}
     unset = ("method", "hess", "hessp", "jac")  # None, there, is the default
@@ -110,12 +112,6 @@ def _n_functions(constraints: Any) -> int:
     """Return how many values of constraints one evaluation of all of them takes."""
     listed = constraints if isinstance(constraints, (list, tuple)) else [constraints]
     return sum(len(one) if isinstance(one, Constraints) else 1 for one in listed)
-
-
-def _are_args(given: Any) -> bool:
-    """Whether these are numbers, texts or arrays, which no constraints can be."""
-    some = given if isinstance(given, tuple) else (given,)
-    return bool(some) and all(isinstance(x, (Number, str, np.ndarray)) for x in some)
 
 
 def objective(fun: Any, args: Any, jac: Any) -> Any:

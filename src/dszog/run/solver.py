@@ -450,6 +450,8 @@ class Solver:
             objective = float(known[0])
         with np.errstate(over="ignore", invalid="ignore"):
             distance = float(np.linalg.norm(certificate.x - start))
+            if distance:  # perhaps only the smallest variables have moved
+                distance = max(distance, float(np.linalg.norm(certificate.x)))
         penalty = penalty_of(run.method, outcome.position.state)
         if hasattr(run.method, "penalty_at"):  # nobody else is to set it
             penalty = math.nan

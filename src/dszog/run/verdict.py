@@ -246,10 +246,11 @@ def _on_optimality(certificate: Certificate, way: Way, more: str) -> list[str]:
     """Say so where a feasible point is not shown to be near the best one."""
     found = certificate.stationarity
     if found is None:
-        why = certificate.note or "not computed"
-        return [
-            f"The point is feasible but not shown to be optimal: stationarity is {why}."
-        ]
+        why, learned = certificate.note or "not computed", certificate.first_order
+        said = f"stationarity is {why}."
+        if learned is not None:
+            said = f"by the slopes it learned {learned}; from new values {said}"
+        return [f"The point is feasible but not shown to be optimal: {said}"]
     if is_far_from_stationary(found, way):
         scale = ", or set x_scale to the size of the variables" if way.has_step else ""
         return [

@@ -43,6 +43,8 @@ _PREFIX = struct.Struct("<8sI24sI")
 _HASH = 32
 _KINDS = {"<f8": np.float64, "<i8": np.int64, "|u1": np.uint8}
 _CODES = {np.dtype(kind): code for code, kind in _KINDS.items()}
+_VERSION = frozenset("0123456789abcdefghijklmnopqrstuvwxyz.+-")
+_VERSION = frozenset("0123456789abcdefghijklmnopqrstuvwxyz.+-")
 
 
 def pack(
@@ -113,9 +115,10 @@ def _length(content: bytes) -> int:
     if magic != MAGIC:
         raise CheckpointError("it is no checkpoint of dszog")
     if version > FORMAT:
+        name = "".join(chr(c) for c in library if chr(c) in _VERSION)
         raise CheckpointError(
             f"it has format {version}, this dszog reads up to {FORMAT}. Install the "
-            f"dszog that wrote it: pip install 'dszog>={_printable(library)}'"
+            f"dszog that wrote it: pip install 'dszog>={name}'"
         )
     if version < 1:
         raise CheckpointError(f"it has format {version}, which never existed")
@@ -174,12 +177,6 @@ def _size(row: Any) -> int:
             raise CheckpointError(f"an array in it has an extent of {extent!r:.20}")
     return math.prod(shape) * int(np.dtype(code).itemsize)
 
-
-def _printable(library: bytes) -> str:
-    return "".join(chr(c) for c in library.rstrip(b"\0") if chr(c) in _VERSION)
-
-
-_VERSION = frozenset("0123456789abcdefghijklmnopqrstuvwxyz.+-")
 
 # ------------------------------------------------------------------------ strict JSON
 

@@ -9,25 +9,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
+from dszog.contract.arrays import frozen_floats
 from dszog.errors import EvaluationError, InputError
+from dszog.run.history import Progress
+from dszog.run.meter import Limits
+from dszog.show.progress import show_progress
 from dszog.torch.first_order import (
     NOT_FINITE,
     TOGETHER,
     GradientSteps,
     check_optimizer,
 )
-from dszog.torch.functions import TorchConstraints, TorchLosses, both_of
+from dszog.torch.functions import TorchConstraints, TorchLosses, all_of, both_of
 from dszog.torch.moves import EVERY, load_tensors, save_tensors
 from dszog.torch.start import begin, facts_of, take_start
 
 RATE = 3e-4  # of Adam, where no optimiser is given
 FILE = "gradients.safetensors"
+NO_POINT = frozen_floats(np.empty(0))  # the weights are where the network is
 
 
 def descend(
@@ -42,8 +48,11 @@ def descend(
     seed: int,
     checkpoint: Any = None,
     resume: bool = False,
+    progress: bool = False,
+    callback: Any = None,
 ) -> int:
     """Take as many steps as the passes allow; return how many passes it took."""
+    begun = time.perf_counter()
     n, params = (len(losses), len(constraints)), list(named.values())
     adam = optimizer or torch.optim.Adam(params, lr=RATE)
     folder = None if checkpoint is None else Path(checkpoint).absolute()
@@ -56,7 +65,6 @@ def descend(
             f"beside the looks before and after ({n_forwards:,}). Raise it."
         )
     facts = facts_of(
-        model,
         named,
         losses,
         constraints,
@@ -69,23 +77,50 @@ def descend(
     saved = None
     if folder is not None:
         tensors = {name: one.detach().cpu().contiguous() for name, one in named.items()}
-        begin(folder, tensors, known, facts)
+        begin(folder, model, tensors, known, facts)
         saved = _Saved(folder / FILE, params, steps)
     closure = both_of(losses, constraints)
     last = n_forwards - steps.most_passes
-    with _moving(model, check_optimizer("dszog.torch.update", adam, params), adam):
-        while steps.n_passes <= last:
+    held = check_optimizer("dszog.torch.update", adam, params)
+    with _moving(model, held, adam), ExitStack() as opened:
+        told = all_of(callback)
+        if progress:
+            told += opened.enter_context(show_progress(Limits(queries=n_forwards)))
+        is_last = steps.n_passes > last
+        while not is_last:
             gone = steps.n_passes / n_forwards
             if optimizer is None:
                 for group in adam.param_groups:
                     group["lr"] = RATE * max(1.0 - gone, 1e-3)
-            steps.step(closure, gone)
-            is_last = steps.n_passes > last
+            info = steps.step(closure, gone)
+            is_last = steps.n_passes > last or _is_stopped(
+                told,
+                Progress(
+                    iteration=steps.n_steps,
+                    n_queries=steps.n_passes,
+                    elapsed=time.perf_counter() - begun,
+                    x=NO_POINT,
+                    sampled_objective=info.sampled_objective,
+                    sampled_violation=info.sampled_violation,
+                    sampled_share=info.sampled_share,
+                    n_touched=info.n_touched,
+                ),
+            )
             if is_last and not all(bool(one.isfinite().all()) for one in params):
                 raise EvaluationError(NOT_FINITE)
             if saved is not None:
                 saved.after(is_last=is_last)
     return steps.n_passes
+
+
+def _is_stopped(told: list[Any], progress: Progress) -> bool:
+    """Tell those who want to know how far it is; return whether one ends the run."""
+    try:
+        for one in told:
+            one(progress)
+    except StopIteration:
+        return True
+    return False
 
 
 @contextmanager

@@ -18,7 +18,12 @@ from dszog._log import LOGGER
 from dszog.contract import ProblemSize, Reply
 from dszog.contract.arrays import all_finite
 from dszog.contract.hints import about_argument
-from dszog.contract.validation import check_count, check_seed, shown
+from dszog.contract.validation import (
+    check_callable,
+    check_count,
+    check_seed,
+    shown,
+)
 from dszog.errors import DszogError, EvaluationError, InputError, InputTypeError
 from dszog.methods.base import Info
 from dszog.methods.dszog import DSZOGState
@@ -39,6 +44,7 @@ from dszog.torch.functions import (
     OneByOne,
     TorchConstraints,
     TorchLosses,
+    all_of,
     both_of,
     check_options,
     one_for_each,
@@ -133,16 +139,16 @@ def minimize(
     check_names("dszog.torch.minimize", others, minimize, OTHERS)
     named = chosen_parameters(model, params)
     folder = None if checkpoint is None else Path(checkpoint).absolute()
-    with unharmed(model), ExitStack() as opened:
+    with unharmed(model, named.values()), ExitStack() as opened:
         LOGGER.info(about_mode(model) or "The network is in evaluation mode.")
         opened.enter_context(evaluating(model))
         known = take_start(folder, resume, named)
         seed = seed_of(seed, known)
         space = ModuleSpace(model, list(named.values()), seed)
         opened.callback(space.close)
-        facts = facts_of(model, named, losses, constraints, seed=seed)
+        facts = facts_of(named, losses, constraints, seed=seed)
         if folder is not None:
-            begin(folder, space.tensors(), known, facts)
+            begin(folder, model, space.tensors(), known, facts)
             space.log = MoveLog(folder / "weights")
             opened.callback(space.log.close)
         size = _size(HEAD, len(losses), len(constraints))
@@ -157,9 +163,6 @@ def minimize(
             max_queries = int(max_queries) - n_looks
         method = _method(space, asked, size, max_iterations, max_queries, wander)
         space.radius = method.radius
-        callbacks = [] if callback is None else callback
-        if not isinstance(callbacks, (list, tuple)):
-            callbacks = [callbacks]
         result = minimize_names(
             _problem(space, losses, constraints, method.n_directions, tag),
             method=method,
@@ -169,7 +172,7 @@ def minimize(
             max_time=max_time,
             constraint_tol=constraint_tol,
             seed=seed,
-            callback=[space.follow, *callbacks],
+            callback=[space.follow, *all_of(callback)],
             progress=progress,
             checkpoint=None if folder is None else folder / "run",
             resume=resume,
@@ -272,7 +275,8 @@ def evaluating(model: Any, *, gradients: bool = False) -> Iterator[None]:
     for one, _ in recurrent if gradients else ():
         one.training, one.dropout = True, 0.0
     try:
-        yield
+        with casting_anew():
+            yield
     finally:
         for module, was in were.items():
             module.training = was
@@ -281,10 +285,21 @@ def evaluating(model: Any, *, gradients: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def unharmed(model: Any) -> Iterator[None]:
-    """Have a network as it was, bit for bit, if an exception leaves the block."""
-    changing = [one.detach() for one in model.parameters() if one.requires_grad]
-    changing += model.buffers()
+def casting_anew() -> Iterator[None]:
+    """Have autocast keep no cast weights: in a block of a user they would be old."""
+    was = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.clear_autocast_cache()
+        torch.set_autocast_cache_enabled(was)
+
+
+@contextmanager
+def unharmed(model: Any, weights: Iterable[Any]) -> Iterator[None]:
+    """Have weights and buffers as they were to the bit if an exception leaves."""
+    changing = [one.detach() for one in (*weights, *model.buffers())]
     were = [one.to("cpu", copy=True) for one in changing]
     try:
         yield
@@ -353,7 +368,8 @@ class NetworkOptimizer:
     ) -> None:
         owner, model = "dszog.torch.DSZOG", params
         if not isinstance(params, torch.nn.Module):
-            given = list(params)
+            many = isinstance(params, Iterable) and not torch.is_tensor(params)
+            given = list(params) if many else [params]
             if not all(isinstance(one, torch.Tensor) for one in given):
                 raise InputTypeError(
                     f"{owner}: `params` must be a network or its parameters, got a "
@@ -394,7 +410,14 @@ class NetworkOptimizer:
         ``closure(losses, constraints)`` is given two tensors of indices, either of
         which may be empty, and returns two of values.
         """
+        if not self.n_forwards:
+            how = "closure(losses, constraints)"
+            check_callable("dszog.torch.DSZOG", "closure", closure, how, 2)
         self._closure = closure
+        with casting_anew():
+            return self._stepped()
+
+    def _stepped(self) -> Info:
         if self._first_order is not None:
             gone = min(self._first_order.n_steps / self._n_iterations, 1.0)
             info = self._first_order.step(self._call, gone)

@@ -20,8 +20,8 @@ from dszog.torch.space import ModuleSpace
 from dszog.workers._chunks import Assembly, Piece, Place
 from dszog.workers.base import answer
 
-N_CHECKED = 64  # values that are asked for twice before a run begins
-VARY = 1e-2  # of the largest: beyond it is not rounding
+N_CHECKED = 64  # values that are asked for before a run begins, half of them again
+VARY, BESIDE = 1e-2, 5e-2  # of the largest: beyond it is not rounding, also in others
 
 
 def check_options(options: Any, names: Iterable[str], where: str = "") -> None:
@@ -36,6 +36,13 @@ def check_options(options: Any, names: Iterable[str], where: str = "") -> None:
             f"dszog.torch: {where}there is no option {name!r}.{hint} There are: "
             f"{', '.join(sorted(names))}."
         )
+
+
+def all_of(callback: Any) -> list[Any]:
+    """Return callbacks that are given as none, as one, or as several."""
+    if isinstance(callback, (list, tuple)):
+        return [*callback]
+    return [] if callback is None else [callback]
 
 
 def one_for_each(found: Any, wanted: Any, owner: str) -> Any:
@@ -58,6 +65,12 @@ def one_for_each(found: Any, wanted: Any, owner: str) -> Any:
             f"{owner}: got shape {tuple(found.shape)} for {n} indices. {advice}"
         )
     return found
+
+
+def n_checked(n: int) -> int:
+    """Return how many values are asked for before a run begins."""
+    some = min(n, N_CHECKED)
+    return some + 2 * max(some // 2, 1)
 
 
 class TorchLosses:
@@ -99,19 +112,24 @@ class TorchLosses:
         return np.stack(rows)
 
     def check(self, device: Any, *, may_vary: bool = False) -> list[float]:
-        """Ask for some values twice before a run begins; return them if they stay."""
+        """Ask for some values before a run begins, for half of them again and again.
+
+        Return them if they stay.
+        """
         some = torch.arange(min(self.n, N_CHECKED), device=device)
+        half = some[: max(len(some) // 2, 1)]
         with torch.no_grad():
-            found, again = self.at(some).double(), self.at(some).double()
+            found, fewer, again = (self.at(one).double() for one in (some, half, half))
         if not bool(torch.isfinite(found).all()):
             raise InputError(
                 f"{self.owner}: the first values are not finite, got "
                 f"{found[~found.isfinite()][:3].tolist()}. In half precision, compute "
                 "losses in float32: outputs.float()."
             )
-        apart, scale = (float(one.abs().max()) for one in (found - again, found))
+        beside = float((found[: len(half)] - fewer).abs().max())
+        apart, scale = (float(one.abs().max()) for one in (fewer - again, found))
         said = (
-            f"{self.owner}: the same {len(some)} examples, asked for twice, gave "
+            f"{self.owner}: the same {len(half)} examples, asked for twice, gave "
             f"values up to {apart:.2g} apart"
         )
         if apart > VARY * scale and not may_vary:
@@ -119,6 +137,13 @@ class TorchLosses:
                 f"{said}: which get worse would be chance. Switch off what is random: "
                 "functional.dropout(x, training=self.training), no augmentation in "
                 "datasets; if it is rounding alone, give constraints more slack."
+            )
+        if beside > BESIDE * scale and apart <= VARY * scale:
+            raise InputError(
+                f"{self.owner}: {len(half)} examples gave values up to {beside:.2g} "
+                "apart with and without others in their batch: each must have a value "
+                "of its own. Give batch norm running statistics, and divide nothing by "
+                "the size of the batch."
             )
         if apart > 0.0:
             warnings.warn(

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from dszog.contract.arrays import FloatArray
+from dszog.contract.interrupts import held_interrupts
 from dszog.contract.signs import BLOCK, GROUP, Signs
 from dszog.contract.validation import shown
 from dszog.errors import DszogError, InputError, InputTypeError
@@ -27,6 +28,7 @@ from dszog.torch.signs import Mover
 
 LARGE = 2 * 10**7  # weights, from which on no copy is kept
 REFUSED = {"DataParallel", "DistributedDataParallel", "FullyShardedDataParallel"}
+NO_FLOAT64 = {"mps"}
 KINDS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -139,8 +141,11 @@ class ModuleSpace:
 
     def go_to(self, name: PointName) -> None:
         """Move the network to an iterate: the next one, the start, or a logged one."""
-        if name.n_moves == self.n_moves:
-            return
+        if name.n_moves != self.n_moves:
+            with held_interrupts():  # half of a move would be taken for none
+                self._go_to(name)
+
+    def _go_to(self, name: PointName) -> None:
         if name.n_moves == self.n_moves + 1:
             self.move(name)
             return
@@ -265,6 +270,12 @@ def chosen_parameters(model: Any, params: Any) -> dict[str, Any]:
             f"dszog.torch: a {kind} spreads a network over devices, which is not "
             "supported. Pass model.module, on one device."
         )
+    for name, one in model.named_parameters():
+        if torch.nn.parameter.is_lazy(one):
+            raise InputError(
+                f"dszog.torch: {name!r} has no shape yet. Call the network on an "
+                "example before."
+            )
     found = {n: p for n, p in model.named_parameters() if p.requires_grad}
     if not (isinstance(params, str) and params == "all"):
         is_one = isinstance(params, (str, torch.Tensor, torch.nn.Module))
@@ -278,6 +289,12 @@ def chosen_parameters(model: Any, params: Any) -> dict[str, Any]:
             "dszog.torch: there is nothing to change, got a network or `params` "
             "without trainable weights. Set requires_grad_(True) on those that may "
             "change."
+        )
+    kinds = {one.device.type for one in model.parameters()}
+    if kinds & NO_FLOAT64:
+        raise InputError(
+            f"dszog.torch: the network is on {kinds.pop()!r}, where PyTorch has no "
+            "float64. Move it to the CPU or a GPU of NVIDIA: model.to('cpu')."
         )
     devices = {str(one.device) for one in model.parameters()}
     if len(devices) > 1 or "meta" in devices:

@@ -65,7 +65,6 @@ def seed_of(seed: Any, known: Mapping[str, Any]) -> int:
 
 
 def facts_of(
-    model: Any,
     named: Mapping[str, Any],
     losses: TorchLosses,
     constraints: TorchConstraints,
@@ -74,11 +73,6 @@ def facts_of(
     **settings: Any,
 ) -> dict[str, Any]:
     """Return what decides how a run goes; look at some values for that, and twice."""
-    ids = {id(one) for one in named.values()}
-    fixed = {f"buffer {name!r}": one for name, one in model.named_buffers()}
-    for name, one in model.named_parameters():
-        if id(one) not in ids:
-            fixed[f"frozen weight {name!r}"] = one
     device = next(iter(named.values())).device
     return {
         **settings,
@@ -87,14 +81,22 @@ def facts_of(
         "examples of `keep`": constraints.about,
         "constraints at the start": constraints.check(device),
         "losses at the start": losses.check(device, may_vary=may_vary),
-        **{name: f"#{digest_of([one])[:16]}" for name, one in fixed.items()},
     }
 
 
 def begin(
-    folder: Path, tensors: dict[str, Any], known: dict[str, Any], facts: dict[str, Any]
+    folder: Path,
+    model: Any,
+    tensors: dict[str, Any],
+    known: dict[str, Any],
+    facts: dict[str, Any],
 ) -> None:
     """Save what a run begins with, or refuse to go on with another one."""
+    fixed = {f"buffer {name!r}": one for name, one in model.named_buffers()}
+    for name, one in model.named_parameters():
+        if name not in tensors:
+            fixed[f"frozen weight {name!r}"] = one
+    facts |= {name: f"#{digest_of([one])[:16]}" for name, one in fixed.items()}
     if not known:
         folder.mkdir(parents=True, exist_ok=True)
         save_tensors(folder / FILE, tensors, facts)

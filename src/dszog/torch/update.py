@@ -38,13 +38,20 @@ from dszog.torch.doors import (
     unharmed,
 )
 from dszog.torch.first_order import check_optimizer
-from dszog.torch.functions import N_CHECKED, TorchConstraints, TorchLosses, one_for_each
+from dszog.torch.functions import (
+    N_CHECKED,
+    TorchConstraints,
+    TorchLosses,
+    n_checked,
+    one_for_each,
+)
 from dszog.torch.passes import in_parts
 from dszog.torch.space import chosen_parameters, digest_of
 from dszog.torch.start import seed_of, take_start
 
 Rule = Literal["right", "loss"]
 NOT_OURS = {"losses", "constraints", "max_queries"}  # `update` gives them itself
+CROSS_ENTROPY = partial(cross_entropy, reduction="none")
 MARGIN = 0.1  # by which an example that was right shall lead
 BACK = (0.98, 0.95, 0.9, 0.8, 0.65)  # of the way, to where no kept example got worse
 NOT_LEFT = (
@@ -202,7 +209,7 @@ def update(
         :class:`dszog.torch.DSZOG` with an optimiser.
     seed : int
     **others
-        `checkpoint` and `resume`; without gradients also `progress`, `callback` and
+        `checkpoint`, `resume`, `progress` and `callback`; without gradients also
         others of :func:`dszog.torch.minimize`.
 
     Returns
@@ -229,23 +236,22 @@ def update(
     changing = list(named.values())
     _check_others(others, changing, optimizer, gradients)
     device, folder = changing[0].device, others.get("checkpoint")
-    loss = loss or partial(cross_entropy, reduction="none")
-    look = _Network(model, loss, device, autocast, rule)
+    look = _Network(model, loss or CROSS_ENTROPY, device, autocast, rule)
     fresh, old = _Examples("new", new, device), _Examples("keep", keep, device)
     if groups is not None and len(groups) != len(old):
         raise InputError(
             f"dszog.torch.update: `groups` must name one for each of {len(old)} "
             f"examples to keep, got {len(groups)}. Leave it out, or give all."
         )
-    # Before and after at all, and twice at some.
-    n_looks = sum(2 * (len(one) + min(len(one), N_CHECKED)) for one in (fresh, old))
+    # Before and after at all, and more than once at some.
+    n_looks = sum(2 * len(one) + n_checked(len(one)) for one in (fresh, old))
     notes = [about_mode(model)]
     if limit <= n_looks:
         raise InputError(
             f"dszog.torch.update: a look at all examples before and after takes "
             f"{n_looks:,} forward passes, got max_forwards={limit:,}. Raise it."
         )
-    with unharmed(model), evaluating(model, gradients=gradients):
+    with unharmed(model, changing), evaluating(model, gradients=gradients):
         folder = None if folder is None else Path(folder)
         seed = seed_of(seed, take_start(folder, bool(others.get("resume")), named))
         with torch.no_grad():
@@ -266,7 +272,7 @@ def update(
         for functions, examples in ((losses, fresh), (values, old)):
             functions.owner = f"dszog.torch.update: `{examples.name}`"
             functions.about = examples.about()
-        if fresh.fits(old):
+        if look.gives_tensors and fresh.fits(old):
             values.with_losses = lambda i, j: look.both(
                 fresh.at(i), old.at(kept[j]), bound[j]
             )
@@ -359,7 +365,8 @@ class _Examples:
                 raise InputTypeError(
                     f"dszog.torch.update: `{name}` must be two tensors or a dataset, "
                     f"got {type(inputs).__name__} and {type(targets).__name__}. Make "
-                    "them: torch.as_tensor(...)."
+                    "them: torch.as_tensor(...), several inputs of an example one "
+                    "tensor that the network takes apart."
                 )
             if len(inputs) != len(targets):
                 raise InputError(
@@ -393,9 +400,9 @@ class _Examples:
         pairs = [self._read(i) for i in indices.tolist()]
         if not isinstance(pairs[0], (tuple, list)) or len(pairs[0]) != 2:
             raise InputTypeError(
-                "dszog.torch.update: an example of a dataset must be a pair of input "
-                f"and target, got {type(pairs[0]).__name__}. Wrap the dataset in one "
-                "that returns pairs."
+                f"dszog.torch.update: an example of `{self.name}` must be a pair of "
+                f"input and target, got {type(pairs[0]).__name__}. Wrap the dataset in "
+                "one that returns pairs."
             )
         try:
             inputs, targets = torch.utils.data.default_collate(pairs)
@@ -470,6 +477,7 @@ class _Network:
     ) -> None:
         self._model, self._loss, self._rule = model, loss, rule
         self._device, self._autocast = device, autocast
+        self.gives_tensors = True  # else only the loss knows what to do with outputs
 
     def _outputs(self, inputs: Any) -> Any:
         context: Any = nullcontext()
@@ -478,9 +486,13 @@ class _Network:
         with context:
             outputs = self._model(inputs)
         if not isinstance(outputs, torch.Tensor):
+            self.gives_tensors = False
+            if self._rule == "loss" and self._loss is not CROSS_ENTROPY:
+                return outputs
             raise InputTypeError(
                 "dszog.torch.update: the network must return a tensor, got "
-                f"{type(outputs).__name__}. Wrap it in a module that returns its part."
+                f"{type(outputs).__name__}. Use rule='loss' with a loss that takes "
+                "such; or wrap the network in a module that returns its part."
             )
         if self._rule == "right" and (outputs.ndim != 2 or outputs.shape[1] < 2):
             raise InputError(
@@ -593,7 +605,7 @@ def _check_others(
     known = {*inspect.signature(minimize).parameters, *OTHERS} - NOT_OURS
     check_names("dszog.torch.update", others, update, known)
     for name in others:
-        if gradients and name not in ("checkpoint", "resume"):
+        if gradients and name not in ("checkpoint", "resume", "progress", "callback"):
             raise InputError(
                 f"dszog.torch.update: {name!r} goes with gradients=False. "
                 "Leave it out, or write the loop with dszog.torch.DSZOG."

@@ -163,11 +163,6 @@ class Supervised:
     def close(self) -> None:
         self.pool.close()
 
-    def note_seconds(self, seconds: float) -> None:
-        """Keep a running mean of what a piece takes; it decides no bit."""
-        known = seconds if self.seconds is None else self.seconds
-        self.seconds = 0.8 * known + 0.2 * seconds
-
 
 class _Batch:
     """The pieces of one iteration, until all are answered or given up."""
@@ -237,7 +232,9 @@ class _Batch:
         if numbers is None:  # of an earlier batch, which was interrupted
             self._pool.count(n_late=1)
             return
-        self._owner.note_seconds(event.seconds / len(numbers))
+        seconds = event.seconds / len(numbers)  # a running mean, which decides no bit
+        known = self._owner.seconds
+        self._owner.seconds = 0.8 * (known or seconds) + 0.2 * seconds
         replies = iter(event.replies)
         for number in numbers:
             own = [next(replies) for _ in self._pieces[number].parts]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -30,19 +31,15 @@ def grid(effort: Effort) -> Iterator[Row]:
     for start in STARTS:
         for seed in seeds:
             yield ours(network, start, seed, 2500)
-        others: dict[str, Callable[[FloatArray], Answer]] = {
-            "constraint generation, full sweeps": lambda x: generate(
-                network, x, n_swept=None, seed=FIRST_SEED
-            ),
-            "constraint generation, sampled sweeps": lambda x: generate(
-                network, x, n_swept=50, seed=FIRST_SEED
-            ),
-            f"CMA-ES for {effort.peer_seconds:.0f} s": lambda x: evolved(
-                network, x, effort.peer_seconds, FIRST_SEED
+        others: dict[str, Callable[..., Answer]] = {
+            "constraint generation, full sweeps": partial(generate, n_swept=None),
+            "constraint generation, sampled sweeps": partial(generate, n_swept=50),
+            f"CMA-ES for {effort.peer_seconds:.0f} s": partial(
+                evolved, seconds=effort.peer_seconds
             ),
         }
         for name, method in others.items():
-            found = method(network.start(start))
+            found = method(network, network.start(start), seed=FIRST_SEED)
             yield _row(f"{name}, start {start}", found, network, None, None)
     for start in STARTS:
         for seed in seeds:

@@ -258,7 +258,7 @@ def test_no_step_is_tried_whose_gradient_is_stale_along_it(
 
     def tell(self: SampledSQP, *args: Any) -> Any:
         state, info = told(self, *args)
-        if state.phase == "trial" and not state.n_stale and not state.is_corrected:
+        if state.phase == "trial" and not state.n_stale and not state.n_corrected:
             noise = state.table.noise_along(state.step, n_losses=400)
             most = plans.REFRESHED * max(self.noise_share * state.promise, noise)
             seen.append(state.table.noise_left(state.step) <= most)

@@ -788,3 +788,28 @@ def test_a_run_that_is_led_astray_returns_to_where_all_constraints_held(
     result = minimized(lambda x: float(x @ x), [4.0, 4.0], constraints)
     assert result.success
     assert result.fun < 10.0  # 32 at the start
+
+
+@pytest.mark.parametrize("start", [(0.27, 0.25, 10.9), (1.0, 0.5, 2.0)])
+def test_a_valley_between_rows_that_curve_is_followed_with_long_steps(
+    start: tuple[float, ...],
+) -> None:
+    # The lightest spring: diameters of wire and coil, and the number of coils.
+    def rows(x: FloatArray) -> FloatArray:
+        d, coil, n = x
+        shear = (4 * coil**2 - d * coil) / (12566 * (coil * d**3 - d**4))
+        deflection = coil**3 * n / (71785 * d**4) - 1
+        frequency = 140.45 * d / (coil**2 * n) - 1
+        stress = shear + 1 / (5108 * d**2) - 1
+        return np.array([deflection, -stress, frequency, 1 - (d + coil) / 1.5])
+
+    result = minimized(
+        lambda x: (x[2] + 2) * x[1] * x[0] ** 2,
+        start,
+        {"type": "ineq", "fun": rows},
+        bounds=[(0.05, 2), (0.25, 1.3), (2, 15)],
+        constraint_tol=1e-6,
+    )
+    assert result.success
+    assert result.fun == pytest.approx(0.0126652, rel=1e-5)
+    assert result.nfev < 800

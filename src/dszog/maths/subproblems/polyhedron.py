@@ -198,11 +198,12 @@ class Polyhedron:
         box = self._box
         if np.isfinite(box.lower).all() and np.isfinite(box.upper).all():
             return True
-        return _leaves_no_way(self._system, self.dim)
+        systems = [family.system() for family in self.families]
+        return _leaves_no_way(joined(systems, self.dim))
 
     def project(self, point: FloatArray, hint: IntArray = NO_INDICES) -> Solution:
         """Return the nearest point of the set."""
-        nearest = self._nearest(point, hint)
+        nearest = by_generation(point, self.families, hint)
         if self.ball != "l2" or length(nearest.point) <= self.ball_radius:
             return nearest
         if self._is_cone:
@@ -224,7 +225,7 @@ class Polyhedron:
             return self._cone_minimiser(down, hint)
         # With multiplier 1 / t of the ball the answer is the projection of t * down.
         near, far = 0.0, 4.0 * self.ball_radius
-        found = self._nearest(far * down, hint)
+        found = by_generation(far * down, self.families, hint)
         while length(found.point) < self.ball_radius and far < FAR * self.ball_radius:
             near, far, before = far, 16.0 * far, found.point
             found = self._next(far * down, found)
@@ -277,10 +278,6 @@ class Polyhedron:
         return all(family.is_homogeneous for family in self.families)
 
     @cached_property
-    def _system(self) -> System:
-        return joined([family.system() for family in self.families], self.dim)
-
-    @cached_property
     def _box(self) -> BoxRows:
         lower, upper = np.full(self.dim, -np.inf), np.full(self.dim, np.inf)
         for family in self.families:
@@ -289,13 +286,9 @@ class Polyhedron:
                 upper = np.minimum(upper, family.upper)
         return BoxRows(lower, upper)
 
-    def _nearest(self, point: FloatArray, hint: IntArray) -> Solution:
-        """Return the nearest point of the rows, a ball of the norm l2 left out."""
-        return by_generation(point, self.families, hint)
-
     def _next(self, point: FloatArray, before: Solution) -> Solution:
         """Return the nearest point, with what it took in all so far."""
-        found = self._nearest(point, before.active)
+        found = by_generation(point, self.families, before.active)
         return replace(
             found,
             n_rounds=before.n_rounds + found.n_rounds,
@@ -407,7 +400,7 @@ class Polyhedron:
 
     def _far_down(self, down: FloatArray) -> Solution:
         """Return the nearest point to one far down: none is lower, but for 1 / FAR."""
-        found = self._nearest(np.zeros(self.dim), NO_INDICES)
+        found = by_generation(np.zeros(self.dim), self.families)
         for _ in range(2):  # the second time it is known how large the set is there
             far = FAR * (1.0 + length(found.point))
             found = self._next(far * down, found)
@@ -452,7 +445,7 @@ def box_rows(dim: int, lower: Any, upper: Any) -> list[RowFamily]:
     return [BoxRows(frozen_floats(low), frozen_floats(high))]
 
 
-def _leaves_no_way(system: System, dim: int) -> bool:
+def _leaves_no_way(system: System) -> bool:
     r"""Whether :math:`\{y : A y \le 0\}` is the origin alone.
 
     It is if and only if the rows span the space and some combination of them with

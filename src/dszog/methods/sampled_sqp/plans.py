@@ -120,7 +120,7 @@ def proposed(
         step=step,
         curved=curved,
         promise=promise,
-        is_corrected=int(correction is not None),
+        n_corrected=state.n_corrected + 1 if correction is not None else 0,
         weight=weight,
         residual=optimality_residual(state, curvature, answer, now, options),
     )

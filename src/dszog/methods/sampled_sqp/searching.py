@@ -133,7 +133,7 @@ def after_searching(
         step=steps[best] / state.scale,
         promise=-float(rises[best]),
         curved=0.0,
-        is_corrected=0,
+        n_corrected=0,
         sigma=state.first_sigma,
         measured=np.empty((0, 0)),
         pairs=Pairs.none(state.size.dim),

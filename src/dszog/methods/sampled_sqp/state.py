@@ -77,7 +77,7 @@ class SampledSQPState(State):
     step: FloatArray  # (dim,), to the trial point
     curved: float = 0.0  # step' B step
     promise: float = 0.0  # decrease of the merit that the step promises
-    is_corrected: int = 0  # 1: the step is a second-order correction
+    n_corrected: int = 0  # times that the step was bent back to rows that curve
     sigma: float = 1.0  # proximal weight
     price: float = 1.0  # of violations in the subproblem
     weight: float = 0.0  # of violations in the merit

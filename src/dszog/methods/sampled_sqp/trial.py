@@ -55,6 +55,7 @@ CLOSE = 0.01  # of the first proximal weight, at the end of a run
 MOST_SHORTER = 3  # of these that shorten the step
 FITTED = 3.0  # standard errors between losses of the table and others
 ALIKE_LIMITS = 40  # the largest, by which cases are compared
+MOST_CORRECTED = 3  # times in a row that a step is bent back to rows that curve
 MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
 
 
@@ -473,14 +474,19 @@ def _rejected(
     misses: FloatArray,
     kept: float,
 ) -> SampledSQPState:
-    """Try a shorter step; or one that takes the curvature of rows into account."""
+    """Try a shorter step; or first one that is bent back to where rows curve to.
+
+    A second-order correction solves the subproblem once more with what each row has
+    missed. Repeated, it goes on while it moves the step by less and less.
+    """
     wrong = max(state.promise - kept, 0.0)
     by_rows = state.weight * np.maximum(misses, 0.0).sum()
-    if not state.is_corrected and by_rows > 0.5 * wrong and state.n_rejected == 0:
+    n = state.n_corrected
+    if n == state.n_rejected < MOST_CORRECTED and by_rows > 0.5 * wrong:
         corrected = proposed(options, state, np.array(misses))
         shift = np.linalg.norm(corrected.step - state.step)
-        if corrected.phase == "trial" and shift <= np.linalg.norm(state.step):
-            return replace(corrected, n_rejected=1)
+        if corrected.phase == "trial" and shift <= 0.1**n * np.linalg.norm(state.step):
+            return replace(corrected, n_rejected=n + 1)
     length = float(state.step @ state.step)
     steeper = state.sigma + 2.0 * wrong / max(length, 1e-300)
     most = MOST_GROWTH if state.size.by_case else 1e3
