@@ -164,6 +164,33 @@ def test_the_slope_of_a_linear_objective_becomes_known() -> None:
     np.testing.assert_allclose(last.velocity, falls, atol=1e-2)
 
 
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_slopes_of_few_variables_become_known(dim: int) -> None:
+    # The minimum without the limits, at 1, breaks them all: each becomes known.
+    rows = np.abs(np.random.default_rng(dim).normal(size=(4, dim))) + 0.5
+    problem = Problem(
+        Losses(lambda x, i: np.square(x - 1.0).sum(axis=1)[:, None][:, i], 1),
+        Constraints(lambda x, j: x @ rows[j].T, 4),
+        dim,
+        x0=np.full(dim, 0.5),
+    )
+    method = SlopesDSZOG().planned(problem.size, 30, None)
+    last = walk(method, problem, method.init(problem.x0, problem.size, 0), 12)[-1]
+    assert len(last.rows)
+    np.testing.assert_allclose(last.slopes, rows[last.rows], rtol=1e-3)
+
+
+def test_with_few_queries_few_losses_are_drawn_unless_their_number_is_given() -> None:
+    size = size_of(20, 1000, 1000)
+    drawn = [
+        SlopesDSZOG().planned(size, None, queries).batches(size)[0]
+        for queries in (1000, 30_000, 10**6)
+    ]
+    assert drawn == [3, 11, 64]
+    given = SlopesDSZOG(loss_batch=30).planned(size, None, 1000)
+    assert given.batches(size)[0] == 30
+
+
 def test_a_look_goes_through_all_constraints_before_any_comes_again() -> None:
     size = size_of(3, 5, 1000)
     method = SlopesDSZOG(dual_batch=100)
