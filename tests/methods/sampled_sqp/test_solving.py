@@ -14,6 +14,7 @@ from dszog import Constraints, Losses, Problem, Status
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.run.verdict import on_first_order
 from tests.methods.sampled_sqp.small_suite import PROBLEMS, SmallProblem
+from tests.runs import size_of
 
 minimized = partial(dszog.minimize, method="sampled_sqp", seed=0)
 BY_NUMBER = {problem.number: problem for problem in PROBLEMS}
@@ -217,6 +218,16 @@ def test_a_run_that_is_cut_short_falls_back_to_what_its_models_find_feasible() -
         assert models.max() <= 1e-9
         assert values.max() <= 1e-6  # differences err a little
         assert state.fallback.any()
+
+
+def test_a_run_falls_back_to_where_all_held_with_a_smaller_objective() -> None:
+    method, size = dszog.SampledSQP(), size_of(2)
+    state = method.init(np.array([3.0, 1.0]), size, 0)
+    for before, point in ((0.5, [1.0, 1.0]), (0.7, [3.0, 1.0])):
+        known = replace(state, has_home=1, home=np.ones(2), home_objective=before)
+        known = replace(known, objective=0.6)
+        np.testing.assert_array_equal(known.fallback, point)
+    assert state.fallback is state.x
 
 
 def test_losses_are_looked_at_as_far_as_needed() -> None:

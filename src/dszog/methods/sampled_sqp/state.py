@@ -187,12 +187,14 @@ class SampledSQPState(State):
         """The last point on the way from the start that the models find feasible.
 
         For a run that is cut short: of constraints that held at the start, none is
-        violated for what is known. The iterate itself if it violates none.
+        violated for what is known. If the iterate violates none it is that, or where
+        all held before with a smaller objective: later steps may have led away.
         """
         first, last = self.members.at(self.start / self.scale), self.members.at(self.z)
         left = (first <= 0) & (last > 0)
         if not left.any():
-            return self.x
+            was_lower = self.has_home and self.home_objective < self.objective
+            return self.home if was_lower else self.x
         if self.has_home and (self.home != self.start).any():
             return self.home
         share = float((first[left] / (first[left] - last[left])).min())
