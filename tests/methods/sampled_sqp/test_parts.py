@@ -226,8 +226,11 @@ def test_rows_that_join_during_a_refresh_keep_their_part_of_the_gradient() -> No
 
 def test_a_table_that_was_learned_by_heart_is_noticed() -> None:
     values, others = np.random.Generator(np.random.Philox(key=7)).normal(size=(2, 64))
-    assert not trial._is_fitted(values, others)
-    assert trial._is_fitted(values, others + 1.0)
+    assert not trial._is_fitted(values, others, 0)
+    assert trial._is_fitted(values, others + 1.0, 0)
+    little = others + values.mean() - others.mean() + 0.35  # two standard errors
+    assert not trial._is_fitted(values, little, 63)
+    assert trial._is_fitted(values, little, 64)  # fewer rows than twice the variables
 
 
 def test_rows_are_refreshed_until_the_next_step_is_sure() -> None:

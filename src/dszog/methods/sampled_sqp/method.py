@@ -204,7 +204,9 @@ class SampledSQP(Options):
             fresh,
             iteration=state.iteration,
             measured=in_units(state.measured, 1.0 / state.scale),
-            looks=(replace(look, constraints=rows),),
+            looks=(
+                replace(look, losses=np.sort(state.table.indices), constraints=rows),
+            ),
             sizes=np.maximum(fresh.sizes, pilot.SHRUNK * confirming.own_sizes(state)),
             has_home=state.has_home,
             home=state.home,

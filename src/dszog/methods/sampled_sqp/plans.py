@@ -352,7 +352,7 @@ def _unseen(
 def _held_out(state: SampledSQPState) -> IntArray:
     """Return losses outside of the table, which tell whether it stands for them."""
     table = state.table
-    n_more = min(len(table), MOST_HELD_OUT)
+    n_more = min(max(len(table), 2 * state.size.dim), MOST_HELD_OUT)
     first = loss_order(len(table) + n_more, state.size, state.seed)
     return first[~is_among(first, table.indices)]
 

@@ -54,6 +54,9 @@ MOST_PLANES = 40  # trials in a row that add one
 CLOSE = 0.01  # of the first proximal weight, at the end of a run
 MOST_SHORTER = 3  # of these that shorten the step
 FITTED = 3.0  # standard errors between losses of the table and others
+# The same where the table has fewer rows than twice the variables: then all of them can
+# be made small at once, and losses with long tails hide for long that others are not.
+FITTED_FEW = 1.0
 ALIKE_LIMITS = 40  # the largest, by which cases are compared
 MOST_CORRECTED = 3  # times in a row that a step is bent back to rows that curve
 MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
@@ -66,7 +69,11 @@ def after_trial(
     look, members = state.looks[0], state.members
     found, others = _parted(found, len(state.table))
     state = replace(
-        state, wants_rows=int(state.wants_rows or _is_fitted(found.loss_values, others))
+        state,
+        wants_rows=int(
+            state.wants_rows
+            or _is_fitted(found.loss_values, others, 2 * state.size.dim)
+        ),
     )
     y = look.at
     zy = y / state.scale
@@ -183,15 +190,16 @@ def _parted(found: Found, n: int) -> tuple[Found, FloatArray]:
     return replace(found, loss_values=values[:n]), values[n:]
 
 
-def _is_fitted(values: FloatArray, others: FloatArray) -> bool:
+def _is_fitted(values: FloatArray, others: FloatArray, few: int) -> bool:
     """Whether losses outside of the table are larger, as if it was learned by heart."""
+    limit = FITTED_FEW if len(values) <= few else FITTED
     values, others = values[~np.isnan(values)], others[~np.isnan(others)]
     if min(len(values), len(others)) < 2:
         return False
     error = math.hypot(
         values.std() / math.sqrt(len(values)), others.std() / math.sqrt(len(others))
     )
-    return bool(others.mean() - values.mean() > FITTED * error)
+    return bool(others.mean() - values.mean() > limit * error)
 
 
 def _bundled(
