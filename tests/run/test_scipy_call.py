@@ -219,7 +219,7 @@ def rosen_like(x: FloatArray) -> float:
             ("go with a function fun", "gradient="),
         ),
         ({"jac": 3}, InputTypeError, ("`jac` must be a function, got 3",)),
-        ({"jac": slope, "args": (1, 2)}, InputTypeError, ("must take 3 positional",)),
+        ({"jac": slope, "args": (1, 2)}, InputTypeError, ("must take 3 arguments",)),
         (
             {"method": "TNC", "hess": BFGS(), "options": {"eps": 1}},
             InputTypeError,

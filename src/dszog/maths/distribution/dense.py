@@ -31,12 +31,14 @@ class DenseDistribution:
 
     @property
     def n_constraints(self) -> int:
+        """The number of constraints, :math:`m`."""
         return len(self.weights)
 
     @classmethod
     def from_penalties(
         cls, n_constraints: int, indices: IntArray, penalties: FloatArray, scale: float
     ) -> Self:
+        r"""Start at :math:`\Pi_\Delta(\beta \phi / \lambda)`."""
         values = np.zeros(n_constraints)
         values[indices] = scale * penalties
         return cls._at(project_onto_simplex(values))
@@ -45,6 +47,7 @@ class DenseDistribution:
     def from_weights(
         cls, n_constraints: int, indices: IntArray, weights: FloatArray
     ) -> Self:
+        """Start at given weights; what they leave of 1 is shared by all others."""
         n_others = n_constraints - len(indices)
         left = max(1.0 - float(weights.sum()), 0.0)
         full = np.full(n_constraints, left / max(n_others, 1))
@@ -79,9 +82,11 @@ class DenseDistribution:
         )
 
     def weights_of(self, indices: IntArray) -> FloatArray:
+        """Return the weights of some constraints."""
         return self.weights[indices]
 
     def sample(self, rng: np.random.Generator, size: int) -> IntArray:
+        """Draw constraints with probabilities :math:`p`, with repeats, ascending."""
         return inverse_draws(rng, self.weights, 0.0, size)
 
     def touched(self) -> tuple[IntArray, FloatArray]:
@@ -90,4 +95,5 @@ class DenseDistribution:
         return indices, self.weights[indices]
 
     def dense(self) -> FloatArray:
+        """Return all `m` weights."""
         return self.weights

@@ -36,6 +36,7 @@ class SparseDistribution(SparseWeights):
     def from_penalties(
         cls, n_constraints: int, indices: IntArray, penalties: FloatArray, scale: float
     ) -> Self:
+        r"""Start at :math:`\Pi_\Delta(\beta \phi / \lambda)`."""
         weights, background = project_with_background(
             scale * penalties, 0.0, n_constraints - len(indices)
         )
@@ -45,6 +46,7 @@ class SparseDistribution(SparseWeights):
     def from_weights(
         cls, n_constraints: int, indices: IntArray, weights: FloatArray
     ) -> Self:
+        """Start at given weights; what they leave of 1 is shared by all others."""
         n_others = n_constraints - len(indices)
         left = max(1.0 - float(weights.sum()), 0.0) / max(n_others, 1)
         total = float(weights.sum()) + n_others * left
@@ -73,9 +75,11 @@ class SparseDistribution(SparseWeights):
         return learned
 
     def weights_of(self, indices: IntArray) -> FloatArray:
+        """Return the weights of some constraints."""
         return weights_of(self, indices)
 
     def sample(self, rng: np.random.Generator, size: int) -> IntArray:
+        """Draw constraints with probabilities :math:`p`, with repeats, ascending."""
         rest = self.n_background * self.background_weight
         places = inverse_draws(rng, self.weights, rest, size)
         if rest == 0.0:  # places ascend, and so do the indices
@@ -88,9 +92,11 @@ class SparseDistribution(SparseWeights):
         return freeze(drawn)
 
     def touched(self) -> tuple[IntArray, FloatArray]:
+        """Return the constraints that have a weight of their own, and the weights."""
         return self.indices, self.weights
 
     def dense(self) -> FloatArray:
+        """Return all `m` weights; for tests and pictures at moderate `m`."""
         full = np.full(self.n_constraints, self.background_weight)
         full[self.indices] = self.weights
         return full
