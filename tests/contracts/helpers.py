@@ -333,10 +333,13 @@ class Trip:
 def trip(cell: Cell) -> Trip:
     """Return six iterations of a cell, from seed 0."""
     problem, tally = cell.counted()
-    states = walk(cell.method, problem, cell.start(problem), iterations=6)
-    queries = [cell.method.ask(state) for state in states]
-    replies = [evaluate(problem, asked) for asked in queries]
-    return Trip(problem, tally, states, queries, replies)
+    state, made = cell.start(problem), Trip(problem, tally, [], [], [])
+    for _ in range(7):
+        made.states.append(state)
+        made.queries.append(cell.method.ask(state))
+        made.replies.append(evaluate(problem, made.queries[-1]))
+        state, _ = cell.method.tell(state, made.queries[-1], made.replies[-1])
+    return made
 
 
 def advance(method: Method, problem: Problem, state: Any, iterations: int) -> Any:
