@@ -32,10 +32,9 @@ NEEDS = {
 
 @dataclass(frozen=True)
 class Ran:
-    """What an example said and drew."""
+    """What an example said."""
 
     output: str
-    pictures: list[Path]
 
     def number(self, pattern: str) -> float:
         """Return the number that a pattern finds in the output."""
@@ -54,7 +53,9 @@ class Ran:
         ]
 
 
-def run(name: str, folder: Path, **environment: str) -> Ran:
+def run(
+    name: str, folder: Path, verdict: str = "Verdict: feasible", **environment: str
+) -> Ran:
     for module in NEEDS[name]:
         pytest.importorskip(module)
     kept = {key: value for key, value in os.environ.items() if key != "DSZOG_DATA"}
@@ -69,7 +70,9 @@ def run(name: str, folder: Path, **environment: str) -> Ran:
         env=kept | {"PYTHONPATH": str(ROOT / "src")} | environment,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return Ran(done.stdout, sorted(folder.glob("*.png")))
+    assert verdict in done.stdout
+    assert len(list(folder.glob("*.png"))) == 1
+    return Ran(done.stdout)
 
 
 def test_every_example_is_run_here() -> None:
@@ -94,13 +97,11 @@ def test_an_example_has_the_form_of_the_gallery(name: str) -> None:
 def test_the_fair_model_is_fairer_and_gains_no_less(tmp_path: Path) -> None:
     ran = run("fair_adult", tmp_path)
     assert "Data: a generated census (no real data)" in ran.output
-    assert "Verdict: feasible" in ran.output
     assert "limits on 8 groups by 3 attributes" in ran.output
     _, plain_gap, plain_gain = ran.row("plain")
     _, gap, gain = ran.row("fair, for gain")
     assert gap < 0.7 * plain_gap
     assert gain > 0.9 * plain_gain
-    assert len(ran.pictures) == 1
 
 
 @pytest.mark.slow
@@ -114,19 +115,16 @@ def test_on_adult_the_gap_is_halved_for_less_than_two_points(tmp_path: Path) -> 
 
 
 def test_the_worst_pair_is_less_reversed(tmp_path: Path) -> None:
-    ran = run("ranking_a9a", tmp_path)
+    ran = run("ranking_a9a", tmp_path, "Verdict: not feasible")  # and says so
     assert "Data: a9a (stand-in), 400 rows, 29,799 pairs" in ran.output
-    assert "Verdict: not feasible" in ran.output  # and says so
     worst = [ran.row(name)[-3] for name in ("logistic", "0.003", "0.03", "0.1")]
     assert worst[-1] < 0.5 * worst[0]
     assert worst[1:] == sorted(worst[1:], reverse=True)  # as the penalty grows
-    assert len(ran.pictures) == 1
 
 
 def test_no_customer_gets_worse_than_was_promised(tmp_path: Path) -> None:
     ran = run("no_customer_worse", tmp_path)
     assert "Data: generated, 20,000 customers" in ran.output
-    assert "Verdict: feasible" in ran.output
     old, _, _ = ran.row("old")
     careless, n_broken, _ = ran.row("careless")
     careful, n_beyond, worst = ran.row("careful")
@@ -134,31 +132,25 @@ def test_no_customer_gets_worse_than_was_promised(tmp_path: Path) -> None:
     assert n_broken > 1000
     assert n_beyond == 0
     assert worst <= 0.1
-    assert len(ran.pictures) == 1
 
 
 def test_the_bridge_is_lighter_and_bears_all(tmp_path: Path) -> None:
     ran = run("bridge_on_dask", tmp_path)
     assert ran.output.count("Data: a made-up bridge") == 1  # and not by each worker
     assert "286 scenarios, 6,006 limits" in ran.output
-    assert "Verdict: feasible" in ran.output
     assert ran.number(r"has (\d+) % of the mass") < 80
-    assert len(ran.pictures) == 1
 
 
 def test_the_grid_is_cheaper_and_survives(tmp_path: Path) -> None:
     ran = run("grid/secure_grid", tmp_path)
     assert "156 outages, 90,636 limits" in ran.output
-    assert "Verdict: feasible" in ran.output
     assert ran.number(r"([\d,]+) power flows") < 5000
     assert ran.number(r"cost ([\d.]+) after") < 44
-    assert len(ran.pictures) == 1
 
 
 def test_gradients_of_the_trees_save_evaluations(tmp_path: Path) -> None:
     ran = run("flight_path", tmp_path)
     assert "Gradients of the constraints: True" in ran.output
-    assert "Verdict: feasible" in ran.output
     straight, near = ran.row("straight on")
     given, left, n_given, *_ = ran.row("gradients given")
     hidden, _, n_hidden, *_ = ran.row("gradients hidden")
@@ -167,7 +159,6 @@ def test_gradients_of_the_trees_save_evaluations(tmp_path: Path) -> None:
     assert given < straight
     assert hidden < straight
     assert n_given < n_hidden
-    assert len(ran.pictures) == 1
 
 
 def test_the_suspension_is_softer_and_takes_every_bump(tmp_path: Path) -> None:
@@ -176,13 +167,10 @@ def test_the_suspension_is_softer_and_takes_every_bump(tmp_path: Path) -> None:
     assert "held by 5.5 cm over 1.0 m at 14 m/s, 280 kg, travel in" in ran.output
     assert ran.number(r"comfort +([\d.]+) to") > 2.0 * ran.number(r"to ([\d.]+) m/s")
     assert ran.number(r"([\d,]+) bumps driven") < 1500
-    assert len(ran.pictures) == 1
 
 
 def test_the_laboratory_finds_a_recipe(tmp_path: Path) -> None:
     ran = run("laboratory", tmp_path)
     assert "With other settings" in ran.output
-    assert "Verdict: feasible" in ran.output
     assert ran.number(r"the colour by\s+([\d.]+)") < 0.3
     assert ran.number(r"after (\d+) glasses") < 250
-    assert len(ran.pictures) == 1

@@ -407,34 +407,36 @@ def test_a_lent_stream_draws_what_a_stream_draws() -> None:
 def test_compiled_numbers_are_those_of_the_stream(
     seed: int, iteration: int, shape: tuple[int, int], n_uniforms: int
 ) -> None:
+    numbers_of_the_stream(seed, iteration, shape, n_uniforms)
+
+
+def numbers_of_the_stream(
+    seed: int, iteration: int, shape: tuple[int, int], n_uniforms: int
+) -> FloatArray:
+    """Compare the numbers, and return the normal ones."""
     normals, uniforms = normals_and_uniforms(seed, iteration, shape, n_uniforms)
     rng = stream(seed, iteration)
     np.testing.assert_array_equal(normals, rng.standard_normal(shape))
     np.testing.assert_array_equal(uniforms, rng.random(n_uniforms))
+    return normals
 
 
 def test_two_million_numbers_are_those_of_the_stream() -> None:
     # Every layer, some 500 numbers of the tail, and places where words are rejected.
-    normals, uniforms = normals_and_uniforms(3, 4, (1000, 2000), 1000)
-    rng = stream(3, 4)
-    np.testing.assert_array_equal(normals, rng.standard_normal((1000, 2000)))
-    np.testing.assert_array_equal(uniforms, rng.random(1000))
+    normals = numbers_of_the_stream(3, 4, (1000, 2000), 1000)
     assert np.abs(normals).max() > 4.5  # beyond where the tail begins
 
 
-@pytest.mark.parametrize("n_words", [*range(0, 300, 4), 1228])
-def test_too_few_words_for_the_numbers_are_noticed(n_words: int) -> None:
-    words = np.empty(n_words, np.uint64)
+def test_too_few_words_for_the_numbers_are_noticed() -> None:
     normals, uniforms = np.empty((10, 123)), np.empty(0)
-    assert not _philox.numbers(0, 0, words, normals, uniforms)
+    for n_words in (*range(0, 300, 4), 1228):
+        words = np.empty(n_words, np.uint64)
+        assert not _philox.numbers(0, 0, words, normals, uniforms)
 
 
 def test_without_spare_words_draws_are_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dszog.kernels.compiled.SPARE_WORDS", -40)
-    normals, uniforms = normals_and_uniforms(1, 2, (10, 123), 7)
-    rng = stream(1, 2)
-    np.testing.assert_array_equal(normals, rng.standard_normal((10, 123)))
-    np.testing.assert_array_equal(uniforms, rng.random(7))
+    numbers_of_the_stream(1, 2, (10, 123), 7)
 
 
 @given(seed=seeds, n=st.integers(0, 40), dim=st.integers(1, 30))
@@ -490,33 +492,24 @@ def test_no_bit_of_a_score_depends_on_what_else_is_asked() -> None:
         np.testing.assert_array_equal(found, together[1][k, 7:300])
 
 
-@given(seed=seeds, n_points=st.integers(1, 12))
-def test_pairs_of_sparse_rows_are_those_of_dense_ones(seed: int, n_points: int) -> None:
-    X = mostly_zeros(seed)
-    rng = np.random.default_rng(seed + 1)
-    points = rng.standard_normal((n_points, 12))
-    pairs = dszog.Constraints.pairwise(sparse.csr_array(X[:15]), X[15:], margin=-0.1)
-    indices = rng.integers(len(pairs), size=30)
-    differences = X[15:][indices % 25] - X[:15][indices // 25]
-    expected = points @ differences.T - 0.1
-    np.testing.assert_allclose(pairs.values(points, indices), expected, atol=1e-12)
-    np.testing.assert_array_equal(pairs.jacobian(points[0], indices), differences)
-    worst = (X[15:] @ points[0])[:, None] - X[:15] @ points[0] - 0.1
-    assert pairs.summary(points[0]).n_violated == int((worst > 0).sum())
-
-
 @given(seed=seeds, n_points=st.integers(1, 12), dim=st.integers(1, 40))
-def test_dense_pairs_are_the_plain_ones(seed: int, n_points: int, dim: int) -> None:
-    rng = np.random.default_rng(seed)
-    X = np.asfortranarray(rng.standard_normal((40, dim)))
+@pytest.mark.parametrize("form", [sparse.csr_array, np.asfortranarray])
+def test_pairs_are_the_plain_ones(
+    form: Any, seed: int, n_points: int, dim: int
+) -> None:
+    X = form(mostly_zeros(seed, dim=dim))
+    dense = np.asarray(X.todense() if sparse.issparse(X) else X)
+    rng = np.random.default_rng(seed + 1)
     points = rng.standard_normal((n_points, dim))
-    pairs = dszog.Constraints.pairwise(X[:15], X[15:], margin=0.3)
+    pairs = dszog.Constraints.pairwise(X[:15], dense[15:], margin=-0.1)
     indices = rng.integers(len(pairs), size=30)
-    differences = X[15:][indices % 25] - X[:15][indices // 25]
-    expected = points @ differences.T + 0.3
+    differences = dense[15:][indices % 25] - dense[:15][indices // 25]
+    expected = points @ differences.T - 0.1
     found = pairs.values(points, indices)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(pairs.jacobian(points[0], indices), differences)
+    worst = (dense[15:] @ points[0])[:, None] - dense[:15] @ points[0] - 0.1
+    assert pairs.summary(points[0]).n_violated == int((worst > 0).sum())
 
 
 # ------------------------------------------------------------------- the whole library

@@ -492,25 +492,30 @@ def composed_p_value(n_draws: int = 500, **changes: object) -> float:
     return hotelling(composed_estimates(method, problem, n_draws), expected)
 
 
-def without_the_factor_d(patch: pytest.MonkeyPatch) -> float:
-    def unit_length(
-        rng: np.random.Generator, kind: Directions, n_directions: int, dim: int
-    ) -> FloatArray:
-        drawn = gradients.draw_directions(rng, kind, n_directions, dim)
-        return drawn / math.sqrt(dim)
-
-    patch.setattr(f"{METHOD}.draw_directions", unit_length)
-    patch.setattr(AT_ONCE.format("draw"), lambda *_: None)
-    return composed_p_value()
+Mutate = Callable[[pytest.MonkeyPatch], float]  # returns the p-value then
 
 
-def with_the_wrong_sign(patch: pytest.MonkeyPatch) -> float:
-    def uphill(values: FloatArray, directions: FloatArray, radius: float) -> FloatArray:
-        return -gradients.forward_difference(values, directions, radius)
+def other_differences(difference: Callable[..., Any], **more: Any) -> Mutate:
+    def p_value(patch: pytest.MonkeyPatch) -> float:
+        patch.setattr(f"{METHOD}.forward_difference", difference)
+        patch.setattr(AT_ONCE.format("step"), lambda *_: None)
+        return composed_p_value(**more)
 
-    patch.setattr(f"{METHOD}.forward_difference", uphill)
-    patch.setattr(AT_ONCE.format("step"), lambda *_: None)
-    return composed_p_value()
+    return p_value
+
+
+def other_directions(draw: Callable[..., FloatArray]) -> Mutate:
+    def p_value(patch: pytest.MonkeyPatch) -> float:
+        patch.setattr(f"{METHOD}.draw_directions", draw)
+        patch.setattr(AT_ONCE.format("draw"), lambda *_: None)
+        return composed_p_value()
+
+    return p_value
+
+
+def absolute(values: FloatArray, directions: FloatArray, radius: float) -> FloatArray:
+    rises = np.append(values[0], values[0] + np.abs(values[1:] - values[0]))
+    return gradients.forward_difference(rises, directions, radius)
 
 
 def with_the_wrong_sign_in_the_kernel(patch: pytest.MonkeyPatch) -> float:
@@ -520,39 +525,6 @@ def with_the_wrong_sign_in_the_kernel(patch: pytest.MonkeyPatch) -> float:
         return right(values, frozen_floats(-steps), *rest)
 
     patch.setattr(kernels.chosen(), "step", uphill)
-    return composed_p_value()
-
-
-def with_absolute_slopes(patch: pytest.MonkeyPatch) -> float:
-    def absolute(
-        values: FloatArray, directions: FloatArray, radius: float
-    ) -> FloatArray:
-        rises = np.append(values[0], values[0] + np.abs(values[1:] - values[0]))
-        return gradients.forward_difference(rises, directions, radius)
-
-    patch.setattr(f"{METHOD}.forward_difference", absolute)
-    patch.setattr(AT_ONCE.format("step"), lambda *_: None)
-    return composed_p_value()
-
-
-def two_percent_too_long(patch: pytest.MonkeyPatch) -> float:
-    def longer(values: FloatArray, directions: FloatArray, radius: float) -> FloatArray:
-        return 1.02 * gradients.forward_difference(values, directions, radius)
-
-    patch.setattr(f"{METHOD}.forward_difference", longer)
-    patch.setattr(AT_ONCE.format("step"), lambda *_: None)
-    return composed_p_value(n_draws=N_COMPOSED)
-
-
-def with_the_directions_of_the_first_iteration(patch: pytest.MonkeyPatch) -> float:
-    def always_the_same(
-        rng: np.random.Generator, kind: Directions, n_directions: int, dim: int
-    ) -> FloatArray:
-        gradients.draw_directions(rng, kind, n_directions, dim)
-        return gradients.draw_directions(stream(0, 0), kind, n_directions, dim)
-
-    patch.setattr(f"{METHOD}.draw_directions", always_the_same)
-    patch.setattr(AT_ONCE.format("draw"), lambda *_: None)
     return composed_p_value()
 
 
@@ -598,22 +570,30 @@ def with_the_wrong_m_over_b(patch: pytest.MonkeyPatch) -> float:
     return hotelling(*dual_estimates("dense", False, N_DUAL))
 
 
-MUTANTS = [
-    without_the_factor_d,
-    with_the_wrong_sign,
-    with_the_wrong_sign_in_the_kernel,
-    with_absolute_slopes,
-    two_percent_too_long,
-    with_the_directions_of_the_first_iteration,
-    drawn_without_replacement,
-    with_repeats_counted_once,
-    with_the_wrong_m_over_b,
-]
+MUTANTS: dict[str, Mutate] = {
+    "without the factor d": other_directions(
+        lambda *drawn: gradients.draw_directions(*drawn) / math.sqrt(drawn[-1])
+    ),
+    "with the directions of the first iteration": other_directions(
+        lambda rng, *drawn: gradients.draw_directions(stream(0, 0), *drawn)
+    ),
+    "with the wrong sign": other_differences(
+        lambda *seen: -gradients.forward_difference(*seen)
+    ),
+    "with the wrong sign in the kernel": with_the_wrong_sign_in_the_kernel,
+    "with absolute slopes": other_differences(absolute),
+    "two percent too long": other_differences(
+        lambda *seen: 1.02 * gradients.forward_difference(*seen), n_draws=N_COMPOSED
+    ),
+    "drawn without replacement": drawn_without_replacement,
+    "with repeats counted once": with_repeats_counted_once,
+    "with the wrong m / b": with_the_wrong_m_over_b,
+}
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
 def test_a_broken_estimator_is_caught(
-    mutant: Callable[[pytest.MonkeyPatch], float],
+    mutant: Mutate,
     monkeypatch: pytest.MonkeyPatch,
     record_property: Record,
 ) -> None:

@@ -61,24 +61,6 @@ def block(x: FloatArray, b: int) -> FloatArray:
     return np.asarray(x * np.sin(b + 1.0) - 0.6)
 
 
-def _plain() -> Problem:
-    return Problem(objective, Constraints.from_function(limit, 30), 3)
-
-
-def _vectorised() -> Problem:
-    return Problem(Losses(losses_at, 20), Constraints(limits_at, 20), 3)
-
-
-def _in_pieces() -> Problem:
-    return Problem(
-        Losses(losses_at, 20).in_pieces(3), Constraints(limits_at, 20).in_pieces(7), 3
-    )
-
-
-def _simulator() -> Problem:
-    return Problem(Simulator(scenario, 20, 3), None, 3, bounds=[(-1.0, 1.0)] * 3)
-
-
 def _mixed() -> Problem:
     parts = (
         Constraints(limits_at, 20),
@@ -90,10 +72,14 @@ def _mixed() -> Problem:
 
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
-    "plain": _plain,
-    "vectorised": _vectorised,
-    "in pieces": _in_pieces,
-    "simulator": _simulator,
+    "plain": lambda: Problem(objective, Constraints.from_function(limit, 30), 3),
+    "vectorised": lambda: Problem(Losses(losses_at, 20), Constraints(limits_at, 20), 3),
+    "in pieces": lambda: Problem(
+        Losses(losses_at, 20).in_pieces(3), Constraints(limits_at, 20).in_pieces(7), 3
+    ),
+    "simulator": lambda: Problem(
+        Simulator(scenario, 20, 3), None, 3, bounds=[(-1.0, 1.0)] * 3
+    ),
     "mixed": _mixed,
 }
 

@@ -7,41 +7,18 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pytest
 
 from dszog import EVALUATORS, Constraints, EvaluationError, Problem
 from dszog.contract.arrays import FloatArray
 from dszog.run.failures import POLICIES
+from tests.run.test_failures import BAD, FUNCTIONS, KIND_OF
 from tests.workers.helpers import limit, need, objective, solve, workers
 
-
-def raises() -> Any:
-    raise ZeroDivisionError("the simulator broke")
-
-
-def leaves() -> Any:
-    raise SystemExit(3)
-
-
-def _value(value: Any) -> Callable[[], Any]:
-    return lambda: value
-
-
-BAD: dict[str, tuple[Callable[[], Any], str]] = {
-    "nan": (_value(np.nan), "not finite"),
-    "inf": (_value(-np.inf), "not finite"),
-    "None": (_value(None), "wrong shape"),
-    "str": (_value("-1.0"), "wrong shape"),
-    "wrong shape": (_value(np.array([-1.0, -1.0])), "wrong shape"),
-    "exception": (raises, "exception"),
-    "SystemExit": (leaves, "exception"),
-}
-FUNCTIONS = ("objective", "constraint")
+SOME = ("nan", "-inf", "None", "str", "wrong shape", "exception", "SystemExit")
 QUICK = ("serial", "threads")
 
 
@@ -54,12 +31,12 @@ class Wrong:
 
     def objective(self, x: FloatArray) -> Any:
         if self.function == "objective" and x[0] > 1e-6:
-            return BAD[self.bad][0]()
+            return BAD[self.bad]()
         return objective(x)
 
     def limit(self, x: FloatArray, j: int) -> Any:
         if self.function == "constraint" and x[0] > 1e-6 and j % 3 == 1:
-            return BAD[self.bad][0]()
+            return BAD[self.bad]()
         return limit(x, j)
 
     def problem(self) -> Problem:
@@ -78,7 +55,7 @@ def outcome(bad: str, function: str, policy: Any, evaluator: Any) -> tuple[Any, 
     return result.x.tobytes(), report.n_failed, report.kinds, messages
 
 
-CELLS = list(itertools.product(BAD, FUNCTIONS, POLICIES))
+CELLS = list(itertools.product(SOME, FUNCTIONS, POLICIES))
 
 
 def test_the_matrix_is_the_product_of_its_registries() -> None:
@@ -93,7 +70,7 @@ def test_threads_report_as_serial_does(bad: str, function: str, policy: str) -> 
     if policy == "raise":
         assert len(alone) == 1
     elif len(alone) > 1:
-        assert alone[2].keys() == {BAD[bad][1]}
+        assert alone[2].keys() == {KIND_OF[bad]}
 
 
 @pytest.mark.slow

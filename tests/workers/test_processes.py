@@ -148,33 +148,23 @@ def test_failures_of_workers_follow_the_policy() -> None:
 
 
 @linux
-def test_a_stopped_worker_is_replaced(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("which", "number"),  # the fork server comes first
+    [(-1, signal.SIGSTOP), pytest.param(0, signal.SIGKILL, marks=pytest.mark.slow)],
+    ids=["a worker", "the fork server"],
+)
+def test_a_stopped_worker_is_replaced(which: int, number: int, tmp_path: Path) -> None:
     calm = Deadly(str(tmp_path / "calm"), mean_life=INF, pause=0.002)
     stopped: list[int] = []
 
     def stop_one(progress: Any) -> None:
         if progress.iteration == 3:
-            others = sorted(children() - before)
-            stopped.append(others[-1])  # the fork server came first
-            os.kill(others[-1], signal.SIGSTOP)
+            stopped.append(sorted(children() - before)[which])
+            os.kill(stopped[-1], number)
 
     before = children()
     found = solve(calm.problem(), Processes(2), callback=stop_one)
     assert len(stopped) == 1
-    assert digest(found) == digest(solve(calm.problem()))
-
-
-@linux
-@pytest.mark.slow
-def test_a_killed_fork_server_is_replaced_with_its_workers(tmp_path: Path) -> None:
-    calm = Deadly(str(tmp_path / "calm"), mean_life=INF, pause=0.002)
-
-    def kill_the_first(progress: Any) -> None:
-        if progress.iteration == 3:
-            os.kill(min(children() - before), signal.SIGKILL)
-
-    before = children()
-    found = solve(calm.problem(), Processes(2), callback=kill_the_first)
     assert digest(found) == digest(solve(calm.problem()))
 
 
