@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
@@ -14,6 +15,8 @@ from scipy.optimize import minimize as scipy_minimize
 import dszog
 from dszog import Constraints, Problem, SampledSQP
 from dszog.contract.arrays import FloatArray
+from dszog.methods.sampled_sqp import plans
+from dszog.methods.sampled_sqp.confirming import CONFIRMED
 from dszog.save.encoding import decode, encode
 from dszog.status import Status
 from dszog.workers.serial import Serial
@@ -235,24 +238,47 @@ def test_cases_may_fail_at_the_start_but_not_always(always: bool) -> None:
     assert result.fun == pytest.approx(towers.optimum(), rel=1e-2)
 
 
-@pytest.mark.parametrize("seed", [0, 3])
-def test_what_one_column_of_a_table_exceeds_is_found_among_thousands(seed: int) -> None:
-    rng = np.random.Generator(np.random.Philox(key=6))
-    rows, columns = rng.normal(size=100), rng.normal(size=80)
+ROWS, COLUMNS = np.random.Generator(np.random.Philox(key=6)).normal(size=180), 80
 
-    def run(x: FloatArray, case: int) -> FloatArray:
-        row, column = divmod(case, 80)
-        own = x[0] - 1.0 + 0.2 * rows[row] if column == 7 else x[0] - 3.0
-        common = x.sum() - 4.0 + 0.05 * (rows[row] + columns[column])
-        return np.array([own, common, x[1] - 1.0 + 1e-9 * rows[row]])
+
+def in_table(x: FloatArray, case: int) -> FloatArray:
+    row, column = divmod(case, COLUMNS)
+    own = x[0] - 1.0 + 0.2 * ROWS[row] if column == 7 else x[0] - 3.0
+    common = x.sum() - 4.0 + 0.05 * (ROWS[row] + ROWS[100 + column])
+    return np.array([own, common, x[1] - 1.0 + 1e-9 * ROWS[row]])
+
+
+def table() -> Problem:
+    """Return a problem with one column that exceeds what all others keep."""
 
     def cost(x: FloatArray) -> float:
         return float(-x[0] - 0.5 * x[1] + 0.1 * (x[2:] ** 2).sum())
 
-    plant = dszog.Simulator(run, n=(100, 80), width=3, objective=cost)
-    problem = Problem(plant, None, 5, bounds=[(-2.0, 3.0)] * 5, x0=np.zeros(5))
-    result = dszog.minimize(problem, constraint_tol=1e-3, seed=seed, max_queries=8000)
+    plant = dszog.Simulator(in_table, n=(100, COLUMNS), width=3, objective=cost)
+    return Problem(plant, None, 5, bounds=[(-2.0, 3.0)] * 5, x0=np.zeros(5))
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_what_one_column_of_a_table_exceeds_is_found_among_thousands(seed: int) -> None:
+    result = dszog.minimize(table(), constraint_tol=1e-3, seed=seed, max_queries=8000)
     assert result.success
     assert result.nfev + result.ncev < 2500
-    assert max(run(result.x, case).max() for case in range(8000)) <= 1e-3
-    assert result.fun == pytest.approx(-(1.0 - 0.2 * rows.max()) - 0.5, abs=1e-3)
+    assert max(in_table(result.x, case).max() for case in range(8000)) <= 1e-3
+    best = -(1.0 - 0.2 * ROWS[:100].max()) - 0.5
+    assert result.fun == pytest.approx(best, abs=1e-3)
+
+
+def test_a_budget_that_ends_before_likely_cases_are_seen_shows_no_optimum() -> None:
+    problem, method = table(), SampledSQP(constraint_tol=1e-3)
+    state: Any = method.init(problem.x0, problem.size, 0)
+    while state.phase != "verify":
+        state, _ = advanced(method, problem, state, 1)
+    used = state.n_loss_queries + state.n_constraint_queries
+    spent = replace(method, horizon_queries=used)
+    state = replace(state, confirmed=CONFIRMED)
+    assert plans.verifying(spent, state).phase == "verify"  # for which nothing is left
+    while state.phase != "done":
+        state, _ = advanced(method, problem, state, 1)
+    used = state.n_loss_queries + state.n_constraint_queries
+    spent = replace(method, horizon_queries=used)
+    assert plans.verifying(spent, state).phase == "done"  # as none is likely any more

@@ -461,10 +461,14 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
         who = who[order[: max(0, AGAIN - n_here)]]
     room = max(int(queries_left(options, state)) - reserved(state), 0)
     most = min(most, (room + 1) // 2)
+    n_likely = int((risks[who] > least_violation(options, state)).sum())
     if len(size.case_shape) > 1:  # until none is likely to be violated
         _, below = _likely(options, state, AGAIN)
-        most, quiet = min(most, AGAIN), state.n_clean + int((below < LIKELY).sum())
-        quiet = max(quiet, AGAIN)
+        n_more = int((below < LIKELY).sum())
+        most, quiet = min(most, AGAIN), max(state.n_clean + n_more, AGAIN)
+        n_likely += n_more
+    if size.by_case and not room:  # without these there is no success
+        most = n_likely
     draws = not seen.all_drawn(size) and state.n_clean < quiet
     n_again = most - most // 2 if draws and size.by_case else most
     if len(who) > n_again:
