@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import subprocess
@@ -266,6 +267,41 @@ def test_an_update_tells_how_far_it_is_and_a_callback_ends_it(
     assert np.isfinite(seen[-1].sampled_objective)
     assert seen[-1].n_queries < report.n_forwards < 2e4
     assert capsys.readouterr().err.count("iteration") >= 6
+
+
+@pytest.mark.parametrize("stop", [StopIteration, signal.SIGINT])
+def test_an_update_with_gradients_that_was_stopped_anywhere_goes_on_to_the_same_bits(
+    stop: Any, tmp_path: Path
+) -> None:
+    def after_six(progress: Any) -> None:
+        if progress.iteration == 6:  # between looks at constraints
+            if stop is StopIteration:
+                raise stop
+            signal.raise_signal(stop)
+
+    more: dict[str, Any] = {"gradients": True, "checkpoint": tmp_path / "run"}
+    note = updated(callback=after_six, **more)[1].note
+    assert note == (
+        "A callback ended the run."
+        if stop is StopIteration
+        else "The run was interrupted."
+    )
+    assert updated(resume=True, **more)[0] == updated(gradients=True)[0]
+
+
+@both_ways
+def test_an_update_ends_in_time_and_learns_to_its_end(
+    gradients: bool, tmp_path: Path, monkeypatch: Any
+) -> None:
+    clock = itertools.count()
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock) / 100)
+    more: dict[str, Any] = {"gradients": gradients, "checkpoint": tmp_path / "run"}
+    more["max_forwards"] = 1e8
+    report = updated(max_time=2.0, **more)[1]
+    assert "The time is up" in str(report)
+    assert next(clock) < 230
+    again = updated(max_time=4.0, resume=True, **more)[1]
+    assert 1.5 < again.n_forwards / report.n_forwards < 3.0
 
 
 def test_ctrl_c_waits_for_the_end_of_a_move(monkeypatch: Any) -> None:

@@ -567,8 +567,11 @@ WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
     "'max_forward'. Did you mean 'max_forwards'": lambda n, f, g: update(
         n, data(), data(), gradients=True, max_forward=1e4
     ),
-    "'max_time' goes with gradients=False": lambda n, f, g: update(
-        n, data(), data(), gradients=True, max_time=1
+    "'weights' goes with gradients=False": lambda n, f, g: update(
+        n, data(), data(), gradients=True, weights={0: 1}
+    ),
+    "`max_time` must be positive": lambda n, f, g: update(
+        n, data(), data(), gradients=True, max_time=0
     ),
     "`resume` needs the folder": lambda n, f, g: update(
         n, data(), data(), gradients=True, resume=True
@@ -721,8 +724,8 @@ def test_only_broken_constraints_go_back_through_the_network() -> None:
 def test_an_update_goes_back_to_where_nothing_is_worse_or_stays(
     way: tuple[float, ...], share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def far(model: Any, named: Any, *others: Any, **more: Any) -> int:
-        return len([one.data.neg_() for one in named.values()])
+    def far(model: Any, named: Any, *others: Any, **more: Any) -> tuple[int, str]:
+        return len([one.data.neg_() for one in named.values()]), ""
 
     module = sys.modules["dszog.torch.update"]  # the function has its name
     monkeypatch.setattr(module, "descend", far)
@@ -982,6 +985,7 @@ def test_weights_wander_no_further_than_constraints_bear() -> None:
 
 
 FACTORY = """
+import signal
 import sys
 sys.path.insert(0, {root!r})
 from tests.torch.test_networks import one_loss, trained, torch
@@ -992,7 +996,7 @@ def wrong():
 def stopped():
     def loss(outputs, targets, calls=iter(range(30))):
         if next(calls, 0) == 29:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
         return one_loss(outputs, targets)
     return *trained(), loss
 """

@@ -13,7 +13,6 @@ from dszog.cli.loading import load_object
 from dszog.cli.options import Count, Flag, Many, OutputFolder
 from dszog.cli.talk import DONE, INTERRUPTED, NO_SUCCESS, answered, say
 from dszog.errors import InputError, MissingExtraError
-from dszog.status import Status
 
 WEIGHTS, REPORT, RUN = "weights.safetensors", "report.txt", "run"
 PICTURE = "report.png"
@@ -102,7 +101,7 @@ def update(
         with suppress(MissingExtraError):  # without matplotlib there is no picture
             report.plot().savefig(output / PICTURE)
         say(Console(), f"{report}\nweights   {output / WEIGHTS}")
-        if report.result and report.result.status == Status.INTERRUPTED:
+        if "The run was interrupted" in str(report):
             return INTERRUPTED
         return NO_SUCCESS if len(report.regressions) else DONE
 

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from dszog.contract.arrays import frozen_floats
+from dszog.contract.interrupts import Interrupts
 from dszog.errors import EvaluationError, InputError
 from dszog.run.history import Progress
 from dszog.run.meter import Limits
@@ -46,13 +47,18 @@ def descend(
     n_forwards: int,
     options: dict[str, Any],
     seed: int,
+    max_time: float | None = None,
     checkpoint: Any = None,
     resume: bool = False,
     progress: bool = False,
     callback: Any = None,
-) -> int:
-    """Take as many steps as the passes allow; return how many passes it took."""
-    begun = time.perf_counter()
+) -> tuple[int, str]:
+    """Take as many steps as passes and time allow.
+
+    Return how many passes it took, and what else ended it. It ends where all looks are
+    used, so that a saved run goes on from there.
+    """
+    begun, ended = time.perf_counter(), ""
     n, params = (len(losses), len(constraints)), list(named.values())
     adam = optimizer or torch.optim.Adam(params, lr=RATE)
     folder = None if checkpoint is None else Path(checkpoint).absolute()
@@ -74,43 +80,57 @@ def descend(
         optimizer=type(adam).__name__,
         **{"max_forwards, less the looks": n_forwards},
     )
-    saved = None
+    saved, limits = None, Limits(queries=n_forwards, time=max_time)
     if folder is not None:
         tensors = {name: one.detach().cpu().contiguous() for name, one in named.items()}
         begin(folder, model, tensors, known, facts)
         saved = _Saved(folder / FILE, params, steps)
+        begun -= saved.seconds
     closure = both_of(losses, constraints)
     last = n_forwards - steps.most_passes
     held = check_optimizer("dszog.torch.update", adam, params)
-    with _moving(model, held, adam), ExitStack() as opened:
+    moving = _moving(model, held, adam)
+    with moving, Interrupts() as interrupts, ExitStack() as opened:
         told = all_of(callback)
         if progress:
-            told += opened.enter_context(show_progress(Limits(queries=n_forwards)))
+            told += opened.enter_context(show_progress(limits))
         is_last = steps.n_passes > last
         while not is_last:
             gone = steps.n_passes / n_forwards
+            if max_time is not None:
+                elapsed = time.perf_counter() - begun
+                gone = min(max(gone, elapsed / max_time), 1.0)
             if optimizer is None:
                 for group in adam.param_groups:
                     group["lr"] = RATE * max(1.0 - gone, 1e-3)
+            interrupts.hold()
             info = steps.step(closure, gone)
-            is_last = steps.n_passes > last or _is_stopped(
+            elapsed = time.perf_counter() - begun
+            if not ended and _is_stopped(
                 told,
                 Progress(
                     iteration=steps.n_steps,
                     n_queries=steps.n_passes,
-                    elapsed=time.perf_counter() - begun,
+                    elapsed=elapsed,
                     x=NO_POINT,
                     sampled_objective=info.sampled_objective,
                     sampled_violation=info.sampled_violation,
                     sampled_share=info.sampled_share,
                     n_touched=info.n_touched,
                 ),
-            )
+            ):
+                ended = "A callback ended the run."
+            if interrupts.interrupted():
+                ended = "The run was interrupted."
+            if max_time is not None and elapsed >= max_time:
+                ended = ended or "The time is up."
+            is_whole = not steps.n_steps % TOGETHER
+            is_last = steps.n_passes > last or (bool(ended) and is_whole)
             if is_last and not all(bool(one.isfinite().all()) for one in params):
                 raise EvaluationError(NOT_FINITE)
             if saved is not None:
-                saved.after(is_last=is_last)
-    return steps.n_passes
+                saved.after(elapsed, is_last=is_last)
+    return steps.n_passes, ended
 
 
 def _is_stopped(told: list[Any], progress: Progress) -> bool:
@@ -145,11 +165,11 @@ class _Saved:
 
     def __init__(self, path: Path, params: Sequence[Any], steps: GradientSteps) -> None:
         self._path, self._params, self._steps = path, params, steps
-        self._due = time.perf_counter() + EVERY
+        self._due, self.seconds = time.perf_counter() + EVERY, 0.0
         if path.exists():
             self._read()
 
-    def after(self, *, is_last: bool) -> None:
+    def after(self, seconds: float, *, is_last: bool) -> None:
         """Write where the run stands, if it is time."""
         steps = self._steps
         is_due = time.perf_counter() >= self._due and not steps.n_steps % TOGETHER
@@ -167,7 +187,7 @@ class _Saved:
                 else:
                     numbers[f"{place}.{name}"] = value
         facts = {
-            "done": [steps.n_steps, steps.n_passes],
+            "done": [steps.n_steps, steps.n_passes, seconds],
             "groups": held["param_groups"],
             "numbers": numbers,
         }
@@ -188,4 +208,5 @@ class _Saved:
         self._steps.optimizer.load_state_dict(
             {"state": state, "param_groups": facts["groups"]}
         )
-        self._steps.n_steps, self._steps.n_passes = map(int, facts["done"])
+        *done, self.seconds = facts["done"]
+        self._steps.n_steps, self._steps.n_passes = map(int, done)

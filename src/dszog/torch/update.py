@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -22,6 +23,7 @@ from dszog.contract.validation import (
     check_choice,
     check_count,
     check_nonnegative,
+    check_positive_number,
     shown,
 )
 from dszog.errors import InputError, InputTypeError
@@ -171,6 +173,7 @@ def update(
     gradients: bool = False,
     optimizer: Any = None,
     max_forwards: int | float = 10**6,
+    max_time: float | None = None,
     autocast: Any = None,
     options: dict[str, Any] | None = None,
     seed: int | None = 0,
@@ -202,6 +205,8 @@ def update(
     max_forwards : int
         Examples that may go through the network, at any weights, all looks included;
         with gradients a backward pass counts as two.
+    max_time : float, optional
+        Seconds, the looks before and after included.
     autocast : torch.dtype, optional
         Compute in it, such as ``torch.bfloat16``; losses in float32.
     options : dict, optional
@@ -220,6 +225,8 @@ def update(
     check_choice("dszog.torch.update", "rule", rule, get_args(Rule))
     slack = check_nonnegative("dszog.torch.update", "slack", slack)
     limit = check_count("dszog.torch.update", "max_forwards", max_forwards)
+    if max_time is not None:
+        max_time = check_positive_number("dszog.torch.update", "max_time", max_time)
     if slack and rule != "loss":
         raise InputError(
             f"dszog.torch.update: `slack` goes with rule='loss', got slack={slack} and "
@@ -254,6 +261,7 @@ def update(
     with unharmed(model, changing), evaluating(model, gradients=gradients):
         folder = None if folder is None else Path(folder)
         seed = seed_of(seed, take_start(folder, bool(others.get("resume")), named))
+        begun = time.perf_counter()
         with torch.no_grad():
             first = look.all_of(old)
             old.check_finite(first)
@@ -278,9 +286,13 @@ def update(
             )
         n_back = min(int(FOR_BACK * (limit - n_looks)) // len(old), len(BACK))
         n_left, result = limit - n_looks - n_back * len(old), None
+        if max_time is not None:  # the last looks take as long as the first ones
+            seconds = time.perf_counter() - begun
+            n_back = min(n_back, int(FOR_BACK * max_time / seconds))
+            others["max_time"] = max(max_time - (2 + n_back) * seconds, 1e-3)
         start = [one.detach().cpu().clone() for one in changing]
         if gradients:
-            n_used = descend(
+            n_used, ended = descend(
                 model,
                 named,
                 losses,
@@ -291,6 +303,7 @@ def update(
                 seed=seed,
                 **others,
             )
+            notes.append(ended)
         else:
             try:
                 result = minimize(
