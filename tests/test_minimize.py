@@ -51,22 +51,6 @@ def test_without_a_budget_two_thousand_iterations_are_made() -> None:
     assert 900 <= len(result.history["iteration"]) <= 2000
 
 
-# ------------------------------------------------------------------------ the callback
-def test_a_callback_may_end_the_run_and_the_result_is_checked_as_ever() -> None:
-    problem, _ = make_problem(Kind())
-
-    def stop(progress: Progress) -> None:
-        if progress.iteration == 40:
-            raise StopIteration
-
-    result = by_dszog(problem, seed=0, callback=stop)
-    assert result.status == Status.STOPPED_BY_CALLBACK
-    assert result.nit == 40
-    assert "A callback or the dashboard ended the run." in result.message
-    assert result.fun == pytest.approx(exact_fun(problem, result.x), rel=1e-12)
-    assert not result.success
-
-
 # ---------------------------------------------------------------------- honest results
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("method", ["auto", "dszog"])
@@ -295,9 +279,6 @@ def test_the_result_is_scipys_with_what_the_documentation_lists() -> None:
     assert isinstance(result.success, bool)
     assert (result.seed, result.nit) == (3, 5)
     assert isinstance(result.method, DSZOG)
-
-
-# --------------------------------------------------------------------------- the costs
 
 
 # ------------------------------------------------------------------------ ways to call

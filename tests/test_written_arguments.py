@@ -84,6 +84,11 @@ def many(wrap: Wrap, m: int = 10) -> Constraints:
     return Constraints(wrap(limits), m)
 
 
+def sloped(wrap: Wrap) -> Losses:
+    slopes = wrap(lambda x, i: np.tile(gradient(x), (len(i), 1)))
+    return Losses(losses, 10, gradient=slopes)
+
+
 FORMS: dict[str, Callable[[Wrap], Problem]] = {
     "fun": lambda wrap: Problem(wrap(objective), many(as_it_is), 2),
     "losses": lambda wrap: Problem(Losses(wrap(losses), 10), many(as_it_is), 2),
@@ -119,16 +124,12 @@ FORMS: dict[str, Callable[[Wrap], Problem]] = {
         2,
     ),
     "gradients": lambda wrap: Problem(
-        Losses(
-            losses, 10, gradient=wrap(lambda x, i: np.tile(gradient(x), (len(i), 1)))
-        ),
+        sloped(wrap),
         Constraints(limits, 10, jacobian=wrap(slopes)),
         2,
     ),
     "gradients of two": lambda wrap: Problem(
-        Losses(
-            losses, 10, gradient=wrap(lambda x, i: np.tile(gradient(x), (len(i), 1)))
-        ),
+        sloped(wrap),
         [
             Constraints(limits, 10, jacobian=wrap(slopes)),
             NonlinearConstraint(

@@ -11,20 +11,16 @@ import numpy as np
 import pytest
 
 import dszog
-from dszog import METHODS, Losses, Problem
+from dszog import Losses, Problem
 from dszog.contract import ProblemSize, cost
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.subproblems import Box, Domain, L1Ball, L2Ball, Polyhedron, Simplex
-from dszog.methods import FeasibleMethod
 from tests import runs
-from tests.contracts.helpers import evaluate
+from tests.contracts.helpers import FEASIBLE_METHODS, evaluate
 
-BASELINES: dict[str, type[FeasibleMethod]] = {
-    name: kind
-    for name, kind in METHODS.items()
-    if isinstance(kind, type) and issubclass(kind, FeasibleMethod)
-}
-every_baseline = pytest.mark.parametrize("kind", BASELINES.values(), ids=BASELINES)
+every_baseline = pytest.mark.parametrize(
+    "kind", FEASIBLE_METHODS.values(), ids=FEASIBLE_METHODS
+)
 
 
 def size_of(dim: int = 5, n_losses: int = 100, **more: Any) -> ProblemSize:
@@ -146,9 +142,6 @@ def test_the_toy_problem_is_learned_as_well_as_specified(
         method = replace(method, step_size=1 / (3 * toy().smoothness))
     for seed in range(2):
         assert learned(method, n_steps, seed) == pytest.approx(expected, rel=0.05)
-
-
-# ----------------------------------------------------------------------- what must hold
 
 
 # ------------------------------------------------------------------------------ presets

@@ -212,10 +212,10 @@ MUTANTS: list[Mutant] = [
         "test_the_order_of_a_save_is_write_sync_rename_sync",
     ),
     Mutant(
-        "save/files.py: save/test_store.py",
+        "save/files.py: security/test_files.py",
         "os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW",
         "os.O_CREAT",
-        "test_links_in_the_way_are_not_followed",
+        "test_a_planted_link_is_never_written_through",
     ),
     Mutant(
         "save/journal.py: save/test_journal.py",
@@ -244,7 +244,7 @@ MUTANTS: list[Mutant] = [
         "save/checkpoints.py: save/test_resume.py",
         "fits = there.question == asked and",
         "fits = True and",
-        "test_a_journal_of_other_questions_is_not_replayed",
+        "test_other_numbers_in_the_same_place_are_an_error",
     ),
     Mutant(
         "save/encoding.py: save/test_encoding.py",

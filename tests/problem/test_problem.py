@@ -72,7 +72,6 @@ def test_size_is_all_that_a_method_may_know() -> None:
     size = Problem(Losses(distances, 3), half_lines(5), 2, bounds=[(0, 1), (2, 3)]).size
     assert (size.dim, size.n_losses, size.n_constraints) == (2, 3, 5)
     np.testing.assert_array_equal([size.lower, size.upper], [[0.0, 2.0], [1.0, 3.0]])
-    assert (size.has_gradient, size.has_jacobian) == (False, False)
 
 
 @pytest.mark.parametrize("white_losses", [False, True])

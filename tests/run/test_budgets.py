@@ -347,37 +347,29 @@ class OfAMethod(Configuration):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *METHODS])
-def test_no_budget_is_exceeded_and_every_call_is_counted(kind: str) -> None:
-    assert not complaints(kind, range(12 if kind in METHODS else 20))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [*KINDS, *METHODS])
-def test_no_budget_is_exceeded_in_4000_random_configurations(
-    kind: str, record_property: Callable[[str, object], None]
+@pytest.mark.parametrize(
+    "n", [(20, 12), pytest.param((250, 225), marks=pytest.mark.slow)], ids=str
+)
+def test_no_budget_is_exceeded_and_every_call_is_counted(
+    n: tuple[int, int], kind: str, record_property: Callable[[str, object], None]
 ) -> None:
-    n = 225 if kind in METHODS else 250
-    found = complaints(kind, range(n))
-    record_property("configurations", n)
+    n_runs = n[kind in METHODS]
+    found = complaints(kind, range(n_runs))
+    record_property("configurations", n_runs)
     record_property("exceeded or miscounted", len(found))
     assert not found
 
 
 # ------------------------------------------------------------- E3: budgets too small
-def enough_for(fun: Any, constraints: Any, budget: int) -> int:
-    """Return the number of queries that the refusal of a budget names."""
-    said = rf"need \d+ queries, got max_queries={budget}"
-    with pytest.raises(InputError, match=said) as no:
-        dszog.minimize(fun, [0.5, 0.5], constraints, max_queries=budget, seed=0)
-    return int(str(no.value).split("need ")[1].split(" ")[0])
-
-
 @pytest.mark.parametrize("m", [1, 30, 60, 300, 5000])
 @pytest.mark.parametrize("n", [1, 5, 50])
 def test_a_budget_too_small_is_refused_with_one_that_does(n: int, m: int) -> None:
     box = Counted()
     fun, constraints = Losses(box.losses, n), Constraints(box.values, m)
-    enough = enough_for(fun, constraints, 3)
+    said = r"need \d+ queries, got max_queries=3"
+    with pytest.raises(InputError, match=said) as no:
+        dszog.minimize(fun, [0.5, 0.5], constraints, max_queries=3, seed=0)
+    enough = int(str(no.value).split("need ")[1].split(" ")[0])
     assert box.n_calls == 0
     result = dszog.minimize(fun, [0.5, 0.5], constraints, max_queries=enough, seed=0)
     assert box.n_calls == result.nfev + result.ncev <= enough
@@ -574,16 +566,12 @@ def lost_results(n_moments: int, seed: int) -> list[float]:
     return lost
 
 
-def test_ctrl_c_anywhere_in_the_loop_returns_a_result() -> None:
-    assert lost_results(25, seed=0) == []
-
-
-@pytest.mark.slow
-def test_ctrl_c_at_200_random_moments_returns_a_result(
-    record_property: Callable[[str, object], None],
+@pytest.mark.parametrize("n", [25, pytest.param(200, marks=pytest.mark.slow)])
+def test_ctrl_c_at_random_moments_returns_a_result(
+    n: int, record_property: Callable[[str, object], None]
 ) -> None:
-    lost = lost_results(200, seed=1)
-    record_property("interrupts", 200)
+    lost = lost_results(n, seed=n)
+    record_property("interrupts", n)
     record_property("results lost", len(lost))
     assert lost == []
 

@@ -99,9 +99,7 @@ def test_every_method_of_feasible_sets_is_solved_with_below() -> None:
 @pytest.mark.parametrize("name", SOLVERS)
 def test_the_nearest_point_of_a_polytope_is_found(name: str) -> None:
     method, n_steps, accuracy = SOLVERS[name]
-    result = solve(
-        half_distance(), bounds=[(-3.0, 3.0)] * 3, method=method, max_iterations=n_steps
-    )
+    result = run(method, n_steps)
     np.testing.assert_allclose(result.x, NEAREST, atol=accuracy)
     # Methods of Frank and Wolfe end a little inside, where nothing is seen to bind.
     assert result.success or "shown to be optimal" in result.message
@@ -175,17 +173,6 @@ def test_the_answer_is_in_the_variables_of_the_user(kind: str, x_scale: Any) -> 
 
 
 # ---------------------------------------------------------------------- what is refused
-def smooth(**more: Any) -> Constraints:
-    """|x|^2 <= 1, with its gradient unless it is left out."""
-    return Constraints(
-        lambda points, j: np.square(points).sum(axis=1, keepdims=True) - 1.0, 1, **more
-    )
-
-
-def jacobian(point: FloatArray, j: IntArray) -> FloatArray:
-    return 2.0 * point[np.newaxis]
-
-
 def counted() -> tuple[list[FloatArray], Any]:
     seen: list[FloatArray] = []
 
@@ -229,9 +216,14 @@ def test_bounded_sets_and_methods_that_project_are_not_cut() -> None:
 
 # ----------------------------------------------------------------------------- tangents
 def test_tangents_of_a_convex_constraint_lead_to_its_optimum() -> None:
+    disc = Constraints(
+        lambda points, j: np.square(points).sum(axis=1, keepdims=True) - 1.0,
+        1,
+        jacobian=lambda point, j: 2.0 * point[np.newaxis],
+    )
     result = solved(
         ZOPSGD(nonconvex="linearise", step_size=0.05, estimator="coordinate"),
-        smooth(jacobian=jacobian),
+        disc,
         n=300,
         constraint_tol=1e-3,
     )

@@ -221,9 +221,14 @@ def test_the_frame_is_the_history(result: Result) -> None:
     )
 
 
-def test_without_pandas_the_extra_is_named(
-    result: Result, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("missing", "call", "extra"),
+    [("pandas", Result.to_frame, "pandas"), ("matplotlib.figure", Result.plot, "viz")],
+)
+def test_without_an_extra_it_is_named(
+    result: Result, missing: str, call: Any, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(dszog.MissingExtraError, match=r'pip install "dszog\[pandas\]"'):
-        result.to_frame()
+    monkeypatch.setitem(sys.modules, missing, None)
+    said = rf'pip install "dszog\[{extra}\]"'
+    with pytest.raises(dszog.MissingExtraError, match=said):
+        call(result)

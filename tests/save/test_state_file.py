@@ -54,10 +54,14 @@ def test_saving_and_loading_changes_no_iterate(name: str, tmp_path: Path) -> Non
     assert resumed.iteration == straight.iteration == 10
 
 
+def begun() -> tuple[Any, Any]:
+    method = dszog.DSZOG()
+    return method, method.init(np.zeros(3), problem().size, 0)
+
+
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    method = dszog.DSZOG()
-    state = method.init(np.zeros(3), problem().size, 0)
+    method, state = begun()
     dszog.save_state(tmp_path / "state", method, advanced(method, state, 3))
     return tmp_path / "state"
 
@@ -80,9 +84,7 @@ def test_a_setting_that_an_earlier_version_lacked_counts_as_its_default(
             if name != "method antithetic"
         },
     )
-    method = dszog.DSZOG()
-    state = method.init(np.zeros(3), problem().size, 0)
-    dszog.save_state(tmp_path / "old", method, state)
+    dszog.save_state(tmp_path / "old", *begun())
     monkeypatch.undo()
 
     assert load(tmp_path / "old").iteration == 0
@@ -136,25 +138,22 @@ def test_the_checkpoint_of_a_run_is_no_state(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
-    method = dszog.DSZOG()
-    state = method.init(np.zeros(3), problem().size, 0)
     with pytest.raises(CheckpointWriteError, match="Give a folder that is there"):
-        dszog.save_state(tmp_path / "none" / "state", method, state)
+        dszog.save_state(tmp_path / "none" / "state", *begun())
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64])
 def test_a_seed_that_can_not_be_a_key_is_refused(seed: int, tmp_path: Path) -> None:
-    method, size = dszog.DSZOG(), problem().size
-    state = replace(method.init(np.zeros(3), size, 0), seed=seed)
-    dszog.save_state(tmp_path / "state", method, state)
+    method, state = begun()
+    dszog.save_state(tmp_path / "state", method, replace(state, seed=seed))
     with pytest.raises(CheckpointError, match="does not fit the problem"):
-        dszog.load_state(tmp_path / "state", method, size)
+        load(tmp_path / "state")
 
 
 def crafted(path: Path, part: str, **changes: Any) -> None:
     """Save a state of which something was changed."""
-    method, size = dszog.DSZOG(), problem().size
-    state = advanced(method, method.init(np.zeros(3), size, 0), 3)
+    method, state = begun()
+    state = advanced(method, state, 3)
     if part == "distribution":
         changes = {part: replace(state.distribution, **changes)}
     dszog.save_state(path, method, replace(state, **changes))
@@ -205,8 +204,7 @@ class BytesPath:
 
 
 def test_wrong_arguments_are_refused_with_what_to_do(tmp_path: Path) -> None:
-    method, size, path = dszog.DSZOG(), problem().size, tmp_path / "state"
-    state = method.init(np.zeros(3), size, 0)
+    path, (method, state) = tmp_path / "state", begun()
     queries = method.ask(state)
     told = method.tell(state, queries, dszog.EVALUATORS["serial"](problem())(queries))
     save: Any = dszog.save_state

@@ -17,6 +17,7 @@ from dszog import CheckpointError, InputError
 from dszog.readers import read_csv, read_libsvm
 from dszog.save import container
 from dszog.save.container import SMALL, pack, read
+from dszog.save.files import create
 from dszog.save.sizing import NAME
 from tests.save.cells import CELLS, Killed
 
@@ -39,24 +40,26 @@ def precious(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "said"),
     [
-        "checkpoint-00000001.dszog",
-        "checkpoint-00000001.dszog.part",
-        "journal-00000001.dszog",
-        "lock",
+        ("checkpoint-00000001.dszog", "No checkpoint in .* can be used"),
+        ("checkpoint-00000001.dszog.part", ""),
+        ("journal-00000001.dszog", "only a journal"),
+        ("lock", "cannot be locked"),
     ],
 )
 def test_a_planted_link_is_never_written_through(
-    name: str, precious: Path, tmp_path: Path
+    name: str, said: str, precious: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
     folder.mkdir(mode=0o700)
     (folder / name).symlink_to(precious)
     if name.endswith(".part"):
+        with pytest.raises(FileExistsError):
+            create(folder / name)
         CELL.run(folder, resume=False, max_iterations=3)
     else:
-        with pytest.raises(CheckpointError):
+        with pytest.raises(CheckpointError, match=said):
             CELL.run(folder, max_iterations=3)
     assert precious.read_bytes() == b"keep"
 

@@ -238,14 +238,6 @@ def used() -> Any:
     return figure
 
 
-def test_without_matplotlib_the_extra_is_named(
-    result: Result, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(dszog.MissingExtraError, match=r'pip install "dszog\[viz\]"'):
-        result.plot()
-
-
 # ------------------------------------------------------------------------------ curves
 @pytest.mark.parametrize(
     ("seconds", "label", "last"),

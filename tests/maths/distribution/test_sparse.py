@@ -335,7 +335,10 @@ def test_constraints_that_are_no_longer_violated_rejoin_the_background() -> None
 
 
 # ------------------------------------------------------------------------ sum and drift
-def drift(n_updates: int) -> float:
+@pytest.mark.parametrize(
+    "n_updates", [3_000, pytest.param(100_000, marks=pytest.mark.slow)]
+)
+def test_weights_sum_to_one_always(n_updates: int, record_property: Record) -> None:
     m = 1_009
     landscape = Landscape(n_constraints=m, batch=16, period=500)
     step = published_step(mixing=0.5, averaging=0.5)
@@ -344,14 +347,6 @@ def drift(n_updates: int) -> float:
     for i in range(n_updates):
         weights = learned(weights, *landscape.draw(i), step, i == 0)
         worst = max(worst, abs(total(weights) - 1.0))
-    return worst
-
-
-@pytest.mark.parametrize(
-    "n_updates", [3_000, pytest.param(100_000, marks=pytest.mark.slow)]
-)
-def test_weights_sum_to_one_always(n_updates: int, record_property: Record) -> None:
-    worst = drift(n_updates)
     record_property("largest drift of the sum", worst)
     assert worst <= 1e-14
 
@@ -391,9 +386,6 @@ def test_each_rank_of_the_background_is_a_different_untouched_constraint(
     n_untouched = m - len(weights.indices)
     drawn = weights.sample(cast("np.random.Generator", EveryRank()), n_untouched)
     np.testing.assert_array_equal(drawn, np.setdiff1d(np.arange(m), weights.indices))
-
-
-# ----------------------------------------------------------------------------- numbers
 
 
 def test_an_update_of_a_trillion_weights_keeps_those_touched() -> None:

@@ -33,20 +33,6 @@ BALLS = ("none", "l2")
 DIM = 5
 
 
-def samples(kind: str, seed: int = 0) -> tuple[FloatArray, FloatArray]:
-    """Two groups of rows: far apart, or mixed so that only ties are left."""
-    rng = np.random.default_rng(seed)
-    shift = {"separable": 1.5, "mixed": 0.0}[kind] * np.ones(DIM) / np.sqrt(DIM)
-    positives = rng.normal(size=(14, DIM)) + shift
-    return positives, rng.normal(size=(17, DIM)) - shift
-
-
-# -------------------------------------------------------------------- linear minimisers
-
-
-# -------------------------------------------------------------------------------- hints
-
-
 # --------------------------------------------------------------------------- degenerate
 def test_a_cone_that_is_the_origin_alone_sends_everything_there() -> None:
     rows = np.vstack([np.eye(DIM), -np.eye(DIM)])
@@ -184,7 +170,9 @@ def test_nnls_that_stops_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     def stops(*_: object, **__: object) -> None:
         raise RuntimeError("Maximum number of iterations reached.")
 
-    cone = Polyhedron.pairwise(*samples("separable"))
+    rng, shift = np.random.default_rng(0), 1.5 / np.sqrt(DIM)
+    high, low = rng.normal(size=(14, DIM)) + shift, rng.normal(size=(17, DIM)) - shift
+    cone = Polyhedron.pairwise(high, low)
     right = cone.project(-np.ones(DIM))
     monkeypatch.setattr(nearest, "nnls", stops)
     found = cone.project(-np.ones(DIM))
