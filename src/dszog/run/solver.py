@@ -1,4 +1,4 @@
-"""One call of `minimize`: run the method, check the candidates, report."""
+"""One call of `minimize`: run the method, check the candidates, save on the way."""
 
 from __future__ import annotations
 
@@ -20,36 +20,24 @@ from dszog.errors import (
     PrecisionWarning,
 )
 from dszog.evidence.certificate import Certificate
-from dszog.evidence.checker import heaviest_first
-from dszog.methods.dszog import HIGHEST_PENALTY
-from dszog.methods.policy import RAN_AWAY, RoundReport, penalty_of, policy_of
-from dszog.run.accounting import Costs, Ledger
+from dszog.methods.policy import RAN_AWAY, RoundReport, policy_of
+from dszog.run.accounting import Ledger
 from dszog.run.failures import FailureHandler
 from dszog.run.final_check import FinalCheck
 from dszog.run.history import History, SubproblemCounts, count_on, counts_of
 from dszog.run.loop import Outcome, Position, advance
 from dszog.run.meter import Limits, Meter, Repeats, ReplayOverError, ReplyLog
+from dszog.run.report import Report
 from dszog.run.result import Result
 from dszog.run.run import Job, Run
-from dszog.run.verdict import (
-    Way,
-    advice,
-    is_success,
-    on_events,
-    on_first_order,
-    on_set,
-    on_signs,
-    on_sizes,
-    on_start,
-)
+from dszog.run.verdict import on_sizes
 from dszog.status import Status
 
-N_NAMED = 100  # constraints of largest weight whose names are kept
 ROUND_OVER = (Status.MAX_ITERATIONS, Status.MAX_QUERIES, Status.MAX_TIME)
 
 
 class Solver:
-    """Does a job: runs the method, checks the candidates, reports."""
+    """Does a job: runs the method, and checks the candidates."""
 
     def __init__(self, job: Job) -> None:
         problem, limits = job.problem, job.limits
@@ -74,6 +62,7 @@ class Solver:
             self.meter.kept = self._check.reserved(limits.queries)
         self._history = History()
         self._ledger = Ledger(lambda: self.meter.elapsed)
+        self._report = Report(job, self.meter, self._history, self._ledger)
         self._journal: ReplyLog | None = None  # of replies, where the run is saved
         self._run: Run | None = None  # as its round began
         self._position: Position | None = None  # where in the round it is
@@ -131,6 +120,20 @@ class Solver:
         outcome = Outcome(self._position, Status.INTERRUPTED)
         blank = self._check.blank(self._position.state.x)
         return self._result(self._run, Status.INTERRUPTED, outcome, blank)
+
+    def _result(
+        self, run: Run, status: Status, outcome: Outcome, certificate: Certificate
+    ) -> Result:
+        """Report; if all of it was in the folder, functions may be others by now."""
+        journal, saver = self._journal, self._job.saver
+        if saver and journal and self._is_resumed and not journal.has_asked:
+            said = (
+                f"This is the result of the run in {saver.place!r}, which had "
+                "ended: no function was called. If your functions have changed since, "
+                f"it is not theirs: use an empty folder. {outcome.problem}"
+            )
+            outcome = outcome._replace(problem=said.rstrip())
+        return self._report.result(run, status, outcome, certificate)
 
     def _warn_if_radius_is_lost(self) -> None:
         radius = getattr(self._job.method, "radius", None)
@@ -439,172 +442,3 @@ class Solver:
         method = job.method.planned(self._size, job.limits.iterations, n_first)
         made: int = job.problem.n_calls_made + self.meter.n_lost
         return made + reserve + int(method.least_queries(self._size))
-
-    # --------------------------------------------------------------------- reporting
-
-    def _facts(self, run: Run, outcome: Outcome, certificate: Certificate) -> Way:
-        """Return what advice needs to know of how the run went."""
-        start, objective = self._job.problem.unscaled(run.start), math.nan
-        known = self._history.known("sampled_objective")
-        if len(known):
-            objective = float(known[0])
-        with np.errstate(over="ignore", invalid="ignore"):
-            distance = float(np.linalg.norm(certificate.x - start))
-            if distance:  # perhaps only the smallest variables have moved
-                distance = max(distance, float(np.linalg.norm(certificate.x)))
-        penalty = penalty_of(run.method, outcome.position.state)
-        if hasattr(run.method, "penalty_at"):  # nobody else is to set it
-            penalty = math.nan
-        return Way(
-            distance=distance,
-            gain=abs(certificate.objective - objective),
-            is_falling=self._history.is_falling,
-            penalty=None if math.isnan(penalty) else penalty,
-            highest=HIGHEST_PENALTY,
-            responds=self._history.responds_to_penalty,
-            has_step=hasattr(run.method, "step_size"),
-            has_own_step="step_size" in self._job.fixed,
-            fell=outcome.fell,
-            never=self.meter.failures.report.never,
-            pulls=self._pulls(certificate),
-        )
-
-    def _pulls(self, certificate: Certificate) -> tuple[str, ...]:
-        """Return the names of constraints with multipliers, the heaviest first.
-
-        Of a simulator's limits first the heaviest case of each.
-        """
-        known, name = certificate.first_order, self._job.problem.name
-        if known is None:
-            return ()
-        heaviest = heaviest_first((known.indices, known.multipliers))
-        simulator = self._job.problem.simulator
-        if simulator is not None:
-            _, first = np.unique(heaviest % simulator.n_limits, return_index=True)
-            others = np.ones(len(heaviest), dtype=bool)
-            others[first] = False
-            heaviest = heaviest[np.argsort(others, kind="stable")]
-        return tuple(
-            name("constraint", j) or f"constraint {j:,}" for j in heaviest.tolist()
-        )
-
-    def _costs(self) -> Costs:
-        meter, ledger = self.meter, self._ledger
-        spent = meter.evaluation_time + ledger.seconds
-        saver = self._job.saver
-        return Costs(
-            n_loss_queries=meter.n_loss_queries,
-            n_constraint_queries=meter.n_constraint_queries,
-            n_oracle_calls=ledger.n_oracle_calls,
-            n_projections=ledger.n_projections,
-            n_inner=meter.n_inner,
-            n_solver_rounds=ledger.n_solver_rounds,
-            n_rows=ledger.n_rows,
-            time_estimate=meter.evaluation_time,
-            time_subproblem=ledger.seconds,
-            time_other=max(meter.elapsed - spent, 0.0),
-            events=dict(ledger.events + meter.events),
-            n_lost=meter.n_lost,
-            n_retried=meter.n_retried,
-            n_failed_saves=0 if saver is None else saver.n_failed,
-            traffic=getattr(self._job.answer, "traffic", None),
-        )
-
-    def _note_if_only_replayed(self) -> list[str]:
-        """Say so if all of it was in the folder: the functions may be others by now."""
-        saver, journal = self._job.saver, self._journal
-        if (
-            saver is None
-            or journal is None
-            or journal.has_asked
-            or not self._is_resumed
-        ):
-            return []
-        return [
-            f"This is the result of the run in {saver.place!r}, which had "
-            "ended: no function was called. If your functions have changed since, it "
-            "is not theirs: use an empty folder."
-        ]
-
-    def _message(
-        self,
-        run: Run,
-        status: Status,
-        outcome: Outcome,
-        certificate: Certificate,
-        *,
-        is_start: bool,
-    ) -> str:
-        problem = self._job.problem
-        way = self._facts(run, outcome, certificate)
-        # Whether all that the iterates keep to are the problem's own constraints.
-        domain = getattr(run.method, "domain", None)
-        knows_set = domain is None or getattr(domain, "n_named", 0) > 0
-        tolerance = self._job.constraint_tol
-        sentences = [
-            status.sentence,
-            *self._note_if_only_replayed(),
-            *([outcome.problem] if outcome.problem else []),
-            *run.notes,
-            *on_events(self._ledger.events + self.meter.events),
-            *on_set(problem, run.method, self.meter, certificate),
-            *(on_start(status) if is_start else []),
-            f"Of the result, {certificate.feasibility}.",
-            *on_first_order(status, certificate),
-            *on_signs(problem, certificate, way),
-            *advice(status, certificate, way, tolerance, knows_set=knows_set),
-        ]
-        return " ".join(sentences)
-
-    def _result(
-        self, run: Run, status: Status, outcome: Outcome, certificate: Certificate
-    ) -> Result:
-        position, tolerance = outcome.position, self._job.constraint_tol
-        problem, method, meter = self._job.problem, run.method, self.meter
-        converges = hasattr(method, "first_order")  # and knows its last iterate
-        last = problem.unscaled(position.state.x)
-        slopes = None
-        if converges and np.array_equal(certificate.x, last):
-            known = method.first_order(position.state)
-            certificate = replace(certificate, first_order=known)
-            slopes = method.gradient(position.state)
-        is_start = np.array_equal(certificate.x, problem.unscaled(run.start))
-        weights, multipliers = method.weights(position.state), certificate.multipliers
-        shown = [certificate.feasibility.worst_indices]
-        shown += [heaviest_first(weights)[:N_NAMED], *(multipliers or ())[:1]]
-        way = self._facts(run, outcome, certificate)
-        success = is_success(status, certificate, tolerance, way, converges=converges)
-        if status == Status.CONVERGED and not success:  # 0 stands for success in SciPy
-            status = Status.UNCONFIRMED
-        is_feasible = (
-            certificate.is_known and certificate.feasibility.maxcv <= tolerance
-        )
-        if status == Status.LEAST_VIOLATION and is_feasible:  # the models were wrong
-            status = Status.STALLED
-        return Result(
-            x=np.array(certificate.x),
-            fun=certificate.objective,
-            maxcv=certificate.feasibility.maxcv,
-            success=success,
-            status=status,
-            message=self._message(run, status, outcome, certificate, is_start=is_start),
-            nit=meter.n_iterations,
-            nfev=meter.n_loss_queries,
-            ncev=meter.n_constraint_queries,
-            njev=meter.n_gradients,
-            jac=None if slopes is None else slopes / problem.x_scale,
-            seed=self._job.seed,
-            history=self._history.columns(),
-            failures=meter.failures.report,
-            certificate=certificate,
-            multipliers=multipliers,
-            weights=weights,
-            names=problem.names_of(*shown),
-            variables=problem.names,
-            noise=method.noise(position.state) if hasattr(method, "noise") else None,
-            method=method,
-            costs=self._costs(),
-            digest=position.digest_now(method).hex(),
-            constraint_tol=tolerance,
-            is_start=is_start,
-        )
