@@ -82,9 +82,16 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
         return
     text = content.removeprefix(b"\xef\xbb\xbf").decode().replace("\r\n", "\n")
     header, *rows = csv.reader(io.StringIO(text.rstrip("\n") + "\n", newline=""))
+    rows = [row for row in rows if len(header) == 1 or row[1:] or "".join(row).strip()]
     assert table.names == tuple(header)
     for name, column in zip(header, zip(*rows, strict=True), strict=True):
         assert tuple(table.texts(name).tolist()) == column
+
+
+def test_lines_of_blanks_are_left_out_and_lines_keep_their_numbers() -> None:
+    table = read("a,b\n\n1,2\n  \n3,4\n")
+    assert table.numbers("b").tolist() == [2.0, 4.0]
+    assert table.lines.tolist() == [3, 5]
 
 
 def test_the_last_line_need_not_end() -> None:
@@ -96,7 +103,11 @@ def test_the_last_line_need_not_end() -> None:
     [
         ("a,b\n1\n", "table, line 2, column 'b': the row has 1 fields, 2 belong"),
         ("a,b\n1,2\n1,2,3\n", "table, line 3, column 3: the row has 3 fields, 2 bel"),
-        ("a,b\n1,2\n\n1,2\n", "table, line 3, column 1: the line is empty. Delete it"),
+        ("a\n1\n\n2\n", "table, line 3, column 'a': the row has 0 fields, 1 belong"),
+        (
+            "\na,b\n1,2\n",
+            "table, line 1: the name of column 1 is '', which is empty or",
+        ),
         ("a,b\n1,2\n1,", "table, line 3, column 3: the last line does not end"),
         ("a,b\n1,2\n1", "table, line 3, column 'b': the row has 1 fields, 2 belong"),
         ('a,b\n1,"2\n', "table, line 2, column 1: unexpected end of data. Close ever"),

@@ -27,7 +27,7 @@ from dszog.readers import Table, read_csv, read_libsvm
 
 MOST_WORDS = 200  # different words in one column
 PACKED = (".gz", ".bz2", ".xz")
-NO_LABEL = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?")
+NO_LABEL = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?")
 MISSING = (*NO_LABEL, "-")  # of numbers; a label may be + or -
 REMEMBERED = ("delimiter", "decimal", "thousands", "encoding", "missing")  # by a model
 CURE = "Correct it, or say how numbers are written, as in --decimal , --thousands ."
@@ -144,16 +144,17 @@ class Columns:
                 numbers = [table.plain(text) for text in texts if text not in MISSING]
                 means[name] = float(np.mean(list(map(float, numbers))))
                 continue
-            words = tuple(sorted(set(texts)))
             if name not in as_words:
                 _refuse_mixed(table, name, texts)
-            if len(words) > MOST_WORDS:
-                raise InputError(
-                    f"{printable(table.file)}: column {shown(name)} has {len(words):,} "
-                    f"different words, the most is {MOST_WORDS}. Leave it out: --drop "
-                    f"{_typed(name)}."
-                )
-            found[name] = words
+            found[name] = tuple(sorted(set(texts)))
+        many = {n: len(words) for n, words in found.items() if len(words) > MOST_WORDS}
+        if many:
+            listed = ", ".join(f"{shown(n)} has {k:,}" for n, k in many.items())
+            dropped = " ".join(f"--drop {_typed(name)}" for name in many)
+            raise InputError(
+                f"{printable(table.file)}: column {listed} different words, the most "
+                f"is {MOST_WORDS}. Leave it out: {dropped}."
+            )
         if not found:
             raise InputError(
                 f"{printable(table.file)}: no column is left to learn from. Drop fewer."

@@ -94,12 +94,14 @@ class Table:
         return replace(self, lines=self.lines[kept], _columns=columns)
 
     def stripped(self) -> Table:
-        """Return the same without blanks around the fields."""
+        """Return the same without blanks around the fields and the names."""
+        stripped = [name.strip(" ") for name in self.names]
+        names = _checked_names(self.file, 1, stripped)
         columns = {
             name: tuple(text.strip(" ") for text in column)
-            for name, column in self._columns.items()
+            for name, column in zip(names, self._columns.values(), strict=True)
         }
-        return replace(self, _columns=columns)
+        return replace(self, names=names, _columns=columns)
 
     def error(self, row: int, name: str, what: str, advice: str) -> InputError:
         """Return an error that names the file, the line and the column of a field."""
@@ -128,7 +130,8 @@ def read_csv(
     r"""Read a file of values separated by commas, plain or gzip, bzip2 or xz.
 
     Every row must have as many fields as there are names. Fields may be quoted. Line
-    ends inside quotes are read as a line feed.
+    ends inside quotes are read as a line feed. Where there are several columns, lines
+    of nothing but blanks are left out.
 
     Parameters
     ----------
@@ -176,6 +179,8 @@ def read_csv(
     checked = _checked_names(path, *next(records))
     numbers, rows = [], []
     for line, fields in records:
+        if len(checked) > 1 and not (fields[1:] or "".join(fields).strip()):
+            continue
         if len(fields) != len(checked):
             raise _wrong_width(path, line, fields, checked, delimiter)
         numbers.append(line)
@@ -208,8 +213,6 @@ def _records(
             raise place_error(path, start, 1, said, _ADVICE_QUOTES) from None
         if fields is None:
             return
-        if not fields:
-            raise place_error(path, start, 1, "the line is empty", "Delete it.")
         yield start, fields
 
 
@@ -224,7 +227,7 @@ def _check_delimiter(delimiter: str) -> None:
 
 def _checked_names(path: FilePath, line: int, names: list[str]) -> tuple[str, ...]:
     where = f"{file_name(path)}, line {line}"
-    for place, name in enumerate(names):
+    for place, name in enumerate(names or [""]):
         if not name.strip() or name in names[:place]:
             raise file_error(
                 where,
