@@ -183,6 +183,8 @@ def test_numbers_of_any_size_are_drawn(runs: Path, values: list[float]) -> None:
     page = body([shown], {"against": "iterations"}, "")
     assert page.count("<polyline") == (0 if np.isnan(values[-1]) else 2)
     assert not re.search(r'points="[^"]*(nan|inf)', page)
+    marks = re.findall(r'text-anchor="end">([^<]*)<', page.split("worst violation")[-1])
+    assert values[0] or marks == ["0", "iterations"]  # no power of ten for nothing
 
 
 @pytest.mark.parametrize("against", ["queries", "iterations", "seconds", "<b>"])

@@ -200,10 +200,12 @@ def _chart(
     low: float
     high: float
     if log:
-        high = math.ceil(math.log10(max(float(y.max()), 1e-300)))
+        top = float(y.max())  # of curves that are 0 throughout, any
+        high = math.ceil(math.log10(top)) if top > 1e-300 else 0
         least = float(y[y > 0.0].min(initial=10.0**high))
         low = max(math.floor(math.log10(least)), high - DECADES) - 1
         marks = [(float(one), f"1e{one}") for one in range(int(low) + 1, int(high) + 1)]
+        marks = [(float(low), "0"), *(marks if top > 1e-300 else [])]
     else:
         room = 0.05 * float(np.ptp(y)) or 0.05 * abs(float(y[0])) or 1.0
         low, high = float(y.min()) - room, float(y.max()) + room
