@@ -98,6 +98,8 @@ class Feasibility:
             all_of = "the constraint" if n == 1 else f"all {n:,} constraints"
             if self.n_unknown == n:  # nothing to count
                 return f"{all_of} asked for{unknown}"
+            if self.n_unknown:
+                all_of = f"{n - self.n_unknown:,} of {n:,} constraints"
             return f"{all_of} checked: {self.n_violated:,} above 0, {worst}{unknown}"
         bound = f"at most {rounded_up(100 * self.share_bound)} % of all"
         end = f"with 95 % confidence; among those checked, {worst}{unknown}"

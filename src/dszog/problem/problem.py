@@ -283,7 +283,9 @@ def _forms(constraints: Any) -> list[Any]:
     if isinstance(constraints, (tuple, list)):
         return [form for one in constraints for form in _forms(one)]
     advice = (
-        "Use Constraints.from_callables([f, ...]), each of which holds where f(x) <= 0."
+        "Where it returns one number, use Constraints.from_callables([f, ...]), each "
+        "of which holds where f(x) <= 0; where an array, NonlinearConstraint(f, "
+        "-np.inf, 0) of scipy.optimize."
         if callable(constraints)
         else "Use dszog.Constraints(values, m), Constraints.from_function(f, m), or "
         "SciPy's LinearConstraint or NonlinearConstraint."
