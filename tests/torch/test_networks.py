@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from collections.abc import Callable
@@ -149,11 +150,11 @@ def test_an_exception_with_gradients_leaves_network_and_buffers(
 ) -> None:
     net, new, keep = trained()
     net.register_buffer("seen", torch.zeros(1))
-    before = digest_of(net.parameters())
+    before, calls = digest_of(net.parameters()), itertools.count()
 
     def loss(outputs: Any, targets: Any) -> Any:
-        net.seen += 1
-        if error is not None and net.seen > 5:
+        net.seen += next(calls) > 5  # not before the first steps: it is refused
+        if error is not None and net.seen:
             assert digest_of(net.parameters()) != before
             raise error
         return torch.nn.functional.cross_entropy(outputs, targets, reduction="none")
@@ -510,6 +511,27 @@ class Stream(torch.utils.data.IterableDataset):  # type: ignore[misc, name-defin
         return zip(*data(3), strict=True)
 
 
+class Counting(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def __init__(self, net: Any) -> None:
+        super().__init__()
+        self.net = net
+        self.register_buffer("n_seen", torch.zeros(()))
+
+    def forward(self, x: Any) -> Any:
+        self.n_seen += len(x)
+        return self.net(x) + self.n_seen
+
+
+def counted_(net: Any) -> tuple[Any, ...]:
+    """Return a network that counts, and its functions."""
+    counting = Counting(net)
+    return counting, *functions(counting)
+
+
+def whole() -> tuple[Any, Any]:
+    return data()[0].abs().long(), data()[1]
+
+
 def loop(net: Any, closure: Any, **more: Any) -> None:
     dt.DSZOG(net, n_losses=120, n_constraints=120, **more).step(closure)
 
@@ -655,6 +677,19 @@ WRONG: dict[str, Callable[[Any, Any, Any], Any]] = {
         n, [(torch.zeros(k), 0) for k in (4, 5, 6)], data()
     ),
     "got Stream. .* a stream will not do": lambda n, f, g: update(n, Stream(), data()),
+    "changes the network's buffer 'n_seen'.* `if self.training": lambda n, f, g: update(
+        Counting(n), data(), data(), gradients=True
+    ),
+    "buffer 'n_seen'": lambda n, f, g: run_(*counted_(n)),
+    "of torch.float64: .* pass inputs.to.torch.float32": lambda n, f, g: update(
+        n, data(), (data()[0].double(), data()[1])
+    ),
+    "of torch.uint8: .* pass inputs.to.torch.float32": lambda n, f, g: update(
+        n, (data()[0].byte(), data()[1]), data(), gradients=True
+    ),
+    "Adam cannot take .* sparse .* sparse=False": lambda n, f, g: update(
+        torch.nn.EmbeddingBag(9, 3, sparse=True), *2 * [whole()], gradients=True
+    ),
     "'weight' has no shape yet": lambda n, f, g: run_(torch.nn.LazyLinear(3), f, g),
     "`keep`: .* apart with and without others": lambda n, f, g: update(
         torch.nn.Sequential(torch.nn.BatchNorm1d(4, track_running_stats=False), n),

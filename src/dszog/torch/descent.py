@@ -71,6 +71,7 @@ def descend(
             f"beside the looks before and after ({n_forwards:,}). Raise it."
         )
     facts = facts_of(
+        model,
         named,
         losses,
         constraints,

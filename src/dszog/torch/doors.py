@@ -146,7 +146,7 @@ def minimize(
         seed = seed_of(seed, known)
         space = ModuleSpace(model, list(named.values()), seed)
         opened.callback(space.close)
-        facts = facts_of(named, losses, constraints, seed=seed)
+        facts = facts_of(model, named, losses, constraints, seed=seed)
         if folder is not None:
             begin(folder, model, space.tensors(), known, facts)
             space.log = MoveLog(folder / "weights")

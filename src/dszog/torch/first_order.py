@@ -126,7 +126,16 @@ class GradientSteps:
             slope = over.detach().clamp(0.0, 1.0)
             slopes.append(slope.mul_(2.0 * share * scale / len(mine)))
         torch.autograd.backward(values, slopes)
-        self.optimizer.step()
+        try:
+            self.optimizer.step()
+        except RuntimeError as error:
+            if "sparse" not in str(error):
+                raise
+            raise InputError(
+                f"dszog.torch: {type(self.optimizer).__name__} cannot take a step: "
+                f"{error}. Make embeddings with sparse=False; or give an optimizer for "
+                "both kinds of gradients, such as torch.optim.SGD."
+            ) from error
         self.n_steps += 1
         self.n_passes += 3 * (len(i) + len(mine))
         return self._info

@@ -65,6 +65,7 @@ def seed_of(seed: Any, known: Mapping[str, Any]) -> int:
 
 
 def facts_of(
+    model: Any,
     named: Mapping[str, Any],
     losses: TorchLosses,
     constraints: TorchConstraints,
@@ -73,15 +74,30 @@ def facts_of(
     **settings: Any,
 ) -> dict[str, Any]:
     """Return what decides how a run goes; look at some values for that, and twice."""
-    device = next(iter(named.values())).device
-    return {
-        **settings,
-        "precision": ", ".join(sorted({str(one.dtype) for one in named.values()})),
-        "examples of `new`": losses.about,
-        "examples of `keep`": constraints.about,
-        "constraints at the start": constraints.check(device),
-        "losses at the start": losses.check(device, may_vary=may_vary),
-    }
+    device, were = next(iter(named.values())).device, _buffers_of(model)
+    try:
+        return {
+            **settings,
+            "precision": ", ".join(sorted({str(one.dtype) for one in named.values()})),
+            "examples of `new`": losses.about,
+            "examples of `keep`": constraints.about,
+            "constraints at the start": constraints.check(device),
+            "losses at the start": losses.check(device, may_vary=may_vary),
+        }
+    finally:  # it tells more than that values vary
+        now = _buffers_of(model)
+        if changed := [name for name, was in were.items() if now.get(name) != was]:
+            raise InputError(
+                f"dszog.torch: a forward pass in evaluation mode changes the network's "
+                f"{changed[0]}, and so what is to be kept. Have it changed in training "
+                "mode alone: `if self.training:`."
+            )
+
+
+def _buffers_of(model: Any) -> dict[str, str]:
+    """Return a print of each buffer."""
+    named = model.named_buffers()
+    return {f"buffer {name!r}": f"#{digest_of([one])[:16]}" for name, one in named}
 
 
 def begin(
@@ -92,11 +108,10 @@ def begin(
     facts: dict[str, Any],
 ) -> None:
     """Save what a run begins with, or refuse to go on with another one."""
-    fixed = {f"buffer {name!r}": one for name, one in model.named_buffers()}
+    facts |= _buffers_of(model)
     for name, one in model.named_parameters():
         if name not in tensors:
-            fixed[f"frozen weight {name!r}"] = one
-    facts |= {name: f"#{digest_of([one])[:16]}" for name, one in fixed.items()}
+            facts[f"frozen weight {name!r}"] = f"#{digest_of([one])[:16]}"
     if not known:
         folder.mkdir(parents=True, exist_ok=True)
         save_tensors(folder / FILE, tensors, facts)

@@ -496,8 +496,18 @@ class _Network:
         context: Any = nullcontext()
         if self._autocast is not None:
             context = torch.autocast(self._device.type, self._autocast)
-        with context:
-            outputs = self._model(inputs)
+        try:
+            with context:
+                outputs = self._model(inputs)
+        except RuntimeError as error:
+            kind = next(self._model.parameters()).dtype
+            if inputs.dtype == kind or "type" not in str(error):
+                raise
+            raise InputTypeError(
+                "dszog.torch.update: the network cannot take inputs of "
+                f"{inputs.dtype}: {error}. Its weights are {kind}: pass "
+                f"inputs.to({kind})."
+            ) from error
         if not isinstance(outputs, torch.Tensor):
             self.gives_tensors = False
             if self._rule == "loss" and self._loss is not CROSS_ENTROPY:
