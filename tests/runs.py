@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.kernels.tables import DualStep
 
 ROOT = Path(__file__).parents[1]
+Record = Callable[[str, object], None]  # what `record_property` is
 by_dszog = partial(minimize, method="dszog")  # where its own behaviour is tested
 
 
@@ -25,6 +27,16 @@ def size_of(dim: int, n: int = 1, m: int = 0, **more: Any) -> ProblemSize:
     nowhere = np.full(dim, np.inf)
     bounds: dict[str, Any] = {"lower": -nowhere, "upper": nowhere}
     return ProblemSize(dim=dim, n_losses=n, n_constraints=m, **bounds | more)
+
+
+def disc(m: int) -> Constraints:
+    """Return half-planes around the unit disc, or nearly: a regular polygon."""
+
+    def values(points: FloatArray, j: IntArray) -> FloatArray:
+        angles = 2.0 * np.pi * j / m
+        return np.asarray(points @ [np.cos(angles), np.sin(angles)] - 1.0)
+
+    return Constraints(values, m)
 
 
 def short_run(**changes: Any) -> Result:

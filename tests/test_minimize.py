@@ -15,7 +15,7 @@ from scipy.optimize import Bounds, OptimizeResult
 from dszog import DSZOG, Constraints, Losses, Problem, Progress, Status, minimize
 from dszog.contract.arrays import FloatArray
 from tests.contracts.helpers import PROBLEMS, Kind, digest, make_problem
-from tests.runs import by_dszog
+from tests.runs import by_dszog, disc
 
 
 # ----------------------------------------------------------------------------- helpers
@@ -219,18 +219,10 @@ def test_what_the_caller_passes_stays_as_it_was() -> None:
 
 
 # ---------------------------------------------------------------------- does it solve?
-def _disc(m: int) -> Constraints:
-    angles = 2 * np.pi * np.arange(m) / m
-    return Constraints(
-        lambda points, j: points @ np.array([np.cos(angles[j]), np.sin(angles[j])]) - 1,
-        m,
-    )
-
-
 @pytest.mark.parametrize("method", ["auto", "dszog"])
 def test_the_nearest_point_of_a_disc_of_half_planes_is_found(method: str) -> None:
     result = minimize(
-        lambda x: float(np.sum((x - 2.0) ** 2)), np.zeros(2), _disc(1000),
+        lambda x: float(np.sum((x - 2.0) ** 2)), np.zeros(2), disc(1000),
         method=method, max_iterations=1000, seed=0,
     )  # fmt: skip
 
@@ -288,18 +280,18 @@ def test_the_ways_to_call_are_one_call() -> None:
         return float(np.sum((x - 1.0) ** 2))
 
     limits = [(-0.5, 2.0), (None, 0.5)]
-    disc = _disc(30)
+    circle = disc(30)
     call: dict[str, Any] = {"max_iterations": 15, "seed": 0}
-    reference = bits(by_dszog(fun, [0.1, 0.2], disc, bounds=limits, **call))
+    reference = bits(by_dszog(fun, [0.1, 0.2], circle, bounds=limits, **call))
 
     bounds = Bounds([-0.5, -np.inf], [2.0, 0.5])
-    problem = Problem(fun, disc, 2, bounds=bounds, x0=[0.1, 0.2])
-    elsewhere = Problem(fun, disc, 2, bounds=bounds, x0=[9.0, 9.0])
+    problem = Problem(fun, circle, 2, bounds=bounds, x0=[0.1, 0.2])
+    elsewhere = Problem(fun, circle, 2, bounds=bounds, x0=[9.0, 9.0])
     losses = Losses(lambda points, i: np.array([[fun(x)] for x in points]), 1)
     for result in (
-        by_dszog(fun=fun, x0=[0.1, 0.2], constraints=disc, bounds=bounds, **call),
-        by_dszog(fun, [0.1, 0.2], [disc], bounds=bounds, **call),
-        by_dszog(losses, [0.1, 0.2], (disc,), bounds=bounds, **call),
+        by_dszog(fun=fun, x0=[0.1, 0.2], constraints=circle, bounds=bounds, **call),
+        by_dszog(fun, [0.1, 0.2], [circle], bounds=bounds, **call),
+        by_dszog(losses, [0.1, 0.2], (circle,), bounds=bounds, **call),
         by_dszog(problem, **call),
         by_dszog(elsewhere, [0.1, 0.2], **call),
         by_dszog(problem, method="dszog", options={}, evaluator="serial", **call),

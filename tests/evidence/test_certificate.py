@@ -38,7 +38,7 @@ from dszog.run.loop import Outcome, Position
 from dszog.run.meter import Limits, Meter
 from dszog.run.verdict import Way, advice, is_success
 from dszog.workers import Serial
-from tests.runs import size_of
+from tests.runs import Record, size_of
 
 NOBODY = np.empty(0, dtype=np.int64)
 X = np.array([0.25, -1.0])
@@ -333,7 +333,7 @@ M = 10**6
 
 @pytest.mark.parametrize("share", [0.0, 1e-4, 1e-3, 1e-2, 0.1])
 def test_the_bound_covers_a_planted_share_in_95_of_100_checks(
-    share: float, record_property: Callable[[str, object], None]
+    share: float, record_property: Record
 ) -> None:
     n_repeats, n_drawn = 2000, 400
 
@@ -368,7 +368,7 @@ def hidden(x: FloatArray, j: IntArray, share: float) -> FloatArray:
 @pytest.mark.parametrize("share", [0.0135, 0.0205, 0.0305])
 @pytest.mark.parametrize("n_repeats", [300, pytest.param(2000, marks=pytest.mark.slow)])
 def test_the_bound_holds_for_the_best_of_three_points_on_one_draw(
-    share: float, n_repeats: int, record_property: Callable[[str, object], None]
+    share: float, n_repeats: int, record_property: Record
 ) -> None:
     # Each point has violations of its own, and that with the luckiest draw is chosen.
     # The shares are just above the bounds that a draw of 225, as it is, and one of 150,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,11 @@ import dszog.save.store
 from tests.fuzz import mutate
 from tests.fuzz.campaign import campaign
 from tests.fuzz.targets import LIBSVM, Target, targets
-from tests.runs import said_by
+from tests.runs import Record, said_by
 
 NAMES = ("libsvm", "csv", "checkpoint", "journal", "sizes")
 MOST_MB = 512
 BAR = 95.0  # percent of the statements and branches of a reader
-Record = Callable[[str, object], None]
 
 
 @pytest.fixture(scope="module")

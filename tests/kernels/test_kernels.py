@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -40,7 +37,7 @@ pytest.importorskip("numba")
 
 from dszog.kernels import _draws, _philox, _steps, compiled
 from dszog.methods.at_once import draw_at_once, step_at_once
-from tests.runs import by_dszog, size_of
+from tests.runs import by_dszog, said_by, size_of
 
 AGREEMENT = 1e-12  # of weights, which sum to 1
 
@@ -542,7 +539,7 @@ def _as_before() -> Any:
 
 def test_importing_the_library_neither_loads_nor_compiles_anything() -> None:
     code = "import dszog, sys; sys.exit('numba' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    said_by("-c", code)
 
 
 @pytest.mark.parametrize("seed", [0, 7, 2**63, 2**64 - 1])
@@ -581,7 +578,7 @@ def test_without_compilation_the_plain_forms_are_used(setting: dict[str, str]) -
         "r = dszog.minimize(lambda x: x @ x, [3.0, 3.0], box, max_iterations=5)\n"
         "assert r.nit == 5\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | setting)
+    said_by("-c", code, **setting)
 
 
 def test_kernels_work_where_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

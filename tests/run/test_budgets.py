@@ -35,7 +35,7 @@ from dszog import (
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.run.failures import POLICIES
 from tests.contracts.helpers import FEASIBLE_METHODS
-from tests.runs import by_dszog
+from tests.runs import Record, by_dszog
 
 
 # ------------------------------------------------------- E1: random configurations
@@ -351,7 +351,7 @@ class OfAMethod(Configuration):
     "n", [(20, 12), pytest.param((250, 225), marks=pytest.mark.slow)], ids=str
 )
 def test_no_budget_is_exceeded_and_every_call_is_counted(
-    n: tuple[int, int], kind: str, record_property: Callable[[str, object], None]
+    n: tuple[int, int], kind: str, record_property: Record
 ) -> None:
     n_runs = n[kind in METHODS]
     found = complaints(kind, range(n_runs))
@@ -568,7 +568,7 @@ def lost_results(n_moments: int, seed: int) -> list[float]:
 
 @pytest.mark.parametrize("n", [25, pytest.param(200, marks=pytest.mark.slow)])
 def test_ctrl_c_at_random_moments_returns_a_result(
-    n: int, record_property: Callable[[str, object], None]
+    n: int, record_property: Record
 ) -> None:
     lost = lost_results(n, seed=n)
     record_property("interrupts", n)

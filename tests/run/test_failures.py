@@ -42,7 +42,7 @@ from dszog.run.failures import MAX_RATE, POLICIES, WINDOW, FailureHandler
 from dszog.run.loop import MAX_REJECTED
 from dszog.workers import Serial
 from tests.contracts.helpers import FEASIBLE_METHODS
-from tests.runs import by_dszog
+from tests.runs import Record, by_dszog
 
 
 # ---------------------------------------------------------- what a function may return
@@ -316,7 +316,7 @@ def well_outcomes(
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("n_seeds", [6, pytest.param(100, marks=pytest.mark.slow)])
 def test_the_nan_well_never_gives_a_false_success(
-    n_seeds: int, policy: str, record_property: Callable[[str, object], None]
+    n_seeds: int, policy: str, record_property: Record
 ) -> None:
     n_false, n_met, n_runs = well_outcomes(range(n_seeds), policy)
     if n_seeds == 100:

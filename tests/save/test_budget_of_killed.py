@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 
 from dszog import SampledSQP
 from tests.kept import kept
-from tests.runs import said_by
+from tests.runs import Record, said_by
 from tests.save.budget_loop import configuration
 
 N_SHARES = 20
@@ -41,7 +40,7 @@ def test_no_budget_is_exceeded_by_drivers_that_are_killed() -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("share", range(N_SHARES))
 def test_no_budget_is_exceeded_by_drivers_that_are_killed_2000_times(
-    share: int, record_property: Callable[[str, object], None]
+    share: int, record_property: Record
 ) -> None:
     first = 100 + EACH * share
     found = kept(f"budget-{first}", partial(loop, first, first + EACH))

@@ -37,7 +37,7 @@ from dszog.save.checkpoints import NOTED
 from dszog.save.container import pack, unpack
 from dszog.save.files import write_whole
 from dszog.save.fingerprint import rounding
-from tests.runs import by_dszog, said_by
+from tests.runs import Record, by_dszog, said_by
 from tests.save.cells import CELLS, Cell, Killed
 
 DSZOG_CELL = CELLS[0]
@@ -375,7 +375,7 @@ def test_ctrl_c_at_each_call_returns_a_result_and_the_run_can_go_on(
     monkeypatch: pytest.MonkeyPatch,
     names: tuple[str, ...],
     every: float,
-    record_property: Callable[[str, object], None],
+    record_property: Record,
 ) -> None:
     save_every(every, monkeypatch)
     run()  # what is loaded once would be among the calls
@@ -903,10 +903,7 @@ MANY = [pytest.mark.slow, pytest.mark.timeout(3000)]
     ],
 )
 def test_killed_processes_leave_what_the_next_one_needs(
-    n_kills: int,
-    seed: int,
-    evaluator: str,
-    record_property: Callable[[str, object], None],
+    n_kills: int, seed: int, evaluator: str, record_property: Record
 ) -> None:
     script = str(Path(__file__).with_name("kill_loop.py"))
     words = (script, str(n_kills), str(seed), evaluator)

@@ -22,6 +22,7 @@ from dszog.errors import CheckpointError, CheckpointWarning, CheckpointWriteErro
 from dszog.save.container import unpack
 from dszog.save.files import make_folder, write_whole
 from dszog.save.store import Store
+from tests.runs import Record, said_by
 
 SIZE = ProblemSize(
     dim=2, n_losses=1, n_constraints=3, lower=np.zeros(2), upper=np.ones(2)
@@ -229,7 +230,7 @@ def test_no_corrupted_checkpoint_is_loaded(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     n_files: int,
-    record_property: Callable[[str, object], None],
+    record_property: Record,
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     folder = filled(tmp_path / "run")
@@ -543,13 +544,7 @@ store.close()
 
 
 def test_a_child_that_goes_on_as_the_run_writes_nothing(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", GOING_ON, str(tmp_path / "run")],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    *said, code = done.stdout.splitlines()
+    *said, code = said_by("-c", GOING_ON, str(tmp_path / "run")).splitlines()
     assert len(said) == 2
     assert all("was forked from it. End children" in one for one in said)
     assert code == "0"

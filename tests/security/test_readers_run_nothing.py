@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
-from tests.runs import said_by
+from tests.runs import Record, said_by
 
 N_CASES = 100  # of each of four readers
 
@@ -67,9 +66,7 @@ print(json.dumps({"files": n_files, "read": n_read, "seen": seen}))
 """
 
 
-def test_no_hostile_file_makes_a_reader_run_anything(
-    record_property: Callable[[str, object], None],
-) -> None:
+def test_no_hostile_file_makes_a_reader_run_anything(record_property: Record) -> None:
     script = SCRIPT.replace("N_CASES", str(N_CASES))
     *before, last = said_by("-c", script, DSZOG_KERNELS="numpy").splitlines()
     found = json.loads(last)

@@ -7,10 +7,11 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.runs import Record
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"dszog", "dszog_paper", "dszog_bench", "dszog_start"}
@@ -43,7 +44,7 @@ def is_data(path: Path) -> bool:
 
 @pytest.mark.slow
 def test_two_builds_give_the_same_pure_wheel(
-    tmp_path: Path, record_property: Callable[[str, object], None]
+    tmp_path: Path, record_property: Record
 ) -> None:
     pytest.importorskip("build")
     pytest.importorskip("hatchling")

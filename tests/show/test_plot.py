@@ -13,18 +13,9 @@ import dszog
 from dszog import Result
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.show.plot.series import horizontal
-from tests.runs import by_dszog
+from tests.runs import by_dszog, disc
 
 matplotlib = pytest.importorskip("matplotlib")
-
-
-def disc(m: int = 1000) -> dszog.Constraints:
-    def values(points: FloatArray, indices: IntArray) -> FloatArray:
-        angles = 2 * np.pi * indices / m
-        found: FloatArray = points @ [np.cos(angles), np.sin(angles)] - 1.0
-        return found
-
-    return dszog.Constraints(values, m)
 
 
 def distance(x: FloatArray) -> float:
@@ -164,7 +155,7 @@ def test_a_raised_penalty_is_marked() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"constraints": disc(), "max_iterations": 1}, "Evidence"),
+        ({"constraints": disc(1000), "max_iterations": 1}, "Evidence"),
         ({"constraints": dszog.Constraints(contradictory, 50)}, "No success"),
         (
             {"constraints": ROWS, "method": "zopsgd"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 
 from dszog.workers import Processes
 from tests.kept import kept
+from tests.runs import Record
 from tests.workers.helpers import HAS, SOLVED_BY, Deadly, digest, need, solve, workers
 
 INF = float("inf")
@@ -107,7 +108,7 @@ def quick_to_replace() -> Iterator[None]:
 @pytest.mark.filterwarnings("ignore")  # of clusters that lose their workers
 @pytest.mark.parametrize("name", N_RUNS)
 def test_chaotic_runs_end_as_quiet_ones_do(
-    name: str, tmp_path: Path, record_property: Callable[[str, object], None]
+    name: str, tmp_path: Path, record_property: Record
 ) -> None:
     need(name)
     team: Any = workers(name, 2)  # one cluster for all runs, whose workers come and go

@@ -124,19 +124,28 @@ ENDS = {  # a function, and how the run ends
     "left politely": (leave_politely, "Constraint 7 raised SystemExit"),
     "not unpickled": (UnpickledBy(fail_here), r"cannot be unpacked[\s\S]*not here"),
     "left at once": (UnpickledBy(os._exit, 3), "in a row ended before they had unpack"),
+    "asleep": (sleep_long, r"Constraint 7 took longer than timeout=0\.7 seconds"),
+}
+MORE = {  # in a test of many minutes
+    "crashed": (crash, LOST),
+    "never back": (stay_away, r"Constraint 7 took longer than timeout=0\.7 seconds"),
 }
 
 
 @pytest.mark.parametrize(
     ("function", "match"),
-    [*ENDS.values(), pytest.param(crash, LOST, marks=pytest.mark.slow)],
-    ids=[*ENDS, "crashed"],
+    [
+        *ENDS.values(),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in MORE.values()),
+    ],
+    ids=[*ENDS, *MORE],
 )
 def test_what_always_ends_its_worker_ends_the_run_with_an_error_that_says_so(
     function: Any, match: str
 ) -> None:
+    timeout = 0.7 if "timeout" in match else None
     with pytest.raises(dszog.DszogError, match=match):
-        solve(with_limit(function), Processes(2), max_iterations=40)
+        solve(with_limit(function), Processes(2), timeout=timeout, max_iterations=40)
 
 
 def test_failures_of_workers_follow_the_policy() -> None:
@@ -231,17 +240,6 @@ def test_a_message_is_taken_whole_and_only_as_it_was_sent() -> None:
 
 
 # ---------------------------------------------------------------------------- timeouts
-@pytest.mark.parametrize(
-    "function", [sleep_long, pytest.param(stay_away, marks=pytest.mark.slow)]
-)
-def test_a_timeout_ends_the_worker(function: Any) -> None:
-    problem = with_limit(function)
-    with pytest.raises(
-        EvaluationError, match=r"Constraint 7 took longer than timeout=0\.7 seconds"
-    ):
-        solve(problem, Processes(2), timeout=0.7, max_iterations=40)
-
-
 def test_a_timeout_is_a_failure_under_the_policy_and_is_not_tried_again() -> None:
     problem = Problem(
         objective, Constraints.from_function(sleep_long, 30).in_pieces(1), 3

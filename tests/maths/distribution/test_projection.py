@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 from dszog.contract.arrays import FloatArray
 from dszog.errors import InputError
 from dszog.maths.distribution import project_onto_simplex, project_with_background
+from tests.runs import Record
 
 HUGE = 10**12
 
@@ -85,7 +86,7 @@ def vectors_of_all_scales(n_vectors: int) -> list[FloatArray]:
 
 
 def test_20_000_vectors_of_scale_1e_minus_3_to_1e18_are_projected_without_a_failure(
-    record_property: Callable[[str, object], None],
+    record_property: Record,
 ) -> None:
     vectors = vectors_of_all_scales(20_000)
     n_failures = sum(not is_projection(v, project_onto_simplex(v)) for v in vectors)

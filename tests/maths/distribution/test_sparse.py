@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from itertools import product
@@ -16,9 +16,7 @@ from hypothesis import strategies as st
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.distribution import DenseDistribution, DualStep, SparseDistribution
 from dszog.maths.random_stream import distinct_indices, stream
-from tests.runs import learned
-
-Record = Callable[[str, object], None]
+from tests.runs import Record, learned
 
 AGREEMENT = 1e-12  # the largest difference of a weight that is allowed
 NONE = np.empty(0, dtype=np.int64)

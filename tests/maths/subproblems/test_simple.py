@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -42,17 +43,13 @@ def corners(domain: Domain) -> FloatArray:
 
 def inside(domain: Domain, n: int) -> FloatArray:
     """Points of the set that fill it, made without any projection."""
-    key = (repr(domain), n)
-    if key not in _INSIDE:
-        _INSIDE[key] = _inside(domain, n)
-    return _INSIDE[key]
+    (name,) = (name for name, one in DOMAINS.items() if one is domain)
+    return _inside(name, n)
 
 
-_INSIDE: dict[tuple[str, int], FloatArray] = {}
-
-
-def _inside(domain: Domain, n: int) -> FloatArray:
-    rng = np.random.default_rng(1)
+@cache
+def _inside(name: str, n: int) -> FloatArray:
+    rng, domain = np.random.default_rng(1), DOMAINS[name]
     if isinstance(domain, L2Ball):
         normal = rng.standard_normal((n, domain.dim))
         lengths = np.sqrt(np.square(normal).sum(axis=1, keepdims=True))
