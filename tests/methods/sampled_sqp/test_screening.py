@@ -112,10 +112,9 @@ def test_nothing_is_likely_of_cases_that_all_failed() -> None:
         assert not len(seen.likely(5, (4, 5), np.arange(0), 0.0)[0])
 
 
-def test_the_values_seen_last_are_kept() -> None:
-    shape, width = (4, 5), case_values.MOST_NUMBERS // 3
-    table = np.zeros((20, width))
-    seen = values_of(table, np.array([0, 2, 4, 1]), shape)
+def test_the_values_seen_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(case_values, "MOST_NUMBERS", 6)
+    seen = values_of(np.zeros((20, 2)), np.array([0, 2, 4, 1]), (4, 5))
     np.testing.assert_array_equal(seen.cases, [2, 4, 1])
 
 

@@ -20,7 +20,7 @@ from dszog.contract import NO_INDICES, ProblemSize
 from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog.methods.sampled_sqp.looks import are_indices
 
-MOST_NUMBERS = 2**20  # values that are kept
+MOST_NUMBERS = 2**22  # values that are kept
 MOST_WATCHED = 64  # limits that are fitted: those that come closest
 N_SWEEPS = 3  # through rows and columns, of a fit of their effects
 PRIOR = 2.0  # values that a spread of all counts for beside those of a row or column
