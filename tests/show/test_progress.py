@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dszog import minimize
 from dszog.run.history import Progress
 from dszog.run.meter import Limits
 from dszog.show.progress import Lines, line, show_progress
@@ -87,6 +88,17 @@ def test_a_short_run_without_a_terminal_writes_one_line_at_its_end(
         r"worst violation seen \S+  share violated ~\S+%\n",
         said.err,
     )
+
+
+def test_a_run_that_has_converged_is_at_its_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    small = {"type": "ineq", "fun": lambda x: 1.0 - x[0]}
+    result = minimize(
+        lambda x: float((x[0] - 2.0) ** 2), [0.0], [small], progress=True, seed=0
+    )
+    assert result.status.name == "CONVERGED"
+    assert capsys.readouterr().err.startswith("dszog 100%  iteration ")
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -12,7 +12,6 @@ from dszog.run.meter import Limits
 from dszog.status import Status
 
 LEAST_SHARE = 0.02  # of the budget, after which the time left is told
-BUDGET_USED = (Status.MAX_ITERATIONS, Status.MAX_QUERIES, Status.MAX_TIME)
 
 
 class Window:
@@ -97,9 +96,10 @@ class Display:
             self.show(progress, share, time_left(progress, self.limits))
 
     def finish(self, result: Any) -> None:
-        """Show the last state, the bar full if the run went as far as it might."""
+        """Show the last state, the bar full unless something ended the run early."""
         if self.last is not None:
-            is_full = result.status in BUDGET_USED
+            stopped = result.status is Status.STOPPED_BY_CALLBACK
+            is_full = result.status.is_planned and not stopped
             share = 1.0 if is_full else share_done(self.last, self.limits)
             self.show(self.last, share, math.nan)
 
