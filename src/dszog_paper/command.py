@@ -17,7 +17,7 @@ from dszog.show.progress.terminal import counting_bar
 from dszog_paper.data import DATA_SETS, fetch, find
 from dszog_paper.execute import RecordFolder, execute
 from dszog_paper.protocol import FULL, QUICK, Limit, Protocol, Unit
-from dszog_paper.report import write_report
+from dszog_paper.report import readings, write_report
 from dszog_paper.results import FIGURES, assemble
 from dszog_paper.runner import FILES
 from dszog_paper.tables import PAIRWISE, Table, missing, plan
@@ -67,6 +67,8 @@ def run_paper(
         notes=notes,
         data=folder,
     )
+    for said in readings.verdict(results):
+        console.print(f"* {said}", markup=False)
     for path in write_report(results, output):
         console.print(f"Wrote {path}", markup=False)
     empty = [

@@ -45,8 +45,13 @@ def test_what_cannot_work_is_told_in_a_line(
     assert told.count("\n") == 1
 
 
-def test_tables_of_words_need_no_runs(tiny: None, dszog: Dszog, tmp_path: Path) -> None:
-    assert dszog("paper", "1", "5", "--output", tmp_path)[0] == 0
+def test_tables_of_words_need_no_runs_and_the_verdict_is_said(
+    tiny: None, dszog: Dszog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict = "dszog_paper.report.readings.verdict"
+    monkeypatch.setattr(verdict, lambda results: ["It holds."])
+    code, said, _ = dszog("paper", "1", "5", "--output", tmp_path)
+    assert (code, "* It holds.\n" in said) == (0, True)
     results = json.loads((tmp_path / "results.json").read_text())
     assert [table["number"] for table in results["descriptions"]] == [1, 4, 5]
     assert results["records"] == []

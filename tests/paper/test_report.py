@@ -182,12 +182,13 @@ def test_the_report_opens_with_the_verdict() -> None:
     wanted = (
         "holds in 1 of 2 comparisons; against the best other method from -24.0 points "
         "(w8a) to +2.0 (a9a)",
-        "holds in 1 of 2 comparisons; of the other methods’ accuracies 2 of 2 do",
+        "holds in 1 of 2 comparisons; of the other methods' accuracies 2 of 2 do",
         "holds in 1 of 2 comparisons; at worst 0.3 (w8a)",
         "5 of 6 are met within 2 points; differences from -25.4 to +0.6",
         "does not hold in any of 2 comparisons; accuracies differ by -1.0 to +25.0",
     )
     assert len(lines) == 5
+    assert "".join(lines).isascii()  # a terminal shows them, too
     assert all(part in line for part, line in zip(wanted, lines, strict=True))
     assert lines[0] in Page(page(told)).text.partition("What was run")[2]
     assert page(told).index("verdict") < page(told).index("What was run")

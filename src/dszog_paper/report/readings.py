@@ -51,11 +51,11 @@ def verdict(results: Data) -> list[str]:
     least, most = (find(leads, key=leads.__getitem__) for find in (min, max))
     first = [lead > 0.0 for lead in leads.values()]
     lines = [
-        f"“DSZOG is the most accurate”: {_held(first)}; against the best "
+        f'"DSZOG is the most accurate": {_held(first)}; against the best '
         f"other method from {leads[least]:+.1f} points ({least}) to "
         f"{leads[most]:+.1f} ({most}).",
         f"It learns, that is, beats the majority share by more than {NEAR:g} point: "
-        f"{_held(learns)}; of the other methods’ accuracies "
+        f"{_held(learns)}; of the other methods' accuracies "
         f"{sum(_gain(cell) > NEAR for cell in others)} of {len(others)} do.",
         f"It keeps the constraints, to {KEPT:g} at |w| = 1: "
         f"{_held([one <= KEPT for one in violations.values()])}; at worst "
