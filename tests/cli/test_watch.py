@@ -182,6 +182,8 @@ def test_numbers_of_any_size_are_drawn(runs: Path, values: list[float]) -> None:
     shown = Shown(key="k", name="n", look=look, going="dead")
     page = body([shown], {"against": "iterations"}, "")
     assert page.count("<polyline") == (0 if np.isnan(values[-1]) else 2)
+    assert page.count(" open><summary") == 1  # a run that is alone
+    assert " open><summary" not in body([shown, shown], {}, "")
     assert not re.search(r'points="[^"]*(nan|inf)', page)
     marks = re.findall(r'text-anchor="end">([^<]*)<', page.split("worst violation")[-1])
     assert values[0] or marks == ["0", "iterations"]  # no power of ten for nothing

@@ -120,7 +120,7 @@ def body(runs: Sequence[Shown], asked: Mapping[str, str], token: str) -> str:
         "batch, which is a sample; of one that ended they are checked at its result. "
         "The name of a run hides its curve.</p></section>"
         f'<nav>Against {" ".join(links)}</nav><div class="two">{"".join(charts)}</div>'
-        f"{''.join(_details(run, token) for run in runs)}"
+        f"{''.join(_details(run, token, ' open' * (len(runs) == 1)) for run in runs)}"
     )
 
 
@@ -257,7 +257,7 @@ def _round(low: float, high: float) -> list[float]:
 # --------------------------------------------------------------------------- each run
 
 
-def _details(run: Shown, token: str) -> str:
+def _details(run: Shown, token: str, state: str) -> str:
     said = run.trouble or (_going(run.look) if run.look is not None else "")
     inside = "" if run.look is None else "".join(_about(run.look))
     if run.going in ("running", "unknown"):
@@ -268,8 +268,9 @@ def _details(run: Shown, token: str) -> str:
             "as a callback would: its result is checked.</span></p></form>"
         )
     return (
-        f'<details class="card" id="run-{run.key}"><summary><b>{_text(run.name)}</b> '
-        f'<span class="soft">{_text(said)}</span></summary>{inside}</details>'
+        f'<details class="card" id="run-{run.key}"{state}><summary>'
+        f'<b>{_text(run.name)}</b> <span class="soft">{_text(said)}</span></summary>'
+        f"{inside}</details>"
     )
 
 
