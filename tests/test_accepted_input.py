@@ -256,11 +256,16 @@ def test_a_radius_below_the_resolution_of_x_is_warned_of(x0: float) -> None:
     User().minimize(x0=[x0, 0.0], options=options, x_scale=abs(x0))
 
 
-@pytest.mark.parametrize("what", ["objective", "function", "callables", "blocks"])
+@pytest.mark.parametrize(
+    "what", ["objective", "all", "function", "callables", "blocks"]
+)
 def test_a_masked_value_is_not_known_and_stops_the_run(what: str) -> None:
     lost: Any = np.ma.masked  # which is what the mean of masked data is
     forms: dict[str, dict[str, Any]] = {
         "objective": {"fun": lambda x: lost},
+        "all": {
+            "constraints": Constraints(lambda p, j: np.ma.masked_less(0 * p, 1), 2)
+        },
         "function": {"constraints": Constraints.from_function(lambda x, j: lost, 2)},
         "callables": {"constraints": Constraints.from_callables([lambda x: lost])},
         "blocks": {"constraints": Constraints.blocks(lambda x, b: lost, 2, 1)},

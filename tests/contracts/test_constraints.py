@@ -82,12 +82,10 @@ def linear(form: Any, seed: int) -> Kind:
 
 linear_dense = partial(linear, np.array, 1)
 linear_sparse = partial(linear, sparse.csr_array, 3)
-
-
-from_values = partial(by_bowls, Constraints(bowls, 7))
-from_function = partial(by_bowls, Constraints.from_function(bowl, 7))
-from_callables = partial(
-    by_bowls, Constraints.from_callables([partial(bowl, j=j) for j in range(7)])
+from_values = by_bowls(Constraints(bowls, 7))
+from_function = by_bowls(Constraints.from_function(bowl, 7))
+from_callables = by_bowls(
+    Constraints.from_callables([partial(bowl, j=j) for j in range(7)])
 )
 
 
@@ -217,17 +215,17 @@ def black_box_of(kind: Kind) -> Kind:
 
 
 AS_MADE: dict[str, Kind] = {
-    "values": from_values(),
+    "values": from_values,
     "values and jacobian": by_bowls(
         Constraints(bowls, 7, jacobian=bowl_gradients), has_jacobian=True
     ),
-    "function": from_function(),
+    "function": from_function,
     "linear, dense": linear_dense(),
     "linear, sparse": linear_sparse(),
     "pairwise": pairwise(0.0),
     "pairwise, relaxed": pairwise(-1.5),
     "pairwise, demanding": pairwise(1.5),
-    "callables": from_callables(),
+    "callables": from_callables,
     "blocks": in_blocks(width=3, n_blocks=4),
     "blocks of one": in_blocks(width=1, n_blocks=8),
     "one block": in_blocks(width=8, n_blocks=1),
@@ -241,13 +239,13 @@ AS_MADE: dict[str, Kind] = {
     "joined, one": joined(linear_dense()),
     "joined, with structure": joined(linear_dense(), pairwise(1.5), linear_sparse()),
     "joined, white boxes": joined(linear_dense(), nonlinear({"jac": slopes})),
-    "joined, black boxes": joined(from_function(), linear_sparse(), from_values()),
+    "joined, black boxes": joined(from_function, linear_sparse(), from_values),
     "joined, sharing calls": joined(
-        of_simulator(), from_values(), nonlinear({}), in_blocks(3, 4), linear_dense()
+        of_simulator(), from_values, nonlinear({}), in_blocks(3, 4), linear_dense()
     ),
     "joined twice": joined(
         joined(linear_dense(), in_blocks(3, 2)),
-        joined(of_simulator(), from_callables()),
+        joined(of_simulator(), from_callables),
     ),
 }
 KINDS = AS_MADE | {

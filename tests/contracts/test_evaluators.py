@@ -365,12 +365,6 @@ def test_what_is_not_a_real_number_is_refused_with_the_shape_that_is_wanted(
         ask(problem_with(part, function), query(part))
 
 
-def test_a_masked_value_is_missing_and_not_a_number(ask: Ask) -> None:
-    masked: Any = np.ma.masked_greater([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]], 1.0)
-    with pytest.raises(EvaluationError, match=r"Constraint.*masked"):
-        ask(problem_with("constraints", lambda x, j: masked), query("constraints"))
-
-
 WRONG_SHAPES: dict[str, Callable[[tuple[int, int]], tuple[int, ...]]] = {
     "a number for many": lambda shape: (),
     "flat": lambda shape: (shape[0] * shape[1],),
@@ -429,11 +423,3 @@ def test_an_exception_comes_out_wrapped_with_the_query_and_its_cause(
     with pytest.raises(EvaluationError, match=match) as caught:
         ask(problem_with(part, function), query(part))
     assert caught.value.__cause__ is error
-
-
-def test_a_wish_to_leave_is_no_failure_of_the_function(ask: Ask) -> None:
-    def function(where: FloatArray, indices: IntArray) -> Any:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        ask(problem_with("losses", function), query("losses"))

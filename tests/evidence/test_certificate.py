@@ -17,10 +17,7 @@ import dszog
 from dszog import Constraints, Losses, Problem, ProblemSize, Query, Reply, Status
 from dszog.contract import NO_INDICES, Calls, cost
 from dszog.contract.arrays import FloatArray, IntArray
-from dszog.evidence.certificate import (
-    Certificate,
-    Feasibility,
-)
+from dszog.evidence.certificate import Certificate, Feasibility
 from dszog.evidence.checker import Checker, certificate_merit, plan_check, suspects_of
 from dszog.evidence.look import (
     BLOCK,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -231,57 +230,41 @@ def test_no_function_is_called_outside_the_bounds(
     assert is_short or result.certificate.stationarity is not None
 
 
-def _sign_hint(
-    fun: Callable[[FloatArray], float], x0: float, limit: Any, **more: Any
-) -> bool:
-    constraints = limit
-    if callable(limit):
-        constraints = {"type": "ineq", "fun": limit}
-    result = by_dszog(fun, np.full(2, x0), constraints, seed=0, **more)
-    return "SciPy's 'ineq' means fun(x) >= 0" in result.message
+SIGNS: dict[str, tuple[Any, float, Any, dict[str, Any]]] = {
+    "its least value is inside": (
+        *(lambda x: np.sum((x - 1) ** 2), 0.0, lambda x: 25 - x @ x, {}),
+    ),
+    "and the start is not": (
+        *(lambda x: np.sum((x - 1) ** 2), 10.0, lambda x: 25 - x @ x, {}),
+    ),
+    "all hold by 98": (lambda x: np.sum((x - 2) ** 2), 0.0, lambda x: 100 - x, {}),
+    "a local one": (lambda x: np.sin(x).sum(), 0.0, lambda x: 10 - x @ x, {}),
+    "at the limit": (lambda x: x.sum(), 3.0, lambda x: x - 1, {}),
+    "not yet at the limit": (
+        *(lambda x: -x.sum(), 0.0, lambda x: 400 - x @ x, {"max_iterations": 300}),
+    ),
+    "nor here": (
+        *(lambda x: x @ x, 30.0, lambda x: x.sum() - 1, {"max_iterations": 300}),
+    ),
+    "ended by bounds": (
+        *(lambda x: -x.sum(), 0.0, lambda x: 5 + x, {"bounds": [(-1, 1)] * 2}),
+    ),
+    "not of SciPy": (
+        *(lambda x: -x.sum(), 12.0, Constraints.linear(-np.eye(2), -10.0), {}),
+    ),
+    "wrong: at most 10": (lambda x: -x.sum(), 1.0, lambda x: x - 10, {}),
+    "wrong: within the circle": (lambda x: -x.sum(), 2.0, lambda x: x @ x - 1, {}),
+    "wrong: at least 5": (lambda x: x.sum(), 4.0, lambda x: 5 - x.sum(), {}),
+    "wrong: at least 2": (lambda x: np.exp(x / 4).sum(), 3.0, lambda x: 2 - x, {}),
+}
 
 
-@pytest.mark.parametrize(
-    ("fun", "x0", "limit", "more"),
-    [
-        (lambda x: np.sum((x - 1) ** 2), 0.0, lambda x: 25 - x @ x, {}),
-        (lambda x: np.sum((x - 1) ** 2), 10.0, lambda x: 25 - x @ x, {}),
-        (lambda x: np.sum((x - 2) ** 2), 0.0, lambda x: 100 - x, {}),
-        (lambda x: np.sin(x).sum(), 0.0, lambda x: 10 - x @ x, {}),
-        (lambda x: x.sum(), 3.0, lambda x: x - 1, {}),
-        (lambda x: -x.sum(), 0.0, lambda x: 400 - x @ x, {"max_iterations": 300}),
-        (lambda x: x @ x, 30.0, lambda x: x.sum() - 1, {"max_iterations": 300}),
-        (lambda x: -x.sum(), 0.0, lambda x: 5 + x, {"bounds": [(-1, 1)] * 2}),
-        (lambda x: -x.sum(), 12.0, Constraints.linear(-np.eye(2), -10.0), {}),
-    ],
-    ids=[
-        "its least value is inside",
-        "and the start is not",
-        "all hold by 98",
-        "a local one",
-        "at the limit",
-        "not yet at the limit",
-        "nor here",
-        "ended by bounds",
-        "not of SciPy",
-    ],
-)
-def test_a_right_problem_brings_no_word_about_scipys_sign(
-    fun: Any, x0: float, limit: Any, more: dict[str, Any]
-) -> None:
-    assert not _sign_hint(fun, x0, limit, **more)
-
-
-@pytest.mark.parametrize(
-    ("fun", "x0", "limit"),
-    [
-        (lambda x: -x.sum(), 1.0, lambda x: x - 10),  # meant: at most 10
-        (lambda x: -x.sum(), 2.0, lambda x: x @ x - 1),  # meant: within the circle
-        (lambda x: x.sum(), 4.0, lambda x: 5 - x.sum()),  # meant: at least 5
-        (lambda x: np.exp(x / 4).sum(), 3.0, lambda x: 2 - x),  # meant: at least 2
-    ],
-)
+@pytest.mark.parametrize("name", SIGNS)
 def test_an_objective_that_no_constraint_stops_brings_a_word_about_scipys_sign(
-    fun: Any, x0: float, limit: Any
+    name: str,
 ) -> None:
-    assert _sign_hint(fun, x0, limit)
+    fun, x0, limit, more = SIGNS[name]
+    constraints = {"type": "ineq", "fun": limit} if callable(limit) else limit
+    result = by_dszog(fun, np.full(2, x0), constraints, seed=0, **more)
+    told = "SciPy's 'ineq' means fun(x) >= 0" in result.message
+    assert told == name.startswith("wrong")

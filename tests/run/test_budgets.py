@@ -604,15 +604,6 @@ def test_after_ctrl_c_the_check_takes_no_longer_than_its_grace(clock: Clock) -> 
         assert clock.now - pressed[0] <= 2.0  # a second, and what was begun in it
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_stop_iteration_of_a_function_is_a_failure(policy: Any) -> None:
-    def loss(x: FloatArray) -> float:
-        raise StopIteration
-
-    with pytest.raises(EvaluationError, match="StopIteration"):
-        dszog.minimize(loss, [0.5], bounds=[(0.0, 1.0)], on_failure=policy, seed=0)
-
-
 # --------------------------------------------------------------- K1: callbacks, nesting
 def test_callbacks_come_in_order_in_the_callers_thread_with_read_only_points() -> None:
     seen: list[tuple[int, int, int]] = []

@@ -433,13 +433,10 @@ def test_a_signal_that_waits_is_told_to_the_program(tmp_path: Path) -> None:
     assert n_calls == 18  # two of them for the word of its end
 
 
-@pytest.mark.parametrize("has_folder", [True, False])
-def test_an_interrupt_is_raised_on_request(tmp_path: Path, has_folder: bool) -> None:
-    folder = tmp_path / "run" if has_folder else None
+def test_an_interrupt_is_raised_on_request(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        run(folder, callback=interrupt_at(5), on_interrupt="raise")
-    if folder is not None:
-        assert run(folder).digest == run().digest
+        run(tmp_path / "run", callback=interrupt_at(5), on_interrupt="raise")
+    assert run(tmp_path / "run").digest == run().digest
 
 
 def test_the_library_installs_no_signal_handlers(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def assembled(problem: Problem, queries: list[Query]) -> tuple[Reply, ...]:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_pieces_give_the_bits_of_the_serial_evaluator(name: str) -> None:
+def test_pieces_give_the_bits_of_the_serial_evaluator_at_its_cost(name: str) -> None:
     problem = PROBLEMS[name]()
     queries = queries_of(problem)
     expected = Serial(problem)(queries)
@@ -57,6 +57,10 @@ def test_pieces_give_the_bits_of_the_serial_evaluator(name: str) -> None:
         for table in TABLES:
             assert getattr(reply, table).tobytes() == getattr(wanted, table).tobytes()
             assert getattr(reply, table).shape == getattr(wanted, table).shape
+    costs = [cost(one.parts, problem.size) for one in cut(problem, queries)]
+    whole = cost(queries, problem.size)
+    assert sum(one.losses + one.constraints for one in costs) == whole.total
+    assert len(costs) > 2
 
 
 def test_a_failure_travels_with_its_message() -> None:
@@ -64,17 +68,6 @@ def test_a_failure_travels_with_its_message() -> None:
     queries = queries_of(problem)[:1]
     (wanted,), (found,) = Serial(problem)(queries), assembled(problem, queries)
     assert found.failures[0].message == wanted.failures[0].message
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_pieces_cost_what_the_queries_cost(name: str) -> None:
-    problem = PROBLEMS[name]()
-    queries = queries_of(problem)
-    pieces = cut(problem, queries)
-    costs = [cost(piece.parts, problem.size) for piece in pieces]
-    whole = cost(queries, problem.size)
-    assert sum(one.losses + one.constraints for one in costs) == whole.total
-    assert len(pieces) > 2
 
 
 def test_a_vectorised_function_is_called_as_it_would_be_without_workers() -> None:

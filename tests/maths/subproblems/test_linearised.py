@@ -89,22 +89,21 @@ def test_a_retracted_point_is_feasible_for_homogeneous_functions(
         assert values(factor * x).max() >= -1e-9 * (1.0 + limit)
 
 
-def test_a_feasible_point_is_not_retracted() -> None:
-    assert retraction(np.array([-1.0, 0.0]), np.array([-2.0, -1.0])) == 1.0
-    assert retraction(np.empty(0), np.empty(0)) == 1.0
-
-
-def test_a_set_that_only_the_origin_belongs_to_draws_everything_there() -> None:
-    assert retraction(np.array([2.0]), at_origin=np.array([0.0])) == 0.0
-
-
-def test_where_the_origin_is_not_feasible_there_is_no_way_back() -> None:
-    # f(x) = 1 everywhere, or falling to 1 from 2 at the origin: no factor helps.
-    assert retraction(np.array([1.0]), at_origin=np.array([2.0])) == 0.0
-    assert retraction(np.array([1.0]), at_origin=np.array([1.0])) == 0.0
-    # Nor does it help that another constraint could be met half-way.
-    values, at_origin = np.array([1.0, 1.0]), np.array([-1.0, 0.5])
-    assert retraction(values, at_origin) == 0.0
+@pytest.mark.parametrize(
+    ("values", "at_origin", "factor"),
+    [
+        ([-1.0, 0.0], [-2.0, -1.0], 1.0),  # feasible
+        ([], [], 1.0),
+        ([2.0], [0.0], 0.0),  # the origin alone belongs to the set
+        ([1.0], [2.0], 0.0),  # 1 everywhere, or falling to 1: no factor helps
+        ([1.0], [1.0], 0.0),
+        ([1.0, 1.0], [-1.0, 0.5], 0.0),  # nor that another could be met half-way
+    ],
+)
+def test_a_point_goes_as_far_towards_the_origin_as_helps(
+    values: list[float], at_origin: list[float], factor: float
+) -> None:
+    assert retraction(np.array(values), np.array(at_origin)) == factor
 
 
 def test_a_start_far_from_the_linear_constraints_finds_its_way_to_them() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from dszog.contract import NO_INDICES
-from dszog.contract.arrays import FloatArray
 from dszog.maths.subproblems import (
     Box,
     Domain,
@@ -16,7 +17,6 @@ from dszog.maths.subproblems import (
     Simplex,
     slide,
 )
-from dszog.maths.subproblems.sliding import Slide
 
 DIM = 4
 
@@ -42,24 +42,7 @@ DOMAINS: dict[str, Domain] = {
 every_domain = pytest.mark.parametrize("domain", DOMAINS.values(), ids=list(DOMAINS))
 
 
-def slid(
-    domain: Domain,
-    gradient: FloatArray,
-    x: FloatArray,
-    *,
-    gap: float,
-    max_inner: int,
-    step_size: float = 0.3,
-) -> Slide:
-    return slide(
-        domain,
-        gradient,
-        x,
-        step_size=step_size,
-        gap=gap,
-        max_inner=max_inner,
-        hint=NO_INDICES,
-    )
+slid = partial(slide, hint=NO_INDICES)
 
 
 @every_domain
@@ -82,7 +65,7 @@ def test_the_gap_bounds_the_distance_from_the_projection(domain: Domain) -> None
     rng = np.random.default_rng(1)
     for gap in (1e-1, 1e-2, 1e-3):
         x, gradient = domain.project(rng.normal(size=DIM)).point, rng.normal(size=DIM)
-        end = slid(domain, gradient, x, gap=gap, max_inner=20_000)
+        end = slid(domain, gradient, x, step_size=0.3, gap=gap, max_inner=20_000)
         exact = domain.project(x - 0.3 * gradient).point
         assert end.is_exact
         assert np.square(end.point - exact).sum() / 0.6 <= gap + 1e-9
@@ -92,7 +75,7 @@ def test_the_cap_is_respected_and_reported() -> None:
     ball = DOMAINS["l1 ball"]
     x, gradient = np.zeros(DIM), np.array([-1.0, -1.1, -1.2, 0.3])
     for cap in (1, 2, 7):
-        end = slid(ball, gradient, x, gap=1e-14, max_inner=cap)
+        end = slid(ball, gradient, x, step_size=0.3, gap=1e-14, max_inner=cap)
         assert end.n_inner == cap
         assert not end.is_exact
         assert ball.contains(end.point)
