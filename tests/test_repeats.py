@@ -89,12 +89,8 @@ def test_to_notice_it_costs_no_query(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = run(problem)
     monkeypatch.setattr("dszog.run.meter.Meter._look_for_repeats", lambda *_: None)
     plain = run(problem)
-    assert (watched.digest, watched.nfev, watched.ncev, watched.message) == (
-        plain.digest,
-        plain.nfev,
-        plain.ncev,
-        plain.message,
-    )
+    for name in ("digest", "nfev", "ncev", "message"):
+        assert watched[name] == plain[name]
 
 
 def test_what_was_noticed_is_told_when_a_run_goes_on(tmp_path: Any) -> None:

@@ -25,16 +25,10 @@ needs_suites = pytest.mark.skipif(
 def parabola(n_equal: int = 0) -> foreign.ForeignProblem:
     """Return x0^2 + x1^2 where x0 <= x1 and x0 + x1 >= 1, or equal."""
     return foreign.ForeignProblem(
-        name="parabola",
-        kind="inequalities",
-        fun=lambda x: float(x @ x),
-        at=lambda x, j: np.array([x[0] - x[1], 1.0 - x.sum()])[j],
-        m=2,
-        n_equal=n_equal,
-        x0=np.array([3.0, 0.0]),
-        lower=np.full(2, -5.0),
-        upper=np.full(2, 5.0),
-    )
+        name="parabola", kind="inequalities", fun=lambda x: float(x @ x),
+        at=lambda x, j: np.array([x[0] - x[1], 1.0 - x.sum()])[j], m=2, n_equal=n_equal,
+        x0=np.array([3.0, 0.0]), lower=np.full(2, -5.0), upper=np.full(2, 5.0),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("n_equal", [0, 1, 2])

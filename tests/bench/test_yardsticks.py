@@ -85,14 +85,9 @@ def test_plain_algorithm_1_makes_the_iterates_of_the_dense_method() -> None:
         distribution="dense", loss_batch=20, constraint_batch=20, dual_batch=40
     )
     plain = Plain(
-        losses=losses,
-        constraints=constraints,
-        n_losses=len(y),
-        m=m,
-        loss_batch=20,
-        constraint_batch=20,
-        dual_batch=40,
-    )
+        losses=losses, constraints=constraints, n_losses=len(y), m=m, loss_batch=20,
+        constraint_batch=20, dual_batch=40,
+    )  # fmt: skip
     start = np.full(dim, 2.0)  # far out: many constraints are violated
     evaluate = EVALUATORS["serial"](problem)
     state = method.init(start, problem.size, seed=5)

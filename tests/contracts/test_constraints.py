@@ -140,13 +140,9 @@ def side(x: FloatArray, j: int) -> float:
 
 
 def from_scipy(form: Any) -> Constraints:
-    constraints = dszog.Problem(bowl_of_x, form, DIM).constraints
+    constraints = dszog.Problem(lambda x: dot(x, x), form, DIM).constraints
     assert constraints is not None
     return constraints
-
-
-def bowl_of_x(x: FloatArray) -> float:
-    return dot(x, x)
 
 
 def nonlinear(jacobian: Any) -> Kind:

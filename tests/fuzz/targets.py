@@ -262,11 +262,8 @@ def _read_sizes(folder: Path, case: tuple[bytes, int]) -> bool:
     except CheckpointError as error:
         _check_message(error)
         return False
-    if (
-        note is None
-        or note.n_calls < len(note.widths)
-        or min(note.widths, default=1) < 1
-    ):
+    widths = () if note is None else note.widths
+    if note is None or note.n_calls < len(widths) or min(widths, default=1) < 1:
         raise ValueError("a note that makes no sense was read")
     return True
 

@@ -49,14 +49,9 @@ def estimated(
     steps: FloatArray, estimator: Estimator, radius: float, per_sample: bool = False
 ) -> FloatArray:
     queries = ask_around(
-        X,
-        steps,
-        np.arange(len(steps) if per_sample else 2) % 3,
-        iteration=0,
-        size=SIZE,
-        estimator=estimator,
-        per_sample=per_sample,
-    )
+        X, steps, np.arange(len(steps) if per_sample else 2) % 3, iteration=0,
+        size=SIZE, estimator=estimator, per_sample=per_sample,
+    )  # fmt: skip
     return estimate(queries, [answered(q) for q in queries], estimator, radius)
 
 

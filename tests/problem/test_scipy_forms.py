@@ -209,16 +209,9 @@ def test_no_function_is_called_outside_the_bounds(
     lower, upper = np.array([-0.1, 0.3, -np.inf]), np.array([1 / 3, 0.7, 1.1])
     points = Points()
     result = dszog.minimize(
-        points.fun,
-        [0.2, 0.3, 1.1],
-        points.constraints(),
-        bounds=Bounds(lower, upper),
-        x_scale=scale,
-        method=method,
-        options=options,
-        max_iterations=120,
-        seed=3,
-    )
+        points.fun, [0.2, 0.3, 1.1], points.constraints(), bounds=Bounds(lower, upper),
+        x_scale=scale, method=method, options=options, max_iterations=120, seed=3,
+    )  # fmt: skip
     seen = np.array(points.seen)
     assert (seen >= lower).all()
     assert (seen <= upper).all()

@@ -483,11 +483,9 @@ class Interrupted:
 
     def minimize(self, **settings: Any) -> Any:
         return by_dszog(
-            self.loss,
-            [0.5, 0.5],
-            Constraints.from_function(self.constraint, 12),
+            self.loss, [0.5, 0.5], Constraints.from_function(self.constraint, 12),
             **({"max_iterations": 40, "seed": 0} | settings),
-        )
+        )  # fmt: skip
 
 
 def check_interrupted(result: Any) -> None:

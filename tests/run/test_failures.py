@@ -381,11 +381,9 @@ class Pair:
         for place, unknown in lost.items():
             values = np.where(unknown, np.nan, replies[place].losses)
             replies[place] = dszog.contract.Reply(
-                losses=values,
-                constraints=replies[place].constraints,
-                loss_gradients=replies[place].loss_gradients,
-                failures=(failure(),),
-            )
+                losses=values, constraints=replies[place].constraints,
+                loss_gradients=replies[place].loss_gradients, failures=(failure(),),
+            )  # fmt: skip
         known = FailureHandler(policy).repair(self.queries, replies)
         found: FloatArray = self.method.tell(self.state, *known)[0].gradient
         return found
@@ -626,12 +624,9 @@ def test_an_antithetic_pair_is_dropped_whole() -> None:
 
 def test_an_index_unknown_at_the_base_point_is_left_out_alone() -> None:
     query = Query(
-        iteration=0,
-        x=np.zeros(1),
-        steps=np.ones((2, 1)),
-        losses=np.array([4, 5, 6]),
+        iteration=0, x=np.zeros(1), steps=np.ones((2, 1)), losses=np.array([4, 5, 6]),
         constraints=np.array([7, 7, 9]),
-    )
+    )  # fmt: skip
     losses = np.array([[1.0, np.nan, 3.0]] + 2 * [[1.0, 2.0, 3.0]])
     constraints = np.array([[1.0, 1.0, np.nan]] + 2 * [[1.0, 1.0, 9.0]])
     reply = Reply(losses=losses, constraints=constraints, failures=(failure(),))

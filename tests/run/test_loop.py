@@ -118,12 +118,8 @@ def test_exactly_as_many_iterations_are_made_as_are_allowed(iterations: int) -> 
     box = Box()
     outcome, meter = go(box, end=Limits(iterations=iterations))
     assert outcome.status == Status.MAX_ITERATIONS
-    assert (
-        outcome.position.state.iteration
-        == meter.n_iterations
-        == box.n_calls
-        == iterations
-    )
+    assert meter.n_iterations == box.n_calls == iterations
+    assert outcome.position.state.iteration == iterations
     assert outcome.position.state.x.item() == iterations
 
 
@@ -134,11 +130,8 @@ def test_a_look_that_is_no_step_is_no_iteration_but_is_shown_and_charged() -> No
         box, end=Limits(iterations=3), method=looks, callbacks=[seen.append]
     )
     assert outcome.status == Status.MAX_ITERATIONS
-    assert (meter.n_iterations, outcome.position.state.iteration, box.n_calls) == (
-        3,
-        5,
-        5,
-    )
+    assert meter.n_iterations == 3
+    assert outcome.position.state.iteration == box.n_calls == 5
     assert [progress.iteration for progress in seen] == [0, 0, 1, 2, 3]
     assert [progress.n_queries for progress in seen] == [5, 10, 15, 20, 25]
 
@@ -149,10 +142,8 @@ def test_queries_are_used_to_one_iteration_never_exceeded(queries: int) -> None:
     outcome, meter = go(box, end=Limits(queries=queries))
     assert outcome.status == Status.MAX_QUERIES
     assert box.n_queries == 5 * (queries // 5) <= queries
-    assert (meter.n_loss_queries, meter.n_constraint_queries) == (
-        box.n_losses,
-        box.n_constraints,
-    )
+    assert meter.n_loss_queries == box.n_losses
+    assert meter.n_constraint_queries == box.n_constraints
     assert meter.n_queries == box.n_queries
 
 
@@ -323,9 +314,8 @@ def test_a_constraint_that_is_seen_again_has_its_latest_value() -> None:
 def test_what_holds_is_not_remembered() -> None:
     method = Roaming(point=lambda t: 1e6)
     outcome, _ = go(Ramp(), end=Limits(iterations=9), method=method)
-    assert outcome.position.worst_seen[0].tolist() == [
-        2
-    ]  # at the start, of the first batch
+    # At the start, of the first batch.
+    assert outcome.position.worst_seen[0].tolist() == [2]
 
 
 # -------------------------------------------------------------------------- the history

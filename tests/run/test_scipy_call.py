@@ -173,16 +173,12 @@ def test_other_values_that_a_callback_returns_do_not_stop_the_run() -> None:
 
 def test_options_of_scipy_are_arguments_here(capfd: pytest.CaptureFixture[str]) -> None:
     result = minimize(
-        *(rosen_like, [3.0, -3.0], LINE),
+        *(scipy.optimize.rosen, [3.0, -3.0], LINE),
         options={"maxiter": 3, "disp": 1, "ftol": 1e-9, "catol": 0.5},
         **METHOD,
     )
     assert (result.nit, result.constraint_tol, result.method.tol) == (3, 0.5, 1e-9)
     assert "iteration" in capfd.readouterr().err
-
-
-def rosen_like(x: FloatArray) -> float:
-    return float(100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2)
 
 
 @pytest.mark.parametrize(

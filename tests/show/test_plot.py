@@ -175,14 +175,9 @@ def test_any_run_can_be_drawn(arguments: dict[str, Any], told: str) -> None:
 
 def test_failures_get_a_panel_of_their_own() -> None:
     result = dszog.minimize(
-        distance,
-        np.zeros(2),
-        dszog.Constraints.from_function(failing, 100),
-        max_iterations=60,
-        seed=1,
-        on_failure="resample",
-        options={"radius": 0.03},
-    )
+        distance, np.zeros(2), dszog.Constraints.from_function(failing, 100),
+        max_iterations=60, seed=1, on_failure="resample", options={"radius": 0.03},
+    )  # fmt: skip
     assert result.failures.n_failed
     figure = result.plot()
     assert is_drawn(figure)

@@ -49,12 +49,6 @@ def is_projection(values: FloatArray, projected: FloatArray) -> bool:
     )
 
 
-def exact_projection(values: Sequence[float]) -> list[Fraction]:
-    """The projection of these very floats, in rational arithmetic."""
-    projected, _ = exact_projection_with_background(values, 0.0, 0)
-    return projected
-
-
 def exact_projection_with_background(
     values: Sequence[float], background: float, n_background: int
 ) -> tuple[list[Fraction], Fraction]:
@@ -101,7 +95,8 @@ def test_values_of_every_scale_get_into_the_simplex(values: FloatArray) -> None:
 
 @given(st.one_of(scaled_vectors, any_vectors))
 def test_the_projection_is_that_of_rational_arithmetic(values: FloatArray) -> None:
-    exact = [float(weight) for weight in exact_projection(values.tolist())]
+    weights, _ = exact_projection_with_background(values.tolist(), 0.0, 0)
+    exact = [float(weight) for weight in weights]
     np.testing.assert_allclose(project_onto_simplex(values), exact, rtol=0, atol=1e-13)
 
 
