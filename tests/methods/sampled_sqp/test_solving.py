@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import dszog
-from dszog import Constraints, Losses, Problem, Status
+from dszog import Constraints, Losses, Problem, SampledSQP, Status
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.run.verdict import on_first_order
+from dszog.save.encoding import decode, encode
+from dszog.workers.serial import Serial
 from tests.methods.sampled_sqp.small_suite import PROBLEMS, SmallProblem
 from tests.runs import size_of
 
@@ -287,6 +289,72 @@ def test_many_constraints_that_contradict_each_other_end_soon() -> None:
     assert result.nit < 200
 
 
+def two_valleys(x: FloatArray) -> float:
+    """Return what is below 0 in one valley, and in the one near the start is not."""
+    return float((x[0] ** 2 - 1.0) ** 2 + 0.3 * x[0] + 0.1 + (x[1:] ** 2).sum())
+
+
+def ends(rows: Any, seed: int = 0) -> tuple[list[Any], Problem, SampledSQP]:
+    """Return the states of a run by hand, to its end."""
+    problem = Problem(distance, rows, 3)
+    method = SampledSQP(horizon_queries=20_000)
+    states, info = [method.init(np.r_[1.5, 0.3, 0.2], problem.size, seed)], None
+    while info is None or info.stop is None:
+        queries = method.ask(states[-1])
+        after, info = method.tell(states[-1], queries, Serial(problem)(queries))
+        states.append(after)
+    return states, problem, method
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_that_cannot_keep_a_constraint_begins_where_it_can(seed: int) -> None:
+    found = run(
+        distance, [1.5, 0.3, 0.2], [above(lambda x: -two_valleys(x))], seed=seed
+    )
+    assert found.success
+    assert found.maxcv <= 1e-6
+    assert found.x[0] < 0
+
+
+def test_lines_that_contradict_each_other_are_not_looked_for_elsewhere() -> None:
+    lines = Constraints.from_callables([lambda x: x[0] + 1.0, lambda x: 1.0 - x[0]])
+    states, _, _ = ends(lines)
+    assert not any(state.n_elsewhere for state in states)
+
+
+def test_the_best_of_three_ends_is_kept_and_a_saved_run_is_the_same() -> None:
+    hill = Constraints.from_callables([lambda x: two_valleys(x) + 1.0])  # nowhere kept
+    runs = [ends(hill, seed) for seed in range(4)]
+    for states, _, _ in runs:
+        last = states[-1]
+        least = min(s.violation for s in states if s.phase in ("elsewhere", "done"))
+        assert last.n_elsewhere == 2
+        assert last.violation == pytest.approx(least, rel=1e-5)
+        assert last.kept is None
+    lowest = min(states[-1].violation for states, _, _ in runs)
+    assert lowest == pytest.approx(0.795, abs=1e-3)
+    states, problem, method = runs[0]
+    k = next(k for k, s in enumerate(states) if s.kept and s.phase == "trial")
+    assert states[k].fallback is states[k].kept.x  # if the run is cut short here
+    arrays: list[Any] = []
+    state = decode(encode(states[k], arrays), arrays, problem.size)
+    for after in states[k + 1 :]:
+        queries = method.ask(state)
+        state, _ = method.tell(state, queries, Serial(problem)(queries))
+        np.testing.assert_array_equal(state.x, after.x)
+
+
+def test_functions_without_values_elsewhere_are_no_failure() -> None:
+    def fun(x: FloatArray) -> float:
+        if abs(x[0] - 1.25) > 0.4:
+            raise ValueError("far away")
+        return distance(x)
+
+    rows = [above(lambda x: -two_valleys(x))]
+    found = run(fun, [1.5, 0.3, 0.2], rows, on_failure="resample")
+    assert found.status == Status.LEAST_VIOLATION
+
+
 @pytest.mark.parametrize("power", [1, 3])
 def test_an_objective_without_a_minimum_is_noticed(power: int) -> None:
     result = run(lambda x: float(x[0] ** power), -np.ones(2), above(lambda x: 1 - x[1]))
@@ -304,7 +372,7 @@ def test_an_objective_without_a_minimum_is_noticed(power: int) -> None:
             Status.STALLED,
             "keeps all constraints exactly",
         ),
-        ([above(lambda x: 1.0 - np.ceil(x[0]))], Status.LEAST_VIOLATION, "a count"),
+        ([above(lambda x: -1 - np.ceil(x[0]) ** 2)], Status.LEAST_VIOLATION, "a count"),
         ([above(lambda x: -1.0 - x[0] ** 2)], Status.LEAST_VIOLATION, "contradict"),
         ([], Status.CONVERGED, "Success: the run has converged."),
     ],

@@ -13,6 +13,7 @@ from dszog.methods.sampled_sqp.options import (
     QUIET_CASES,
     Options,
     affordable_rows,
+    queries_left,
 )
 from dszog.methods.sampled_sqp.pilot import NO_SLOPE
 from dszog.methods.sampled_sqp.scales import ROUNDING, variable_scales
@@ -63,6 +64,7 @@ ENOUGH, LEAST_ENOUGH, MOST_ENOUGH = 10.0, 50.0, 7.5e-4
 BALANCED = 100.0  # times that share: the residual with such a promise
 ASTRAY = 10.0  # times what the objective loses over a usual length: it rose by that
 CAUTION, MOST_CAUTION = 30.0, 1000.0  # for each return, and at most
+MOST_ELSEWHERE = 2  # new beginnings elsewhere
 MOST_TRIES = 4  # at a start where nothing can be looked at
 TINY_STEPS = 1e6  # times the proximal weight at first
 SHORT = 1e-4  # of a variable's size: a step that is not worth a word
@@ -121,7 +123,7 @@ def is_astray(options: Options, state: SampledSQPState) -> bool:
     """
     rise = state.objective - state.home_objective
     is_far = rise > ASTRAY * state.first_sigma * state.length**2
-    if state.size.by_case or not (state.has_home or is_far):
+    if state.size.by_case or state.kept or not (state.has_home or is_far):
         return False
     left = state.members.at(state.z) * state.members.sizes
     holds = bool(left.max(initial=0.0) <= (options.constraint_tol or 0.0))
@@ -131,6 +133,23 @@ def is_astray(options: Options, state: SampledSQPState) -> bool:
 def returning(state: SampledSQPState) -> SampledSQPState:
     """Begin again where all held, with shorter steps and dearer violations."""
     return replace(state, phase="again", x=state.home, caution=CAUTION * state.caution)
+
+
+def leaves_violation(options: Options, state: SampledSQPState) -> bool:
+    """Whether a run that is at its end leaves a violation that the caller forbids."""
+    left = state.members.at(state.z) * state.members.sizes
+    is_large = bool(left.max(initial=0.0) > (options.constraint_tol or 0.0))
+    return is_large and not is_feasible(options, state)
+
+
+def may_hold_elsewhere(options: Options, state: SampledSQPState) -> bool:
+    """Whether to begin elsewhere: rows that curve may leave a violation only here."""
+    members, n_ends = state.members, state.n_elsewhere + 1
+    if state.size.by_case or n_ends > MOST_ELSEWHERE:
+        return False
+    used = state.n_loss_queries + state.n_constraint_queries
+    has_budget = n_ends * queries_left(options, state) >= used
+    return has_budget and bool((members.bent[members.multipliers > 0] == 1).any())
 
 
 def _infeasible(options: Options, state: SampledSQPState) -> tuple[Status, list[str]]:

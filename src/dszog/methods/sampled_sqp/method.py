@@ -26,6 +26,9 @@ confirm (:mod:`confirming`)
     optimal. An objective that shows kinks there is followed by a :mod:`bundle`.
 search (:mod:`searching`)
     Values farther out, the last look before the end.
+elsewhere (:mod:`searching`)
+    Values far away, where constraints could not be kept: a run begins again where they
+    are kept best, up to twice, and ends at the best end.
 
 Where a call returns many constraints, a case, such cases are the unit: all their values
 are looked at, and differences give the slopes of all of them. Then models are corrected
@@ -141,6 +144,8 @@ class SampledSQP(Options):
             return confirming.queries(state)
         if state.phase == "search":
             return searching.queries(state)
+        if state.phase == "elsewhere":
+            return searching.queries_elsewhere(state)
         return tuple(
             query
             for look in state.looks
@@ -175,6 +180,8 @@ class SampledSQP(Options):
             state = plans.reconsidered(self, state, known)
         elif phase == "search":
             state = plans.searched(self, state, queries[0], replies[0])
+        elif phase == "elsewhere":
+            state = searching.after_looking_elsewhere(state, queries[0], replies[0])
         else:
             found = read_all(state, queries, replies)
             if phase == "pilot":
@@ -189,6 +196,8 @@ class SampledSQP(Options):
                 state = trial.after_verifying(self, state, found[0])
         if state.phase == "again":
             state = self._begun_again(state)
+        if state.kept is not None and ending.how(self, state)[0] is not None:
+            state = searching.as_kept(state)  # lost on the way
         state = replace(state, iteration=state.iteration + 1)
         info = self._info(state, is_step=phase == "trial")
         if phase == "slopes" and state.phase != "slopes":
@@ -213,6 +222,8 @@ class SampledSQP(Options):
             home_objective=state.home_objective,
             caution=state.caution,
             n_begun=state.n_begun + 1,
+            n_elsewhere=state.n_elsewhere,
+            kept=state.kept,
             n_loss_queries=state.n_loss_queries,
             n_constraint_queries=state.n_constraint_queries,
         )

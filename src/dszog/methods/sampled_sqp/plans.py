@@ -50,6 +50,7 @@ from dszog.methods.sampled_sqp.screening import Seen, beside, permuted
 from dszog.methods.sampled_sqp.searching import (
     after_searching,
     can_search,
+    ended,
     searching,
 )
 from dszog.methods.sampled_sqp.state import (
@@ -508,7 +509,7 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     if is_astray(options, state):
         return returning(state)
     look = Look(at=state.x, losses=state.table.indices, constraints=members.indices)
-    return replace(state, phase="done", looks=(look,))
+    return ended(options, replace(state, phase="done", looks=(look,)))
 
 
 def _first_looks(state: SampledSQPState) -> int:

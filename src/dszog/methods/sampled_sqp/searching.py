@@ -18,10 +18,15 @@ from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.bundle import Bundle
 from dszog.methods.sampled_sqp.confirming import own_sizes, soft_ways
 from dszog.methods.sampled_sqp.curvature import Pairs
-from dszog.methods.sampled_sqp.ending import little_to_gain
+from dszog.methods.sampled_sqp.ending import (
+    leaves_violation,
+    little_to_gain,
+    may_hold_elsewhere,
+)
 from dszog.methods.sampled_sqp.looks import Look
 from dszog.methods.sampled_sqp.options import Options, queries_left
 from dszog.methods.sampled_sqp.scales import ROUNDING
+from dszog.methods.sampled_sqp.screening import Seen
 from dszog.methods.sampled_sqp.state import SampledSQPState
 from dszog.methods.sampled_sqp.subproblem import excess
 
@@ -32,6 +37,9 @@ MOST = 3  # such looks, in a run
 SHARE = 0.1  # of the queries so far that one may cost
 CASE_SHARE = 0.5  # likewise, where cases are looked at
 CLEAR = 16.0  # times the noise: what a value has to change by
+# Points looked at to begin elsewhere; so many times as far off as the run has gone.
+FEWEST_ELSEWHERE, MOST_ELSEWHERE = 16, 64
+NEARER, FARTHER = 1.0, 4.0
 WORTH = 1e-2  # of the tolerance: a gain for which a run goes on
 
 
@@ -176,3 +184,87 @@ def _rises(state: SampledSQPState, query: Query, reply: Reply) -> FloatArray:
     if reply.losses.shape[1]:
         rises = rises + (reply.losses - state.table.values).mean(axis=1)
     return rises
+
+
+# ----------------------------------------------------- where a violation could not go
+
+
+def ended(options: Options, state: SampledSQPState) -> SampledSQPState:
+    """Return the best end, or look elsewhere first if a violation is left."""
+    if not leaves_violation(options, state):
+        return replace(state, kept=None)
+    best = replace(state, kept=None, seen=Seen.nothing(state.size.dim))
+    if state.kept is not None and not _is_better(options, state, state.kept):
+        best = state.kept
+    state = replace(state, kept=best)
+    if not may_hold_elsewhere(options, state):
+        return as_kept(state)
+    asked = state.members.indices[_asked_members(state)]
+    look = Look(at=state.x, losses=state.table.indices[:1], constraints=asked)
+    used = state.n_loss_queries + state.n_constraint_queries
+    n_points = min(used // (2 * len(asked) + 2), MOST_ELSEWHERE)
+    return replace(
+        state,
+        phase="elsewhere",
+        looks=(look,),
+        n_probes=max(n_points, FEWEST_ELSEWHERE),
+        n_elsewhere=state.n_elsewhere + 1,
+    )
+
+
+def as_kept(state: SampledSQPState) -> SampledSQPState:
+    """Return the best end of a run that began elsewhere."""
+    if state.kept is None:
+        return state
+    return replace(
+        state.kept,
+        iteration=state.iteration,
+        n_elsewhere=state.n_elsewhere,
+        n_loss_queries=state.n_loss_queries,
+        n_constraint_queries=state.n_constraint_queries,
+    )
+
+
+def _is_better(
+    options: Options, state: SampledSQPState, other: SampledSQPState
+) -> bool:
+    """Whether less is violated; where that is as much, whether it costs less."""
+    slight = options.tol * other.violation
+    if abs(state.violation - other.violation) <= slight:
+        return state.objective < other.objective
+    return state.violation < other.violation
+
+
+def _steps_elsewhere(state: SampledSQPState) -> FloatArray:
+    """Return steps in random ways, about as far as the run has gone."""
+    rng, n = stream(state.seed, state.iteration), state.n_probes
+    ways = rng.normal(size=(n, state.size.dim))
+    ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+    gone = float(np.linalg.norm(state.z - state.start / state.scale))
+    lengths = NEARER * (FARTHER / NEARER) ** rng.uniform(size=(n, 1))
+    steps = max(gone, state.length) * lengths * ways * state.scale
+    found: FloatArray = state.size.clip(state.x + steps) - state.x
+    return found
+
+
+def queries_elsewhere(state: SampledSQPState) -> tuple[Query, ...]:
+    """Ask far away for constraints that are curved, and whether a loss is known."""
+    query = state.looks[0].around(_steps_elsewhere(state), state.iteration)
+    return (query._replace(purpose="look around"),)
+
+
+def after_looking_elsewhere(
+    state: SampledSQPState, query: Query, reply: Reply
+) -> SampledSQPState:
+    """Begin again where constraints are kept best; end if nothing has values."""
+    members, asked = state.members, _asked_members(state)
+    points = query.points(state.size)
+    values = members.at(state.z) + (points / state.scale - state.z) @ members.slopes.T
+    values[:, asked] = reply.constraints / members.sizes[asked]
+    left = np.maximum(values, 0.0).sum(axis=1) + 0.0 * reply.losses.sum(axis=1)
+    left = np.nan_to_num(left, nan=np.inf)
+    best = int(np.argmin(left))
+    if not np.isfinite(left[best]):
+        return as_kept(state)
+    none = np.empty((0, 0))
+    return replace(state, phase="again", x=points[best], measured=none, caution=1.0)

@@ -27,6 +27,7 @@ SqpPhase: TypeAlias = Literal[
     "verify",
     "confirm",
     "search",
+    "elsewhere",
     "again",
     "done",
 ]
@@ -111,6 +112,8 @@ class SampledSQPState(State):
     n_searches: int = 0  # looks farther out
     n_lower: int = 0  # of these, in a row, that have found a point far lower
     n_begun: int = 0  # times that the run began again where it had come to
+    n_elsewhere: int = 0  # times that it began elsewhere, since a violation was left
+    kept: SampledSQPState | None = None  # the best end of these
     is_open: int = 0  # 1: the objective falls on, as far as was looked
     n_loss_queries: int = 0
     n_constraint_queries: int = 0
@@ -134,7 +137,7 @@ class SampledSQPState(State):
     @property
     def takes_unknown(self) -> bool:
         """Whether replies may hold nan: cases are left out, points not needed."""
-        return self.phase == "search" or self.size.by_case
+        return self.phase in ("search", "elsewhere") or self.size.by_case
 
     @property
     def keeps_planes(self) -> bool:
@@ -190,6 +193,8 @@ class SampledSQPState(State):
         violated for what is known. If the iterate violates none it is that, or where
         all held before with a smaller objective: later steps may have led away.
         """
+        if self.kept is not None and self.kept.violation <= self.violation:
+            return self.kept.x
         first, last = self.members.at(self.start / self.scale), self.members.at(self.z)
         left = (first <= 0) & (last > 0)
         if not left.any():
@@ -222,6 +227,9 @@ class SampledSQPState(State):
                 promise=self.promise / 2,
                 sigma=4.0 * self.sigma,
             )
+        if self.phase == "pilot" and self.kept is not None:  # which has values
+            x = (self.x + self.kept.x) / 2.0
+            return replace(self, x=x, start=x, looks=(replace(self.looks[0], at=x),))
         if self.phase == "noise":  # go on without
             return replace(self, phase="slopes")
         if self.phase == "confirm" and self.probe_size > SHORTEST_PROBE:
