@@ -245,6 +245,25 @@ def test_losses_are_looked_at_as_far_as_needed() -> None:
     np.testing.assert_allclose(result.x, centres.mean(axis=0), atol=1e-3)
 
 
+def test_steps_that_gain_little_by_a_gradient_of_a_few_losses_do_not_shrink() -> None:
+    rng = np.random.Generator(np.random.Philox(key=3))
+    X = rng.normal(size=(3000, 20))
+    X[:, :15] = ((rng.random((3000, 15)) < 0.001) - 0.001) / np.sqrt(0.001)  # rare
+    score = X[:, 15:] @ rng.normal(size=5) + rng.normal(size=3000)
+    y = np.where(score > 0, 1.0, -1.0)
+    losses = Losses(lambda w, i: np.logaddexp(0.0, -y[i] * (w @ X[i].T)), 3000)
+    problem, method = (
+        Problem(losses, None, 20, unconstrained=True),
+        SampledSQP(horizon_queries=600_000),
+    )
+    state, largest = method.init(np.zeros(20), problem.size, 3), 0.0
+    while state.n_loss_queries < 300_000:
+        queries = method.ask(state)
+        state, _ = method.tell(state, queries, Serial(problem)(queries))
+        largest = max(largest, state.sigma / state.first_sigma)
+    assert largest < 1e4
+
+
 def run(fun: Any, x0: Any, constraints: Any = None, **more: Any) -> Any:
     return minimized(fun, x0, constraints, max_queries=4000, **more)
 

@@ -338,9 +338,12 @@ def _accepted(
     y = look.at
     zy = y / state.scale
     sigma = state.sigma
+    # Short steps that gain little: then the gradient is to blame, an estimate.
+    is_blurred = ratio < POOR and sigma > state.first_sigma
+    is_blurred = is_blurred and table.noise_left(state.step) > 0
     if ratio > GOOD:
         sigma /= 2.0 if state.size.n_losses > 1 else 4.0
-    elif ratio < POOR:
+    elif ratio < POOR and not is_blurred:
         sigma *= GROWTH
     losses = np.where(np.isnan(found.loss_values), table.values, found.loss_values)
     objective = float(losses.mean()) if len(losses) else 0.0
@@ -384,7 +387,7 @@ def _accepted(
     state = replace(state, table=state.table.begun(order))
     again = members.indices[bent]
     again_values = values[np.searchsorted(asked, bent)] * members.sizes[bent]
-    fresh = state.table.next_rows(options.loss_batch)
+    fresh = order if is_blurred else state.table.next_rows(options.loss_batch)
     who = np.concatenate([again, joining])
     who_values = np.concatenate([again_values, joining_values])
     if not state.keeps_planes:
