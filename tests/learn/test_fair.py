@@ -38,6 +38,17 @@ def test_gaps_of_rates_shrink_to_the_tolerance(kind: str, unfair: Any) -> None:
     assert report.overall.accuracy > 0.65
 
 
+def test_a_fit_ends_lower_than_with_a_fixed_step_and_shown_to_be_optimal(
+    unfair: Any,
+) -> None:
+    found = fitted(unfair, max_iterations=None).result_
+    other = fitted(unfair, step_size=0.02).result_
+    assert found.success
+    assert found.maxcv < 1e-6
+    assert found.fun <= other.fun
+    assert "DSZOG" in type(other.method).__name__
+
+
 def test_the_worst_constraint_is_the_rate_it_names(unfair: Any) -> None:
     X, y, group = unfair
     model = fitted(unfair, tolerance=0.0, max_iterations=50, constraint_tol=1.0)
@@ -135,7 +146,7 @@ def test_what_cannot_be_kept_is_said(unfair: Any) -> None:
     X, y, group = unfair
     with pytest.warns(UserWarning, match="no sensitive features"):
         FairClassifier(max_iterations=5).fit(X, y)
-    with pytest.warns(ConvergenceWarning, match="of no use. Try step_size=0.005"):
+    with pytest.warns(ConvergenceWarning, match="of no use. Raise `max_iter"):
         fitted(
             (X, np.arange(len(y)) % 8 < 1, group),
             max_iterations=5,

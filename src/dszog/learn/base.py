@@ -81,9 +81,9 @@ PARAMETERS = r"""loss : str or callable
     penalty : float, optional
         Weight of the worst squared violation against the loss: the larger, the more it
         counts. None lets it grow during the run until all constraints are kept.
-    step_size, n_directions, batch_size
-        Of the method :class:`dszog.DSZOG`: its step, directions an iteration, and rows
-        whose loss it looks at.
+    step_size, n_directions, batch_size : optional
+        Of the method :class:`dszog.DSZOG`: its step (0.02), directions an iteration
+        (8), and rows whose loss it looks at (256).
     max_iterations, max_queries, max_time : optional
         Budgets as in :func:`dszog.minimize`; without any, 2000 iterations.
     constraint_tol : float
@@ -136,9 +136,9 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
     fit_intercept: bool = True
     standardize: bool = True
     penalty: float | None = None
-    step_size: float = 0.02
-    n_directions: int | float = 8
-    batch_size: int | float = 256
+    step_size: float | None = None
+    n_directions: int | float | None = None
+    batch_size: int | float | None = None
     max_iterations: int | float | None = None
     max_queries: int | float | None = None
     max_time: float | None = None
@@ -158,9 +158,9 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         "fit_intercept": ["boolean"],
         "standardize": ["boolean"],
         "penalty": [POSITIVE, None],
-        "step_size": [POSITIVE],
-        "n_directions": [COUNT],
-        "batch_size": [COUNT],
+        "step_size": [POSITIVE, None],
+        "n_directions": [COUNT, None],
+        "batch_size": [COUNT, None],
         "max_iterations": [COUNT, None],
         "max_queries": [COUNT, None],
         "max_time": [POSITIVE, None],
@@ -268,17 +268,22 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         """Return the constraints on the weights of the rows and the intercept."""
 
     def _minimize(self, problem: Problem, seed: int) -> Any:
-        options: dict[str, Any] = {
-            "step_size": float(self.step_size),
-            "n_directions": int(self.n_directions),
-            "loss_batch": min(int(self.batch_size), problem.size.n_losses),
+        n_losses = problem.size.n_losses
+        asked = {
+            "penalty": self.penalty,
+            "step_size": self.step_size,
+            "n_directions": self.n_directions,
+            "loss_batch": self.batch_size and min(self.batch_size, n_losses),
         }
-        if self.penalty is not None:
-            options["penalty"] = float(self.penalty)
+        options = {name: one for name, one in asked.items() if one is not None}
         options |= self.options or {}
+        method = self._method(problem, options)
+        if method == "dszog":  # its penalty allows for rows that contradict each other
+            usual = {"step_size": 0.02, "n_directions": 8}
+            options = usual | {"loss_batch": min(256, n_losses)} | options
         return minimize(
             problem,
-            method="dszog",  # its penalty allows for rows that contradict each other
+            method=method,
             options=options,
             max_iterations=self.max_iterations,
             max_queries=self.max_queries,
@@ -287,6 +292,10 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
             seed=seed,
             progress=bool(self.verbose),
         )
+
+    def _method(self, problem: Problem, options: dict[str, Any]) -> str:
+        """Return the name of the method for a problem and options that were given."""
+        return "dszog"
 
     def _losses(self, model: Any, train: TrainingSet) -> Losses:
         loss = LOSSES[self.loss] if isinstance(self.loss, str) else self.loss

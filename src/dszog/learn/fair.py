@@ -22,6 +22,8 @@ from dszog.learn.group_constraints import RATES, GroupConstraints, functionals
 from dszog.learn.report import FairnessReport, counted
 from dszog.learn.samples import TrainingSet
 from dszog.learn.sensitive import N_BINS, SensitiveColumn, sensitive_columns
+from dszog.methods.auto import MOST_VARIABLES
+from dszog.problem import Problem
 from dszog.problem.constraints import Constraints
 
 SELDOM = 0.1  # of the rarer class: a model that answers so less often says little
@@ -40,6 +42,10 @@ class FairClassifier(ConstrainedClassifier):
     they are also columns of** `X`. With them it can treat groups differently in order
     to be fair, and is then both fairer and more accurate; whether it may is for the
     user to decide.
+
+    The method is the one that :func:`dszog.minimize` would choose, up to 1000 weights.
+    It is :class:`dszog.DSZOG` where one of its settings is given, from `penalty` to
+    `batch_size` and `options`, or a loss that is a function, which may have steps.
 
     Parameters
     ----------
@@ -166,8 +172,8 @@ class FairClassifier(ConstrainedClassifier):
             told = (
                 f"{right:.3f} of the training rows are classified right, and the "
                 f"frequent class alone is {frequent:.3f} of them: the model is of no "
-                f"use. Try step_size={self.step_size / 4:.3g}, another "
-                "`random_state`, or raise `tolerance`."
+                "use. Raise `max_iterations` or `tolerance`; or let the model see "
+                "the sensitive features, as columns of X too."
             )
         elif 1.0 - same < SELDOM * (1.0 - frequent):
             told = (
@@ -216,6 +222,11 @@ class FairClassifier(ConstrainedClassifier):
             columns.append((name, column.groups(values), column.group_names))
         positive = y == self.pos_label_
         return counted(positive, called, columns, self.pos_label_)
+
+    def _method(self, problem: Problem, options: dict[str, Any]) -> str:
+        has_slopes = isinstance(self.loss, str)  # a function may be one of steps
+        few = problem.size.dim <= MOST_VARIABLES
+        return "auto" if has_slopes and few and not options else "dszog"
 
     def _constraints(self, rows: Any, train: TrainingSet) -> Constraints | None:
         if not self.sensitive_:
