@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,10 +63,10 @@ class Position(NamedTuple):
     @property
     def worst_seen(self) -> tuple[IntArray, FloatArray]:
         """The constraints that are remembered, and their values."""
-        n = len(self.seen)
+        n, old = len(self.seen), max(len(self.seen) - N_SEEN, 0)
         return (
-            np.fromiter(self.seen, dtype=np.int64, count=n),
-            np.fromiter(self.seen.values(), dtype=np.float64, count=n),
+            np.fromiter(self.seen, dtype=np.int64, count=n)[old:],
+            np.fromiter(self.seen.values(), dtype=np.float64, count=n)[old:],
         )
 
     def digest_now(self, method: Method) -> bytes:
@@ -209,14 +210,15 @@ def _remember_worst(
     What the run saw violated last is looked at again before it says success.
     """
     for query, reply in zip(queries, replies, strict=True):
-        if len(query.constraints):
+        indices = query.constraints
+        if len(indices):
             values = reply.constraints[0]
             if reply.failures:  # some may be left in: nan
                 values = np.nan_to_num(values, nan=-np.inf)
             place = values.argmax()
             value = values.item(place)
             if value > 0.0:
-                _remember(seen, query.constraints.item(place), value)
+                _remember(seen, indices.item(place), value)
 
 
 def _remember_unknown(
@@ -231,8 +233,9 @@ def _remember_unknown(
 def _remember(seen: dict[int, float], index: int, value: float) -> None:
     seen.pop(index, None)
     seen[index] = value
-    if len(seen) > N_SEEN:
-        del seen[next(iter(seen))]
+    if len(seen) >= 2 * N_SEEN:  # the first of a dict takes long to find: now and then
+        for old in tuple(islice(seen, N_SEEN)):
+            del seen[old]
 
 
 def _step_back(last_good: State | None, state: State, error: Exception) -> State:

@@ -261,14 +261,16 @@ class Meter(Counts):
         before = self._clock()
         try:
             replies = self._answer(queries)
-            if counts and any(reply.failures for reply in replies):
+            has_failed = [reply for reply in replies if reply.failures]
+            if has_failed and counts:
                 replies = self._again(queries, replies)
+                has_failed = [reply for reply in replies if reply.failures]
         finally:
             spent = self._clock() - before
             self._note_pace(charged, spent)
         # A failure that ends the run is not kept: it may be fixed before it goes on.
         raises = counts and self.failures.policy == "raise"
-        if self._log is not None and not (raises and any(r.failures for r in replies)):
+        if self._log is not None and not (raises and has_failed):
             self._log.answered(replies, spent, self.elapsed)
         if counts:
             self.failures.count(replies, queries)

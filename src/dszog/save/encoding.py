@@ -273,7 +273,7 @@ def _hangs_together(made: Any, size: ProblemSize) -> bool:
         indices, values = made.worst_seen
         return (
             made.average.shape == (size.dim,)
-            and len(indices) <= N_SEEN
+            and len(made.seen) < 2 * N_SEEN
             and bool(((indices >= 0) & (indices < size.n_constraints)).all())
             and bool(np.isfinite(values).all())
             and made.n_done >= 0
