@@ -288,6 +288,15 @@ def test_values_are_those_of_a_plain_loop(kind: Kind) -> None:
             np.testing.assert_array_equal(values, expected)
 
 
+def test_a_summary_is_that_of_all_values(kind: Kind) -> None:
+    if kind.has_summary:  # values are in quarters of quarters: sums are exact
+        for x in quarters(5, DIM, seed=9):
+            values = np.array([kind.value(x, j) for j in range(kind.m)])
+            summary = kind.constraints.summary(x)
+            assert summary is not None
+            assert summary == brute_force(values, summary.worst_index)
+
+
 def test_points_and_indices_are_left_as_they_were(kind: Kind) -> None:
     points, indices = quarters(2, DIM, seed=8), np.array([5, 0, 5])
     before = points.tobytes(), indices.tobytes()

@@ -60,11 +60,11 @@ class Written(Counted):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def configuration(number: int) -> Configuration:
-    """Return one of a kind of problem, or of a method, in turn."""
+def configuration(number: int, method: str = "") -> Configuration:
+    """Return one of a kind of problem, or of a method: in turn, or of this name."""
     if number % 2:
         names = tuple(METHODS)
-        return OfAMethod(names[number // 2 % len(names)], 20_000 + number)
+        return OfAMethod(method or names[number // 2 % len(names)], 20_000 + number)
     return Configuration(KINDS[number // 2 % len(KINDS)], 20_000 + number)
 
 
