@@ -911,3 +911,21 @@ def test_a_valley_between_rows_that_curve_is_followed_with_long_steps(
     assert result.success
     assert result.fun == pytest.approx(0.0126652, rel=1e-5)
     assert result.nfev < 800
+
+
+def test_a_price_that_was_once_high_does_not_hide_the_objective() -> None:
+    # A chain of 21 links between two hooks: at first the links contradict each other.
+    n, link = 20, 0.08
+    t = np.linspace(0, 1, n + 2)[1:-1]
+
+    def links(x: FloatArray) -> FloatArray:
+        joints = np.vstack([[0, 0], x.reshape(n, 2), [1, 0]])
+        return np.asarray((np.diff(joints, axis=0) ** 2).sum(axis=1) / link**2 - 1)
+
+    result = minimized(
+        lambda x: float(x.reshape(n, 2)[:, 1].sum()),
+        np.column_stack([t, -0.3 * np.sin(np.pi * t)]).ravel(),
+        {"type": "eq", "fun": links},
+    )
+    assert result.success
+    np.testing.assert_allclose(result.fun, -7.57163, rtol=1e-4)

@@ -93,7 +93,7 @@ def proposed(
 ) -> SampledSQPState:
     """Solve the subproblem; go on to a trial point, a larger table, or the end."""
     z, table, curvature = state.z, state.table, state.bends
-    state, answer = solved(state, curvature, correction)
+    state, answer = solved(options, state, curvature, correction)
     members, step = state.members, answer.step
     wrong = (members.stale == 1) & (members.bent == 1)
     wrong &= members.multipliers >= PINNED * state.price

@@ -9,12 +9,14 @@ import numpy as np
 from dszog.contract.arrays import FloatArray
 from dszog.methods.sampled_sqp.bundle import OBJECTIVE
 from dszog.methods.sampled_sqp.elastic_qp import Answer, LinearModels, solve
-from dszog.methods.sampled_sqp.ending import violation_limits
+from dszog.methods.sampled_sqp.ending import is_feasible, violation_limits
 from dszog.methods.sampled_sqp.options import Options
+from dszog.methods.sampled_sqp.pilot import FIRST_PRICE
 from dszog.methods.sampled_sqp.state import SampledSQPState
 
 LONGEST = 1e2  # steps, in units of the point's distance from the origin
 HARDLY = 1e-4  # usual lengths: a run that has moved no farther is where it began
+NOTHING = 1e-9  # usual lengths: violations after a step that are none
 UNSOLVED = 1e-3  # a subproblem whose residual is larger is made easier
 PULL = 1e2  # gradients: the most that constraints are believed to pull with
 LAST_PRICE = 1e6  # of violations in the subproblem, in units of the gradient
@@ -35,6 +37,7 @@ def last_price(state: SampledSQPState) -> float:
 
 
 def solved(
+    options: Options,
     state: SampledSQPState,
     curvature: FloatArray,
     correction: FloatArray | None,
@@ -77,12 +80,24 @@ def solved(
     pays = np.abs(answer.multipliers[: len(who)]) > 0.99 * price
     if size.by_case and (members.stale * members.bent)[who][pays].any():
         highest = 0.0  # what seems to contradict may only be wrong
+    if state.n_rejected and not size.by_case:
+        highest = 0.0  # rows pay for a short step: a higher price would lengthen it
     while price < highest and _is_saturated(answer, price):
         higher = answered(sigma, 10.0 * price, answer.multipliers)
         # A higher price is kept if it buys less violation.
         if _excess_of(rows, higher.step) > 0.9 * _excess_of(rows, answer.step):
             break
         answer, price = higher, 10.0 * price
+    first = FIRST_PRICE * state.first_sigma * state.length
+    if size.by_case or not is_feasible(options, state):
+        first = np.inf
+    # A row that pays all though it would hold for less only hides the objective.
+    while price > first and _is_saturated(answer, price):
+        cheaper = answered(sigma, 0.1 * price, answer.multipliers)
+        left = max(_excess_of(rows, found.step) for found in (answer, cheaper))
+        if left > NOTHING * state.length:
+            break
+        answer, price = cheaper, 0.1 * price
     members = members.with_multipliers(who, answer.multipliers[: len(who)])
     pulls = np.array(members.multipliers)
     np.add.at(pulls, places, answer.multipliers[len(who) :])
