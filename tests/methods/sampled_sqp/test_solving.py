@@ -833,6 +833,43 @@ def test_a_start_at_zero_says_nothing_of_sizes() -> None:
     assert n_iterations(np.logspace(-4, 4, 12)) <= 1.2 * n_iterations(np.ones(12))
 
 
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize(
+    ("offset", "unit"),
+    [
+        *[(5e6, 1.0), (-1e8, 1.0), (1.7e9, 1.0), (1e10, 1.0), (3e6, 1e-2)],
+        *[(0.0, 1e-8), (0.0, 1e-9), (0.0, 1e-12)],
+    ],
+)
+def test_a_start_says_nothing_of_sizes_either_far_from_zero_or_near(
+    offset: float, unit: float, gradient: bool
+) -> None:
+    centre = np.array([1.0, -2.0, 3.0])
+    at = np.array([offset, offset, 0.0])  # one variable is counted from 0
+    result = minimized(
+        lambda x: float((((x - at) / unit - centre) ** 2).sum()),
+        at,
+        {"type": "ineq", "fun": lambda x: 1.0 - ((x - at) / unit).sum()},
+        jac=(lambda x: 2.0 * ((x - at) / unit - centre) / unit) if gradient else None,
+    )
+    assert result.success
+    assert result.fun == pytest.approx(1.0 / 3.0, rel=1e-3)
+    assert result.nfev + result.ncev < 400
+
+
+def test_a_start_is_far_from_zero_in_the_sizes_of_a_curved_constraint() -> None:
+    result = minimized(
+        lambda x: float(x[0] - 5e5 + x[1] - 4.9e6),
+        [5e5 + 0.5, 4.9e6],
+        {
+            "type": "ineq",
+            "fun": lambda x: 1.0 - (x[0] - 5e5) ** 2 - (x[1] - 4.9e6) ** 2,
+        },
+    )
+    assert result.success
+    assert result.fun == pytest.approx(-np.sqrt(2.0), abs=1e-3)
+
+
 def test_some_hundred_constraints_are_not_all_looked_at_in_every_trial() -> None:
     times = np.linspace(-1.0, 1.0, 300)
     powers = np.stack([times**k for k in range(5)], axis=1)

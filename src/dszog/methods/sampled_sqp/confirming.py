@@ -118,7 +118,7 @@ def _n_points(options: Options, state: SampledSQPState) -> int:
 
 def own_sizes(state: SampledSQPState) -> FloatArray:
     """Return the size of each variable: its own, what it moved by, or a usual one."""
-    own = np.maximum(np.abs(state.x), np.abs(state.x - state.start))
+    own = np.maximum(state.away, np.abs(state.x - state.start))
     sizes: FloatArray = np.where(own > HARDLY * state.sizes, own, state.sizes)
     return sizes
 
@@ -129,7 +129,7 @@ def own_sizes(state: SampledSQPState) -> FloatArray:
 def _short(state: SampledSQPState) -> FloatArray:
     """Return the steps of differences as they were, with their signs."""
     reach = max(state.loss_reach, state.row_reach)
-    size = np.maximum(reach * state.scale, 1e-8 * np.abs(state.x))
+    size = np.maximum(reach * state.scale, state.finest)
     return inward(state.x, size, state.size)
 
 

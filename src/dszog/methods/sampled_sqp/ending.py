@@ -80,7 +80,7 @@ def how(
 ) -> tuple[Status | None, tuple[str, ...]]:
     """Return how a run has ended, None if it has not, and what to say of it."""
     far = FARTHEST * max(state.length, state.first_distance)
-    if state.n_trials and np.abs(state.z).max() > far:
+    if state.n_trials and (state.away / state.scale).max() > far:
         return Status.UNBOUNDED, ()
     if not state.n_pilot and state.n_rejected >= MOST_TRIES:
         return Status.TOO_MANY_FAILURES, ()
@@ -173,14 +173,16 @@ def is_feasible(options: Options, state: SampledSQPState) -> bool:
 
 def violation_limits(options: Options, state: SampledSQPState) -> FloatArray:
     """Return what each member may be violated by at the end, in unit size."""
-    size = max(float(np.abs(state.z).max()), state.length)
+    size = max(float((state.away / state.scale).max()), state.length)
     limits = np.full(len(state.members), FEASIBLE * options.tol * size)
     if options.constraint_tol is not None:
         allowed = KEPT * options.constraint_tol / state.members.sizes
         if state.size.by_case:
             return np.asarray(np.maximum(KEPT * allowed, limits))
         limits = np.minimum(limits, np.maximum(allowed, 4.0 * state.unit_noise))
-    found: FloatArray = np.maximum(limits, 2.0**-52 * size)
+    found: FloatArray = np.maximum(
+        limits, 2.0**-52 * max(size, float(np.abs(state.z).max()))
+    )
     return found
 
 
@@ -249,7 +251,7 @@ def is_elsewhere(options: Options, state: SampledSQPState, far: float = FAR) -> 
     gone, here = abs(state.first_objective - state.objective), abs(state.objective)
     if not state.n_begun:  # what has fallen to 0 from near by is at its end
         moves = np.abs(state.x - state.start)
-        was_far = bool((moves > SHRUNK * np.abs(state.x)).any())
+        was_far = bool((moves > SHRUNK * state.away).any())
         return gone > far * here and (was_far or here > 64 * ROUNDING * gone)
     is_worth = state.promise > _slight_share(options, state) * here
     is_far = far * here < gone < here / options.tol  # else it falls to 0
@@ -317,7 +319,7 @@ def is_enclosed(options: Options, state: SampledSQPState) -> bool:
         return False
     if state.is_kinked & KINKED_ROWS and not is_feasible(options, state):
         return False
-    own = np.maximum(np.abs(z), np.abs(z - state.start / state.scale)).max()
+    own = (np.maximum(state.away, np.abs(state.x - state.start)) / state.scale).max()
     own = max(own, state.length)
     force = state.bends @ step + state.sigma * step
     error = max(state.promise + 0.5 * state.curved - float(step @ force), 0.0)

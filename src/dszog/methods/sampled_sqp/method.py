@@ -127,6 +127,7 @@ class SampledSQP(Options):
             start=x,
             home=x,
             sizes=pilot.usual_sizes(x, size),
+            origin=pilot.origin(x, pilot.usual_sizes(x, size)),
             scale=np.ones(dim),
             pilot_steps=np.zeros((2, dim)),
             step=np.zeros(dim),
@@ -186,6 +187,8 @@ class SampledSQP(Options):
             found = read_all(state, queries, replies)
             if phase == "pilot":
                 state = pilot.after_values(state, found[0])
+            elif phase == "sizes":
+                state = pilot.after_sizes(state, found)
             elif phase == "slopes":
                 state = self._after_slopes(state, found)
             elif phase == "trial":
@@ -216,7 +219,11 @@ class SampledSQP(Options):
             looks=(
                 replace(look, losses=np.sort(state.table.indices), constraints=rows),
             ),
-            sizes=np.maximum(fresh.sizes, pilot.SHRUNK * confirming.own_sizes(state)),
+            sizes=np.maximum(
+                np.where(state.origin, state.sizes, fresh.sizes),
+                pilot.SHRUNK * confirming.own_sizes(state),
+            ),
+            origin=state.origin,
             has_home=state.has_home,
             home=state.home,
             home_objective=state.home_objective,

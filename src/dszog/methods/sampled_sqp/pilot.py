@@ -2,8 +2,10 @@
 
 First values, then values at a few points in a row, from which noise is estimated, then
 differences along each variable; again over longer steps where values changed too little
-to be told from noise. The objective and the constraints are judged apart: one may be
-noisy or rounded where the other is not.
+to be told from noise. Where values in a row curve as much as they slope, variables are
+far smaller than the start is: then steps are shortened, and slopes over short ones and
+somewhat longer ones tell how large each variable is. The objective and the constraints
+are judged apart: one may be noisy or rounded where the other is not.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from dszog.methods.sampled_sqp.looks import (
 from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import WITHIN, WorkingSet
 from dszog.methods.sampled_sqp.scales import (
+    ROUNDING,
     granularity,
     in_units,
     noise_level,
@@ -55,6 +58,10 @@ ROUNDED = 0.3  # of the step between values that are rounded is their noise
 NOISE_POINTS = 7
 NOISE_FUNCTIONS = 8  # of each kind, from which noise is estimated
 ALIKE = 10.0  # differences of both kinds use one step, if theirs differ by less
+OFFSET = 1e-3  # of the start: a variable that is smaller is counted from there
+SURE = 64.0  # times the noise: a slope at the first of points in a row
+MOST_SHORTER = 3  # times that steps are shortened to learn sizes
+STEPS_APART = 32.0  # between the steps whose slopes tell sizes
 NO_SLOPE = 1.0  # the steepness where no difference of the objective shows any
 LOW_PRICE, FIRST_PRICE = 1e1, 1e2  # of violations, in units of the gradient
 
@@ -144,8 +151,15 @@ def usual_sizes(x: FloatArray, size: ProblemSize) -> FloatArray:
     by_start = np.where(x != 0, np.abs(x), 1.0)
     usual = np.where(np.isfinite(room), np.clip(room, 1e-300, None), by_start)
     usual = np.where(usual > 1.0, np.maximum(1.0, 1e-2 * usual), usual)
-    sizes: FloatArray = np.maximum(np.abs(x), usual)
+    is_narrow = (room > 0) & (room < OFFSET * np.abs(x))
+    sizes: FloatArray = np.where(is_narrow, room, np.maximum(np.abs(x), usual))
     return sizes
+
+
+def origin(x: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Return from where variables are counted: the start, if that is large for them."""
+    found: FloatArray = np.where(sizes < OFFSET * np.abs(x), x, 0.0)
+    return found
 
 
 # ---------------------------------------------------------------------------- the noise
@@ -177,6 +191,7 @@ def steps_in_a_row(state: SampledSQPState) -> FloatArray:
     rng = stream(state.seed, state.iteration)
     signs, parts = rng.choice([-1.0, 1.0], size.dim), rng.uniform(0.5, 1.0, size.dim)
     spacing = parts * np.abs(_first_steps(state)) / math.sqrt(size.dim)
+    spacing = state.shorter * spacing
     spacing = np.maximum(spacing, 64 * np.spacing(np.abs(state.x)))
     most = (NOISE_POINTS - 1) * spacing
     up, down = size.upper - state.x, state.x - size.lower
@@ -190,6 +205,14 @@ def steps_in_a_row(state: SampledSQPState) -> FloatArray:
 def after_noise(state: SampledSQPState, replies: Sequence[Reply]) -> SampledSQPState:
     """Note how noisy values are; then learn slopes."""
     reply = _known(replies[0])
+    if not state.size.by_case and len(reply.losses) >= 5:
+        factor = _too_long(reply)
+        # Where a run begins again it may be close to its end: that is no size.
+        if factor < 1.0 and state.n_shorter < MOST_SHORTER and not state.n_begun:
+            factor *= state.shorter
+            return replace(state, shorter=factor, n_shorter=state.n_shorter + 1)
+        if state.n_shorter:
+            return _measuring(state, reply)
     loss_noise, constraint_noise = state.loss_noise, state.constraint_noise
     looks = state.looks
     if len(reply.losses) >= 5:  # else too many have failed
@@ -228,6 +251,97 @@ def _over_noise(
     longest = _longest_steps(state)
     longer = np.minimum(np.maximum(usual, longer), longest)
     return (replace(looks[0], reach=inward(state.x, longer, state.size)),)
+
+
+def _too_long(reply: Reply) -> float:
+    """Return by what to shorten steps over which values curve as much as they slope.
+
+    Not if the slope at the first point, as all of them say, is lost in noise: then the
+    point is stationary, for what is known. Else it is so many steps away from where
+    the slope would vanish.
+    """
+    losses = [reply.losses.mean(axis=1)] if reply.losses.shape[1] else []
+    found = 1.0
+    for values in (*losses, *reply.constraints.T):
+        first, bends = np.diff(values), np.diff(values, 2)
+        bend = float(np.abs(bends).mean())
+        noise = ROUNDING * float(np.abs(values).max())
+        if bends.min() < 0 < bends.max():  # no plain curve
+            noise = float(noise_level(values[:, np.newaxis])[0])
+        if bend <= max(OFFSET * float(np.abs(first).mean()), SURE * noise):
+            continue
+        signs = (-1.0) ** np.arange(len(first))
+        orders = np.arange(1.0, len(values))
+        parts = [np.diff(values, k)[0] for k in range(1, len(values))]
+        slope = abs(float((signs / orders) @ parts))
+        if slope > SURE * noise:
+            found = min(found, OFFSET * min(slope / bend, 1.0))
+    return max(found, 1e-15)
+
+
+def _measuring(state: SampledSQPState, reply: Reply) -> SampledSQPState:
+    """Ask for slopes over two short steps along each variable, to learn its size."""
+    loss_noise, row_noise = state.loss_noise, state.constraint_noise
+    if reply.losses.shape[1]:
+        loss_noise = float(np.median(noise_level(reply.losses)))
+    if reply.constraints.shape[1]:
+        row_noise = float(np.median(noise_level(reply.constraints)))
+    (look,), size = state.looks, state.size
+    steps = np.maximum(state.shorter * np.abs(_first_steps(state)), state.finest)
+    n = NOISE_FUNCTIONS
+    short = replace(
+        look,
+        losses=look.losses[:n],
+        constraints=look.constraints[:n],
+        loss_values=look.loss_values[:n],
+        constraint_values=look.constraint_values[:n],
+        reach=inward(state.x, steps, size),
+    )
+    longer = replace(short, reach=inward(state.x, STEPS_APART * steps, size))
+    return replace(
+        state,
+        phase="sizes",
+        looks=(short, longer),
+        loss_noise=loss_noise,
+        constraint_noise=row_noise,
+    )
+
+
+def after_sizes(state: SampledSQPState, found: Sequence[Found]) -> SampledSQPState:
+    """Take in how large variables are, as far as slopes over two steps tell.
+
+    By curvature: along each variable a function changes by as much over its size as the
+    steepest one promises.
+    """
+    (short, longer), (near, far) = state.looks, found
+    table, members, sizes = state.table, state.members, state.sizes
+    pairs = zip(near.slopes, far.slopes, strict=True)
+    rows = [(*pair, state.constraint_noise) for pair in pairs]
+    if len(near.loss_slopes):
+        means = near.loss_slopes.mean(axis=0), far.loss_slopes.mean(axis=0)
+        rows.append((*means, state.loss_noise))
+    step = np.abs(short.reach)
+    apart = np.maximum(np.abs(longer.reach - short.reach), 1e-300)
+    for slopes, others, noise in rows:
+        change = np.nan_to_num(np.abs(others - slopes))
+        is_bent = change * step > LOST * noise
+        is_known = is_bent & (np.abs(np.nan_to_num(slopes)) * step > LOST * noise)
+        if is_known.any():
+            root = np.sqrt(2.0 * np.where(is_bent, change, 1.0) / apart)
+            most = float((np.abs(slopes) / root)[is_known].max())
+            own = np.where(is_bent, most / root, np.inf)
+            sizes = np.where(own < OFFSET * sizes, own, sizes)
+    state = replace(state, sizes=sizes, origin=origin(state.x, sizes), shorter=1.0)
+    steps = np.maximum(np.abs(_first_steps(state)), state.finest)
+    slopes_here = Look(
+        at=state.x,
+        losses=table.indices,
+        constraints=members.indices,
+        reach=inward(state.x, steps, state.size),
+        loss_values=table.values,
+        constraint_values=members.values * members.sizes,
+    )
+    return replace(state, phase="slopes", looks=(slopes_here,))
 
 
 def _known(reply: Reply) -> Reply:
@@ -434,7 +548,8 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
     rows = WorkingSet.empty(size.dim).joined(
         members.indices[lead], values[lead], raw[lead] * scale, state.x / scale
     )
-    point = state.sizes if state.n_begun else state.x
+    point = np.where(state.origin, state.sizes, state.x)
+    point = state.sizes if state.n_begun else point
     with np.errstate(invalid="ignore", over="ignore"):
         room = (size.upper - size.lower) / _usual_length(rows, point, scale, size)
     scale = np.where(room > 0, np.minimum(scale, room), scale)
@@ -461,7 +576,7 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
         table=table,
         scale=scale,
         length=length,
-        first_distance=float(np.abs(z).max()),
+        first_distance=float(np.abs(point / scale).max()),
         measured=measured,
         sigma=(1e-9 if bent else 1.0) * state.caution * steepness / length,
         first_sigma=steepness / length,

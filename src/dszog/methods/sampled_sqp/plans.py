@@ -581,7 +581,7 @@ def looks_at_slopes(
         values = NO_VALUES
 
     def steps(reach: float) -> FloatArray:
-        size = np.maximum(factor * reach * state.scale, 1e-8 * np.abs(state.x))
+        size = np.maximum(factor * reach * state.scale, state.finest)
         return inward(at, size, state.size)
 
     return slope_looks(

@@ -22,6 +22,7 @@ SqpPhase: TypeAlias = Literal[
     "pilot",
     "slopes",
     "noise",
+    "sizes",
     "trial",
     "learn",
     "verify",
@@ -34,7 +35,10 @@ SqpPhase: TypeAlias = Literal[
 KINKED_OBJECTIVE, KINKED_ROWS = 1, 2
 MOST_CONFIRMS = 12  # looks around, in a run
 SHORTEST_PROBE = 1e-3  # steps of a look around, in usual ones
-_VECTORS = ("start", "home", "sizes", "scale", "step", "anchor", "anchor_gradient")
+_VECTORS = (
+    *("start", "home", "sizes", "origin", "scale", "step", "anchor"),
+    "anchor_gradient",
+)
 PHASES = get_args(SqpPhase)
 
 
@@ -61,6 +65,11 @@ class SampledSQPState(State):
     # By which steps are shorter and violations weigh more, after a return there.
     caution: float = 1.0
     sizes: FloatArray  # (dim,), of variables, as far as that and the bounds say
+    # (dim,), from where variables are counted: 0, or the start, where it is far from 0
+    # in their sizes, as a date is.
+    origin: FloatArray
+    shorter: float = 1.0  # by which steps were shortened to learn sizes
+    n_shorter: int = 0  # times that they were
     # Sizes, found by the pilot.
     scale: FloatArray  # (dim,)
     length: float = 1.0  # of a usual step
@@ -145,7 +154,7 @@ class SampledSQPState(State):
         usual = max(abs(self.first_objective), self.first_sigma * self.length**2)
         is_exact = self.loss_noise <= 2.0**-46 * usual
         if self.is_kinked > 1:
-            farthest = max(float(np.abs(self.z).max()), self.length)
+            farthest = max(float((self.away / self.scale).max()), self.length)
             is_exact = is_exact and self.unit_noise <= 2.0**-46 * farthest
         return self.is_kinked > 0 and self.size.n_losses == 1 and is_exact
 
@@ -184,6 +193,20 @@ class SampledSQPState(State):
         """The iterate in scaled variables."""
         scaled: FloatArray = self.x / self.scale
         return scaled
+
+    @property
+    def away(self) -> FloatArray:
+        """How far variables are from where they are counted."""
+        found: FloatArray = np.abs(self.x - self.origin)
+        return found
+
+    @property
+    def finest(self) -> FloatArray:
+        """The least steps of differences, which rounding of the variables leaves."""
+        found: FloatArray = np.maximum(
+            1e-8 * self.away, 64 * np.spacing(np.abs(self.x))
+        )
+        return found
 
     @property
     def fallback(self) -> FloatArray:
@@ -230,7 +253,7 @@ class SampledSQPState(State):
         if self.phase == "pilot" and self.kept is not None:  # which has values
             x = (self.x + self.kept.x) / 2.0
             return replace(self, x=x, start=x, looks=(replace(self.looks[0], at=x),))
-        if self.phase == "noise":  # go on without
+        if self.phase in ("noise", "sizes"):  # go on without
             return replace(self, phase="slopes")
         if self.phase == "confirm" and self.probe_size > SHORTEST_PROBE:
             return replace(self, probe_size=self.probe_size / 8.0)

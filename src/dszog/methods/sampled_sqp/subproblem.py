@@ -72,7 +72,7 @@ def solved(
     while answer.residual > UNSOLVED and sigma < 1e12 * state.first_sigma:
         sigma *= 10.0
         answer = answered(sigma, price, answer.multipliers)
-    longest = LONGEST * max(float(np.abs(state.z).max()), state.length)
+    longest = LONGEST * max(float((state.away / state.scale).max()), state.length)
     while np.abs(answer.step).max() > longest and sigma < 1e12 * state.first_sigma:
         sigma *= 10.0
         answer = answered(sigma, price, answer.multipliers)
@@ -122,7 +122,7 @@ def optimality_residual(
     left = curvature @ answer.step + state.sigma * answer.step
     pull = members.slopes.T @ members.multipliers
     moves = np.abs(z - state.start / state.scale)
-    own = np.maximum(np.abs(z), moves)
+    own = np.maximum(state.away / state.scale, moves)
     if moves.max() <= HARDLY * state.length:  # where the run began
         own = np.maximum(own, state.length)
     bend = np.diagonal(curvature) if len(state.pairs.steps) else state.first_sigma
