@@ -450,6 +450,35 @@ def test_functions_that_become_slower_do_not_break_the_time_limit(
     assert clock.now <= 10.0 + clock.each + 1e-9
 
 
+@pytest.mark.parametrize("max_time", [5.0, 10.0])
+@pytest.mark.parametrize("slow", [1, 40])
+def test_one_slow_call_does_not_end_a_run(
+    clock: Clock, max_time: float, slow: int
+) -> None:
+    n_calls = 0
+
+    def loss(x: FloatArray) -> float:
+        nonlocal n_calls
+        n_calls += 1
+        clock.now += 2.0 if n_calls == slow else 0.001
+        return float(np.square(x - 1.0).sum())
+
+    own = {"type": "ineq", "fun": lambda x: 5.0 - x.sum()}
+    result = dszog.minimize(loss, np.full(10, 3.0), own, max_time=max_time, seed=0)
+    assert result.success
+    assert not result.is_start
+
+
+def test_a_run_that_leaves_time_says_why(clock: Clock) -> None:
+    clock.each = 0.4
+    fun, constraints = ticking(clock, 20)
+    result = by_dszog(fun, [0.5, 0.5], constraints, max_time=20.0, seed=0)
+    assert clock.now < 20.0
+    assert "Another step was expected to take " in result.message
+    assert "s are left" in result.message
+    assert "The time is up" not in result.message
+
+
 def test_the_check_of_the_result_is_inside_the_time(clock: Clock) -> None:
     clock.each = 0.001
     fun, constraints = ticking(clock, 20)

@@ -162,7 +162,8 @@ class Counts:
     seconds: float = 0.0  # until it was saved
     evaluation_time: float = 0.0
     last_pace: float = 0.0
-    # By kind: seconds and queries so far, and the seconds of one in the last batch.
+    # By kind: seconds of a query in the batch before the last, batches so far, and
+    # seconds of one in the last.
     paces: dict[str, tuple[float, int, float]] = field(default_factory=dict)
     events: Counter[str] = field(default_factory=Counter)
 

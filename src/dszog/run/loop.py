@@ -30,6 +30,7 @@ DIGEST_EVERY = 64  # iterations after which all goes into the digest
 MAX_REJECTED = 5  # steps taken back one after the other
 RECENT_POWER = 50  # of a mean over the last iterates alone
 N_SEEN = 1000  # constraints that were the worst of a batch are remembered
+TIME_LEFT = 0.1  # of the time that is worth another look at how long a step takes
 UNKNOWN = float(np.finfo(float).max)  # the value of one that gave none
 
 
@@ -88,6 +89,7 @@ class Outcome(NamedTuple):
     status: Status
     problem: str = ""  # what a solver of subproblems had to say
     fell: bool = False  # whether it ran away because the objective fell so far
+    sentence: str = ""  # why, where that of the status does not tell
 
 
 def advance(
@@ -115,6 +117,11 @@ def advance(
             queries = method.ask(state)
             charged = cost(queries, meter.size)
             reached = _reached(end, meter, charged)
+            while reached == Status.MAX_TIME and _is_early(end, meter):
+                if not meter.measures_pace(queries, charged):
+                    sentence = _too_long(end, meter, charged)
+                    return Outcome(position, reached, sentence=sentence)
+                reached = _reached(end, meter, charged)
             if reached is not None:
                 return Outcome(position, reached)
             n_failed = meter.failures.n_failed
@@ -263,6 +270,19 @@ def _reached(end: Limits, meter: Meter, charged: Cost) -> Status | None:
     if end.time is not None and meter.elapsed + meter.time_of(charged) >= end.time:
         return Status.MAX_TIME
     return None
+
+
+def _is_early(end: Limits, meter: Meter) -> bool:
+    """Whether a good part of the time is left."""
+    return end.time is not None and meter.elapsed < (1.0 - TIME_LEFT) * end.time
+
+
+def _too_long(end: Limits, meter: Meter, charged: Cost) -> str:
+    left = (end.time or 0.0) - meter.elapsed
+    return (
+        f"Another step was expected to take {meter.time_of(charged):.2g} s, and "
+        f"{left:.2g} s are left before the check of the result."
+    )
 
 
 def _row(penalty: float, info: Info, meter: Meter) -> tuple[Any, ...]:

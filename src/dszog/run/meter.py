@@ -24,6 +24,7 @@ from dszog.run.history import Counts, count_on, counts_of
 
 MOST_RETRIES = 3  # of a call of a simulator, while they help
 KEPT = 2**14  # values of each kind that are remembered of a point
+ENOUGH_TIMED = 3  # batches of a kind, to know how long another one takes
 N_POINTS = 8  # that are remembered: the start, and what the check of the result is of
 
 _Values = tuple[IntArray, FloatArray]
@@ -325,9 +326,9 @@ class Meter(Counts):
     def _note_pace(self, charged: Cost, spent: float) -> None:
         self.evaluation_time += spent
         kind, n_now = _kind(charged), max(charged.total, 1)
-        seconds, n, _ = self.paces.get(kind, (0.0, 0, 0.0))
+        _, n, before = self.paces.get(kind, (0.0, 0, 0.0))
         self.last_pace = spent / n_now
-        self.paces[kind] = (seconds + spent, n + n_now, self.last_pace)
+        self.paces[kind] = (before, n + 1, self.last_pace)
 
     def _replay(self, charged: Cost, found: Replayed) -> Sequence[Reply]:
         """Count replies of an earlier process as if they were given now."""
@@ -415,13 +416,41 @@ class Meter(Counts):
     def time_of(self, charged: Cost) -> float:
         """Return the seconds that these will take, at the pace of such ones so far.
 
+        Of the last two, so that one slow moment says nothing about what is to come.
         Nothing is said of losses where only constraints were asked for so far.
         """
         kind = _kind(charged)
         if kind in self.paces:
-            seconds, n, last = self.paces[kind]
-            return charged.total * max(seconds / n, last)
+            before, n, last = self.paces[kind]
+            return charged.total * (last if n == 1 else min(before, last))
         return 0.0 if kind == "losses" else self.time_for(charged.total)
+
+    def measures_pace(self, queries: Sequence[Query], charged: Cost) -> bool:
+        """Ask for a small part of what is expected to take too long, to time it again.
+
+        The first calls may have been slow: they compile, or fill a cache. False if
+        enough of this kind was timed, or nothing was asked.
+        """
+        _, n, _ = self.paces.get(_kind(charged), (0.0, 0, 0.0))
+        if n >= ENOUGH_TIMED or not self.n_queries:
+            return False
+        parts = [
+            query._replace(
+                want="values",
+                steps=no_steps(self.size.dim),
+                losses=query.losses[: 1 + len(query.losses) // 8],
+                constraints=query.constraints[: 1 + len(query.constraints) // 8],
+                paired=False,
+                purpose="look around",
+            )
+            for query in queries
+        ]
+        asked = cost(parts, self.size)
+        is_small = 2 * asked.total <= charged.total
+        if not is_small or not self.affords(asked.total + self.kept):
+            return False
+        self(parts)
+        return True
 
 
 def _kind(charged: Cost) -> str:

@@ -179,7 +179,7 @@ class Report:
         knows_set = domain is None or getattr(domain, "n_named", 0) > 0
         tolerance = self.job.constraint_tol
         sentences = [
-            status.sentence,
+            outcome.sentence or status.sentence,
             *([outcome.problem] if outcome.problem else []),
             *run.notes,
             *on_events(self.ledger.events + self.meter.events),
