@@ -53,12 +53,19 @@ def test_neighbours_are_close_and_on_all_scales(n: int) -> None:
     assert not len(screening.beside(found[:0], 9, n, rng))
 
 
-def values_of(table: FloatArray, cases: IntArray, shape: tuple[int, ...]) -> CaseValues:
+ORIGIN = np.zeros(2)
+
+
+def table_of(table: FloatArray, shape: tuple[int, ...]) -> ProblemSize:
     n, width = table.shape
     calls = replace(Calls.of_width(width, n * width), shape=shape)
-    size = size_of(n * width, calls=calls)
-    found = CaseValues.nothing().with_values(
-        size.limits_of(cases), table[cases].ravel(), size
+    return size_of(n * width, calls=calls)
+
+
+def values_of(table: FloatArray, cases: IntArray, shape: tuple[int, ...]) -> CaseValues:
+    size = table_of(table, shape)
+    found = CaseValues.nothing(2).with_values(
+        size.limits_of(cases), table[cases].ravel(), size, ORIGIN
     )
     assert found.fits(size)
     return found
@@ -73,7 +80,7 @@ def test_where_bad_rows_and_columns_cross_is_looked_at_first() -> None:
     worst = np.flatnonzero(table[:, 0] > allowed)  # are not seen
     drawn = np.sort(rng.choice(np.setdiff1d(np.arange(3000), worst), 300, False))
     seen = values_of(table, drawn, (60, 50))
-    found, below = seen.likely(40, (60, 50), drawn, allowed)
+    found, below = seen.likely(40, (60, 50), drawn, allowed, ORIGIN)
     assert np.isin(worst, found).all()
     assert not np.isin(found, drawn).any()
     assert (np.diff(below) >= 0).all()
@@ -81,7 +88,8 @@ def test_where_bad_rows_and_columns_cross_is_looked_at_first() -> None:
     # One column that varies far more, about a mean like all others.
     table.reshape(60, 50, 2)[:, 7] += 8.0 * rng.normal(size=(60, 1))
     seen = values_of(table, drawn, (60, 50))
-    assert (seen.likely(120, (60, 50), drawn, allowed)[0] % 50 == 7).sum() > 20
+    found, _ = seen.likely(120, (60, 50), drawn, allowed, ORIGIN)
+    assert (found % 50 == 7).sum() > 20
 
 
 def test_a_limit_that_all_cases_share_does_not_hide_what_one_column_exceeds() -> None:
@@ -92,7 +100,8 @@ def test_a_limit_that_all_cases_share_does_not_hide_what_one_column_exceeds() ->
     outage[:] = rng.normal(-0.4, 0.3, 60)
     worst = np.flatnonzero(table.max(axis=1) > 1e-3)
     drawn = np.sort(rng.choice(np.setdiff1d(np.arange(3000), worst), 600, False))
-    found, below = values_of(table, drawn, (60, 50)).likely(100, (60, 50), drawn, 1e-3)
+    seen = values_of(table, drawn, (60, 50))
+    found, below = seen.likely(100, (60, 50), drawn, 1e-3, ORIGIN)
     assert len(worst) > 2
     assert np.isin(worst, found[below < 3.0]).all()
 
@@ -102,14 +111,15 @@ def test_rows_that_were_not_met_are_looked_at_before_those_known_to_hold() -> No
     rows = rng.normal(size=(60, 1, 1))
     table = (rows - 5.0 + 0.01 * rng.normal(size=(60, 50, 3))).reshape(3000, 3)
     drawn = np.sort(rng.choice(np.arange(50, 3000), 600, False))  # none of the first
-    found, _ = values_of(table, drawn, (60, 50)).likely(20, (60, 50), drawn, 0.0)
+    seen = values_of(table, drawn, (60, 50))
+    found, _ = seen.likely(20, (60, 50), drawn, 0.0, ORIGIN)
     assert (found < 50).all()
 
 
 def test_nothing_is_likely_of_cases_that_all_failed() -> None:
     failed = values_of(np.full((20, 2), np.nan), np.arange(3), (4, 5))
-    for seen in (CaseValues.nothing(), failed):
-        assert not len(seen.likely(5, (4, 5), np.arange(0), 0.0)[0])
+    for seen in (CaseValues.nothing(2), failed):
+        assert not len(seen.likely(5, (4, 5), np.arange(0), 0.0, ORIGIN)[0])
 
 
 def test_the_values_seen_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,13 +128,63 @@ def test_the_values_seen_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(seen.cases, [2, 4, 1])
 
 
+def test_what_was_seen_elsewhere_tells_as_much_once_slopes_are_known() -> None:
+    rng = np.random.Generator(np.random.Philox(key=5))
+    noise = 0.01 * rng.normal(size=(60, 50, 3))
+    table = rng.normal(size=(60, 1, 3)) + rng.normal(size=(1, 50, 3)) - 4.0 + noise
+    table, slopes = table.reshape(3000, 3), rng.normal(size=(3, 2))
+    size, seen = table_of(table, (60, 50)), CaseValues.nothing(2)
+    for _ in range(60):  # ten cases at each point
+        z, cases = rng.normal(size=2), np.sort(rng.choice(3000, 10, False))
+        values = table[cases] + slopes @ z
+        seen = seen.with_values(size.limits_of(cases), values.ravel(), size, z)
+    told = seen.with_slopes(np.arange(6), np.vstack([slopes, slopes]), size)
+    assert told.fits(size)
+    assert told.n_learned == 2
+    z = np.array([2.0, -1.0])
+    there = (table + slopes @ z).max(axis=1)
+    allowed = float(np.sort(there)[-10])
+    worst = np.setdiff1d(np.flatnonzero(there > allowed), told.cases)
+    assert len(worst) > 4
+    found, below = told.likely(50, (60, 50), seen.cases, allowed, z)
+    assert np.isin(worst, found[below < 3.0]).all()
+    assert (below < 3.0).sum() < 40
+    found, below = seen.likely(3000, (60, 50), seen.cases, allowed, z)
+    assert (below < 3.0).sum() > 400  # not knowing slopes
+
+
+def test_cases_seen_again_tell_how_far_off_moved_values_are() -> None:
+    rng, z = np.random.Generator(np.random.Philox(key=6)), np.array([3.0, 4.0])
+    table = rng.normal(-9.0, 2.0, (3000, 2))
+    table[:, 1] -= 90.0
+    cases = np.arange(0, 3000, 10)
+    size, seen = table_of(table, (60, 50)), values_of(table, cases, (60, 50))
+    there = table[cases[:100]] + [0.5, 0.0]  # of the first limit
+    seen = seen.with_values(size.limits_of(cases[:100]), there.ravel(), size, z)
+    np.testing.assert_allclose(np.sqrt(seen.misses / seen.lengths), [0.1, 0.0])
+    assert seen.fits(size)
+    assert len(seen.points) == 2
+    found, below = seen.likely(3000, (60, 50), np.arange(0), 0.0, z)
+    room = dict(zip(found.tolist(), below.tolist(), strict=True))
+    assert room[0] > 1e6  # seen there
+    assert room[2000] == pytest.approx(-table[2000, 0] / 0.5)  # 5 away
+    # What is seen again later counts more.
+    again = size.limits_of(cases[:100])
+    for _ in range(4):
+        seen = seen.with_values(again, table[cases[:100]].ravel(), size, ORIGIN)
+        seen = seen.with_values(again, table[cases[:100]].ravel(), size, z)
+    assert np.sqrt(seen.misses / seen.lengths)[0] < 0.02
+
+
 def test_of_a_table_that_does_not_fit_memory_the_top_is_compared() -> None:
     shape, rng = (10**6, 10**6), np.random.Generator(np.random.Philox(key=2))
     places = rng.integers(10**6, size=(2, 400))
     cases = np.unique(np.ravel_multi_index((places[0], places[1]), shape))
     values = -1.0 * np.divmod(cases, 10**6)[0][:, np.newaxis].repeat(2, axis=1)
-    seen = CaseValues(cases=cases, values=values)
-    found, _ = seen.likely(1000, shape, cases, 0.0)
+    known: Any = {"cases": cases, "values": values, "places": 0 * cases}
+    known |= {"points": ORIGIN[np.newaxis], "misses": np.zeros(2)}
+    seen = replace(CaseValues.nothing(2), **known)
+    found, _ = seen.likely(1000, shape, cases, 0.0, ORIGIN)
     assert len(found) == 1000
     assert (found // 10**6).max() < np.median(places[0])
 

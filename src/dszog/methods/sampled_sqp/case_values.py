@@ -1,5 +1,8 @@
 """All values of the cases that were seen last, where cases are a table.
 
+What was seen elsewhere is moved to where it is asked about, by the slopes that limits
+have in the cases learned last; cases that are seen again tell how far off that is.
+
 A limit is taken for a sum of effects, one of the row and one of the column, as of a
 load and an outage. What this leaves unexplained says how sure one can be of a case that
 was not looked at, and so how likely it is that the case exceeds one of its limits.
@@ -17,8 +20,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from dszog.contract import NO_INDICES, ProblemSize
-from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
-from dszog.methods.sampled_sqp.looks import are_indices
+from dszog.contract.arrays import (
+    FloatArray,
+    IntArray,
+    frozen_floats,
+    frozen_ints,
+    is_among,
+)
+from dszog.methods.sampled_sqp.looks import are_indices, places_of
 
 MOST_NUMBERS = 2**22  # values that are kept
 MOST_WATCHED = 64  # limits that are fitted: those that come closest
@@ -26,8 +35,10 @@ N_SWEEPS = 3  # through rows and columns, of a fit of their effects
 PRIOR = 2.0  # values that a spread of all counts for beside those of a row or column
 LEAST_FREE = 0.2  # of a value that the fit of its own row and column leaves free
 SAME = 1e-9  # of usual values: limits that differ by no more tell nothing
-LIKELY = 3.0  # spreads: a case that is so far below its limits is not looked at
+LIKELY = 4.0  # spreads: a case that is so far below its limits is not looked at
 MOST_COMPARED = 2**16  # cases
+HALF = 64  # cases seen again, after which those before count half
+MOST_LEARNED = 8  # cases whose slopes a mean is of: a new one counts for one in so many
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -36,55 +47,144 @@ class CaseValues:
 
     cases: IntArray  # (k,)
     values: FloatArray  # (k, width)
+    places: IntArray  # (k,), where each was seen: rows of `points`
+    points: FloatArray  # (p, dim), in scaled variables
+    # Of cases that were seen again: sums of squares, of what values moved to there had
+    # missed, and of distances.
+    misses: FloatArray  # (width,)
+    lengths: float
+    slopes: FloatArray  # (width, dim), means over the cases learned last; 0: not known
+    n_learned: int  # of these
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cases", frozen_ints(self.cases))
-        object.__setattr__(self, "values", frozen_floats(self.values))
+        for name in ("cases", "places"):
+            object.__setattr__(self, name, frozen_ints(getattr(self, name)))
+        for name in ("values", "points", "misses", "slopes"):
+            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
 
     @classmethod
-    def nothing(cls) -> CaseValues:
+    def nothing(cls, dim: int) -> CaseValues:
         """Return the memory of a run that has seen nothing."""
-        return cls(cases=NO_INDICES, values=np.empty((0, 0)))
+        return cls(
+            cases=NO_INDICES,
+            values=np.empty((0, 0)),
+            places=NO_INDICES,
+            points=np.empty((0, dim)),
+            misses=np.empty(0),
+            lengths=0.0,
+            slopes=np.empty((0, dim)),
+            n_learned=0,
+        )
 
     def fits(self, size: ProblemSize) -> bool:
         """Whether the shapes and indices are those of what such a problem shows."""
+        k, p, width = len(self.cases), len(self.points), size.block_width
         return bool(
-            (self.values.shape == (len(self.cases), size.block_width))
-            | (len(self.cases) + self.values.size == 0)
-        ) and are_indices(self.cases, size.n_cases)
+            are_indices(self.cases, size.n_cases)
+            and self.values.shape in ((k, width), (0, 0))
+            and self.places.shape == (k,)
+            and self.points.shape == (p, size.dim)
+            and (self.places >= 0).all()
+            and (self.places < max(p, 1)).all()
+            and self.misses.shape == self.values.shape[1:]
+            and self.slopes.shape in ((width, size.dim), (0, size.dim))
+            and self.n_learned >= 0
+        )
+
+    def with_slopes(
+        self, constraints: IntArray, slopes: FloatArray, size: ProblemSize
+    ) -> CaseValues:
+        """Take in slopes of limits of some cases; those of old ones fade."""
+        known = ~np.isnan(slopes).any(axis=1)
+        if len(size.case_shape) == 1 or not known.any():
+            return self
+        limits = constraints[known] % size.block_width
+        counts = np.bincount(limits, minlength=size.block_width)[:, np.newaxis]
+        fresh = np.zeros((size.block_width, size.dim))
+        np.add.at(fresh, limits, slopes[known])
+        old = self.slopes if len(self.slopes) else np.zeros_like(fresh)
+        mean = (fresh + self.n_learned * old) / np.maximum(counts + self.n_learned, 1)
+        return replace(
+            self,
+            slopes=np.where(counts > 0, mean, old),
+            n_learned=min(self.n_learned + int(counts.max()), MOST_LEARNED),
+        )
 
     def with_values(
-        self, constraints: IntArray, values: FloatArray, size: ProblemSize
+        self,
+        constraints: IntArray,
+        values: FloatArray,
+        size: ProblemSize,
+        z: FloatArray,
     ) -> CaseValues:
-        """Take in all limits of some cases; forget the oldest."""
+        """Take in all limits of some cases, seen at a point; forget the oldest."""
         if len(size.case_shape) == 1:
             return self
         values = values.reshape(-1, size.block_width)
         cases = constraints[:: size.block_width] // size.block_width
         known = ~np.isnan(values).any(axis=1)
         cases, values = cases[known], values[known]
-        most = MOST_NUMBERS // size.block_width
-        if len(self.cases):
-            kept = ~np.isin(self.cases, cases)
-            cases = np.concatenate([self.cases[kept], cases])
-            values = np.concatenate([self.values[kept], values])
-        return replace(self, cases=cases[-most:], values=values[-most:])
+        if not len(cases):
+            return self
+        old = self
+        if not len(self.cases):
+            old = replace(self, values=values[:0], misses=np.zeros(size.block_width))
+        old = old._judged(cases, values, z)
+        most = max(MOST_NUMBERS // size.block_width, 1)
+        cases, values = cases[-most:], values[-most:]
+        kept = np.flatnonzero(~np.isin(old.cases, cases))
+        kept = kept[max(len(kept) + len(cases) - most, 0) :]
+        used, places = np.unique(old.places[kept], return_inverse=True)
+        return replace(
+            old,
+            cases=np.concatenate([old.cases[kept], cases]),
+            values=np.concatenate([old.values[kept], values]),
+            places=np.concatenate([places, np.full(len(cases), len(used))]),
+            points=np.vstack([old.points[used], z]),
+        )
 
-    def among(self, cases: IntArray) -> CaseValues:
-        """Return what is known of these cases alone."""
-        kept = np.isin(self.cases, cases)
-        return replace(self, cases=self.cases[kept], values=self.values[kept])
+    def _judged(self, cases: IntArray, values: FloatArray, z: FloatArray) -> CaseValues:
+        """Note how far off what was known of cases is, now that they are seen again."""
+        again = is_among(cases, self.cases)
+        if not again.any():
+            return self
+        which = places_of(cases[again], self.cases)
+        far = self._distances(z)[which]
+        missed = values[again] - self._moved(z)[which]
+        fade = 0.5 ** (len(which) / HALF)
+        return replace(
+            self,
+            misses=fade * self.misses + (missed**2).sum(axis=0),
+            lengths=fade * self.lengths + float(far @ far),
+        )
+
+    def _distances(self, z: FloatArray) -> FloatArray:
+        far: FloatArray = np.linalg.norm(self.points - z, axis=1)[self.places]
+        return far
+
+    def _moved(self, z: FloatArray) -> FloatArray:
+        """Return what the values may be at a point, by the slopes of the limits."""
+        if not len(self.slopes):
+            return self.values
+        shifts = (z - self.points) @ self.slopes.T
+        moved: FloatArray = self.values + shifts[self.places]
+        return moved
 
     def likely(
-        self, n: int, shape: tuple[int, ...], others: IntArray, allowed: float
+        self,
+        n: int,
+        shape: tuple[int, ...],
+        others: IntArray,
+        allowed: float,
+        z: FloatArray,
     ) -> tuple[IntArray, FloatArray]:
-        """Return cases that may exceed what is allowed, the most likely ones first.
+        """Return cases that may exceed what is allowed at a point, likely ones first.
 
         With each by how many spreads it stays below; without the given others.
         """
-        values = self.values
-        if not len(values):
+        if not len(self.cases):
             return NO_INDICES, np.empty(0)
+        values = self._moved(z)
         spread, usual = np.ptp(values, axis=0), np.abs(values).max(axis=0)
         watched = np.flatnonzero(spread > SAME * usual)
         if not len(watched):
@@ -93,7 +193,7 @@ class CaseValues:
         watched = watched[np.argsort(closest, kind="stable")[:MOST_WATCHED]]
         values = values[:, watched]
         centre = values.mean(axis=0)
-        axes = _fitted(self.cases, values - centre, shape)
+        axes, left = _fitted(self.cases, values - centre, shape)
         most = int(MOST_COMPARED ** (1.0 / len(shape)))
         tops = [axis.highest(most) for axis in axes]
         below = np.full([len(top) for top in tops], np.inf)
@@ -113,8 +213,21 @@ class CaseValues:
             np.minimum(below, (allowed - rise) / np.sqrt(own + unsure), out=below)
         places = np.ix_(*(a.places[top] for a, top in zip(axes, tops, strict=True)))
         cases = np.ravel_multi_index(np.broadcast_arrays(*places), shape).ravel()
-        new = ~np.isin(cases, others)
-        cases, distances = cases[new], below.ravel()[new]
+        new = ~np.isin(cases, others) & ~np.isin(cases, self.cases)
+        known = ~np.isin(self.cases, others)
+        # What was seen is judged by its own values as moved, or by the fit if surer.
+        drift = np.sqrt(self.misses[watched] / max(self.lengths, 1e-300))
+        far = self._distances(z)[:, np.newaxis] * drift
+        own, unsure = np.zeros_like(far), np.zeros_like(far)
+        for axis, part in zip(axes, np.unravel_index(self.cases, shape), strict=True):
+            at = np.searchsorted(axis.places, part)
+            own, unsure = np.maximum(own, axis.own[at]), unsure + axis.unsure[at]
+        spreads = np.sqrt(own + unsure)
+        is_own = far < spreads
+        rooms = allowed - np.where(is_own, values, values - left)
+        mine = (rooms / np.where(is_own, far + 1e-300, spreads)).min(axis=1)
+        cases = np.concatenate([self.cases[known], cases[new]])
+        distances = np.concatenate([mine[known], below.ravel()[new]])
         order = np.argsort(distances, kind="stable")[:n]
         return cases[order], distances[order]
 
@@ -135,8 +248,10 @@ class _Axis:
         return np.sort(np.argsort(-score, kind="stable")[:n])
 
 
-def _fitted(cases: IntArray, left: FloatArray, shape: tuple[int, ...]) -> list[_Axis]:
-    """Return the effects that together explain the values of these cases best."""
+def _fitted(
+    cases: IntArray, left: FloatArray, shape: tuple[int, ...]
+) -> tuple[list[_Axis], FloatArray]:
+    """Return the effects that explain the values of these cases best, and the rest."""
     parts = np.unravel_index(cases, shape)
     found = [np.unique(part, return_inverse=True) for part in parts]
     if math.prod(shape) <= MOST_COMPARED:  # also of those that were not met
@@ -163,4 +278,4 @@ def _fitted(cases: IntArray, left: FloatArray, shape: tuple[int, ...]) -> list[_
         usual_effect = (effects[k][counts[k][:, 0] > 0] ** 2).mean(axis=0)
         unsure = usual_effect * usual / (usual + counts[k] * usual_effect)
         axes.append(_Axis(places, effects[k], own, unsure))
-    return axes
+    return axes, left

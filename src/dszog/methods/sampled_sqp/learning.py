@@ -94,7 +94,15 @@ def _with_rows(
         members = members.marked(np.isin(members.indices, unsure))
     # Where calls keep failing there is an end to learning.
     n_failed = int(state.size.by_case and bool(len(unsure) or not known.all()))
-    return replace(state, members=members, n_idle=state.n_idle + n_failed), change
+    state = replace(
+        state,
+        members=members,
+        case_values=state.case_values.with_slopes(
+            look.constraints, found.slopes, state.size
+        ),
+        n_idle=state.n_idle + n_failed,
+    )
+    return state, change
 
 
 def _with_losses(

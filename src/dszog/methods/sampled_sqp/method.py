@@ -121,7 +121,7 @@ class SampledSQP(Options):
             members=WorkingSet.empty(dim),
             table=LossTable.empty(dim),
             seen=seen,
-            case_values=CaseValues.nothing(),
+            case_values=CaseValues.nothing(dim),
             pairs=Pairs.none(dim),
             bundle=Bundle.empty(dim),
             start=x,

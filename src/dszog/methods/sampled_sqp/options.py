@@ -20,6 +20,7 @@ NEW_CASES = 5  # looked at in a trial, where a call returns many constraints
 PART, FEWEST_LOOKED = 16, 32  # of constraints: one in so many; but so many at least
 QUIET_CASES = 2000  # unseen cases without a violation that end a run
 KEPT = 0.5  # of the violation that the caller allows
+LEFT = 0.9  # of that: what a case may be violated by where a run ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +59,19 @@ def least_violation(options: Options, state: SampledSQPState) -> float:
     """Return how large a raw value has to be to be worth a model of its own.
 
     A part of a usual length, but no more than the caller allows, as far as values can
-    tell. Of cases that much, since each that joins costs many calls.
+    tell. Of cases that much, since each that joins costs many calls; before the end
+    nearly all that is allowed.
     """
     usual = float(np.median(state.members.sizes)) if len(state.members) else 1.0
     least = options.tol * state.length * usual
     if options.constraint_tol is None:
         return least
-    allowed = KEPT * options.constraint_tol
+    allowed, noise = KEPT * options.constraint_tol, 4.0 * state.constraint_noise
+    if state.size.by_case and state.phase == "verify":
+        allowed = max(allowed, LEFT * options.constraint_tol - noise)
     if state.size.by_case:
-        return max(allowed, 4.0 * state.constraint_noise)
-    return min(least, max(allowed, 4.0 * state.constraint_noise))
+        return max(allowed, noise)
+    return min(least, max(allowed, noise))
 
 
 def queries_left(options: Options, state: SampledSQPState) -> float:

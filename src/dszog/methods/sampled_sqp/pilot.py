@@ -113,7 +113,9 @@ def after_values(state: SampledSQPState, found: Found) -> SampledSQPState:
         seen=state.seen.with_values(
             *worst_of(size, look.constraints, found.values), state.x
         ),
-        case_values=state.case_values.with_values(look.constraints, found.values, size),
+        case_values=state.case_values.with_values(
+            look.constraints, found.values, size, state.x
+        ),
         loss_noise=_rounding(found.loss_values[rows]),
         constraint_noise=_rounding(values[first]),
         pilot_steps=np.zeros((2, size.dim)),
@@ -559,6 +561,8 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
     unsure = members.stale == 1
     members = WorkingSet.empty(size.dim).joined(members.indices, values, raw * scale, z)
     members = members.marked(unsure)
+    case_values = replace(state.case_values, points=state.case_values.points / scale)
+    case_values = case_values.with_slopes(members.indices, raw * scale, size)
     table = replace(table, slopes=loss_slopes, gradient=loss_slopes.mean(axis=0))
     length = _usual_length(members.kept(lead), point, scale, size)
     measured = in_units(state.measured, scale)
@@ -584,6 +588,7 @@ def scaled(state: SampledSQPState) -> SampledSQPState:
         seen=replace(
             state.seen, points=state.seen.points / scale, rate=rate, first_rate=rate
         ),
+        case_values=case_values,
         anchor=z,
         anchor_gradient=table.gradient,
         loss_reach=reaches[0],

@@ -40,6 +40,7 @@ from dszog.methods.sampled_sqp.ending import (
 )
 from dszog.methods.sampled_sqp.looks import NO_VALUES, Look, inward, slope_looks
 from dszog.methods.sampled_sqp.options import (
+    LEFT,
     QUIET_CASES,
     Options,
     affordable_rows,
@@ -311,7 +312,7 @@ def trying(options: Options, state: SampledSQPState) -> SampledSQPState:
     drawn, seen = NO_INDICES, state.seen
     if not state.seen.all_drawn(size):
         n_new = max(n_new, min(state.batch, first_batch(options, size)))
-        drawn, seen = _unseen(options, state, then, n_new)
+        drawn, seen = _unseen(options, state, zy, then, asked, n_new)
     wanted = np.concatenate([asked, at_risk, drawn])
     wanted = size.limits_of(np.unique(wanted))
     losses = np.concatenate([state.table.indices, _held_out(state)])
@@ -320,35 +321,36 @@ def trying(options: Options, state: SampledSQPState) -> SampledSQPState:
 
 
 def _likely(
-    options: Options, state: SampledSQPState, n: int
+    options: Options, state: SampledSQPState, z: FloatArray, others: IntArray, n: int
 ) -> tuple[IntArray, FloatArray]:
-    """Return cases of a table of which none was seen to hold, the likely ones first.
+    """Return cases of a table that may exceed a limit at a point, likely ones first.
 
     As :meth:`CaseValues.likely`. What is seen near by to hold by far holds here.
     """
-    seen, z = state.seen, state.z
-    far = seen.distances(z)
-    known = far <= HERE * state.length
-    closest = np.sort(far)[:AGAIN].max(initial=HERE * state.length)
-    fitted = state.case_values.among(seen.indices[far <= closest])
-    known |= seen.risks(z) <= least_violation(options, state)
-    allowed, shape = options.constraint_tol or 0.0, state.size.case_shape
-    return fitted.likely(n, shape, seen.indices[known], allowed)
+    seen, size = state.seen, state.size
+    here = seen.indices[seen.distances(z) <= HERE * state.length]
+    others, allowed = np.union1d(here, others), LEFT * (options.constraint_tol or 0.0)
+    return state.case_values.likely(n, size.case_shape, others, allowed, z)
 
 
 def _unseen(
-    options: Options, state: SampledSQPState, values: FloatArray, n: int
+    options: Options,
+    state: SampledSQPState,
+    z: FloatArray,
+    values: FloatArray,
+    asked: IntArray,
+    n: int,
 ) -> tuple[IntArray, Seen]:
     """Return constraints, or cases, not seen, and what is noted of the draw.
 
-    Three in four are likely to be the worst of a table of cases; else half are beside
-    the members of largest value, unless one would cost a whole call.
+    Three in four are likely to be the worst of a table of cases at a point; else half
+    are beside the members of largest value, unless one would cost a whole call.
     """
     size, members, seen = state.size, state.members, state.seen
     width = size.block_width if size.by_case else 1
     found = NO_INDICES
     if len(size.case_shape) > 1:
-        found, _ = _likely(options, state, n - n // 4)
+        found, _ = _likely(options, state, z, asked, n - n // 4)
     elif size.calls is None or size.by_case:
         n_around = max(NEIGHBOURED * most_joining(size), FEWEST)
         by_value = members.indices[np.argsort(-values, kind="stable")] // width
@@ -467,8 +469,12 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
         return learn_all(options, state)
     chunk = max(first_batch(options, size), min(state.n_clean, MOST_VERIFIED))
     most, quiet = max(state.batch, chunk), QUIET
+    is_table = len(size.case_shape) > 1 and size.n_cases > AGAIN
+    n_more = 0
     if size.by_case:
-        if size.n_cases > AGAIN:  # of fewer all are looked at again
+        if is_table:  # those seen elsewhere are among the likely ones
+            unsure[:] = False
+        elif size.n_cases > AGAIN:  # of fewer all are looked at again
             unsure &= risks > least_violation(options, state)
         most, quiet = max(CHUNK, state.n_clean), QUIET_CASES
     else:
@@ -480,14 +486,15 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     room = max(int(queries_left(options, state)) - reserved(state), 0)
     most = min(most, (room + 1) // 2)
     n_likely = int((risks[who] > least_violation(options, state)).sum())
-    if len(size.case_shape) > 1:  # until none is likely to be violated
-        _, below = _likely(options, state, AGAIN)
+    if is_table:  # until none is likely to be violated
+        _, below = _likely(options, state, state.z, NO_INDICES, AGAIN)
         n_more = int((below < LIKELY).sum())
         most, quiet = min(most, AGAIN), max(state.n_clean + n_more, AGAIN)
         n_likely += n_more
     if size.by_case and not room:  # without these there is no success
         most = n_likely
-    draws = not seen.all_drawn(size) and state.n_clean < quiet
+    draws = not seen.all_drawn(size) or n_more > 0
+    draws = draws and state.n_clean < quiet
     n_again = most - most // 2 if draws and size.by_case else most
     if len(who) > n_again:
         who = who[np.argpartition(-risks[who], n_again)[:n_again]]
@@ -495,7 +502,8 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     if size.by_case:
         n_left = min(n_left, max(quiet - state.n_clean, 1))
     if n_left > 0 and draws:
-        drawn, seen = _unseen(options, state, members.at(state.z), n_left)
+        z, here = state.z, NO_INDICES
+        drawn, seen = _unseen(options, state, z, members.at(z), here, n_left)
         wanted = np.union1d(wanted, drawn)
     if len(wanted):
         look = Look(at=state.x, constraints=size.limits_of(wanted))

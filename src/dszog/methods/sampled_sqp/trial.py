@@ -231,10 +231,12 @@ def _discovered(
 ) -> tuple[SampledSQPState, IntArray, FloatArray, float]:
     """Return who joins the working set, with values; note what was seen."""
     look, size = state.looks[0], state.size
-    case_values = state.case_values.with_values(look.constraints, found.values, size)
     new = ~is_among(look.constraints, state.members.indices) & ~np.isnan(found.values)
     indices, values = look.constraints[new], found.values[new]
     zy, n_new = look.at / state.scale, len(indices)
+    case_values = state.case_values.with_values(
+        look.constraints, found.values, size, zy
+    )
     if size.by_case:
         cases, worsts = worst_of(size, look.constraints, found.values)
         here = state.seen.indices[state.seen.distances(zy) <= HERE * state.length]
@@ -597,7 +599,8 @@ def after_verifying(
         members = state.members.corrected(asked, told, state.z)
         state = replace(state, members=members)
         if missed.any():
-            return proposed(options, replace(state, n_idle=0, n_tiny=0, n_slow=0))
+            state = replace(state, n_idle=0, n_tiny=0, n_slow=0, confirmed=0)
+            return proposed(options, state)
         return verifying(options, state)
     violation = max(state.violation, float(values.max()))
     state, joining = _with_borrowed(state, found, joining)
@@ -612,5 +615,6 @@ def after_verifying(
         n_tiny=0,
         n_slow=0,
         has_moved=0,
+        confirmed=0,
     )
     return learn(options, state, state.x, joining, values)
