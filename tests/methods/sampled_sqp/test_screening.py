@@ -134,11 +134,12 @@ def test_what_was_seen_elsewhere_tells_as_much_once_slopes_are_known() -> None:
     table = rng.normal(size=(60, 1, 3)) + rng.normal(size=(1, 50, 3)) - 4.0 + noise
     table, slopes = table.reshape(3000, 3), rng.normal(size=(3, 2))
     size, seen = table_of(table, (60, 50)), CaseValues.nothing(2)
+    told = seen.with_slopes(np.arange(6), np.vstack([slopes, slopes]), size)
     for _ in range(60):  # ten cases at each point
         z, cases = rng.normal(size=2), np.sort(rng.choice(3000, 10, False))
-        values = table[cases] + slopes @ z
-        seen = seen.with_values(size.limits_of(cases), values.ravel(), size, z)
-    told = seen.with_slopes(np.arange(6), np.vstack([slopes, slopes]), size)
+        values = (table[cases] + slopes @ z).ravel()
+        told = told.with_values(size.limits_of(cases), values, size, z)
+        seen = seen.with_values(size.limits_of(cases), values, size, z)
     assert told.fits(size)
     assert told.n_learned == 2
     z = np.array([2.0, -1.0])
@@ -174,6 +175,23 @@ def test_cases_seen_again_tell_how_far_off_moved_values_are() -> None:
         seen = seen.with_values(again, table[cases[:100]].ravel(), size, ORIGIN)
         seen = seen.with_values(again, table[cases[:100]].ravel(), size, z)
     assert np.sqrt(seen.misses / seen.lengths)[0] < 0.02
+
+
+def test_values_seen_far_away_do_not_blur_what_is_known_near_by() -> None:
+    rng, far = np.random.Generator(np.random.Philox(key=7)), np.array([30.0, 40.0])
+    table = rng.normal(size=(60, 1, 2)) + rng.normal(size=(1, 50, 2)) - 8.0
+    table = (table + 0.01 * rng.normal(size=(60, 50, 2))).reshape(3000, 2)
+    there = table + 5.0 * rng.normal(size=table.shape)
+    size, seen = table_of(table, (60, 50)), CaseValues.nothing(2)
+    cases = rng.permutation(3000)
+    for z, some, values in (
+        (far, cases[:150], there),
+        (ORIGIN, cases[100:1100], table),
+    ):
+        seen = seen.with_values(size.limits_of(some), values[some].ravel(), size, z)
+    allowed = float(table.max()) + 0.1
+    found, below = seen.likely(3000, (60, 50), cases[100:1100], allowed, ORIGIN)
+    assert (below[np.isin(found, cases[1100:])] > 4.0).mean() > 0.95
 
 
 def test_of_a_table_that_does_not_fit_memory_the_top_is_compared() -> None:

@@ -37,6 +37,8 @@ LEAST_FREE = 0.2  # of a value that the fit of its own row and column leaves fre
 SAME = 1e-9  # of usual values: limits that differ by no more tell nothing
 LIKELY = 4.0  # spreads: a case that is so far below its limits is not looked at
 MOST_COMPARED = 2**16  # cases
+MEDIAN = 0.455  # of the square of a standard normal number
+FAR_OFF = 1e100
 HALF = 64  # cases seen again, after which those before count half
 MOST_LEARNED = 8  # cases whose slopes a mean is of: a new one counts for one in so many
 
@@ -162,6 +164,13 @@ class CaseValues:
         far: FloatArray = np.linalg.norm(self.points - z, axis=1)[self.places]
         return far
 
+    @property
+    def _drift(self) -> FloatArray:
+        """By how much moved values are off, per distance: far if that is not known."""
+        if not self.lengths:
+            return np.full_like(self.misses, FAR_OFF)
+        return np.asarray(np.sqrt(self.misses / self.lengths))
+
     def _moved(self, z: FloatArray) -> FloatArray:
         """Return what the values may be at a point, by the slopes of the limits."""
         if not len(self.slopes):
@@ -193,7 +202,13 @@ class CaseValues:
         watched = watched[np.argsort(closest, kind="stable")[:MOST_WATCHED]]
         values = values[:, watched]
         centre = values.mean(axis=0)
-        axes, left = _fitted(self.cases, values - centre, shape)
+        far = self._distances(z)[:, np.newaxis] * self._drift[watched]
+        weights = np.ones_like(far)
+        axes, left = _fitted(self.cases, values - centre, shape, weights)
+        if self.lengths:  # values that were moved far count less
+            usual = np.median(left**2, axis=0) / MEDIAN + 1e-300
+            weights = usual / (usual + far**2)
+            axes, left = _fitted(self.cases, values - centre, shape, weights)
         most = int(MOST_COMPARED ** (1.0 / len(shape)))
         tops = [axis.highest(most) for axis in axes]
         below = np.full([len(top) for top in tops], np.inf)
@@ -216,8 +231,6 @@ class CaseValues:
         new = ~np.isin(cases, others) & ~np.isin(cases, self.cases)
         known = ~np.isin(self.cases, others)
         # What was seen is judged by its own values as moved, or by the fit if surer.
-        drift = np.sqrt(self.misses[watched] / max(self.lengths, 1e-300))
-        far = self._distances(z)[:, np.newaxis] * drift
         own, unsure = np.zeros_like(far), np.zeros_like(far)
         for axis, part in zip(axes, np.unravel_index(self.cases, shape), strict=True):
             at = np.searchsorted(axis.places, part)
@@ -249,7 +262,7 @@ class _Axis:
 
 
 def _fitted(
-    cases: IntArray, left: FloatArray, shape: tuple[int, ...]
+    cases: IntArray, left: FloatArray, shape: tuple[int, ...], weights: FloatArray
 ) -> tuple[list[_Axis], FloatArray]:
     """Return the effects that explain the values of these cases best, and the rest."""
     parts = np.unravel_index(cases, shape)
@@ -260,22 +273,24 @@ def _fitted(
     for places, which in found:
         where = (np.ones(len(which)), (which, np.arange(len(which))))
         sums.append(csr_array(where, shape=(len(places), len(which))))
-        counts.append(np.bincount(which, minlength=len(places))[:, np.newaxis])
+        counts.append(sums[-1] @ weights)
     effects = [np.zeros((len(places), left.shape[1])) for places, _ in found]
     for _ in range(N_SWEEPS):
         for k, (_, which) in enumerate(found):
             left = left + effects[k][which]
-            effects[k] = sums[k] @ left / (counts[k] + 1.0)
+            effects[k] = sums[k] @ (weights * left) / (counts[k] + 1.0)
             left = left - effects[k][which]
     taken = sum(
         1.0 / (n[which] + 1.0) for n, (_, which) in zip(counts, found, strict=True)
     )
-    squares = (left / np.maximum(1.0 - taken, LEAST_FREE)) ** 2
-    usual = squares.mean(axis=0) + 1e-300
+    free = np.maximum(1.0 - weights * taken, LEAST_FREE)
+    squares = weights * (left / free) ** 2
+    usual = squares.sum(axis=0) / weights.sum(axis=0) + 1e-300
     axes = []
     for k, (places, _) in enumerate(found):
         own = (sums[k] @ squares + PRIOR * usual) / (counts[k] + PRIOR)
-        usual_effect = (effects[k][counts[k][:, 0] > 0] ** 2).mean(axis=0)
+        n_met = np.count_nonzero(counts[k].any(axis=1))
+        usual_effect = (effects[k] ** 2).sum(axis=0) / n_met
         unsure = usual_effect * usual / (usual + counts[k] * usual_effect)
         axes.append(_Axis(places, effects[k], own, unsure))
     return axes, left
