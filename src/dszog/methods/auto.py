@@ -29,8 +29,8 @@ MOST = 0.8  # of the queries that a first step may take: the check needs the oth
 SHARE = 0.5  # of the queries that learning slopes for the first time may take
 FIRST_ROWS = 48  # losses and constraints whose slopes are learned in any case
 OPEN = frozenset({"n_directions", "loss_batch", "constraint_batch", "dual_batch"})
-SOME, MANY, HUGE = 1000, 10_000, 2**20  # variables: slopes are kept from `SOME` to
-# `HUGE`, where all else is left open; random signs are taken from `MANY` on if not.
+MANY, HUGE = 10_000, 2**20  # variables: slopes are kept up to `HUGE`, where all else is
+# left open; random signs are taken from `MANY` on if not.
 
 
 @dataclass(frozen=True)
@@ -116,14 +116,16 @@ def suited(
     iterations: int | None,
     queries: int | None,
 ) -> tuple[Any, str]:
-    """Return the form of DSZOG for so many variables, and what to say of it.
+    """Return the form of DSZOG for a problem, and what to say of it.
 
-    What the caller has `fixed` stays; `length` is that of x0.
+    Slopes are remembered where only values are known, nothing but batches and the
+    number of directions is set, and there are up to a million variables. What the
+    caller has `fixed` stays; `length` is that of x0.
     """
     if type(method) is not DSZOG or not size.is_black_box:
         return method, ""
     given = {name: getattr(method, name) for name in fixed}
-    if fixed <= OPEN and SOME <= size.dim <= HUGE:
+    if fixed <= OPEN and size.dim <= HUGE:
         return SlopesDSZOG(**given), "Slopes of constraints that bind are remembered."
     if size.dim < MANY or given.get("directions", "rademacher") != "rademacher":
         return method, ""

@@ -58,6 +58,7 @@ STAY = 0.15  # of the last part of a run: without steps
 NEAREST, ROUNDS = 384, 100  # constraints of a step, and rounds of its dual
 BROKEN = 8  # violations of a look that count
 FULL, CROWD = 4.0, 0.1  # times those that can be kept; part of all: no longer few
+CLEAR = 0.03  # of what came of a step, that noise and the draw of losses explain
 TINY = 1e-300
 
 
@@ -272,7 +273,8 @@ def judged(
     elif min(abs(promised), abs(result)) ** 2 < 2.0 * state.noise:  # not to be seen
         trust = max(trust, 1.5 * length)
     elif gain > 0.5 * hoped and length > 0.5 * trust:
-        trust *= 2.0 if keep < 0.3 else 1.3
+        is_clear = keep < CLEAR and result > 0.9 * hope
+        trust *= 4.0 if is_clear else 2.0 if keep < 0.3 else 1.3
     elif gain < 0.2 * hoped:
         trust *= 0.7
     if varied > 0.0:  # does the slope promise too much?

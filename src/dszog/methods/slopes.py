@@ -10,8 +10,8 @@ s`. An iteration does this (``methods/slope_models.py`` has the formulas):
    before, and there; constraints that bind and are not well known along the same
    directions; all that matter, and a look at others, at `x` (``ask``).
 2. *Judge*: a trust radius follows what came of the last steps. It begins at a
-   thousandth of the size of `x0` and doubles: no unit matters. A step that made things
-   worse than noise explains is taken back.
+   thousandth of the size of `x0` and grows two- to fourfold: no unit matters. A step
+   that made things worse than noise explains is taken back.
 3. *Learn*: slopes change as little as new differences ask for, and by a part of that
    where values are noisy or losses sampled.
 4. *Look*: all constraints are gone through in turn. The violated ones join, and the
@@ -54,7 +54,8 @@ from dszog.methods.slope_models import (
 )
 
 FIRST_RADIUS = 1e-3  # of the size of x0
-STEPS, LEAST, USUAL = 150, 64, 832  # of a run; queries of an iteration
+STEPS, FEW_STEPS = 150, 25  # of a run; where losses are sampled, and queries are few
+LEAST, USUAL = 64, 832  # queries of an iteration
 ALONG, AT_END = 0.6, 0.2  # of its queries, for directions; also in the last part
 FEWEST, SOME = 4, 32  # directions; also where constraints are looked at along them
 EXTRA = 5  # points beside those along directions
@@ -63,6 +64,7 @@ POINTS = 2**21  # numbers of all directions of an iteration, but for the fewest
 JOIN, NEAR_BY = 64, 32  # join at most at a time; of so many, one that is not violated
 SURE = 0.1  # of a slope that is not known: it is known well enough
 SEEN, FARTHEST = 10.0, 10.0  # times the noise that differences are; times the radius
+NEAREST = 1e-8  # of the size of x: points nearer to it are the same in rounding
 SLOWLY = 0.25  # times as fast as margins, the way back is forgotten
 ENDING = 0.2  # part of the budget: the last one
 
@@ -198,9 +200,13 @@ class SlopesDSZOG(DSZOG):
         queries, n_losses = USUAL, DSZOG.batches(self, size)[0]
         if self.horizon_queries is not None:
             few = FEW * max(POINTS // size.dim, FEWEST) * n_losses
-            queries = max(min(self.horizon_queries // STEPS, few), LEAST)
+            queries, each = self.horizon_queries // STEPS, 2 * (FEWEST + EXTRA)
+            if n_losses < size.n_losses:  # few steps rather than few losses
+                enough = 2 * each * n_losses
+                queries = max(queries, min(self.horizon_queries // FEW_STEPS, enough))
+            queries = max(min(queries, few), LEAST)
             if self.loss_batch is None:  # half of the queries, with fewest directions
-                n_losses = min(n_losses, max(queries // (2 * (FEWEST + EXTRA)), 1))
+                n_losses = min(n_losses, max(queries // each, 1))
         return n_losses, self.constraint_batch or queries, queries
 
     def least_queries(self, size: ProblemSize) -> int:
@@ -252,7 +258,8 @@ class SlopesDSZOG(DSZOG):
         if slope > 0.0:
             far = max(far, SEEN * math.sqrt(state.noise) * root / float(slope))
         far = max(far, SEEN * math.sqrt(state.rough) * root)
-        return min(far, FARTHEST * state.reach)
+        far = min(far, FARTHEST * state.reach)
+        return max(far, NEAREST * float(np.linalg.norm(state.x)))
 
     # -------------------------------------------------------------------------- a run
 
