@@ -32,7 +32,7 @@ def exact_maxcv(problem: Problem, x: FloatArray) -> float:
 
 
 def exact_merit(problem: Problem, x: FloatArray, result: OptimizeResult) -> float:
-    penalty = float(result.method.penalty)
+    penalty = float(result.history["penalty"][-1])
     return exact_fun(problem, x) + penalty * exact_maxcv(problem, x) ** 2
 
 
@@ -294,7 +294,7 @@ def test_the_ways_to_call_are_one_call() -> None:
         by_dszog(losses, [0.1, 0.2], (circle,), bounds=bounds, **call),
         by_dszog(problem, **call),
         by_dszog(elsewhere, [0.1, 0.2], **call),
-        by_dszog(problem, method="dszog", options={}, evaluator="serial", **call),
+        by_dszog(problem, method="dszog", evaluator="serial", **call),
     ):
         assert bits(result) == reference
 
@@ -305,7 +305,7 @@ def test_options_are_the_fields_of_the_method() -> None:
     options = every | {"penalty": 7.0, "n_directions": 2}
     by_name = by_dszog(problem, max_iterations=5, seed=0, options=options)
     method = DSZOG(penalty=7.0, n_directions=2)
-    by_instance = by_dszog(problem, max_iterations=5, seed=0, method=method)
+    by_instance = minimize(problem, max_iterations=5, seed=0, method=method)
     assert by_name.method == by_instance.method == method
     assert bits(by_name) == bits(by_instance)
 

@@ -14,6 +14,7 @@ import dszog
 from dszog import DSZOG, Constraints, InputError, Problem, SampledSQP, Status
 from dszog.contract import ProblemSize
 from dszog.methods.auto import MOST_VARIABLES, Choice
+from dszog.methods.slopes import SlopesDSZOG
 from tests.runs import size_of
 
 SIZE = size_of(30, 1000, 10**6)
@@ -69,7 +70,11 @@ def test_many_variables_are_for_dszog() -> None:
         ({"options": {"tol": 1e-3}}, SampledSQP, "'tol' is an option of it"),
         ({"tol": 1e-3}, SampledSQP, "'tol' is an option of it"),
         ({"options": {"step_size": 0.1}}, DSZOG, "'step_size' is an option of it"),
-        ({"weights": (np.array([3]), np.array([1.0]))}, DSZOG, "start from weights"),
+        (
+            {"weights": (np.array([3]), np.array([1.0]))},
+            SlopesDSZOG,
+            "start from weights",
+        ),
         ({"max_queries": 1700, "options": {"loss_batch": 1}}, SampledSQP, "there is"),
     ],
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tracemalloc
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dszog import DSZOG, Constraints, Losses, Problem
+from dszog import DSZOG, Constraints, Losses, Problem, minimize
 from dszog.contract import Query
 from dszog.errors import OtherRunError
 from dszog.methods import slope_models
@@ -18,8 +19,9 @@ from dszog.methods.auto import suited
 from dszog.methods.slopes import SlopesDSZOG
 from dszog.save import checkpoints
 from tests.contracts.helpers import Kind, evaluate, make_problem, walk
-from tests.runs import by_dszog, size_of
+from tests.runs import size_of
 
+by_dszog = partial(minimize, method="dszog")
 DIM, M = 1000, 3000
 RNG = np.random.default_rng(0)
 TARGET, WHICH = RNG.normal(size=DIM), RNG.integers(0, DIM, (M, 10))
@@ -62,8 +64,7 @@ def test_what_the_caller_sets_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("dim", "fixed", "form", "said"),
     [
-        (999, "loss_batch", DSZOG, ""),
-        (1000, "loss_batch", SlopesDSZOG, "Slopes of constraints"),
+        (1, "loss_batch", SlopesDSZOG, "Slopes of constraints"),
         (2**20, "loss_batch", SlopesDSZOG, "Slopes of constraints"),
         (2**20 + 1, "loss_batch", DSZOG, "1,048,577 variables: random signs"),
         (9_999, "penalty", DSZOG, ""),
@@ -184,9 +185,9 @@ def test_with_few_queries_few_losses_are_drawn_unless_their_number_is_given() ->
     size = size_of(20, 1000, 1000)
     drawn = [
         SlopesDSZOG().planned(size, None, queries).batches(size)[0]
-        for queries in (1000, 30_000, 10**6)
+        for queries in (1000, 10_000, 10**6)
     ]
-    assert drawn == [3, 11, 64]
+    assert drawn == [3, 22, 64]
     given = SlopesDSZOG(loss_batch=30).planned(size, None, 1000)
     assert given.batches(size)[0] == 30
 

@@ -86,7 +86,7 @@ def test_the_text_begins_with_verdict_and_what_it_rests_on(result: Result) -> No
 
 
 def test_a_success_a_failure_and_an_interrupt_read_as_such() -> None:
-    good = short_run(method="auto", max_iterations=99)
+    good = short_run(method="auto", max_iterations=99, options={})
     assert str(good).startswith("Success: every constraint is kept")
     assert good._repr_html_().startswith(f"<b>✓ {good.verdict}")
     soft = {"penalty": 0.01}

@@ -58,7 +58,8 @@ STAY = 0.15  # of the last part of a run: without steps
 NEAREST, ROUNDS = 384, 100  # constraints of a step, and rounds of its dual
 BROKEN = 8  # violations of a look that count
 FULL, CROWD = 4.0, 0.1  # times those that can be kept; part of all: no longer few
-CLEAR = 0.03  # of what came of a step, that noise and the draw of losses explain
+CLEAR, SURE = 0.03, 0.1  # of what came of a step, that noise and draws explain; of a
+# slope that is not known: steps may grow fast
 TINY = 1e-300
 
 
@@ -273,7 +274,9 @@ def judged(
     elif min(abs(promised), abs(result)) ** 2 < 2.0 * state.noise:  # not to be seen
         trust = max(trust, 1.5 * length)
     elif gain > 0.5 * hoped and length > 0.5 * trust:
+        known = float(state.velocity @ state.velocity)
         is_clear = keep < CLEAR and result > 0.9 * hope
+        is_clear &= error * len(moved) < SURE**2 * known
         trust *= 4.0 if is_clear else 2.0 if keep < 0.3 else 1.3
     elif gain < 0.2 * hoped:
         trust *= 0.7
@@ -356,7 +359,7 @@ def learned_rows(state: SlopesState, query: Query, reply: Reply) -> SlopesState:
     old, told = slopes[places], told.T
     wrong[places] = np.sqrt(np.square(told - old @ steps.T).mean(axis=1))
     unsure = np.square(np.maximum(wrong[places] / lengths, TINY))
-    part = np.maximum(unsure - 2.0 * rough, 0.1 * unsure) / unsure
+    part = np.maximum(unsure - 2.0 * rough, 0.1 * unsure) / np.maximum(unsure, TINY)
     change = correction(old, steps, told)
     change *= part[:, np.newaxis]
     slopes[places] += change

@@ -39,7 +39,7 @@ from dszog.maths.gradients import Directions, draw_directions
 from dszog.maths.random_stream import distinct_indices, lent_stream, uniform_constraints
 from dszog.methods.base import Info
 from dszog.methods.dszog import DSZOG, DSZOGState
-from dszog.methods.policy import GUARDED, Policy
+from dszog.methods.policy import Guarded, Policy, Runaway
 from dszog.methods.slope_models import (
     Around,
     SlopesState,
@@ -66,6 +66,8 @@ SURE = 0.1  # of a slope that is not known: it is known well enough
 SEEN, FARTHEST = 10.0, 10.0  # times the noise that differences are; times the radius
 NEAREST = 1e-8  # of the size of x: points nearer to it are the same in rounding
 SLOWLY = 0.25  # times as fast as margins, the way back is forgotten
+LARGEST = 1e60  # what is larger counts as so much: squares are finite
+FALL = 1e12  # times the first objective: it falls without end
 ENDING = 0.2  # part of the budget: the last one
 
 
@@ -144,11 +146,19 @@ class SlopesDSZOG(DSZOG):
             ),
         )
 
+    @np.errstate(over="ignore", invalid="ignore")
     def tell(
         self, state: Any, queries: Sequence[Query], replies: Sequence[Reply]
     ) -> tuple[Any, Info]:
         """Return the state after a step was judged, slopes learned, and one taken."""
         check_replies(state.iteration, queries, replies, 4)
+        replies = [
+            reply._replace(
+                losses=reply.losses.clip(-LARGEST, LARGEST),
+                constraints=reply.constraints.clip(-LARGEST, LARGEST),
+            )
+            for reply in replies
+        ]
         size, (here,) = state.size, replies[2].constraints
         seen = dict(zip(queries[2].constraints.tolist(), here, strict=True))
         state = joined(state, seen, queries[3], replies[3])
@@ -242,6 +252,8 @@ class SlopesDSZOG(DSZOG):
         """Return constraints to look at: the next ones, with a stride."""
         m, queries = state.size.n_constraints, self.batches(state.size)[2]
         n = max(queries - used - int(state.is_asked.sum()), queries // 4)
+        if not state.iteration and self.horizon is self.horizon_queries is None:
+            n = min(n, LEAST)  # nobody knows how long it takes
         n = min(self.dual_batch or n, m)
         if not m or state.size.calls is not None:
             return uniform_constraints(rng, state.size, n) if m else NO_INDICES
@@ -265,7 +277,7 @@ class SlopesDSZOG(DSZOG):
 
     def policy(self, fixed: frozenset[str]) -> Policy:  # type: ignore[override]
         """Return how to use the method: in one round; the last iterate is the best."""
-        return GUARDED
+        return Remembering()
 
     def weights(self, state: Any) -> tuple[IntArray, FloatArray]:
         """Return the constraints that bind and their shares of the multipliers."""
@@ -278,6 +290,18 @@ class SlopesDSZOG(DSZOG):
         """Return what weighs violations, in the units of the functions."""
         penalty: float = state.penalty
         return penalty
+
+
+class Remembering(Guarded):
+    """The last iterate is the best; an objective that falls without end ends a run."""
+
+    def runaway(self, first: dict[str, float], info: Info) -> Runaway:
+        """Return whether the objective fell that far."""
+        now = info.sampled_objective
+        if not math.isfinite(now):
+            return ""
+        at_first = first.setdefault("objective", now)
+        return "fell" if at_first - now > FALL * max(abs(at_first), 1.0) else ""
 
 
 def _size_of(x: FloatArray) -> float:

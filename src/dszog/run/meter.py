@@ -226,9 +226,10 @@ class Meter(Counts):
             )
         replies = self._answered(queries, charged)
         if is_first:
-            if self.on_first and (said := self.on_first(queries[0], replies[0])):
+            k = next((k for k, q in enumerate(queries) if len(q.constraints)), 0)
+            if self.on_first and (said := self.on_first(queries[k], replies[k])):
                 self.events[said] += 1
-            self._ask_twice(queries[0])
+            self._ask_twice(queries[k])
         return replies
 
     def _answered(

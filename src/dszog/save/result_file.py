@@ -11,13 +11,14 @@ from dszog._version import VERSION
 from dszog.contract.validation import printable
 from dszog.errors import CheckpointError, DszogError, InputError, InputTypeError
 from dszog.methods import METHODS
+from dszog.methods.slopes import SlopesDSZOG
 from dszog.run.result import Result
 from dszog.save.container import read
 from dszog.save.encoding import NO_SIZE, encode, pack_value, settings_of, value_in
 from dszog.save.files import check_path, write_whole
 from dszog.status import Status
 
-KINDS = {kind.__name__: kind for kind in METHODS.values()}
+KINDS = {kind.__name__: kind for kind in (*METHODS.values(), SlopesDSZOG)}
 
 
 def save_result(path: str | PathLike[str], result: Result) -> None:
