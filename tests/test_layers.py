@@ -34,6 +34,7 @@ LAYERS: tuple[set[str], ...] = (
     {"learn", "torch"},
     {"__init__"},
     {"cli"},
+    {"__main__"},
 )
 PLACES = {part: i for i, layer in enumerate(LAYERS) for part in layer}
 UPWARDS = {  # what looks up all the same, and why

@@ -1,0 +1,5 @@
+"""`python -m dszog` is `dszog`."""
+
+from dszog.cli import main
+
+main()
