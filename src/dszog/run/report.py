@@ -121,6 +121,7 @@ class Report:
             fell=outcome.fell,
             never=self.meter.failures.report.never,
             pulls=self._pulls(certificate),
+            takes_options=self.job.problem.by_name,
         )
 
     def _pulls(self, certificate: Certificate) -> tuple[str, ...]:

@@ -154,13 +154,19 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
             f"{self.ncev:,} constraint queries; {costs.time:.3g} s, of which "
             f"{costs.time_estimate:.3g} s in the functions"
         )
+        again = "made again for lost workers or as retries"
+        if "n_forwards" in self:  # of a network
+            work += (
+                f"; {self.n_forwards:,} examples went through the network, "
+                f"{self.n_looks:,} of them before the run"
+            )
+            again = "made again (a constraint that is drawn twice is evaluated twice)"
         rows.append(("work", work))
         if costs.n_lost or costs.n_retried:
             beside = (
                 f"{costs.n_lost:,} queries of earlier processes that are not used here "
                 "(cut short, or the check of an earlier result), and "
-                f"{costs.n_retried:,} made again for lost workers or as retries; they "
-                "count against max_queries"
+                f"{costs.n_retried:,} {again}; they count against max_queries"
             )
             rows.append(("beside", beside))
         if failures.n_failed:

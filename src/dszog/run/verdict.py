@@ -39,6 +39,7 @@ class Way:
     fell: bool = False  # whether iterates ran away as the objective fell so far
     never: tuple[str, ...] = ()  # cases of a simulator that gave no value at all
     pulls: tuple[str, ...] = ()  # constraints that hold the last iterate, if it is told
+    takes_options: bool = False  # and nothing else, for settings
 
 
 def is_success(
@@ -219,9 +220,10 @@ def _against_violation(
         )
     factor = min(max(2.0 * found.maxcv / max(constraint_tol, 1e-12), 2.0), 100.0)
     wanted = float(f"{min(factor * penalty, way.highest):.1g}")
+    how = f": options={{'penalty': {wanted:.0f}}}" if way.takes_options else ""
     return (
         f"{above}give a larger budget, or set the penalty (it ended at {penalty:.0f}) "
-        f"to about {wanted:.0f}. If violations stay whatever the penalty, the "
+        f"to about {wanted:.0f}{how}. If violations stay whatever the penalty, the "
         "constraints may contradict each other."
     )
 

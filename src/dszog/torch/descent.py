@@ -21,12 +21,14 @@ from dszog.contract.interrupts import Interrupts
 from dszog.errors import EvaluationError, InputError
 from dszog.run.history import Progress
 from dszog.run.meter import Limits
+from dszog.run.scipy_call import as_called
 from dszog.show.progress import show_progress
 from dszog.torch.first_order import (
     NOT_FINITE,
     TOGETHER,
     GradientSteps,
     check_optimizer,
+    settings_of,
 )
 from dszog.torch.functions import TorchConstraints, TorchLosses, all_of, both_of
 from dszog.torch.moves import EVERY, load_tensors, save_tensors
@@ -78,7 +80,7 @@ def descend(
         may_vary=True,  # there are no differences of losses to drown in it
         seed=seed,
         options=str(options),
-        optimizer=type(adam).__name__,
+        **settings_of(adam),
         **{"max_forwards, less the looks": n_forwards},
     )
     saved, limits = None, Limits(queries=n_forwards, time=max_time)
@@ -92,7 +94,7 @@ def descend(
     held = check_optimizer("dszog.torch.update", adam, params)
     moving = _moving(model, held, adam)
     with moving, Interrupts() as interrupts, ExitStack() as opened:
-        told = all_of(callback)
+        told = [as_called(one, "dszog") for one in all_of(callback)]
         if progress:
             told += opened.enter_context(show_progress(limits))
         is_last = steps.n_passes > last
@@ -107,20 +109,17 @@ def descend(
             interrupts.hold()
             info = steps.step(closure, gone)
             elapsed = time.perf_counter() - begun
-            if not ended and _is_stopped(
-                told,
-                Progress(
-                    iteration=steps.n_steps,
-                    n_queries=steps.n_passes,
-                    elapsed=elapsed,
-                    x=NO_POINT,
-                    sampled_objective=info.sampled_objective,
-                    sampled_violation=info.sampled_violation,
-                    sampled_share=info.sampled_share,
-                    n_touched=info.n_touched,
-                ),
-            ):
-                ended = "A callback ended the run."
+            now = Progress(
+                iteration=steps.n_steps,
+                n_queries=steps.n_passes,
+                elapsed=elapsed,
+                x=NO_POINT,
+                sampled_objective=info.sampled_objective,
+                sampled_violation=info.sampled_violation,
+                sampled_share=info.sampled_share,
+                n_touched=info.n_touched,
+            )
+            ended = ended or _stopped_by(told, now)
             if interrupts.interrupted():
                 ended = "The run was interrupted."
             if max_time is not None and elapsed >= max_time:
@@ -134,14 +133,16 @@ def descend(
     return steps.n_passes, ended
 
 
-def _is_stopped(told: list[Any], progress: Progress) -> bool:
-    """Tell those who want to know how far it is; return whether one ends the run."""
+def _stopped_by(told: list[Any], progress: Progress) -> str:
+    """Tell those who want to know how far it is; return what ends the run, if any."""
     try:
         for one in told:
             one(progress)
     except StopIteration:
-        return True
-    return False
+        return "A callback ended the run."
+    except KeyboardInterrupt:
+        return "The run was interrupted."
+    return ""
 
 
 @contextmanager

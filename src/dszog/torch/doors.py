@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from dszog._log import LOGGER
-from dszog.contract import ProblemSize, Reply
+from dszog.contract import ProblemSize, Reply, cost
 from dszog.contract.arrays import all_finite
 from dszog.contract.hints import about_argument
 from dszog.contract.validation import (
@@ -47,6 +47,7 @@ from dszog.torch.functions import (
     all_of,
     both_of,
     check_options,
+    n_checked,
     one_for_each,
 )
 from dszog.torch.moves import MoveLog
@@ -56,6 +57,7 @@ from dszog.torch.start import begin, facts_of, seed_of, take_start
 
 OTHERS = ("on_failure", "on_interrupt", "on_save_failure", "weights")
 AS_IT_WAS = "The weights are as they were."
+SETTINGS = {field.name for field in fields(NamedDSZOG)} - {"n_variables", "directions"}
 STEADY = 1.5  # times what breaks one in a hundred constraints: steps may go so far
 
 
@@ -94,7 +96,8 @@ def minimize(
         Fields of :class:`dszog.methods.named.NamedDSZOG`, such as ``step_size`` (the
         root mean square of a step of a weight) and ``penalty``.
     max_iterations, max_queries, max_time : optional
-        Budgets, as for :func:`dszog.minimize`: a query is one example at one point.
+        Budgets, as for :func:`dszog.minimize`: a query is one example at one point,
+        those that are looked at before the run included.
     constraint_tol, seed, callback, progress, tag : optional
         As for :func:`dszog.minimize`.
     checkpoint, resume : optional
@@ -109,7 +112,10 @@ def minimize(
     -------
     Result
         As of :func:`dszog.minimize`, for the weights that the network has then. Its
-        ``x`` is the name of the point; ``digest`` is that of the run.
+        ``x`` is the name of the point; ``digest`` is that of the run. All examples that
+        went through the network are ``n_forwards``: ``nfev + ncev``, those before the
+        run (``n_looks``), and what is in ``costs.n_retried``, such as constraints that
+        were drawn twice, and ``n_lost``.
 
     Examples
     --------
@@ -137,6 +143,11 @@ def minimize(
                 f"{kind._what}, got {shown(one)}. Make them: dt.{kind._what}(f, n)."
             )
     check_names("dszog.torch.minimize", others, minimize, OTHERS)
+    check_callbacks("dszog.torch.minimize", callback)
+    asked = options or {}
+    check_options(asked, SETTINGS)
+    if max_queries is not None:
+        max_queries = check_count("dszog.torch.minimize", "max_queries", max_queries)
     named = chosen_parameters(model, params)
     folder = None if checkpoint is None else Path(checkpoint).absolute()
     with unharmed(model, named.values()), ExitStack() as opened:
@@ -147,22 +158,28 @@ def minimize(
         space = ModuleSpace(model, list(named.values()), seed)
         opened.callback(space.close)
         facts = facts_of(model, named, losses, constraints, seed=seed)
+        size = _size(HEAD, len(losses), len(constraints))
+        passes = Passes(space, both_of(losses, constraints), record=record)
+        n_looks = n_checked(len(losses)) + n_checked(len(constraints))
+        given, wander = max_queries, WANDER
+        n_left = _left(given, n_looks)
+        if "step_size" not in asked and "step_size" in known:
+            # One that goes on, to other budgets perhaps, has the step that it had.
+            asked = {**asked, "step_size": known["step_size"]}
+        length = min(n_left or math.inf, SOME * (max_iterations or math.inf))
+        if "step_size" not in asked and length >= 100 * SOME:
+            with torch.no_grad():
+                share, n_more = passes.steadiness(len(constraints))
+            wander, n_looks = min(WANDER, STEADY * share), n_looks + n_more
+        n_looks = known.get("n_looks", n_looks)
+        max_queries = _left(given, n_looks)
+        method = _method(space, asked, size, max_iterations, max_queries, wander)
+        space.radius = method.radius
         if folder is not None:
+            facts |= {"step_size": method.step_size, "n_looks": n_looks}
             begin(folder, model, space.tensors(), known, facts)
             space.log = MoveLog(folder / "weights")
             opened.callback(space.log.close)
-        size = _size(HEAD, len(losses), len(constraints))
-        passes = Passes(space, both_of(losses, constraints), record=record)
-        wander, n_looks, asked = WANDER, 0, options or {}
-        length = min(max_queries or math.inf, SOME * (max_iterations or math.inf))
-        if "step_size" not in asked and length >= 100 * SOME:
-            with torch.no_grad():
-                share, n_looks = passes.steadiness(len(constraints))
-            wander = min(WANDER, STEADY * share)
-        if max_queries is not None:
-            max_queries = int(max_queries) - n_looks
-        method = _method(space, asked, size, max_iterations, max_queries, wander)
-        space.radius = method.radius
         result = minimize_names(
             _problem(space, losses, constraints, method.n_directions, tag),
             method=method,
@@ -181,8 +198,29 @@ def minimize(
         space.restore()
         space.go_to(PointName.of(result.x))
     result["model"], result["weights_digest"] = model, space.digest()
-    result["n_steadiness"] = n_looks
+    again = result.costs.n_retried + result.costs.n_lost
+    result["n_looks"] = n_looks
+    result["n_forwards"] = result.nfev + result.ncev + again + n_looks
+    result["are_losses_flat"] = passes.are_losses_flat
     return result
+
+
+def _left(max_queries: int | None, n_looks: int) -> int | None:
+    """Return what looks before a run leave of a budget."""
+    if max_queries is None:
+        return None
+    if max_queries <= n_looks:
+        raise InputError(
+            f"dszog.torch.minimize: looks before a run take {n_looks:,} queries, got "
+            f"max_queries={max_queries:,}. Raise it."
+        )
+    return max_queries - n_looks
+
+
+def check_callbacks(owner: str, callback: Any) -> None:
+    """Refuse what cannot be called."""
+    for one in all_of(callback):
+        check_callable(owner, "callback", one, "callback(progress)")
 
 
 def _method(
@@ -195,8 +233,7 @@ def _method(
 ) -> NamedDSZOG:
     """Return the method with settings for a network, and for a run of some length."""
     iterations, queries = (None if n is None else int(n) for n in (iterations, queries))
-    names = {field.name for field in fields(NamedDSZOG)} - {"n_variables", "directions"}
-    check_options(options, names)
+    check_options(options, SETTINGS)
     chosen = settings_for(
         options, space.norm, space.dim, size, iterations, queries, wander
     )
@@ -247,19 +284,19 @@ def check_names(
 
 def about_mode(model: Any) -> str:
     """Return what evaluation mode changes in a network, or nothing."""
-    kinds = torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase
-    layers = []
-    for one in model.modules():
+    n_dropout = n_norm = 0
+    for one in filter(lambda one: one.training, model.modules()):
         share = getattr(one, "dropout", 0.0)  # of attention and recurrent layers
         has_some = isinstance(share, float) and share > 0.0
-        if one.training and (has_some or isinstance(one, kinds)):
-            layers.append(one)
-    if not layers:
+        n_dropout += has_some or isinstance(one, torch.nn.modules.dropout._DropoutNd)
+        n_norm += isinstance(one, torch.nn.modules.batchnorm._NormBase)
+    if not n_dropout + n_norm:
         return ""
+    said = ["dropout off"] if n_dropout else []
+    said += ["batch norm as it has learned"] if n_norm else []
     return (
         f"The network was in training mode, and is again. For the run it was in "
-        f"evaluation mode: dropout off, batch norm as it has learned ({len(layers)} of "
-        "its layers)."
+        f"evaluation mode: {', '.join(said)} ({n_dropout + n_norm} of its layers)."
     )
 
 
@@ -387,6 +424,7 @@ class NetworkOptimizer:
             check_optimizer(owner, optimizer, changing)
             device, n = changing[0].device, (n_losses, n_constraints)
             self._first_order = GradientSteps(optimizer, device, n, seed, options)
+            self._n_filled = 0
             return
         self.space = ModuleSpace(model, "all", seed)
         size = _size(HEAD, n_losses, n_constraints)
@@ -397,6 +435,8 @@ class NetworkOptimizer:
         size = _size(dim, n_losses, n_constraints)
         self.state: DSZOGState = self.method.init(np.zeros(dim), size, seed)
         self.passes = Passes(self.space, self._call, record=record)
+        self.passes.charge = self._count
+        self._n_filled = 0
         self._closure: Both
 
     @property
@@ -407,8 +447,8 @@ class NetworkOptimizer:
     def step(self, closure: Both) -> Info:
         """Take one step; before the first, look at the constraints.
 
-        ``closure(losses, constraints)`` is given two tensors of indices, either of
-        which may be empty, and returns two of values.
+        ``closure(losses, constraints)`` is given two tensors of indices, neither of
+        them empty, and returns two of values.
         """
         if not self.n_forwards:
             how = "closure(losses, constraints)"
@@ -421,7 +461,7 @@ class NetworkOptimizer:
         if self._first_order is not None:
             gone = min(self._first_order.n_steps / self._n_iterations, 1.0)
             info = self._first_order.step(self._call, gone)
-            self.n_forwards = self._first_order.n_passes
+            self.n_forwards = self._first_order.n_passes + self._n_filled
             return info
         if not self.n_forwards and about_mode(self.space.model):
             raise InputError(
@@ -441,9 +481,7 @@ class NetworkOptimizer:
             self._tell(queries, [reply])
         queries = self.method.ask(self.state)
         replies = self.passes(*queries)
-        self.n_forwards += sum(
-            one.losses.size + one.constraints.size for one in replies
-        )
+        self.n_forwards += cost(queries, self.state.size).total
         info = self._tell(queries, replies)
         self.space.go_to(PointName.of(self.state.x))
         return info
@@ -460,21 +498,40 @@ class NetworkOptimizer:
 
     def _looked(self, constraints: Any) -> Any:
         """Return the values of constraints at the iterate, as a row."""
-        self.n_forwards += len(constraints)
+        self._count(len(constraints))
         wanted = torch.from_numpy(np.array(constraints)).to(self.space.device)
         with torch.no_grad():
             found = in_parts(lambda j: self._call(wanted[:0], j)[1], wanted)
+        self._count(self._n_filled)
+        self._n_filled = 0
         return torch.cat(found).double().cpu().numpy()[np.newaxis]
 
+    def _count(self, n_forwards: int) -> bool:
+        self.n_forwards += n_forwards
+        return True
+
     def _call(self, *wanted: Any) -> tuple[Any, Any]:
-        found = self._closure(*wanted)
+        # Networks need not know what to do with no examples at all: one fills in.
+        asked = [one if len(one) else one.new_zeros(1) for one in wanted]
+        self._n_filled += sum(not len(one) for one in wanted)
+        try:
+            found = self._closure(*asked)
+        except RuntimeError as error:
+            if "does not require grad" not in str(error):
+                raise
+            raise InputError(
+                "dszog.torch.DSZOG: the closure must return the values alone, it must "
+                "not call backward(): the step is made of what it returns. Leave out "
+                "backward(), zero_grad() and the step of an optimiser."
+            ) from error
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise InputTypeError(
                 "dszog.torch.DSZOG: the closure must return the values of losses and "
                 f"of constraints, two tensors, got {type(found).__name__}. Return both."
             )
         owner = "dszog.torch.DSZOG: the closure's"
-        return (
-            one_for_each(found[0], wanted[0], f"{owner} losses"),
-            one_for_each(found[1], wanted[1], f"{owner} constraints"),
+        values = (
+            one_for_each(found[0], asked[0], f"{owner} losses"),
+            one_for_each(found[1], asked[1], f"{owner} constraints"),
         )
+        return values[0][: len(wanted[0])], values[1][: len(wanted[1])]

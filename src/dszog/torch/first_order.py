@@ -37,6 +37,21 @@ NOT_FINITE = (
 )
 
 
+def settings_of(optimizer: Any) -> dict[str, Any]:
+    """Return what decides how an optimiser steps, beside its state, by name."""
+    found: dict[str, Any] = {"optimizer": type(optimizer).__name__}
+    groups = optimizer.state_dict()["param_groups"]
+    for name in dict.fromkeys(name for group in groups for name in group):
+        if name != "params":
+            values = dict.fromkeys(_plain(group.get(name)) for group in groups)
+            found[f"optimizer {name}"] = ", ".join(values)
+    return found
+
+
+def _plain(value: Any) -> str:
+    return str(value.item() if isinstance(value, torch.Tensor) else value)
+
+
 def check_optimizer(owner: str, optimizer: Any, changing: Iterable[Any]) -> set[int]:
     """Return the ids of weights that it moves; refuse one that cannot move any."""
     groups = getattr(optimizer, "param_groups", ())
@@ -85,6 +100,7 @@ class GradientSteps:
         self._broken: list[tuple[Any, int]] = []  # for each turn, and how many
         self._info = Info()
         self.n_steps = self.n_passes = 0
+        self._sees_weights = False
 
     @property
     def most_passes(self) -> int:
@@ -126,6 +142,15 @@ class GradientSteps:
             slope = over.detach().clamp(0.0, 1.0)
             slopes.append(slope.mul_(2.0 * share * scale / len(mine)))
         torch.autograd.backward(values, slopes)
+        held = (one for group in self.optimizer.param_groups for one in group["params"])
+        if not self._sees_weights and all(one.grad is None for one in held):
+            raise InputError(
+                "dszog.torch: no parameter of the optimiser got a gradient: do losses "
+                "and constraints use this network? Compute them with the network that "
+                "was given, not with a copy of it, and make the optimiser of its "
+                "parameters."
+            )
+        self._sees_weights = True
         try:
             self.optimizer.step()
         except RuntimeError as error:

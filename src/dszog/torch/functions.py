@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dszog.contract import Query, Reply
+from dszog.contract import Cost, Query, Reply, cost
 from dszog.contract.arrays import FloatArray, IntArray, all_finite
 from dszog.contract.hints import about_option
 from dszog.contract.validation import check_callable, check_count, shown
@@ -18,7 +18,7 @@ from dszog.problem import Problem
 from dszog.torch.passes import Both, Passes, in_parts
 from dszog.torch.space import ModuleSpace
 from dszog.workers._chunks import Assembly, Piece, Place
-from dszog.workers.base import answer
+from dszog.workers.base import answer, failure_of
 
 N_CHECKED = 64  # values that are asked for before a run begins, half of them again
 VARY, BESIDE = 1e-2, 5e-2  # of the largest: beyond it is not rounding, also in others
@@ -86,6 +86,7 @@ class TorchLosses:
     """
 
     _what, _count = "Losses", "n"
+    _if_random = "differences of losses would be noise"
     about = ""  # what tells the examples from others, where `update` knows them
 
     def __init__(self, values: Callable[[Any], Any], n: int) -> None:
@@ -119,7 +120,9 @@ class TorchLosses:
         some = torch.arange(min(self.n, N_CHECKED), device=device)
         half = some[: max(len(some) // 2, 1)]
         with torch.no_grad():
-            found, fewer, again = (self.at(one).double() for one in (some, half, half))
+            found = self.at(some).double()
+            # In another order: seeded dropout, too, goes by the place in a batch.
+            fewer, again = (self.at(half.flip(0)).double().flip(0) for _ in range(2))
         if not bool(torch.isfinite(found).all()):
             raise InputError(
                 f"{self.owner}: the first values are not finite, got "
@@ -134,16 +137,17 @@ class TorchLosses:
         )
         if apart > VARY * scale and not may_vary:
             raise InputError(
-                f"{said}: which get worse would be chance. Switch off what is random: "
+                f"{said}: {self._if_random}. Switch off what is random: "
                 "functional.dropout(x, training=self.training), no augmentation in "
                 "datasets; if it is rounding alone, give constraints more slack."
             )
         if beside > BESIDE * scale and apart <= VARY * scale:
             raise InputError(
                 f"{self.owner}: {len(half)} examples gave values up to {beside:.2g} "
-                "apart with and without others in their batch: each must have a value "
-                "of its own. Give batch norm running statistics, and divide nothing by "
-                "the size of the batch."
+                "apart with and without others in their batch, or in another order: "
+                "each must have a value of its own. Give batch norm running "
+                "statistics, divide nothing by the size of the batch, and let nothing "
+                "go by the place in it, such as noise that is drawn in forward()."
             )
         if apart > 0.0:
             warnings.warn(
@@ -168,6 +172,7 @@ class TorchConstraints(TorchLosses):
     """
 
     _what, _count = "Constraints", "m"
+    _if_random = "which get worse would be chance"
     with_losses: Both | None = None  # both at once, where one pass gives them
 
     def __init__(self, values: Callable[[Any], Any], m: int) -> None:
@@ -200,6 +205,8 @@ class OneByOne:
 
     def __init__(self, passes: Passes) -> None:
         self._passes = passes
+        self.charge: Callable[[Cost], bool] = lambda _: True
+        passes.charge = lambda n: self.charge(Cost(0, n))
 
     def open(self, problem: Problem, timeout: float | None = None) -> OneByOne:
         """Return an evaluator of this problem."""
@@ -213,10 +220,14 @@ class OneByOne:
                 replies = self._passes(*queries)
             except EvaluationError:  # the device cannot go on
                 raise
-            except Exception:  # noqa: BLE001  (of a function: with care)
-                return self._with_care(queries)
-            if all(all_finite(part) for one in replies for part in one[:2]):
-                return replies
+            except Exception as error:  # noqa: BLE001  (of a function: with care)
+                happened = f"failed with {type(error).__name__}: {error}"
+            else:
+                if all(all_finite(part) for one in replies for part in one[:2]):
+                    return replies
+                happened = "are not finite"
+            if not self.charge(cost(queries, self._problem.size)):
+                return self._unknown(queries, happened)
         return self._with_care(queries)
 
     def _with_care(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
@@ -234,6 +245,24 @@ class OneByOne:
                 place = Place(number, slice(row, row + 1), *columns)
                 piece = Piece((part,), (place,))
                 assembly.put(piece, answer(self._problem, (part,)))
+        return assembly.replies()
+
+    def _unknown(self, queries: Sequence[Query], happened: str) -> tuple[Reply, ...]:
+        """Return that nothing is known: the budget has no room for care."""
+        assembly = Assembly(queries)
+        for number, query in enumerate(queries):
+            failure = failure_of(
+                self._problem,
+                query,
+                "exception",
+                "constraint",
+                query.constraints,
+                query.x,
+                f"or losses {happened}",
+                "",
+            )
+            place = Place(number, slice(0, 1), slice(0, 0), slice(0, 1))
+            assembly.note(place, failure)
         return assembly.replies()
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ passes give that it was made of.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,13 @@ N_CHECKED = 2  # iterations whose recording is compared
 AT_ONCE = 256  # examples of a forward pass, where many are looked at
 SOME, FEW = 512, 100  # constraints that are looked at, and that must hold at the start
 ALONG, PARTS = 16, 4  # directions along each of which a quarter of them is looked at
+FAR, NEAR = 4, 16  # directions, and values of each kind, to see whether any moves
+FLAT = 0.01  # of the losses, if fewer change when the weights do
+BLIND = (
+    "dszog.torch: none of the values changed when the weights were perturbed, not even "
+    "by as much as their own size: does the closure use this network? Compute losses "
+    "and constraints with the network that was given, not with a copy of it."
+)
 WANDERS = tuple(2.0 ** (-k / 2) for k in range(17))  # shares of the weights' length
 
 
@@ -70,13 +77,16 @@ class Passes:
     """Answers the two queries of an iteration.
 
     `both` gives the values of losses and of constraints, by two tensors of indices; one
-    of them may be empty. With `record` it must do the same in each call.
+    of them may be empty. With `record` it must do the same in each call. What goes
+    through the network beyond what the queries cost is charged, if the budget has it.
     """
 
     def __init__(self, space: ModuleSpace, both: Both, *, record: bool) -> None:
         self._space, self._both = space, both
         self._records = record and space.device.type == "cuda"
         self._recordings: dict[Any, _Recording] = {}
+        self.charge: Callable[[int], bool] = lambda _: True
+        self._sees_weights, self._n_seen, self._n_moved = False, 0, 0
 
     @property
     def are_recorded(self) -> bool:
@@ -86,9 +96,14 @@ class Passes:
     def __call__(self, around: Query, dual: Query) -> tuple[Reply, Reply]:
         """Return the values around the iterate, and those that weights learn from."""
         space = self._space
-        n = len(around.losses), len(around.constraints), len(dual.constraints)
-        wanted = np.concatenate([around.losses, around.constraints, dual.constraints])
         numbers = tuple((around.steps[:, 2].astype(int) - 1).tolist())
+        drawn, (distinct, places) = around.constraints, around.distinct_constraints
+        # One that is drawn twice is evaluated twice: batches keep their shape.
+        n_again = (1 + len(numbers)) * (len(drawn) - len(distinct))
+        if n_again and not self.charge(n_again):
+            drawn = distinct
+        n = len(around.losses), len(drawn), len(dual.constraints)
+        wanted = np.concatenate([around.losses, drawn, dual.constraints])
         iteration = int(around.steps[0, 3]) if len(around.steps) else 0
         space.go_to(PointName.of(around.x))
         space.restore()
@@ -101,8 +116,12 @@ class Passes:
         n_around = n[0] + n[1]
         table = np.empty((1 + len(numbers), n_around))
         table[0], table[1:] = found[:n_around], found[sum(n) :].reshape(-1, n_around)
+        self._note_moves(table, n[0], wanted[: n[0]], wanted[n[0] :])
+        constraints = table[:, n[0] :].copy()
+        if drawn is not around.constraints:
+            constraints = constraints[:, places]
         return (
-            Reply(table[:, : n[0]].copy(), table[:, n[0] :].copy()),
+            Reply(table[:, : n[0]].copy(), constraints),
             Reply(np.empty((1, 0)), found[np.newaxis, n_around : sum(n)].copy()),
         )
 
@@ -116,12 +135,14 @@ class Passes:
             space.restore()
             return torch.cat(values).double()
 
-        space = self._space
+        space, n_passed = self._space, len(wanted) + len(numbers) * (n[0] + n[1])
         if not self._recordings:
             self._prepare(wanted[:2], wanted[-2:])
         recording = self._recordings.get((n, numbers))
-        if recording is None and self._records:
+        if recording is None and self._records and self.charge(n_passed):
             recording = self._recorded(passes, wanted, (n, numbers))
+        if recording is not None and recording.n_checked < N_CHECKED:
+            recording = recording if self.charge(n_passed) else None
         if recording is None:
             indices = torch.from_numpy(wanted).to(space.device)
             return np.asarray(passes(indices).cpu())
@@ -137,10 +158,51 @@ class Passes:
 
     def _prepare(self, *wanted: Any) -> None:
         """Have the space choose how to perturb, by a look at some values."""
-        i, j = (
-            torch.from_numpy(np.array(one)).to(self._space.device) for one in wanted
-        )
-        self._space.prepare(lambda: torch.cat(self._both(i, j)).double())
+        i, j = self._on_device(*wanted)
+
+        def look() -> Any:
+            self.charge(len(i) + len(j))
+            return torch.cat(self._both(i, j)).double()
+
+        self._space.prepare(look)
+
+    def _on_device(self, *wanted: Any) -> Iterator[Any]:
+        for one in wanted:
+            yield torch.from_numpy(np.array(one)).to(self._space.device)
+
+    @property
+    def are_losses_flat(self) -> bool:
+        """Whether hardly any loss changed when the weights were perturbed."""
+        return self._n_moved < FLAT * self._n_seen
+
+    def _note_moves(self, table: FloatArray, n_losses: int, i: Any, j: Any) -> None:
+        """Note which losses change; refuse functions that do not see the weights."""
+        are_others = table[1:] != table[0]
+        self._n_seen += are_others[:, :n_losses].size
+        self._n_moved += int(are_others[:, :n_losses].sum())
+        if not self._sees_weights and len(table) > 1:
+            self._sees_weights = bool(are_others.any()) or self._sees_far(i, j)
+            if not self._sees_weights:
+                raise EvaluationError(BLIND)
+
+    def _sees_far(self, *wanted: Any) -> bool:
+        """Whether any value changes when weights move by as much as their size."""
+        space, (i, j) = self._space, self._on_device(*(one[:NEAR] for one in wanted))
+        if not self.charge((1 + FAR) * (len(i) + len(j))):
+            return True  # nobody knows
+        before = space.radius
+        try:
+            with torch.no_grad():
+                first = torch.cat(self._both(i, j))
+                space.radius = space.norm / math.sqrt(space.dim) or 1.0
+                for number in range(FAR):
+                    space.perturb(0, number)
+                    if not torch.equal(torch.cat(self._both(i, j)), first):
+                        return True
+        finally:
+            space.restore()
+            space.radius = before
+        return False
 
     def steadiness(self, n_constraints: int) -> tuple[float, int]:
         """Return how far the weights may wander, and how many values that took.
@@ -152,9 +214,11 @@ class Passes:
         n = min(n_constraints, SOME)
         chosen = np.arange(n) * n_constraints // n
         self._prepare(chosen[:2], chosen[-2:])
-        indices = torch.from_numpy(chosen).to(space.device)
+        (indices,) = self._on_device(chosen)
 
         def are_kept(some: Any) -> Any:
+            if not len(some):
+                return some > 0
             parts = in_parts(lambda j: self._both(some[:0], j)[1], some)
             return torch.cat(parts) <= 0.0
 

@@ -303,6 +303,12 @@ def chosen_parameters(model: Any, params: Any) -> dict[str, Any]:
             "Move the network there: model.to(device)."
         )
     for name, one in found.items():
+        if one.is_inference():
+            raise InputError(
+                f"dszog.torch: {name!r} was made in torch.inference_mode(), where "
+                "weights cannot be changed later. Build or load the network outside of "
+                "it; torch.no_grad() will do."
+            )
         if one.dtype not in KINDS:
             raise InputError(
                 f"dszog.torch: weights must be float64, float32, bfloat16 or float16, "

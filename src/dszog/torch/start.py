@@ -46,10 +46,20 @@ def take_start(
     shapes = (
         {name: one.shape for name, one in some.items()} for some in (tensors, named)
     )
-    if next(shapes) != next(shapes):
+    there, here = shapes
+    if there != here:
+        both = [
+            sorted(a.items() - b.items()) for a, b in ((there, here), (here, there))
+        ]
+        told = ", ".join(
+            f"{name!r} {tuple(shape)} {where}"
+            for where, some in zip(("there", "here"), both, strict=True)
+            for name, shape in some[:3]
+        )
         raise CheckpointError(
-            "The network has other weights than the one that the run began with. Build "
-            "it as it was, or use an empty folder."
+            "The network has other weights than the one that the run began with, or "
+            f"`params` names others: {told}. Build it as it was and give the same "
+            "params, or use an empty folder."
         )
     with torch.no_grad():
         for name, one in named.items():
@@ -116,16 +126,19 @@ def begin(
         folder.mkdir(parents=True, exist_ok=True)
         save_tensors(folder / FILE, tensors, facts)
         return
-    other = [
-        f"{name}{_told(known.get(name), facts.get(name))}"
+    other = {
+        name: f"{name}{_told(known.get(name), facts.get(name))}"
         for name in {**known, **facts}
         if not _are_same(known.get(name), facts.get(name))
-    ]
+    }
+    if "optimizer" in other:  # another kind has other settings
+        other = {k: v for k, v in other.items() if not k.startswith("optimizer ")}
     if other:
+        told = "; ".join([*other.values()][:6])
         raise OtherRunError(
-            f"The run in {str(folder)!r} began otherwise, it differs in: "
-            f"{'; '.join(other[:6])}. Load the network that it began with, buffers "
-            "included, and give the same examples and settings; or use an empty folder."
+            f"The run in {str(folder)!r} began otherwise, it differs in: {told}. Load "
+            "the network that it began with, buffers included, and give the same "
+            "examples and settings; or use an empty folder."
         )
 
 

@@ -26,14 +26,16 @@ from dszog.contract.validation import (
     check_positive_number,
     shown,
 )
-from dszog.errors import InputError, InputTypeError
+from dszog.errors import DszogError, InputError, InputTypeError
 from dszog.methods.named import PointName
 from dszog.run.result import Result
 from dszog.show.plot import plot_update
+from dszog.status import Status
 from dszog.torch.descent import descend
 from dszog.torch.doors import (
     OTHERS,
     about_mode,
+    check_callbacks,
     check_names,
     evaluating,
     minimize,
@@ -47,7 +49,7 @@ from dszog.torch.functions import (
     n_checked,
     one_for_each,
 )
-from dszog.torch.passes import in_parts
+from dszog.torch.passes import device_failure, in_parts
 from dszog.torch.space import chosen_parameters, digest_of
 from dszog.torch.start import seed_of, take_start
 
@@ -56,10 +58,18 @@ NOT_OURS = {"losses", "constraints", "max_queries"}  # `update` gives them itsel
 CROSS_ENTROPY = partial(cross_entropy, reduction="none")
 MARGIN = 0.1  # by which an example that was right shall lead
 BACK = (0.98, 0.95, 0.9, 0.8, 0.65)  # of the way, to where no kept example got worse
-NOT_LEFT = (
-    "No point was better than the start, where the network still is. Raise "
-    "max_forwards, or use gradients=True."
+NOT_LEFT = "No point was better than the start, where the network still is."
+UNFINISHED = "The run was ended before there could be one."
+FLAT_LOSSES = (
+    "The losses are flat: hardly any changed when the weights did. Use losses that "
+    "change by degrees, such as the cross-entropy."
 )
+MORE_PASSES = "Raise max_forwards, or use gradients=True."
+WENT_BACK = (
+    "The end was no better than the start, where the network is again: {why}. Lower "
+    "the rate of the optimiser."
+)
+MANY = 0.1  # of the kept examples, if more got worse than new ones were learned
 FOR_BACK = 0.05  # of the passes, at most, to look for such a point
 
 
@@ -239,6 +249,7 @@ def update(
             f"dszog.torch.update: `autocast` must be a torch.dtype, got "
             f"{shown(autocast)}. Pass torch.bfloat16."
         )
+    check_callbacks("dszog.torch.update", others.get("callback"))
     named = chosen_parameters(model, params)
     changing = list(named.values())
     _check_others(others, changing, optimizer, gradients)
@@ -251,7 +262,8 @@ def update(
             f"examples to keep, got {len(groups)}. Leave it out, or give all."
         )
     # Before and after at all, and more than once at some.
-    n_looks = sum(2 * len(one) + n_checked(len(one)) for one in (fresh, old))
+    n_whole = 2 * (len(fresh) + len(old))
+    n_looks = n_whole + n_checked(len(fresh)) + n_checked(len(old))
     notes = [about_mode(model)]
     if limit <= n_looks:
         raise InputError(
@@ -291,6 +303,7 @@ def update(
             n_back = min(n_back, int(FOR_BACK * max_time / seconds))
             others["max_time"] = max(max_time - (2 + n_back) * seconds, 1e-3)
         start = [one.detach().cpu().clone() for one in changing]
+        n_checks = n_checked(len(losses)) + n_checked(len(values))
         if gradients:
             n_used, ended = descend(
                 model,
@@ -303,6 +316,7 @@ def update(
                 seed=seed,
                 **others,
             )
+            n_used += n_checks
             notes.append(ended)
         else:
             try:
@@ -312,7 +326,7 @@ def update(
                     values,
                     params=changing,
                     options=options,
-                    max_queries=n_left,
+                    max_queries=n_left + n_checks,
                     seed=seed,
                     **others,
                 )
@@ -326,9 +340,15 @@ def update(
                     f"dszog.torch.update: max_forwards={limit:,} leaves {n_left:,} "
                     f"beside the looks before and after, less than {needs}. Raise it."
                 ) from error
-            n_used = result.nfev + result.ncev + result["n_steadiness"]
+            n_used = result.n_forwards
             if not PointName.of(result.x).n_moves:
-                notes.append(NOT_LEFT)
+                is_cut = result.status in (
+                    Status.INTERRUPTED,
+                    Status.STOPPED_BY_CALLBACK,
+                )
+                notes += [NOT_LEFT, UNFINISHED if is_cut else MORE_PASSES]
+            if result.are_losses_flat:
+                notes = [one for one in notes if one != MORE_PASSES] + [FLAT_LOSSES]
         with torch.no_grad():
 
             def looked() -> tuple[Any, Any]:
@@ -337,7 +357,14 @@ def update(
 
             last, worse, share, n_tried = _back(looked, changing, start, BACK[:n_back])
             n_used += n_tried * len(old)
-            if share < 1.0:
+            after = look.scores(fresh, last)
+            why = _why_worse(before, after, int(worse.sum()) / len(kept))
+            if gradients and why:
+                for one, was in zip(changing, start, strict=True):
+                    one.copy_(was)
+                last, worse, after = first, torch.zeros_like(worse), before
+                notes.append(WENT_BACK.format(why=why))
+            elif share < 1.0:
                 notes.append(
                     f"It went back to {share} of the way: none is worse there."
                 )
@@ -345,7 +372,6 @@ def update(
                 cures = ["more passes", *(() if gradients else ["gradients=True"])]
                 cures += ["more slack"] if rule == "loss" else []
                 notes.append(f"Some are worse: {' or '.join(cures)} may mend that.")
-            after = look.scores(fresh, last)
     where = np.flatnonzero(worse.cpu().numpy())
     return UpdateReport(
         regressions=where,
@@ -356,7 +382,7 @@ def update(
         after=after,
         kept_values=tuple(one[kept].double().cpu().numpy() for one in (first, last)),
         kept_is_worse=worse[kept].cpu().numpy(),
-        n_forwards=n_looks + n_used,
+        n_forwards=n_whole + n_used,
         seed=seed,
         note=" ".join(filter(None, notes)),
         result=result,
@@ -385,6 +411,11 @@ class _Examples:
                 raise InputError(
                     f"dszog.torch.update: `{name}` has {len(inputs)} inputs and "
                     f"{len(targets)} targets. Give one target for each."
+                )
+            if "meta" in (inputs.device.type, targets.device.type):
+                raise InputError(
+                    f"dszog.torch.update: `{name}` is on the device 'meta', where "
+                    "tensors have shapes and no values. Give tensors with values."
                 )
             self._pair = inputs.to(device), targets.to(device)
             self._n = len(inputs)
@@ -559,9 +590,20 @@ class _Network:
 
         def look(some: Any) -> Any:
             inputs, targets = examples.at(some)
-            outputs = self._outputs(inputs)
+            try:
+                outputs = self._outputs(inputs)
+            except DszogError:
+                raise
+            except (RuntimeError, IndexError, ValueError) as error:
+                if device_failure(error) is not None:
+                    raise
+                raise InputError(
+                    f"dszog.torch.update: the network cannot take inputs of shape "
+                    f"{tuple(inputs.shape)} of `{examples.name}`: "
+                    f"{type(error).__name__}: {error}. Give inputs as in training."
+                ) from error
             if self._rule == "right":
-                _check_classes(targets, outputs.shape[1])
+                _check_classes(examples.name, some, targets, outputs.shape[1])
             return see(outputs, targets)
 
         return in_parts(look, torch.arange(len(examples), device=self._device))
@@ -602,7 +644,22 @@ class _Network:
         )
 
 
-def _check_classes(targets: Any, n: int) -> None:
+def _why_worse(before: Scores, after: Scores, share: float) -> str:
+    """Return why an end is no better than the start; nothing if it may be.
+
+    `share` is that of kept examples that got worse.
+    """
+    learned = after.new_accuracy - before.new_accuracy  # perhaps `nan`
+    has_less_loss = after.new_loss < before.new_loss
+    if not learned > 0.0 and (not has_less_loss or (learned <= 0.0 and share > 0.0)):
+        right = f", {after.new_accuracy:.2%} of them right" if learned <= 0.0 else ""
+        return f"new examples had a loss of {after.new_loss:.4g}{right}"
+    if learned < share > MANY:
+        return f"{share:.2%} of the kept examples had got worse"
+    return ""
+
+
+def _check_classes(name: str, which: Any, targets: Any, n: int) -> None:
     """Refuse targets that are no numbers of classes."""
     if targets.ndim != 1 or targets.dtype != torch.long:
         advice = "Use" if targets.ndim > 1 else "Pass targets.long(), or use"
@@ -614,10 +671,12 @@ def _check_classes(targets: Any, n: int) -> None:
             f"got targets of {targets.dtype} and shape {tuple(targets.shape)}. "
             f"{advice} rule='loss'."
         )
-    if not bool(((targets >= 0) & (targets < n)).all()):
+    wrong = ((targets < 0) | (targets >= n)).nonzero().squeeze(1)
+    if len(wrong):
         raise InputError(
             f"dszog.torch.update: targets must be between 0 and {n - 1}, as the "
-            f"network has {n} outputs, got others. Check them."
+            f"network has {n} outputs, got {int(targets[wrong[0]])} for example "
+            f"{int(which[wrong[0]])} of `{name}`. Check them."
         )
 
 
