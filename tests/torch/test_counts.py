@@ -14,6 +14,7 @@ pytest.importorskip("safetensors")
 
 import dszog  # noqa: E402
 import dszog.torch as dt  # noqa: E402
+from dszog.torch import passes  # noqa: E402
 from dszog.torch.space import digest_of  # noqa: E402
 from tests.torch.test_networks import data, functions, network, one_loss, trained  # noqa: E402
 
@@ -121,6 +122,39 @@ def test_a_loop_of_ones_own_counts_and_never_asks_for_nothing(gradients: bool) -
     # One that fills in for no constraints has no backward pass.
     n_filled = 6 if gradients else 0
     assert opt.n_forwards == net.n_seen - 2 * n_filled
+
+
+@pytest.mark.parametrize("most", [4000, 20_000])
+def test_what_a_recording_takes_is_counted(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Recording:
+        """Does what a graph does on a GPU, by passes, which are few there."""
+
+        def __init__(self, passes: Any, wanted: Any, space: Any) -> None:
+            self.n_checked, self._passes = 0, passes
+            self.indices = torch.from_numpy(wanted)
+            passes(self.indices)
+
+        def replay(self, wanted: Any, iteration: int) -> Any:
+            self.indices = torch.from_numpy(wanted)
+            return self._passes(self.indices).numpy()
+
+    begin = passes.Passes.__init__
+
+    def recording(self: Any, *given: Any, **more: Any) -> None:
+        begin(self, *given, **more)
+        self._records = True
+
+    monkeypatch.setattr(passes, "_Recording", Recording)
+    monkeypatch.setattr(passes.Passes, "__init__", recording)
+    net = Counted(network())
+    loss, limit = looking(net, 1.3)
+    result = dt.minimize(
+        net, dt.Losses(loss, 120), dt.Constraints(limit, 120), max_queries=most, seed=0
+    )
+    assert result.n_forwards == net.n_seen <= most
+    assert result.costs.n_retried > 800  # the passes of an iteration
 
 
 # -------------------------------------------------------------------- runs that go on

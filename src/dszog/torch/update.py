@@ -67,7 +67,7 @@ FLAT_LOSSES = (
 MORE_PASSES = "Raise max_forwards, or use gradients=True."
 WENT_BACK = (
     "The end was no better than the start, where the network is again: {why}. Lower "
-    "the rate of the optimiser."
+    "the rate of the optimiser, or give more passes."
 )
 MANY = 0.1  # of the kept examples, if more got worse than new ones were learned
 FOR_BACK = 0.05  # of the passes, at most, to look for such a point
@@ -369,7 +369,9 @@ def update(
                     f"It went back to {share} of the way: none is worse there."
                 )
             elif bool(worse.any()):
-                cures = ["more passes", *(() if gradients else ["gradients=True"])]
+                cures = ["more passes"]
+                if not (gradients or FLAT_LOSSES in notes):
+                    cures.append("gradients=True")
                 cures += ["more slack"] if rule == "loss" else []
                 notes.append(f"Some are worse: {' or '.join(cures)} may mend that.")
     where = np.flatnonzero(worse.cpu().numpy())
