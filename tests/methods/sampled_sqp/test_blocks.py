@@ -16,7 +16,7 @@ import dszog
 from dszog import Constraints, Problem, SampledSQP
 from dszog.contract.arrays import FloatArray
 from dszog.methods.sampled_sqp import plans
-from dszog.methods.sampled_sqp.confirming import CONFIRMED
+from dszog.methods.sampled_sqp.confirming import CONFIRMED, REFUTED
 from dszog.save.encoding import decode, encode
 from dszog.status import Status
 from dszog.workers.serial import Serial
@@ -282,3 +282,20 @@ def test_a_budget_that_ends_before_likely_cases_are_seen_shows_no_optimum() -> N
     used = state.n_loss_queries + state.n_constraint_queries
     spent = replace(method, horizon_queries=used)
     assert plans.verifying(spent, state).phase == "done"  # as none is likely any more
+
+
+@pytest.mark.parametrize("before", [CONFIRMED, 0, REFUTED])
+def test_a_point_at_which_a_case_is_violated_is_not_known_to_be_optimal(
+    before: int,
+) -> None:
+    problem, method = table(), SampledSQP(constraint_tol=1e-3)
+    state: Any = method.init(problem.x0, problem.size, 0)
+    answer, is_met = Serial(problem), False
+    while state.phase != "done" and not is_met:
+        state = replace(state, confirmed=before) if state.phase == "verify" else state
+        queries, phase = method.ask(state), state.phase
+        replies = answer(queries)
+        state, _ = method.tell(state, queries, replies)
+        is_met = phase == "verify" and replies[0].constraints.max() > 1e-3
+    assert is_met
+    assert state.confirmed == (0 if before == CONFIRMED else before)

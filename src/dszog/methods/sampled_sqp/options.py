@@ -20,7 +20,8 @@ NEW_CASES = 5  # looked at in a trial, where a call returns many constraints
 PART, FEWEST_LOOKED = 16, 32  # of constraints: one in so many; but so many at least
 QUIET_CASES = 2000  # unseen cases without a violation that end a run
 KEPT = 0.5  # of the violation that the caller allows
-LEFT = 0.9  # of that: what a case may be violated by where a run ends
+LEFT = 0.9  # of that: what one of many cases may be violated by where a run ends
+AGAIN = 500  # seen cases that are looked at again before the end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +61,14 @@ def least_violation(options: Options, state: SampledSQPState) -> float:
 
     A part of a usual length, but no more than the caller allows, as far as values can
     tell. Of cases that much, since each that joins costs many calls; before the end
-    nearly all that is allowed.
+    nearly all that is allowed if there are many, since all are then looked at anew.
     """
     usual = float(np.median(state.members.sizes)) if len(state.members) else 1.0
     least = options.tol * state.length * usual
     if options.constraint_tol is None:
         return least
     allowed, noise = KEPT * options.constraint_tol, 4.0 * state.constraint_noise
-    if state.size.by_case and state.phase == "verify":
+    if state.phase == "verify" and state.size.by_case and state.size.n_cases > AGAIN:
         allowed = max(allowed, LEFT * options.constraint_tol - noise)
     if state.size.by_case:
         return max(allowed, noise)

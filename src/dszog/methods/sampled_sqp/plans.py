@@ -40,6 +40,7 @@ from dszog.methods.sampled_sqp.ending import (
 )
 from dszog.methods.sampled_sqp.looks import NO_VALUES, Look, inward, slope_looks
 from dszog.methods.sampled_sqp.options import (
+    AGAIN,
     LEFT,
     QUIET_CASES,
     Options,
@@ -86,7 +87,6 @@ SLIGHT = 0.05  # of all multipliers: cases with less need no models learned anew
 PINNED = 0.99  # of the price of violations, that a row pays
 MOST_CASES = 2  # that join at once: each costs as much as the gradient
 CHUNK = 24  # cases in one look before the end, at first
-AGAIN = 500  # seen cases that are looked at again before the end
 QUIET = 10**5  # unseen constraints without a violation that end a run
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from dszog.contract import NO_INDICES
 from dszog.contract.arrays import FloatArray, IntArray, is_among
 from dszog.maths.random_stream import stream
-from dszog.methods.sampled_sqp.confirming import DOUBTED
+from dszog.methods.sampled_sqp.confirming import CONFIRMED, DOUBTED
+from dszog.methods.sampled_sqp.confirming import UNKNOWN as UNCONFIRMED
 from dszog.methods.sampled_sqp.ending import little_to_gain, next_to_nothing
 from dszog.methods.sampled_sqp.learning import learn
 from dszog.methods.sampled_sqp.looks import (
@@ -599,22 +600,18 @@ def after_verifying(
         members = state.members.corrected(asked, told, state.z)
         state = replace(state, members=members)
         if missed.any():
-            state = replace(state, n_idle=0, n_tiny=0, n_slow=0, confirmed=0)
-            return proposed(options, state)
+            return proposed(options, _unsettled(state))
         return verifying(options, state)
     violation = max(state.violation, float(values.max()))
     state, joining = _with_borrowed(state, found, joining)
     sigma = state.sigma
     if state.size.by_case:  # keep these, and stay close for the sake of others
         sigma = max(sigma, CLOSE * state.first_sigma)
-    state = replace(
-        state,
-        violation=violation,
-        sigma=sigma,
-        n_idle=0,
-        n_tiny=0,
-        n_slow=0,
-        has_moved=0,
-        confirmed=0,
-    )
+    state = replace(_unsettled(state), violation=violation, sigma=sigma, has_moved=0)
     return learn(options, state, state.x, joining, values)
+
+
+def _unsettled(state: SampledSQPState) -> SampledSQPState:
+    """Return the state in which the point may not be optimal: a violation was found."""
+    known = UNCONFIRMED if state.confirmed == CONFIRMED else state.confirmed
+    return replace(state, n_idle=0, n_tiny=0, n_slow=0, confirmed=known)
