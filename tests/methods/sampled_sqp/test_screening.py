@@ -299,6 +299,3 @@ def test_a_stop_is_tighter_where_looks_cost_more_than_slopes(
     size = size_of(3 * n_cases, dim=75, calls=Calls.of_width(3, 3 * n_cases))
     state: Any = SimpleNamespace(size=size)
     assert before_looks(state) == pytest.approx(share)
-    calls = replace(Calls.of_width(3, 3 * n_cases), shape=(n_cases // 5, 5))
-    state = SimpleNamespace(size=size_of(3 * n_cases, dim=75, calls=calls))
-    assert before_looks(state) == pytest.approx(min(share, 0.7))

@@ -61,7 +61,6 @@ MOST_STALE = 3  # steps with corrected models before they are learned for the en
 # Times `tol`: a promise of cases that is not worth another look, which costs as many
 # calls as there are variables; for each of these, and at least; and at most, in all.
 ENOUGH, LEAST_ENOUGH, MOST_ENOUGH = 10.0, 50.0, 7.5e-4
-LATER = 0.7  # of that share, at most, where cases are a table
 BALANCED = 100.0  # times that share: the residual with such a promise
 ASTRAY = 10.0  # times what the objective loses over a usual length: it rose by that
 CAUTION, MOST_CAUTION = 30.0, 1000.0  # for each return, and at most
@@ -227,12 +226,10 @@ def promises_little(options: Options, state: SampledSQPState) -> bool:
 def before_looks(state: SampledSQPState) -> float:
     """Return by what a stop is tighter where looks at cases cost more than slopes.
 
-    They come once more after each step that is taken later. Of a table, trials meet
-    the cases that looks would find: few steps are left, and they gain.
+    They come once more after each step that is taken later.
     """
     n_looks = min(state.size.n_cases, QUIET_CASES)
-    most = LATER if len(state.size.case_shape) > 1 else 1.0
-    return min(2.0 * state.size.dim / n_looks, most)
+    return min(2.0 * state.size.dim / n_looks, 1.0)
 
 
 def paid_for(state: SampledSQPState) -> float:

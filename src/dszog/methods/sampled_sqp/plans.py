@@ -320,6 +320,11 @@ def trying(options: Options, state: SampledSQPState) -> SampledSQPState:
     return replace(state, phase="trial", looks=(look,), seen=seen)
 
 
+def _is_large_table(size: ProblemSize) -> bool:
+    """Whether cases are a table; of few all are looked at, and none has to be told."""
+    return len(size.case_shape) > 1 and size.n_cases > AGAIN
+
+
 def _likely(
     options: Options, state: SampledSQPState, z: FloatArray, others: IntArray, n: int
 ) -> tuple[IntArray, FloatArray]:
@@ -343,13 +348,13 @@ def _unseen(
 ) -> tuple[IntArray, Seen]:
     """Return constraints, or cases, not seen, and what is noted of the draw.
 
-    Three in four are likely to be the worst of a table of cases at a point; else half
+    Three in four are likely to be the worst of a large table at a point; else half
     are beside the members of largest value, unless one would cost a whole call.
     """
     size, members, seen = state.size, state.members, state.seen
     width = size.block_width if size.by_case else 1
     found = NO_INDICES
-    if len(size.case_shape) > 1:
+    if _is_large_table(size):
         found, _ = _likely(options, state, z, asked, n - n // 4)
     elif size.calls is None or size.by_case:
         n_around = max(NEIGHBOURED * most_joining(size), FEWEST)
@@ -469,10 +474,9 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
         return learn_all(options, state)
     chunk = max(first_batch(options, size), min(state.n_clean, MOST_VERIFIED))
     most, quiet = max(state.batch, chunk), QUIET
-    is_table = len(size.case_shape) > 1 and size.n_cases > AGAIN
     n_more = 0
     if size.by_case:
-        if is_table:  # those seen elsewhere are among the likely ones
+        if _is_large_table(size):  # those seen elsewhere are among the likely ones
             unsure[:] = False
         elif size.n_cases > AGAIN:  # of fewer all are looked at again
             unsure &= risks > least_violation(options, state)
@@ -486,7 +490,7 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     room = max(int(queries_left(options, state)) - reserved(state), 0)
     most = min(most, (room + 1) // 2)
     n_likely = int((risks[who] > least_violation(options, state)).sum())
-    if is_table:  # until none is likely to be violated
+    if _is_large_table(size):  # until none is likely to be violated
         _, below = _likely(options, state, state.z, NO_INDICES, AGAIN)
         n_more = int((below < LIKELY).sum())
         most, quiet = min(most, AGAIN), max(state.n_clean + n_more, AGAIN)
