@@ -22,7 +22,7 @@ from dszog.contract.size import Calls, ProblemSize
 from dszog.errors import DszogError
 
 Want: TypeAlias = Literal["values", "gradients"]
-Purpose: TypeAlias = Literal["step", "look around", "final check"]
+Purpose: TypeAlias = Literal["step", "trial", "look around", "final check"]
 
 # Indices without repeats, ascending, and the place of each in that list; None for the
 # places if the indices are such already.
@@ -69,9 +69,10 @@ class Query(_Fields):
         ``"gradients"`` asks for values and gradients at `x` alone.
     paired : bool
         Whether the second half of the steps are the first half's opposites.
-    purpose : {"step", "look around", "final check"}
-        Whether a method asks for its next step, or whether there is a better point, or
-        the check of the result. Failures in a look around are none of the run.
+    purpose : {"step", "trial", "look around", "final check"}
+        Whether a method asks for its next step, or whether a step is any good, or
+        whether there is a better point, or the check of the result. In a trial an
+        infinite value is a step too far; failures in a look around are none of the run.
     """
 
     __slots__ = ()
@@ -251,6 +252,11 @@ class Failure:
     x: FloatArray  # the point
     message: str
     error: BaseException | None = None  # what the function raised
+
+    @property
+    def is_overflow(self) -> bool:
+        """Whether the function returned a value too large for a number."""
+        return self.kind == "not finite" and " returned inf " in self.message
 
 
 class Reply(NamedTuple):

@@ -14,7 +14,8 @@ what happens instead:
     the base point is treated as with ``resample``.
 
 Where most of what was asked at the base point is unknown, the step that led there is
-taken back by half.
+taken back by half. So is one that was only tried and led to ``inf``, whatever the
+policy: only if shorter ones all lead there, too, ``raise`` raises.
 """
 
 from __future__ import annotations
@@ -129,19 +130,21 @@ class FailureHandler(FailureCounts):
         if self._simulator is not None:
             for query, reply in zip(queries, replies, strict=True):
                 self._count_cases(query, reply, self._simulator.n)
+        is_trial = bool(queries) and all(query.purpose == "trial" for query in queries)
         for reply in replies:
             if not reply.failures:  # then every value is known
                 if reply.losses.size or reply.constraints.size:
                     self.n_points += len(reply.losses)
                     self._n_good += len(reply.losses)
                 continue
-            self._count_points(reply)
+            is_far = is_trial and all(failure.is_overflow for failure in reply.failures)
+            self._count_points(reply, is_far=is_far)
             for failure in reply.failures:
                 self.kinds[failure.kind] += 1
                 self._warn(failure)
                 if len(self.first) < N_SHOWN:
                     self.first = (*self.first, failure)
-                if self.policy == "raise":
+                if self.policy == "raise" and not is_far:
                     raised = EvaluationError(_with_way_out(failure))
                     raised.x = failure.x
                     raise raised from failure.error
@@ -176,11 +179,14 @@ class FailureHandler(FailureCounts):
                 printable(failure.message),
             )
 
-    def _count_points(self, reply: Reply) -> None:
+    def _count_points(self, reply: Reply, *, is_far: bool) -> None:
+        """Count the points of a reply; a step too far says nothing of the others."""
         self._settle()
         failed = np.any(_unknown(reply), axis=1)
         self.n_points += len(failed)
         self.n_failed += int(failed.sum())
+        if is_far:
+            return
         for one in failed.tolist():
             self.in_a_row = self.in_a_row + 1 if one else 0
         self.recent = [*self.recent, *failed.tolist()][-WINDOW:]
@@ -198,8 +204,12 @@ class FailureHandler(FailureCounts):
     ) -> tuple[tuple[Query, ...], tuple[Reply, ...]]:
         """Return queries and replies without unknown values.
 
-        RejectedPointError if what is left says nothing about the base point.
+        RejectedPointError if what is left says nothing about the base point, or was
+        only tried.
         """
+        lost = [failure for reply in replies for failure in reply.failures]
+        if lost and self.policy == "raise":
+            raise RejectedPointError(_with_way_out(lost[0]))
         repaired = [
             self._repair(query, reply)
             for query, reply in zip(queries, replies, strict=True)

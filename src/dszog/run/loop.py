@@ -135,6 +135,10 @@ def advance(
                 good = position.last_good
                 is_stuck = position.n_done and _is_at(good, state)
                 is_enough = meter.failures.is_enough or is_stuck
+                if meter.failures.policy == "raise" and (
+                    is_enough or position.n_rejected == MAX_REJECTED
+                ):
+                    raise EvaluationError(str(error)) from error
                 if is_enough or position.n_rejected == MAX_REJECTED:
                     position = position._replace(state=state if good is None else good)
                     return Outcome(position, Status.TOO_MANY_FAILURES)

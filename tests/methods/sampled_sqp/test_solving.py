@@ -870,6 +870,33 @@ def test_a_start_is_far_from_zero_in_the_sizes_of_a_curved_constraint() -> None:
     assert result.fun == pytest.approx(-np.sqrt(2.0), abs=1e-3)
 
 
+@pytest.mark.parametrize("most", [1e3, 1e6, 1e30])
+def test_a_step_to_an_infinite_value_is_a_step_too_far(most: float) -> None:
+    def left(x: FloatArray) -> float:
+        with np.errstate(over="ignore"):
+            return float(most - np.exp(x[0]))
+
+    result = minimized(lambda x: -x[0], [0.0], {"type": "ineq", "fun": left})
+    assert result.success
+    assert result.x[0] == pytest.approx(np.log(most))
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.inf, "raise"])
+def test_other_unknown_values_at_a_trial_point_are_raised(bad: Any) -> None:
+    def fun(x: FloatArray) -> float:
+        if x[0] > 3.0 and bad == "raise":
+            raise ZeroDivisionError
+        return float(bad) if x[0] > 3.0 else float(-x[0])
+
+    with pytest.raises(dszog.EvaluationError, match="Objective"):
+        minimized(fun, [0.0])
+
+
+def test_a_function_that_is_infinite_however_short_the_step_is_named() -> None:
+    with pytest.raises(dszog.EvaluationError, match="Objective returned inf"):
+        minimized(lambda x: float(-x[0]) if abs(x[0]) < 2e-6 else np.inf, [0.0])
+
+
 def test_some_hundred_constraints_are_not_all_looked_at_in_every_trial() -> None:
     times = np.linspace(-1.0, 1.0, 300)
     powers = np.stack([times**k for k in range(5)], axis=1)

@@ -47,7 +47,15 @@ from typing import Self
 
 import numpy as np
 
-from dszog.contract import NO_INDICES, ProblemSize, Query, Reply, check_replies, cost
+from dszog.contract import (
+    NO_INDICES,
+    ProblemSize,
+    Purpose,
+    Query,
+    Reply,
+    check_replies,
+    cost,
+)
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.methods.base import FirstOrder, Info, Noise, check_first
 from dszog.methods.policy import GUARDED, Policy
@@ -147,8 +155,10 @@ class SampledSQP(Options):
             return searching.queries(state)
         if state.phase == "elsewhere":
             return searching.queries_elsewhere(state)
+        is_trial = state.phase in ("trial", "learn")
+        purpose: Purpose = "trial" if is_trial else "step"
         return tuple(
-            query
+            query._replace(purpose=purpose)
             for look in state.looks
             for query in look.queries(state.iteration, state.size)
         )
@@ -171,6 +181,7 @@ class SampledSQP(Options):
         phase = state.phase
         state = replace(
             state,
+            n_lost=0,
             n_loss_queries=state.n_loss_queries + charged.losses,
             n_constraint_queries=state.n_constraint_queries + charged.constraints,
         )

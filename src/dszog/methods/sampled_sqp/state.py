@@ -99,6 +99,7 @@ class SampledSQPState(State):
     n_trials: int = 0
     n_stale: int = 0  # steps since the gradient was learned
     n_rejected: int = 0  # trials in a row
+    n_lost: int = 0  # points in a row that had no values
     n_null: int = 0  # times in a row that the point was kept for new constraints
     n_idle: int = 0  # times that all was learned anew without a step since
     n_tiny: int = 0  # steps in a row that promised less than rounding
@@ -239,16 +240,18 @@ class SampledSQPState(State):
         return moved
 
     def back_to(self, good: Any) -> Self:
-        """Return the state that looks half as far."""
+        """Return the state that looks half as far, and much less far each time."""
         if self.phase == "trial":
-            look = replace(self.looks[0], at=(self.x + self.looks[0].at) / 2)
+            share = 0.5 * 0.125**self.n_lost
+            at = self.x + share * (self.looks[0].at - self.x)
             return replace(
                 self,
-                looks=(look,),
-                step=self.step / 2,
-                curved=self.curved / 4,
-                promise=self.promise / 2,
-                sigma=4.0 * self.sigma,
+                looks=(replace(self.looks[0], at=at),),
+                step=share * self.step,
+                curved=share**2 * self.curved,
+                promise=share * self.promise,
+                sigma=self.sigma / share**2,
+                n_lost=self.n_lost + 1,
             )
         if self.phase == "pilot" and self.kept is not None:  # which has values
             x = (self.x + self.kept.x) / 2.0
