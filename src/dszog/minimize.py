@@ -226,8 +226,8 @@ def minimize(
         compare: a run with another tag is refused. A `Problem` may bring its own.
     on_failure : {"raise", "resample", "penalise"}
         What to do when a function raises or returns something that is not a finite
-        number. ``"raise"`` stops with an error that says where, but
-        takes a shorter step where one only led to ``inf``. ``"resample"`` leaves
+        number. ``"raise"`` stops with an error that says where; only a step of the
+        default method to ``inf`` is shortened first. ``"resample"`` leaves
         the direction or the index out: the estimate is then conditional on success.
         ``"penalise"`` gives a perturbed point a bad value instead. Either way a failure
         is never taken for a satisfied constraint, and ``result.failures`` counts.

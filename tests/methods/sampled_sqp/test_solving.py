@@ -897,6 +897,15 @@ def test_a_function_that_is_infinite_however_short_the_step_is_named() -> None:
         minimized(lambda x: float(-x[0]) if abs(x[0]) < 2e-6 else np.inf, [0.0])
 
 
+@pytest.mark.parametrize("dim", [2, 4, 6])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_start_at_the_maximum_on_a_sphere_is_left(dim: int, seed: int) -> None:
+    sphere = {"type": "eq", "fun": lambda x: x @ x - dim}
+    result = minimized(lambda x: float(x.sum()), np.ones(dim), sphere, seed=seed)
+    assert result.success
+    assert result.fun == pytest.approx(-dim)
+
+
 def test_some_hundred_constraints_are_not_all_looked_at_in_every_trial() -> None:
     times = np.linspace(-1.0, 1.0, 300)
     powers = np.stack([times**k for k in range(5)], axis=1)

@@ -75,9 +75,19 @@ def looking_around(options: Options, state: SampledSQPState) -> SampledSQPState:
 
 
 def _curved(state: SampledSQPState) -> BoolArray:
-    """Return the members that pull and are not linear."""
-    found: BoolArray = (state.members.multipliers > 0) & (state.members.bent == 1)
+    """Return the members that pull and are not linear.
+
+    Where a run began nothing tells: values farther off do.
+    """
+    found: BoolArray = state.members.multipliers > 0
+    if state.size.by_case or _has_moved(state):
+        found &= state.members.bent == 1
     return found
+
+
+def _has_moved(state: SampledSQPState) -> bool:
+    """Whether the point is apart from the start, in sizes of variables."""
+    return bool((np.abs(state.x - state.start) > HARDLY * state.sizes).any())
 
 
 def reserved(state: SampledSQPState) -> int:
@@ -109,8 +119,9 @@ def _n_points(options: Options, state: SampledSQPState) -> int:
     least = _least_points(state)
     share = CASE_SHARE if state.size.by_case else SHARE
     most = max(int(share * used) // n_functions, least)
-    has_moved = (np.abs(state.x - state.start) > HARDLY * state.sizes).any()
-    if not (has_moved or state.size.by_case) and dim <= MOST_WHOLE:  # maybe a saddle
+    if (
+        not (_has_moved(state) or state.size.by_case) and dim <= MOST_WHOLE
+    ):  # maybe a saddle
         most = max(most, 4 * dim + dim * (dim - 1) // 2)
     n = min(most, int(queries_left(options, state)) // (2 * n_functions))
     return n if n >= 4 else least  # which ends a run that has no such budget
