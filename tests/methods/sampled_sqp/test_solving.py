@@ -906,6 +906,42 @@ def test_a_start_at_the_maximum_on_a_sphere_is_left(dim: int, seed: int) -> None
     assert result.fun == pytest.approx(-dim)
 
 
+@pytest.mark.parametrize(("seed", "most"), [(1, 20_000), (2, 30_000)])
+def test_a_budget_that_leaves_no_looks_at_unseen_constraints_is_no_success(
+    seed: int, most: int
+) -> None:
+    rng = np.random.default_rng(0)
+    rows, limits = rng.normal(size=(20_000, 12)), 1.0 + rng.random(20_000)
+
+    def values(points: FloatArray, j: IntArray) -> FloatArray:
+        along = points @ rows[j].T
+        return np.asarray(along + 0.05 * np.sin(along) - limits[j])
+
+    result = minimized(
+        lambda x: float(((x - 1.5) ** 2).sum()),
+        np.zeros(12),
+        Constraints(values, 20_000),
+        max_queries=most,
+        seed=seed,
+    )
+    assert (result.status, result.success) == (Status.MAX_QUERIES, False)
+    assert "fewer than one in a thousand" in result.message
+
+
+def test_few_of_very_many_constraints_are_enough_if_none_is_violated() -> None:
+    def values(points: FloatArray, j: IntArray) -> FloatArray:
+        angles = 2.0 * np.pi * j / 10**9
+        return np.asarray(points @ np.stack([np.cos(angles), np.sin(angles)]) - 1.0)
+
+    result = minimized(
+        lambda x: float(((x - 2.0) ** 2).sum()),
+        np.zeros(2),
+        Constraints(values, 10**9),
+        max_queries=10_000,
+    )
+    assert result.success
+
+
 def test_some_hundred_constraints_are_not_all_looked_at_in_every_trial() -> None:
     times = np.linspace(-1.0, 1.0, 300)
     powers = np.stack([times**k for k in range(5)], axis=1)

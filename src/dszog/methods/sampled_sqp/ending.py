@@ -55,6 +55,11 @@ OPEN = (
     "the objective still falls, if slowly, as far as was looked: it may have no "
     "minimum, so that bounds are needed"
 )
+CUT_SHORT = (
+    "the point seems optimal, but the budget leaves too few looks at unseen constraints "
+    "to say that fewer than one in a thousand is violated"
+)
+FEWEST_KEPT = 3000  # unseen constraints without a violation: then that is 95 % sure
 UNCONFIRMED = "looks around for a better point did not come to an end"
 MOST_IDLE, MOST_SLOW, MOST_NULL = 4, 20, 40  # times in a row without a gain
 MOST_STALE = 3  # steps with corrected models before they are learned for the end
@@ -96,6 +101,9 @@ def how(
     stop = Status.STALLED
     if state.is_open:
         said.append(OPEN)
+    elif state.confirmed == 1 and not drowned and is_cut_short(state):
+        stop = Status.MAX_QUERIES
+        said.append(CUT_SHORT)
     elif state.confirmed == 1 and not drowned:
         stop = Status.CONVERGED
     elif state.is_kinked:
@@ -105,6 +113,16 @@ def how(
     elif is_settled(options, state):
         said.append(FEW_LOSSES)
     return stop, tuple(said)
+
+
+def is_cut_short(state: SampledSQPState) -> bool:
+    """Whether too few unseen constraints were looked at since one was not kept.
+
+    Where all of 3,000 are, it is 95 % sure that fewer than one in a thousand is not.
+    Only a budget ends a run earlier.
+    """
+    is_whole = state.size.by_case or state.seen.all_drawn(state.size)
+    return not is_whole and state.n_kept < FEWEST_KEPT
 
 
 def with_home(options: Options, state: SampledSQPState) -> SampledSQPState:

@@ -69,6 +69,8 @@ def searching(options: Options, state: SampledSQPState) -> SampledSQPState:
     """Ask farther out."""
     used = state.n_loss_queries + state.n_constraint_queries
     n_functions, left = _n_functions(state), queries_left(options, state)
+    if not (state.size.by_case or state.seen.all_drawn(state.size)):
+        left /= 2.0  # the rest is for constraints that were not seen
     n_points = max(int(SHARE * used) // n_functions, 8 * state.size.dim)
     look = Look(
         at=state.x,

@@ -108,6 +108,7 @@ class SampledSQPState(State):
     wants_rows: int = 0  # 1: the table should grow
     n_found: int = 0  # violators among the constraints looked at last
     n_clean: int = 0  # unseen constraints looked at since one was violated
+    n_kept: int = 0  # the same since one was by more than is allowed
     anchor: FloatArray  # (dim,), scaled point where the gradient was last learned
     anchor_gradient: FloatArray  # (dim,)
     residual: float = -1.0  # of the optimality conditions

@@ -238,6 +238,8 @@ def _discovered(
     case_values = state.case_values.with_values(
         look.constraints, found.values, size, zy
     )
+    n_unseen = int((~is_among(indices, state.seen.indices)).sum())
+    is_kept = bool((values <= (options.constraint_tol or 0.0)).all())
     if size.by_case:
         cases, worsts = worst_of(size, look.constraints, found.values)
         here = state.seen.indices[state.seen.distances(zy) <= HERE * state.length]
@@ -280,6 +282,7 @@ def _discovered(
         wants_rows=wants_rows,
         n_found=n_found,
         n_clean=0 if n_found else state.n_clean + n_new,
+        n_kept=state.n_kept + n_unseen if is_kept else 0,
     )
     worst = float(values[chosen].max(initial=0.0)) / usual if n_found else 0.0
     return state, indices[chosen], values[chosen], worst
