@@ -314,3 +314,20 @@ def test_options_are_the_fields_of_the_method() -> None:
 def test_a_run_that_did_not_converge_is_no_success(more: Any) -> None:
     result = minimize(lambda x: float(x @ x + x[0]), [0.0, 0.0], seed=0, **more)
     assert str(result).startswith("No success: not shown to be optimal")
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_wrong_sign_is_asked_for_where_no_constraint_holds(sign: float) -> None:
+    angles = np.linspace(0.0, 2.0 * np.pi, 200)
+
+    def values(points: Any, j: Any) -> Any:
+        return sign * (points @ [np.cos(angles[j]), np.sin(angles[j])] - 1.0)
+
+    result = minimize(
+        lambda x: float(((x - 2.0) ** 2).sum()),
+        np.zeros(2),
+        Constraints(values, 200),
+        seed=0,
+        max_queries=3000,
+    )
+    assert ("is the sign right?" in result.message) == (sign < 0.0)

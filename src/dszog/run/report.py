@@ -26,6 +26,7 @@ from dszog.run.verdict import (
     on_set,
     on_signs,
     on_start,
+    on_violations,
 )
 from dszog.status import Status
 
@@ -189,6 +190,7 @@ class Report:
             f"Of the result, {certificate.feasibility}.",
             *on_first_order(status, certificate),
             *on_signs(problem, certificate, way),
+            *on_violations(problem, certificate.feasibility, tolerance),
             *advice(status, certificate, way, tolerance, knows_set=knows_set),
         ]
         return " ".join(sentences)

@@ -19,6 +19,7 @@ from dszog.status import Status
 
 SMALL_GRADIENT = 1e-2  # in problems of order one, of a start that was not improved on
 STATIONARY_SHARE = 0.5  # of the gradient left over is far from a stationary point
+MANY_VIOLATED = 16  # constraints of which none holds: the sign may be wrong
 MOST_PULLS = 5  # constraints that are named
 GAIN_LEFT = 0.05  # of what the run gained, if it could gain that much again
 LEAST_SHARE = 0.01  # of the gradient left over is worth a word at all
@@ -372,6 +373,18 @@ def on_set(
             "puts one projection in its place."
         )
     return remarks
+
+
+def on_violations(problem: Problem, found: Feasibility, tolerance: float) -> list[str]:
+    """Return a question on the signs where not one of many constraints holds."""
+    is_many = found.n_checked >= MANY_VIOLATED and found.maxcv > tolerance
+    if not is_many or found.n_violated < found.n_checked:
+        return []
+    form = " (SciPy's 'ineq' means fun(x) >= 0)" if problem.has_scipy_form else ""
+    return [
+        "All constraints that were looked at are violated: they hold where values are "
+        f"<= 0{form}, is the sign right?"
+    ]
 
 
 def on_signs(problem: Problem, certificate: Certificate, way: Way) -> list[str]:

@@ -56,8 +56,8 @@ OPEN = (
     "minimum, so that bounds are needed"
 )
 CUT_SHORT = (
-    "the point seems optimal, but the budget leaves too few looks at unseen constraints "
-    "to say that fewer than one in a thousand is violated"
+    "the point seems optimal, but the budget leaves too few looks at unseen "
+    "constraints to say that fewer than one in a thousand is violated"
 )
 FEWEST_KEPT = 3000  # unseen constraints without a violation: then that is 95 % sure
 UNCONFIRMED = "looks around for a better point did not come to an end"
