@@ -383,6 +383,11 @@ def is_drowned(state: SampledSQPState) -> bool:
         return not (state.n_trials and state.objective == state.first_objective)
     if state.size.has_gradient:
         return False
+    if state.origin.any():  # what rounding moves points by changes values, too
+        rounding = np.spacing(np.abs(state.x)) / state.scale
+        moved = state.first_sigma * state.length * float(rounding.max())
+        if state.loss_noise <= 64.0 * moved:
+            return False
     unknown = 2.0 * state.loss_noise / state.loss_reach * state.length
     gone = abs(state.first_objective - state.objective)
     usual = NEAR_ZERO * state.first_sigma * state.length**2

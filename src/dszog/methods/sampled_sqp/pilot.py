@@ -195,10 +195,6 @@ def steps_in_a_row(state: SampledSQPState) -> FloatArray:
     spacing = parts * np.abs(_first_steps(state)) / math.sqrt(size.dim)
     spacing = state.shorter * spacing
     spacing = np.maximum(spacing, 64 * np.spacing(np.abs(state.x)))
-    # Points that rounding has moved are not evenly spaced, which looks like noise.
-    is_coarse = (state.x != 0) & ((state.origin != 0) | (state.shorter < 1.0))
-    unit = np.where(is_coarse, 2.0 * np.spacing(np.abs(state.x)), 1.0)
-    spacing = np.where(is_coarse, np.round(spacing / unit) * unit, spacing)
     most = (NOISE_POINTS - 1) * spacing
     up, down = size.upper - state.x, state.x - size.lower
     signs = np.where(up < most, -1.0, np.where(down < most, 1.0, signs))
