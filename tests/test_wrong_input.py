@@ -1044,6 +1044,7 @@ TOGETHER = [
             ("`domain` is all", "got x_scale", beside_a_domain(x_scale=5.0)),
             ("stop by themselves", "got 'dszog'", solving(method="dszog", tol=1e-3)),
             ("no method 'bfgs'", "scipy.opt", solving(method="BFGS", tol=1e-3)),
+            ("no method 'slqp'", "mean 'slsqp'?", solving(method="slqp")),
             ("need a bounded set", "got Poly", solving(options={"ball": "none"})),
             (
                 "are the same",
@@ -1051,6 +1052,42 @@ TOGETHER = [
                 solving(method="auto", tol=1e-3, options={"tol": 1e-5}),
             ),
         )
+    ),
+]
+TOGETHER += [
+    together(
+        "minimize(x0): swapped",
+        lambda user: dszog.minimize(np.zeros(2), abs, user.constraints),
+        "The order is fun, x0, constraints",
+        "got <built-in function abs>",
+        InputTypeError,
+    ),
+    together(
+        "minimize(constraints): a generator",
+        lambda user: user.minimize(constraints=(one for one in [user.constraints])),
+        "Make it a list: list(...).",
+        "got <generator",
+        InputTypeError,
+    ),
+    together(
+        "minimize(seed): a generator of NumPy's",
+        lambda user: user.minimize(seed=np.random.default_rng(3)),
+        "Pass a number that it draws: rng.integers(2**32).",
+        "got Generator",
+        InputTypeError,
+    ),
+    together(
+        "minimize(options): nearly SciPy's",
+        lambda user: user.minimize(options={"maxitr": 3}),
+        "Give it to minimize itself: max_iterations=...",
+        "'maxitr'",
+    ),
+    together(
+        "Problem(dim): missing",
+        lambda user: dszog.Problem(np.sum, user.constraints),
+        "`dim` is missing",
+        "got no `x0`",
+        InputTypeError,
     ),
 ]
 ROWS: dict[str, Row] = {}

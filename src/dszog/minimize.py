@@ -17,7 +17,13 @@ import numpy as np
 from dszog._log import LOGGER
 from dszog._version import VERSION
 from dszog.contract.arrays import FloatArray, IntArray, handed_out
-from dszog.contract.hints import RENAMED, about_argument, about_method, about_option
+from dszog.contract.hints import (
+    OF_SCIPY,
+    RENAMED,
+    about_argument,
+    about_method,
+    about_option,
+)
 from dszog.contract.interrupts import Interrupts
 from dszog.contract.validation import (
     check_callable,
@@ -30,6 +36,7 @@ from dszog.contract.validation import (
     check_tag,
     check_vector,
     check_weights,
+    did_you_mean,
     shown,
 )
 from dszog.errors import (
@@ -440,6 +447,11 @@ def _as_problem(
             "minimize: `x0` is missing, got a function of unknown dimension. Pass a "
             "start, for example numpy.zeros(dim)."
         )
+    if callable(x0):
+        raise InputTypeError(
+            f"minimize: `x0` must hold numbers, got {shown(x0)}. The order is fun, x0, "
+            "constraints: were they swapped?"
+        )
     start = check_vector("minimize", "x0", [x0] if np.isscalar(x0) else x0)
     return Problem(
         fun,
@@ -582,9 +594,11 @@ def _as_method(
         return method, frozenset(field.name for field in fields(method))
     named = method  # in the words of the caller
     method = method.lower() if choice is None else choice.name
-    if method not in METHODS and (hint := about_method(method)):
-        said = [f"there is no method {method!r}.{hint}", *_about_options(options)]
-        raise InputError(f"minimize: {' And '.join(said)}")
+    is_ours = method in METHODS
+    if method not in OF_SCIPY:  # perhaps nearly one of ours
+        is_ours = is_ours or bool(did_you_mean(method, (AUTO, *METHODS)))
+    if not is_ours and (hint := about_method(method)):
+        raise InputError(f"minimize: there is no method {method!r}.{hint}")
     check_choice("minimize", "method", method, (AUTO, *METHODS))
     kind: Any = METHODS[method]
     names = [field.name for field in fields(kind)]

@@ -305,6 +305,38 @@ def test_constraints_that_are_not_kept_exit_with_3_if_asked(dszog: Dszog) -> Non
         assert report(f"b{number}")["success"] is False
 
 
+@pytest.mark.parametrize("task", [PAIRS, FAIR])
+def test_a_training_that_did_not_begin_is_no_success(dszog: Dszog, task: Any) -> None:
+    code, said, _ = dszog("fit", *task, "--max-time", "1e-9")
+    assert code == 3
+    assert said.startswith("No success: the time was up before the first iteration.")
+
+
+def test_columns_that_may_be_meant_otherwise_are_noted(dszog: Dszog) -> None:
+    columns = people()
+    columns |= {"id": [str(k + 1) for k in range(N)], "same": ["7"] * N}
+    columns["pay"] = ["1.234", "950"] * (N // 2)
+    columns["Stadt"] = ["K\u00f6ln", "Ulm"] * (N // 2)
+    write_csv("odd.csv", columns, encoding="utf-8-sig")
+    code, said, _ = dszog("fit", "odd.csv", *PAIRS[1:], *QUICK)
+    assert code == 0
+    for note in (
+        "Column 'id' only numbers the rows. Leave it out: --drop id.",
+        "Column 'same' is the same in all rows. Leave it out: --drop same.",
+        "Column 'pay': 1.234 is read as a number below 1000. If the point groups "
+        "digits: --thousands . --decimal ,.",
+    ):
+        assert note in said
+        assert note in report()["notes"]
+    assert "Features used (9): merit, colour=a=b, " in said
+    assert "looks like utf-8" not in said
+    more = ("--encoding", "latin-1", "--overwrite", "--drop", "pay")
+    assert "looks like utf-8" in dszog("fit", "odd.csv", *PAIRS[1:], *QUICK, *more)[1]
+    thousands = ("--decimal", ",", "--thousands", ".", "--drop", "merit", "-o", "b")
+    said = dszog("fit", "odd.csv", *PAIRS[1:], *QUICK, *thousands)[1]
+    assert "'pay'" not in said
+
+
 # ------------------------------------------------------------------------ wrong usage
 
 WRONG_FIT: list[tuple[list[str], str]] = [

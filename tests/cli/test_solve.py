@@ -164,6 +164,14 @@ def test_a_function_without_arguments_may_return_the_problem(solve: Solve) -> No
     assert one == other
 
 
+def test_a_method_of_scipys_has_the_stand_in_that_it_has_in_python(
+    solve: Solve,
+) -> None:
+    code, said = solve("model.py:problem", *RUN[:4], "--method", "SLSQP", "-o", "a")
+    assert code in (0, 3), said
+    assert json.loads(Path("a").read_text())["method"]["type"] == "SampledSQP"
+
+
 @pytest.mark.parametrize(
     ("tolerance", "code", "first"),
     [
@@ -224,8 +232,8 @@ WRONG_OPTIONS = [
     ("--method zopsgd --set domain=1", "cannot be writ"),
     ("--method dsog", "--method must be .* mean 'dszog'?"),
     (
-        "--method cobyla",
-        r"one of 'auto', 'dszog', .*', got 'cobyla'\. It is one of SciPy: "
+        "--method powell",
+        r"one of 'auto', 'dszog', .*', got 'powell'\. It is one of SciPy: "
         r"call scipy\.optimize\.minimize, .*; or leave --method out",
     ),
     ("--set beta=3", "It is the paper's letter for 'penalty'"),
@@ -235,6 +243,8 @@ WRONG_OPTIONS = [
     ("--tag May", "--tag guards a run that is saved, got no"),
     ("--x-scale 1,a", "takes numbers separated by commas, got"),
     ("--x-scale 1,2,3,4,5,6", "--x-scale must be a positive n"),
+    ("--plot run.xyz", "--plot must end in .png, .svg, .pdf, .eps or .jpg, got"),
+    ("--method slqp", "got 'slqp'.* mean 'slsqp'?"),
     ("--plot no/run.png", "is not there. Make it, or name an"),
     ("--resume", "--resume needs the folder of the run, got no"),
     (

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
 from dszog.learn import PairwiseClassifier
@@ -47,11 +48,28 @@ def test_the_certificate_counts_the_pairs_out_of_order() -> None:
 def test_the_intercept_plays_no_part_in_a_pair(ranked: Any) -> None:
     X, y = ranked
     y = np.where(np.arange(len(y)) % 7, y, 0)  # most rows are negative
-    model = PairwiseClassifier(random_state=0, max_iterations=50).fit(X, y)
+    model = PairwiseClassifier(random_state=0, max_iterations=50, penalty=0.001)
+    model.fit(X, y)
     scores = model.decision_function(X)
     worst = (scores[y == 0].max() - scores[y == 1].min()).item()
     assert model.intercept_[0] != 0.0
     assert model.certificate_.feasibility.worst_value == pytest.approx(worst)
+
+
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        ({"max_iterations": 50}, r"With `penalty`=0\.03 .* try 0\.001"),
+        ({"max_time": 1e-9}, "before the first iteration: raise `max_time`"),
+    ],
+)
+def test_a_model_that_is_the_start_is_said_to_be(
+    ranked: Any, settings: Any, advice: str
+) -> None:
+    X, y = ranked
+    y = np.where(np.arange(len(y)) % 7, y, 0)  # some pairs contradict each other
+    with pytest.warns(ConvergenceWarning, match=f"the model is the start, .*{advice}"):
+        PairwiseClassifier(random_state=0, **settings).fit(X, y)
 
 
 def test_equal_rows_make_one_pair(ranked: Any) -> None:

@@ -35,6 +35,7 @@ SIGN = "="  # between the name of a column and a word in it
 _LIKE_NUMBER = re.compile(  # or missing
     rf"[+-]?[\d.,' ]*\d[\d.,' ]*|{'|'.join(map(re.escape, MISSING))}"
 )
+_AT_MOST_999 = re.compile(r"[+-]?[0-9]{1,3}")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
 
 
@@ -213,6 +214,53 @@ class Columns:
                 new[name] = n_new
             parts.append(part)
         return np.concatenate(parts, axis=1), new
+
+
+def traps(table: Table, columns: Columns, reading: Reading) -> list[str]:
+    """Return what may be meant otherwise, of the columns that become features."""
+    notes = []
+    mark, other = (",", ".") if reading.decimal == "," else (".", ",")
+    grouped = re.compile(rf"[+-]?[1-9]\d{{0,2}}{re.escape(mark)}\d{{3}}")
+    for name, words in columns.words.items():
+        texts = [text for text in table.texts(name).tolist() if text not in MISSING]
+        drop = f"Leave it out: --drop {_typed(name)}."
+        if len(set(texts)) == 1:
+            notes.append(f"Column {shown(name)} is the same in all rows. {drop}")
+        elif words:
+            continue
+        elif _numbers_rows(texts):
+            notes.append(f"Column {shown(name)} only numbers the rows. {drop}")
+        elif not reading.thousands and any(map(grouped.fullmatch, texts)):
+            others = [text for text in texts if not grouped.fullmatch(text)]
+            if all(_AT_MOST_999.fullmatch(text) for text in others):
+                first = next(filter(grouped.fullmatch, texts))
+                notes.append(
+                    f"Column {shown(name)}: {first} is read as a number below 1000. "
+                    f"If the {'comma' if mark == ',' else 'point'} groups digits: "
+                    f"--thousands {mark} --decimal {other}."
+                )
+    said = "".join((*table.names, *columns.features))
+    if reading.encoding in ("latin-1", "cp1252") and _is_utf8(said, reading.encoding):
+        notes.append(
+            f"The text looks like utf-8 read as {reading.encoding}: leave --encoding "
+            "out."
+        )
+    return notes
+
+
+def _numbers_rows(texts: list[str]) -> bool:
+    """Whether a column counts up by one, from row to row."""
+    if len(texts) < 3 or not all(map(_WHOLE.fullmatch, texts)):
+        return False
+    return texts == [str(int(texts[0]) + row) for row in range(len(texts))]
+
+
+def _is_utf8(text: str, encoding: str) -> bool:
+    """Whether text that was read in this encoding was written as UTF-8."""
+    try:
+        return text.encode(encoding).decode("utf-8") != text
+    except UnicodeError:
+        return False
 
 
 # ---------------------------------------------------------------------- labelled rows

@@ -23,6 +23,7 @@ from dszog.cli.data import (
     Wanted,
     read_csv_rows,
     read_libsvm_rows,
+    traps,
     widened,
 )
 from dszog.cli.files import as_json, check_output, make_output, write_text
@@ -47,6 +48,7 @@ from dszog.maths.random_stream import stream
 ONLY_PAIRWISE = ("margin",)
 ONLY_FAIR = ("constraint", "tolerance", "n_bins", "min_group_size")
 MODEL, REPORT = "model.dszog", "report.json"
+MOST_SHOWN = 200  # characters of the names of features
 HOLD_OUT = 3  # purpose of the draw of held-out rows
 
 
@@ -153,6 +155,11 @@ def fit(data: Path, /, *, request: FitRequest) -> int:
         for note in fitted.notes:
             say(console, note, style="yellow")
         say(console, fitted.summary)
+        if fitted.features is not None:
+            used = printable(", ".join(fitted.features))
+            more = "..." if len(used) > MOST_SHOWN else ""
+            n = len(fitted.features)
+            say(console, f"Features used ({n:,}): {used[:MOST_SHOWN]}{more}")
         for path in paths:
             say(console, f"Wrote {path}")
         if fitted.is_interrupted:
@@ -261,8 +268,9 @@ def _check_libsvm(wanted: Wanted) -> None:
 
 def _read(
     console: Console, data: Path, request: FitRequest
-) -> tuple[Samples, Samples | None, Columns | None]:
+) -> tuple[Samples, Samples | None, Columns | None, list[str]]:
     reading, wanted = request.reading, request.wanted
+    notes: list[str] = []
     columns: Columns | None = None
     test: Samples | None = None
     if reading.is_csv(data):
@@ -270,6 +278,7 @@ def _read(
         gaps = reading.missing or "refuse"
         rows, columns, _ = read_csv_rows(table, wanted, missing=gaps)
         tell_left_out(console, table.n_rows - len(rows))
+        notes = traps(table, columns, reading)
         if request.test is not None:
             table = reading.table(request.test)
             test, _, new = read_csv_rows(table, wanted, columns, rows.y, gaps)
@@ -298,7 +307,7 @@ def _read(
             f"{shown(np.unique(rows.y).tolist())}, got {shown(unknown)}. Write "
             "the labels alike in both files, or leave these rows out."
         )
-    return rows, test, columns
+    return rows, test, columns, notes
 
 
 def _cut(rows: Samples, share: float, seed: int) -> tuple[Samples, Samples]:
@@ -336,7 +345,7 @@ def _fitted(console: Console, data: Path, request: FitRequest) -> Fitted:
     kind = FairClassifier if request.task == "fair" else PairwiseClassifier
     model = kind(random_state=request.seed, verbose=True, **given)
     _refuse_wrong(model._validate_params)
-    rows, test, columns = _read(console, data, request)
+    rows, test, columns, traps_met = _read(console, data, request)
     more = {"sensitive_features": rows.sensitive} if request.task == "fair" else {}
     model.pos_label = _as_class(request.wanted.positive, rows.y)
     started = time.perf_counter()
@@ -362,7 +371,7 @@ def _fitted(console: Console, data: Path, request: FitRequest) -> Fitted:
         is_interrupted=model.result_.status == dszog.Status.INTERRUPTED,
         seed=request.seed,
         seconds=seconds,
-        notes=[as_typed(note, FLAGS) for note in notes],
+        notes=[*traps_met, *(as_typed(note, FLAGS) for note in notes)],
     )
 
 

@@ -13,7 +13,9 @@ from dszog.cli.data import Samples
 from dszog.cli.files import known, versions
 from dszog.contract.arrays import FloatArray
 from dszog.problem.constraints import Constraints
+from dszog.status import Status
 
+BUDGET_OVER = (Status.MAX_TIME, Status.MAX_QUERIES)
 GAPS = ("equalized_odds", "equal_opportunity", "demographic_parity")
 
 
@@ -43,7 +45,14 @@ class Fitted:
     @property
     def is_success(self) -> bool:
         planned = bool(self.model.result_.status.is_planned)
-        return planned and (self.is_kept or not self.wants_kept)
+        begun = planned and not self.has_not_begun
+        return begun and (self.is_kept or not self.wants_kept)
+
+    @property
+    def has_not_begun(self) -> bool:
+        """Whether the budget ended before the first iteration."""
+        result = self.model.result_
+        return bool(result.nit == 0 and result.status in BUDGET_OVER)
 
     @property
     def verdict(self) -> str:
@@ -52,10 +61,15 @@ class Fitted:
             return "Interrupted. This is the best model so far."
         if not result.status.is_planned:
             return f"No success: {result.status.sentence}"
+        if self.has_not_begun:
+            what = "time was up" if result.status == Status.MAX_TIME else "budget ended"
+            return f"No success: the {what} before the first iteration."
         if self.is_kept:
             return "Done: the constraints are kept to within the tolerance."
         if self.wants_kept:
             return "No success: the model does not keep the constraints."
+        if result.is_start and result.status != Status.CONVERGED:
+            return "Done, but the model is the one that the training began with."
         return "Done. The penalty weighs pairs against the loss: not all are kept."
 
     @cached_property

@@ -11,7 +11,8 @@ from dszog.contract.hints import about_method, about_option
 from dszog.contract.validation import check_choice, shown
 from dszog.errors import InputError
 from dszog.methods import METHODS
-from dszog.methods.auto import AUTO, OPTIONS
+from dszog.methods.auto import AUTO, OPTIONS, SQP
+from dszog.run.scipy_call import is_scipys
 
 _FLAGS = {"true": True, "yes": True, "false": False, "no": False}
 _NOTHING = {"none": None, "auto": None}
@@ -28,13 +29,19 @@ def kinds_of(method: str) -> dict[str, Any]:
     return kinds
 
 
+def named(method: str) -> str:
+    """Return the name of a method as we have it; of SciPy's, that of its stand-in."""
+    return SQP if is_scipys(method) else method.lower()
+
+
 def read_settings(method: str, settings: Sequence[str]) -> dict[str, Any]:
     """Return the options of a method that ``name=value`` words give."""
-    name = method.lower()
+    name = named(method)
     try:
         check_choice("dszog solve", "--method", name, (AUTO, *METHODS))
     except InputError as error:
-        raise InputError(f"{error}{about_method(name)}") from None
+        more = "" if "Did you mean" in str(error) else about_method(name)
+        raise InputError(f"{error}{more}") from None
     kinds = kinds_of(name)
     options: dict[str, Any] = {}
     for word in settings:

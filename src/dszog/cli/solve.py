@@ -15,7 +15,7 @@ import dszog
 from dszog.cli.files import as_json, check_output_file, versions, write_text
 from dszog.cli.loading import load_problem
 from dszog.cli.options import UNLIMITED, Budget, Flag, Many, OptionalCount, OutputFile
-from dszog.cli.settings import kinds_of, read_settings
+from dszog.cli.settings import kinds_of, named, read_settings
 from dszog.cli.talk import (
     DONE,
     INTERRUPTED,
@@ -30,6 +30,7 @@ from dszog.errors import CheckpointWriteError, DszogError, EvaluationError, Inpu
 from dszog.methods import METHODS
 from dszog.methods.auto import AUTO
 
+PICTURES = (".png", ".svg", ".pdf", ".eps", ".jpg")  # that matplotlib draws
 PARALLEL = ("threads", "processes", "dask", "ray")
 
 
@@ -78,7 +79,8 @@ def solve(
         FILE.py:NAME.
     method
         One of auto (sampled_sqp or dszog, by size and budget), dszog, sampled_sqp,
-        zoscgd, fzfw, fzcgs, fcgs, accszofw, accszofw_storm, zopsgd, acczomda.
+        zoscgd, fzfw, fzcgs, fcgs, accszofw, accszofw_storm, zopsgd, acczomda; or a
+        name of SciPy's for which sampled_sqp stands in, such as slsqp.
     settings
         A setting of the method, name=value; may be given several times.
     seed
@@ -123,6 +125,11 @@ def solve(
         nonlocal started
         _check(problem, checkpoint, resume, output)
         check_output_file("solve", plot, "run.png", read=(Path(problem),))
+        if plot is not None and plot.suffix.lower() not in PICTURES:
+            raise InputError(
+                f"dszog solve: --plot must end in {', '.join(PICTURES[:-1])} or "
+                f"{PICTURES[-1]}, got {shown(str(plot))}. Try --plot run.png."
+            )
         options = read_settings(method, settings)
         if workers is not None:
             arguments["evaluator"] = _workers(evaluator, workers)
@@ -207,8 +214,8 @@ def _scale(text: str) -> Any:
 
 def _flags(method: str, arguments: dict[str, Any]) -> dict[str, str]:
     """Return what is typed for arguments of `minimize` and settings of the method."""
-    known = method.lower() in (AUTO, *METHODS)
-    names = kinds_of(method.lower()) if known else ()
+    name = named(method)
+    names = kinds_of(name) if name in (AUTO, *METHODS) else ()
     settings = {name: f"--set {name}" for name in names}
     return settings | flags_of(
         [*arguments, "checkpoint", "resume", "method", "x_scale", "workers"]

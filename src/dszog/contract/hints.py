@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 
 from dszog.contract.validation import did_you_mean
@@ -56,6 +57,9 @@ OF_SCIPY = {
 }
 
 
+SCIPYS = sorted(OF_SCIPY)
+
+
 def about_argument(name: str, arguments: Iterable[str]) -> str:
     """Return a sentence on an unknown argument; empty if none helps.
 
@@ -81,13 +85,16 @@ def about_option(name: str, options: Iterable[str], arguments: Iterable[str]) ->
         return f" It is the paper's letter for {LETTERS[name]!r}."
     if name in ELSEWHERE:
         return f" {ELSEWHERE[name]}"
-    if RENAMED.get(name, name) in set(arguments):
-        return f" Give it to minimize itself: {RENAMED.get(name, name)}=..."
+    own, options = set(arguments), list(options)
+    meant = difflib.get_close_matches(name, [*options, *RENAMED, *own], n=1)
+    for word in (name, *meant):
+        if word not in options and RENAMED.get(word, word) in own:
+            return f" Give it to minimize itself: {RENAMED.get(word, word)}=..."
     return did_you_mean(name, options)
 
 
 def about_method(name: str) -> str:
-    """Return a sentence on a method of another library; empty if it is none.
+    """Return a sentence on a method of another library; empty if none is near.
 
     Examples
     --------
@@ -95,7 +102,7 @@ def about_method(name: str) -> str:
     ' It is one of SciPy: call'
     """
     if name.lower() not in OF_SCIPY:
-        return ""
+        return did_you_mean(name.lower(), SCIPYS)
     return (
         " It is one of SciPy: call scipy.optimize.minimize, which is the better choice "
         "for few, cheap constraints; or leave `method` out."

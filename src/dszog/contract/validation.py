@@ -81,9 +81,10 @@ def check_nonnegative(owner: object, name: str, value: Any) -> float:
 
 def check_seed(owner: object, seed: Any) -> int:
     """Return `seed` as an int that fits the random streams."""
-    value = check_count(
-        owner, "seed", seed, least=0, advice="Pass an int such as 0, or None."
-    )
+    advice = "Pass an int such as 0, or None."
+    if hasattr(seed, "integers"):  # a generator of NumPy's
+        advice = "Pass a number that it draws: rng.integers(2**32)."
+    value = check_count(owner, "seed", seed, least=0, advice=advice)
     if value >= 2**64:
         raise InputError(
             f"{_name(owner)}: `seed` must be below 2**64, got {value}. Pass a smaller "

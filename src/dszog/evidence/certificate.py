@@ -158,9 +158,11 @@ class Certificate:
         stationarity = self.stationarity or self.first_order
         error = f" +- {self.objective_error:.2g}" if self.objective_error else ""
         losses = "loss" if self.n_losses_checked == 1 else "losses"
+        objective = f"{self.objective:.6g}{error}"
+        if not self.n_losses_checked and math.isnan(self.objective):
+            objective = "not known"
         lines = [
-            f"objective     {self.objective:.6g}{error} "
-            f"({self.n_losses_checked:,} {losses} evaluated)",
+            f"objective     {objective} ({self.n_losses_checked:,} {losses} evaluated)",
             f"constraints   {feasibility}",
             f"stationarity  {stationarity or self.note or 'not computed'}",
         ]

@@ -40,9 +40,15 @@ from dszog.minimize import minimize
 from dszog.problem import Losses, Problem
 from dszog.problem.constraints import Constraints
 from dszog.problem.data_rows import DataRows
+from dszog.status import Status
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+_BUDGETS = {
+    Status.MAX_TIME: "max_time",
+    Status.MAX_QUERIES: "max_queries",
+    Status.MAX_ITERATIONS: "max_iterations",
+}
 
 
 class Count(Interval):
@@ -332,6 +338,25 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        elif result.is_start and result.status != Status.CONVERGED:
+            warnings.warn(
+                f"{type(self).__name__}: the model is the start, a fit by least "
+                f"squares: nothing better was found. {self._against_start(result)}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _against_start(self, result: Any) -> str:
+        """Return what may help where a run returns its start."""
+        budget = _BUDGETS.get(result.status)
+        if budget and not result.nit:
+            return f"The budget ended before the first iteration: raise `{budget}`."
+        if self.penalty is not None:
+            return (
+                f"With `penalty`={self.penalty:g} the worst violation outweighs what "
+                f"the loss gains: try {self.penalty / 30:.1g}."
+            )
+        return f"Raise `{budget or 'max_iterations'}`, or give a `penalty`."
 
     # ------------------------------------------------------------- checking input
 

@@ -25,6 +25,7 @@ from dszog.learn.sensitive import N_BINS, SensitiveColumn, sensitive_columns
 from dszog.methods.auto import MOST_VARIABLES
 from dszog.problem import Problem
 from dszog.problem.constraints import Constraints
+from dszog.status import Status
 
 SELDOM = 0.1  # of the rarer class: a model that answers so less often says little
 ONE_SIDED = ("equal_opportunity",)  # kinds that change where the classes are swapped
@@ -149,11 +150,13 @@ class FairClassifier(ConstrainedClassifier):
                 stacklevel=2,
             )
         if self.result_.maxcv > self.constraint_tol:
+            is_late = self.result_.status == Status.MAX_TIME
+            more = "`max_time`" if is_late else "`max_iterations`, `penalty`"
             worst = self.certificate_.feasibility.worst_index
             warnings.warn(
                 f"FairClassifier: the worst constraint is off its tolerance by "
                 f"{self.result_.maxcv:.3g} ({self.constraint_names_[worst]}). Raise "
-                "`max_iterations`, `penalty` or `tolerance`.",
+                f"{more} or `tolerance`.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

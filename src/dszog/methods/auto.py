@@ -18,6 +18,7 @@ from dszog.methods.sampled_sqp import SampledSQP
 from dszog.methods.slopes import SlopesDSZOG
 
 AUTO = "auto"
+OF_METHOD = "The method is "
 SQP, BY_SAMPLES = "sampled_sqp", "dszog"
 OPTIONS = {
     SQP: [item.name for item in fields(SampledSQP)],
@@ -49,7 +50,7 @@ class Choice:
     @property
     def sentence(self) -> str:
         """What the message of the result says about it."""
-        return f"The method is {self.name}: {self.why}."
+        return f"{OF_METHOD}{self.name}: {self.why}."
 
     def for_problem(
         self, size: ProblemSize, iterations: int | None, queries: int | None

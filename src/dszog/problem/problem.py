@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -60,8 +60,8 @@ class Problem:
     constraints : Constraints, SciPy constraint, or a sequence of these
         ``scipy.optimize.LinearConstraint``, ``NonlinearConstraint`` and dictionaries
         are taken as SciPy means them. None for a problem with bounds only.
-    dim : int
-        The number of variables.
+    dim : int, optional
+        The number of variables; that of `x0` if not given.
     bounds : sequence of (low, high) or scipy.optimize.Bounds, optional
         Kept at every point that is evaluated.
     x0 : array_like of shape (dim,), optional
@@ -86,7 +86,7 @@ class Problem:
         self,
         losses: Losses | Simulator | Callable[[FloatArray], float],
         constraints: Any,
-        dim: int,
+        dim: int | None = None,
         *,
         bounds: Any = None,
         x0: Any = None,
@@ -98,7 +98,14 @@ class Problem:
     ) -> None:
         self.by_name = by_name
         self.tag = check_tag("Problem", tag)
-        self.dim = check_count("Problem", "dim", dim)
+        if dim is None:
+            if x0 is None:
+                raise InputTypeError(
+                    "Problem: `dim` is missing, got no `x0` either. Give the number of "
+                    "variables, or x0."
+                )
+            dim = len(check_vector("Problem", "x0", x0))
+        self.dim = dim = check_count("Problem", "dim", dim)
         self.names = () if names is None else check_names("Problem", names, dim)
         self.lower, self.upper = check_bounds("Problem", bounds, self.dim)
         self.x_scale = _check_scale(x_scale, self.dim)
@@ -290,6 +297,8 @@ def _forms(constraints: Any) -> list[Any]:
         else "Use dszog.Constraints(values, m), Constraints.from_function(f, m), or "
         "SciPy's LinearConstraint or NonlinearConstraint."
     )
+    if isinstance(constraints, Iterator):
+        advice = "Make it a list: list(...)."
     raise InputTypeError(
         f"Problem: constraints must be a dszog.Constraints or a SciPy constraint, got "
         f"{shown(constraints)}. {advice}"

@@ -182,7 +182,9 @@ class FinalCheck:
         if self.problem.by_name:
             return best
         if self._costs_too_much(n):
-            note = f"not computed; dszog.certify(problem, x) does it for {n:,} queries"
+            made = "dszog.Problem(fun, constraints, dim)"
+            note = f"not computed; dszog.certify({made}, result.x) does it for {n:,} "
+            note += "queries"
             return replace(best, note=note)
         return checker.with_stationarity(
             best,

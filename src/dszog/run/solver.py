@@ -20,6 +20,7 @@ from dszog.errors import (
     PrecisionWarning,
 )
 from dszog.evidence.certificate import Certificate
+from dszog.methods.auto import OF_METHOD
 from dszog.methods.policy import RAN_AWAY, RoundReport, policy_of
 from dszog.run.accounting import Ledger
 from dszog.run.failures import FailureHandler
@@ -382,8 +383,12 @@ class Solver:
         if self._job.saver is not None:
             self._check_not_used_up(self._job.saver.place)
         end = self._check.set_aside(self._job.limits)
-        notes = (*self._job.notes, *(n for n in run.notes if n not in self._job.notes))
-        run = replace(self._now(run), limits=self._job.limits, notes=notes)
+        notes = list(self._job.notes)  # the method and why it was chosen, once
+        is_told = any(note.startswith(OF_METHOD) for note in notes)
+        for note in run.notes:
+            if note not in notes and not (is_told and note.startswith(OF_METHOD)):
+                notes.append(note)
+        run = replace(self._now(run), limits=self._job.limits, notes=tuple(notes))
         return self._round_from(run, 0, (end,))
 
     def _now(self, run: Run) -> Run:

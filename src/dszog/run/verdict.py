@@ -207,7 +207,7 @@ def _against_violation(
         return f"{above}give a larger budget."
     if not way.responds:
         return (
-            f"{above}raising the penalty to {penalty:.0f} did not lower it. The "
+            f"{above}raising the penalty to {penalty:g} did not lower it. The "
             "constraints may contradict each other: look at the worst of them, "
             f"{_worst(found)}. If they do not, give a "
             "larger budget, or scale the variables and functions to order one."
@@ -215,16 +215,16 @@ def _against_violation(
     if penalty >= way.highest:
         return (
             f"{above}give a larger budget, or scale the variables and functions to "
-            f"order one. The penalty ended at {penalty:.0f}, and a larger one would "
+            f"order one. The penalty ended at {penalty:g}, and a larger one would "
             "only make steps shorter. If violations stay, the constraints may "
             "contradict each other."
         )
     factor = min(max(2.0 * found.maxcv / max(constraint_tol, 1e-12), 2.0), 100.0)
     wanted = float(f"{min(factor * penalty, way.highest):.1g}")
-    how = f": options={{'penalty': {wanted:.0f}}}" if way.takes_options else ""
+    how = f": options={{'penalty': {wanted:g}}}" if way.takes_options else ""
     return (
-        f"{above}give a larger budget, or set the penalty (it ended at {penalty:.0f}) "
-        f"to about {wanted:.0f}{how}. If violations stay whatever the penalty, the "
+        f"{above}give a larger budget, or set the penalty (it ended at {penalty:g}) "
+        f"to about {wanted:g}{how}. If violations stay whatever the penalty, the "
         "constraints may contradict each other."
     )
 
