@@ -1057,7 +1057,7 @@ TOGETHER = [
 TOGETHER += [
     together(
         "minimize(x0): swapped",
-        lambda user: dszog.minimize(np.zeros(2), abs, user.constraints),
+        lambda user: user.minimize(fun=[0.0, 0.0], x0=abs),
         "The order is fun, x0, constraints",
         "got <built-in function abs>",
         InputTypeError,

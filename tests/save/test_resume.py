@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import rosen
 
 import dszog
 import dszog.save.store as store_module
@@ -288,6 +289,18 @@ def test_a_budget_may_be_lowered_but_not_below_what_was_used(tmp_path: Path) -> 
         run(tmp_path / "run", die_at(1), max_queries=used // 2)
     last = run(tmp_path / "run", die_at(1), max_queries=3000)
     np.testing.assert_array_equal(last.x, first.x)
+
+
+def test_a_run_with_another_budget_names_its_method_once(tmp_path: Path) -> None:
+    ball: Any = {"type": "ineq", "fun": lambda x: 9.0 - x @ x}
+    more: dict[str, Any] = {"checkpoint": tmp_path / "run", "seed": 0}
+    for n in (30, 34):
+        start = [-1.2, 1.0, -1.0, 1.5, 0.3]
+        result = dszog.minimize(
+            rosen, start, ball, max_iterations=n, resume=n > 30, **more
+        )
+    assert result.nit == 34
+    assert result.message.count("The method is sampled_sqp") == 1
 
 
 # -------------------------------------------------------------- interrupts and errors
