@@ -136,8 +136,8 @@ class Passes:
             return torch.cat(values).double()
 
         space, n_passed = self._space, len(wanted) + len(numbers) * (n[0] + n[1])
-        if not self._recordings:
-            self._prepare(wanted[:2], wanted[-2:])
+        if not self._recordings and (n_more := self._prepare(wanted[:2], wanted[-2:])):
+            self.charge(n_more)
         recording = self._recordings.get((n, numbers))
         if recording is None and self._records and self.charge(n_passed):
             recording = self._recorded(passes, wanted, (n, numbers))
@@ -156,15 +156,17 @@ class Passes:
                 return truth
         return found
 
-    def _prepare(self, *wanted: Any) -> None:
-        """Have the space choose how to perturb, by a look at some values."""
-        i, j = self._on_device(*wanted)
+    def _prepare(self, *wanted: Any) -> int:
+        """Have the space choose how to perturb; return how many values that took."""
+        (i, j), n_looks = self._on_device(*wanted), 0
 
         def look() -> Any:
-            self.charge(len(i) + len(j))
+            nonlocal n_looks
+            n_looks += len(i) + len(j)
             return torch.cat(self._both(i, j)).double()
 
         self._space.prepare(look)
+        return n_looks
 
     def _on_device(self, *wanted: Any) -> Iterator[Any]:
         for one in wanted:
@@ -213,7 +215,7 @@ class Passes:
         space = self._space
         n = min(n_constraints, SOME)
         chosen = np.arange(n) * n_constraints // n
-        self._prepare(chosen[:2], chosen[-2:])
+        n_looks = n + self._prepare(chosen[:2], chosen[-2:])
         (indices,) = self._on_device(chosen)
 
         def are_kept(some: Any) -> Any:
@@ -222,7 +224,7 @@ class Passes:
             parts = in_parts(lambda j: self._both(some[:0], j)[1], some)
             return torch.cat(parts) <= 0.0
 
-        first, n_looks = are_kept(indices), n
+        first = are_kept(indices)
         before, length = space.radius, space.norm / math.sqrt(space.dim)
         low, high = -1, len(WANDERS)  # the first that holds lies between
         while high - low > 1:
