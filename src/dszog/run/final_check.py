@@ -44,7 +44,10 @@ class FinalCheck:
     def reserved(self, max_queries: int) -> int:
         """Return how many of so many queries are set aside for the check."""
         checker = self._checker(int(CHECK_SHARE * max_queries))
-        reserve = N_CANDIDATES * checker.plan.n_queries
+        each = checker.plan.n_queries
+        reserve = N_CANDIDATES * each
+        if self.problem.size.by_case and reserve + each <= CHECK_SHARE * max_queries:
+            reserve += each  # for a point that may not hold
         if checker.stationarity_cost() <= STATIONARITY_SHARE * max_queries:
             reserve += checker.stationarity_cost()
         return reserve
@@ -82,6 +85,17 @@ class FinalCheck:
         chosen, knows_last = last, True
         # By value: one that is resumed has copies where another has the same array.
         others = [x for x in (position.average, start) if not (x == last).all()]
+        if hasattr(method, "doubted"):
+            doubted = [
+                x
+                for x in method.doubted(position.state)
+                if not any((x == other).all() for other in (last, *others))
+            ]
+            n_checked = len(others) + 1 + len(doubted)
+            if n_checked <= N_CANDIDATES or self.meter.affords(
+                n_checked * checker.plan.n_queries
+            ):
+                others = [*doubted, *others]
         held = method.held(position.state) if hasattr(method, "held") else NO_INDICES
         try:
             for x in filter(all_finite, (last, *others)):

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from dszog.contract.arrays import FloatArray
+from dszog.contract.arrays import FloatArray, is_among
 from dszog.methods.sampled_sqp.bundle import OBJECTIVE
+from dszog.methods.sampled_sqp.looks import Look
 from dszog.methods.sampled_sqp.options import (
     KEPT,
     QUIET_CASES,
@@ -41,6 +42,10 @@ FEW_LOSSES = "the losses looked at say no more: for more, give a larger max_quer
 WITHIN = (
     "no point near this one keeps all constraints exactly; what they are violated by "
     "is within constraint_tol"
+)
+UNSEEN = (
+    "a point near by where less is violated may be left: looks for one did not come "
+    "to an end"
 )
 JUMP = 1e4  # times the slope at first: no slope, but a jump
 FLAT_ROWS = (
@@ -134,6 +139,46 @@ def with_home(options: Options, state: SampledSQPState) -> SampledSQPState:
     return replace(state, has_home=1, home=state.x, home_objective=state.objective)
 
 
+def with_best(options: Options, state: SampledSQPState, look: Look) -> SampledSQPState:
+    """Return the state that remembers the iterate, if its cases hold and it is best.
+
+    By the losses that were known at both points: the table grows. Where models of
+    cases that were not looked at there say that an earlier one near by does not hold,
+    it gives way.
+    """
+    if not np.array_equal(look.at, state.x):  # a step that was not taken
+        return state
+    looked_at = state.size.cases_of(look.constraints)
+    is_here = state.has_best and np.array_equal(state.best, state.x)
+    allowed = KEPT * (options.constraint_tol or 0.0)
+    if state.violation > allowed:
+        return replace(state, has_best=0) if is_here else state
+    table = state.table
+    both, now, then = np.intersect1d(
+        table.indices, state.best_losses, return_indices=True
+    )
+    there = state.best / state.scale
+    raw = state.members.at(there) * state.members.sizes
+    own = state.members.indices // state.size.block_width
+    raw = raw[~is_among(own, state.best_cases)]
+    is_doubted = bool(raw.max(initial=0.0) > (options.constraint_tol or 0.0))
+    is_doubted &= bool(np.linalg.norm(there - state.z) <= state.length)
+    if state.has_best and not is_here and is_doubted:
+        state = replace(state, has_doubted=1, doubted=state.best)
+    elif state.has_best and not is_here:
+        change = table.values[now] - state.best_values[then]
+        if not len(both) or not change.mean() < 0.0:
+            return state
+    return replace(
+        state,
+        has_best=1,
+        best=state.x,
+        best_losses=table.indices,
+        best_values=table.values,
+        best_cases=np.union1d(state.best_cases, looked_at) if is_here else looked_at,
+    )
+
+
 def is_astray(options: Options, state: SampledSQPState) -> bool:
     """Whether a run that cannot keep all constraints is to go back.
 
@@ -176,11 +221,23 @@ def _infeasible(options: Options, state: SampledSQPState) -> tuple[Status, list[
     left = members.at(state.z) * members.sizes
     if left.max() <= allowed:
         return Status.STALLED, [WITHIN]
+    if is_unsure(state) and not state.is_least:
+        return Status.STALLED, [UNSEEN]
     steepness = np.linalg.norm(members.slopes, axis=1)  # 1 when each joined
     is_flat = (steepness == 0) | (steepness > JUMP)
     return Status.LEAST_VIOLATION, [FLAT_ROWS] if (
         left[is_flat] > allowed
     ).any() else []
+
+
+def is_unsure(state: SampledSQPState) -> bool:
+    """Whether models of cases that are violated, or hold the point, may be wrong.
+
+    Those that never missed a value are linear.
+    """
+    members = state.members
+    matters = (members.multipliers > 0) | (members.at(state.z) > 0)
+    return state.size.by_case and bool((members.bent[matters] == 1).any())
 
 
 def is_feasible(options: Options, state: SampledSQPState) -> bool:

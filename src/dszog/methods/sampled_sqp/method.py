@@ -26,6 +26,10 @@ confirm (:mod:`confirming`)
     optimal. An objective that shows kinks there is followed by a :mod:`bundle`.
 search (:mod:`searching`)
     Values farther out, the last look before the end.
+near (:mod:`nearby`)
+    Where constraints could not be kept and a call returns many of them: values along
+    the way that keeps them better, and along variables. If less is violated at one of
+    these points, the run begins again there.
 elsewhere (:mod:`searching`)
     Values far away, where constraints could not be kept: a run begins again where they
     are kept best, up to twice, and ends at the best end.
@@ -63,6 +67,7 @@ from dszog.methods.sampled_sqp import (
     confirming,
     ending,
     learning,
+    nearby,
     pilot,
     plans,
     searching,
@@ -134,6 +139,11 @@ class SampledSQP(Options):
             bundle=Bundle.empty(dim),
             start=x,
             home=x,
+            best=x,
+            doubted=x,
+            best_losses=NO_INDICES,
+            best_values=np.empty(0),
+            best_cases=NO_INDICES,
             sizes=pilot.usual_sizes(x, size),
             origin=pilot.origin(x, pilot.usual_sizes(x, size)),
             scale=np.ones(dim),
@@ -153,6 +163,8 @@ class SampledSQP(Options):
             return confirming.queries(state)
         if state.phase == "search":
             return searching.queries(state)
+        if state.phase == "near":
+            return nearby.queries(state)
         if state.phase == "elsewhere":
             return searching.queries_elsewhere(state)
         is_trial = state.phase in ("trial", "learn")
@@ -179,6 +191,7 @@ class SampledSQP(Options):
         )
         charged = cost(queries, state.size)
         phase = state.phase
+        look = state.looks[0]
         state = replace(
             state,
             n_lost=0,
@@ -192,6 +205,10 @@ class SampledSQP(Options):
             state = plans.reconsidered(self, state, known)
         elif phase == "search":
             state = plans.searched(self, state, queries[0], replies[0])
+        elif phase == "near":
+            state = nearby.after_looking(state, queries[0], replies[0])
+            if state.phase == "done":
+                state = searching.looking_elsewhere(self, state)
         elif phase == "elsewhere":
             state = searching.after_looking_elsewhere(state, queries[0], replies[0])
         else:
@@ -212,6 +229,8 @@ class SampledSQP(Options):
             state = self._begun_again(state)
         if state.kept is not None and ending.how(self, state)[0] is not None:
             state = searching.as_kept(state)  # lost on the way
+        if phase in ("slopes", "trial", "verify") and state.size.by_case:
+            state = ending.with_best(self, state, look)
         state = replace(state, iteration=state.iteration + 1)
         info = self._info(state, is_step=phase == "trial")
         if phase == "slopes" and state.phase != "slopes":
@@ -223,6 +242,7 @@ class SampledSQP(Options):
         fresh = self.init(state.x, state.size, state.seed)
         (look,) = fresh.looks
         rows = np.union1d(look.constraints, state.members.indices)
+        rows = state.size.limits_of(state.size.cases_of(rows))
         return replace(
             fresh,
             iteration=state.iteration,
@@ -237,10 +257,18 @@ class SampledSQP(Options):
             origin=state.origin,
             has_home=state.has_home,
             home=state.home,
+            has_best=state.has_best,
+            best=state.best,
+            best_losses=state.best_losses,
+            best_values=state.best_values,
+            best_cases=state.best_cases,
+            has_doubted=state.has_doubted,
+            doubted=state.doubted,
             home_objective=state.home_objective,
             caution=state.caution,
             n_begun=state.n_begun + 1,
             n_elsewhere=state.n_elsewhere,
+            n_near=state.n_near,
             kept=state.kept,
             n_loss_queries=state.n_loss_queries,
             n_constraint_queries=state.n_constraint_queries,
@@ -326,6 +354,10 @@ class SampledSQP(Options):
         order = np.argsort(-seen.values[holds], kind="stable")[ASKED_AGAIN:]
         found: IntArray = np.sort(seen.indices[holds][order])
         return found
+
+    def doubted(self, state: SampledSQPState) -> list[FloatArray]:
+        """Return points that may be better than all others, if they hold."""
+        return [state.doubted] if state.has_doubted else []
 
     def first_order(self, state: SampledSQPState) -> FirstOrder | None:
         """Return how well the optimality conditions hold; None if it is not known."""

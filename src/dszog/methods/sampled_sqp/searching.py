@@ -15,6 +15,7 @@ import numpy as np
 from dszog.contract import Query, Reply
 from dszog.contract.arrays import BoolArray, FloatArray
 from dszog.maths.random_stream import stream
+from dszog.methods.sampled_sqp import nearby
 from dszog.methods.sampled_sqp.bundle import Bundle
 from dszog.methods.sampled_sqp.confirming import own_sizes, soft_ways
 from dszog.methods.sampled_sqp.curvature import Pairs
@@ -199,6 +200,14 @@ def ended(options: Options, state: SampledSQPState) -> SampledSQPState:
     if state.kept is not None and not _is_better(options, state, state.kept):
         best = state.kept
     state = replace(state, kept=best)
+    is_best = best.iteration == state.iteration
+    if is_best and nearby.can_look(options, state):
+        return nearby.looking(options, state)
+    return looking_elsewhere(options, state)
+
+
+def looking_elsewhere(options: Options, state: SampledSQPState) -> SampledSQPState:
+    """Look elsewhere where no point near by is better, or return the best end."""
     if not may_hold_elsewhere(options, state):
         return as_kept(state)
     asked = state.members.indices[_asked_members(state)]
@@ -222,6 +231,15 @@ def as_kept(state: SampledSQPState) -> SampledSQPState:
         state.kept,
         iteration=state.iteration,
         n_elsewhere=state.n_elsewhere,
+        n_near=state.n_near,
+        has_best=state.has_best,
+        best=state.best,
+        best_losses=state.best_losses,
+        best_values=state.best_values,
+        best_cases=state.best_cases,
+        has_doubted=state.has_doubted,
+        doubted=state.doubted,
+        is_least=state.is_least,
         n_loss_queries=state.n_loss_queries,
         n_constraint_queries=state.n_constraint_queries,
     )

@@ -8,12 +8,12 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import FloatArray, IntArray, frozen_floats
+from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
 from dszog.methods.base import State
 from dszog.methods.sampled_sqp.bundle import Bundle
 from dszog.methods.sampled_sqp.case_values import CaseValues
 from dszog.methods.sampled_sqp.curvature import Pairs
-from dszog.methods.sampled_sqp.looks import Look, places_of
+from dszog.methods.sampled_sqp.looks import Look, are_indices, places_of
 from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import WorkingSet
 from dszog.methods.sampled_sqp.screening import Seen
@@ -28,6 +28,7 @@ SqpPhase: TypeAlias = Literal[
     "verify",
     "confirm",
     "search",
+    "near",
     "elsewhere",
     "again",
     "done",
@@ -36,7 +37,8 @@ KINKED_OBJECTIVE, KINKED_ROWS = 1, 2
 MOST_CONFIRMS = 12  # looks around, in a run
 SHORTEST_PROBE = 1e-3  # steps of a look around, in usual ones
 _VECTORS = (
-    *("start", "home", "sizes", "origin", "scale", "step", "anchor"),
+    *("start", "home", "best", "doubted", "sizes", "origin", "scale", "step"),
+    "anchor",
     "anchor_gradient",
 )
 PHASES = get_args(SqpPhase)
@@ -62,6 +64,14 @@ class SampledSQPState(State):
     has_home: int = 0  # 1: all that was seen held somewhere
     home: FloatArray  # (dim,), the best such point; else the start
     home_objective: float = 0.0
+    # The best point at which all cases that were looked at there held, if there is one.
+    has_best: int = 0
+    best: FloatArray  # (dim,), else the start
+    best_losses: IntArray  # (b,), in the table then
+    best_values: FloatArray  # (b,), of these at that point
+    best_cases: IntArray  # that were looked at there
+    has_doubted: int = 0
+    doubted: FloatArray  # (dim,), such a point that gave way as it may not hold
     # By which steps are shorter and violations weigh more, after a return there.
     caution: float = 1.0
     sizes: FloatArray  # (dim,), of variables, as far as that and the bounds say
@@ -124,6 +134,8 @@ class SampledSQPState(State):
     n_lower: int = 0  # of these, in a row, that have found a point far lower
     n_begun: int = 0  # times that the run began again where it had come to
     n_elsewhere: int = 0  # times that it began elsewhere, since a violation was left
+    n_near: int = 0  # looks near by for a point where less is violated
+    is_least: int = 0  # 1: the last of them has shown none
     kept: SampledSQPState | None = None  # the best end of these
     is_open: int = 0  # 1: the objective falls on, as far as was looked
     n_loss_queries: int = 0
@@ -131,8 +143,10 @@ class SampledSQPState(State):
 
     def __post_init__(self) -> None:
         State.__post_init__(self)
-        for name in ("pilot_steps", "measured", *_VECTORS):
+        for name in ("pilot_steps", "measured", "best_values", *_VECTORS):
             object.__setattr__(self, name, frozen_floats(getattr(self, name)))
+        for name in ("best_losses", "best_cases"):
+            object.__setattr__(self, name, frozen_ints(getattr(self, name)))
 
     def fits(self, size: ProblemSize) -> bool:
         """Whether the shapes are those of a state of such a problem."""
@@ -141,6 +155,9 @@ class SampledSQPState(State):
             all(vector.shape == (size.dim,) for vector in along)
             and self.pilot_steps.shape == (2, size.dim)
             and self.measured.shape in ((0, 0), (size.dim, size.dim))
+            and are_indices(self.best_losses, size.n_losses)
+            and are_indices(self.best_cases, size.n_constraints)
+            and self.best_values.shape == self.best_losses.shape
             and all(look.fits(size) for look in self.looks)
             and self.case_values.fits(size)
         )
@@ -148,7 +165,7 @@ class SampledSQPState(State):
     @property
     def takes_unknown(self) -> bool:
         """Whether replies may hold nan: cases are left out, points not needed."""
-        return self.phase in ("search", "elsewhere") or self.size.by_case
+        return self.phase in ("search", "near", "elsewhere") or self.size.by_case
 
     @property
     def keeps_planes(self) -> bool:
@@ -216,8 +233,11 @@ class SampledSQPState(State):
 
         For a run that is cut short: of constraints that held at the start, none is
         violated for what is known. If the iterate violates none it is that, or where
-        all held before with a smaller objective: later steps may have led away.
+        all held before with a smaller objective: later steps may have led away. Of
+        cases the best point at which those that were looked at there held.
         """
+        if self.has_best:
+            return self.best
         if self.kept is not None and self.kept.violation <= self.violation:
             return self.kept.x
         first, last = self.members.at(self.start / self.scale), self.members.at(self.z)
