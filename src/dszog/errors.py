@@ -31,6 +31,10 @@ class EvaluationError(DszogError, RuntimeError):
     x: Any = None
 
 
+class WrongCountError(EvaluationError):
+    """A simulator returned another number of limits than it was said to."""
+
+
 class OutOfTimeError(DszogError):
     """A time limit was reached in the middle of something; caught by the run."""
 

@@ -245,7 +245,8 @@ NO_GRADIENTS = frozen_floats(np.empty((0, 0)))
 class Failure:
     """A value that a user's function did not give."""
 
-    kind: str  # "exception", "not finite", "wrong shape", "worker lost", "timeout"
+    # "exception", "not finite", "wrong shape", "wrong count", "worker lost", "timeout"
+    kind: str
     what: str  # "loss", "constraint", or the gradient of one
     index: int  # of the first such loss or constraint
     iteration: int  # NO_ITERATION in the check of a result

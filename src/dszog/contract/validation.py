@@ -9,6 +9,7 @@ import difflib
 import inspect
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import is_dataclass
 from typing import Any, TypeAlias
@@ -385,9 +386,12 @@ def did_you_mean(word: Any, choices: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
+NUMPYS = re.compile(r"np\.\w+\(([-+.\w]+)\)")  # numbers as NumPy writes them
+
+
 def shown(value: Any, width: int = 60) -> str:
     """Return a short representation of a value for a message."""
-    text = " ".join(repr(value).split())
+    text = NUMPYS.sub(r"\1", " ".join(repr(value).split()))
     return text if len(text) <= width else text[: width - 3] + "..."
 
 

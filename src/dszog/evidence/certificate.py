@@ -13,6 +13,7 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.evidence.stationarity import Stationarity
 from dszog.methods.base import FirstOrder
 
+EXCEEDED = 1e-6  # a violation that is more than rounding
 N_NAMED = 3  # cases without a value that are named
 
 
@@ -70,8 +71,12 @@ class Feasibility:
 
     @property
     def maxcv(self) -> float:
-        """The largest violation among the checked constraints; `nan` if not known."""
-        if not self.is_known:
+        """The largest violation among the checked constraints; `nan` if not known.
+
+        Of a simulator's cases among those that could be simulated.
+        """
+        some_cases = bool(self.lost_names) and math.isfinite(self.worst_value)
+        if not self.is_known and not some_cases:
             return float("nan")
         return max(self.worst_value, 0.0) + 0.0 if self.n_constraints else 0.0
 
@@ -79,6 +84,8 @@ class Feasibility:
     def simulated(self) -> str:
         """How many cases of a simulator gave values, and the names of others."""
         n, n_lost = self.n_calls_made, len(self.lost_calls)
+        if n_lost == n:
+            return f"none of the {n:,} cases could be simulated"
         named = ", ".join(self.lost_names[:N_NAMED])
         more = max(n_lost - N_NAMED, 0)
         named += f" and {more:,} more" if more else ""
@@ -90,7 +97,9 @@ class Feasibility:
         if not self.n_constraints:
             return "there are no constraints but the bounds"
         name = f" ({self.worst_names[0]})" if any(self.worst_names[:1]) else ""
-        worst = f"the worst{name} by {max(self.worst_value, 0.0) + 0.0:.3g}"  # never -0
+        worst = f"the worst{name} by {self.worst_value:.3g}"
+        if not self.worst_value > 0.0:  # nor is it violated by 0
+            worst = "none above 0"
         unknown = f", {self.n_unknown:,} gave no value" if self.n_unknown else ""
         unknown = f"; {self.simulated}" if self.lost_names else unknown
         if self.kind != "sampled":
@@ -100,7 +109,9 @@ class Feasibility:
                 return f"{all_of} asked for{unknown}"
             if self.n_unknown:
                 all_of = f"{n - self.n_unknown:,} of {n:,} constraints"
-            return f"{all_of} checked: {self.n_violated:,} above 0, {worst}{unknown}"
+            if self.n_violated:
+                worst = f"{self.n_violated:,} above 0, {worst}"
+            return f"{all_of} checked: {worst}{unknown}"
         bound = f"at most {rounded_up(100 * self.share_bound)} % of all"
         end = f"with 95 % confidence; among those checked, {worst}{unknown}"
         if self.calls is None:
@@ -131,18 +142,21 @@ class Certificate:
     """The evidence for a point: fresh values, feasibility, and stationarity."""
 
     x: FloatArray
-    objective: float  # `nan` if a loss gave no value
+    # `nan` if a loss gave no value; of a simulator's cases the mean of those that did
+    objective: float
     objective_error: float  # standard error; 0 where all losses were evaluated
-    n_losses_checked: int
+    n_losses_checked: int  # with those that gave no value
     feasibility: Feasibility
     stationarity: Stationarity | None = None
     note: str = ""  # why there is no stationarity
     first_order: FirstOrder | None = None  # of a method that knows it, at its iterate
+    n_losses_lost: int = 0  # of a simulator, that gave no value
 
     @property
     def is_known(self) -> bool:
         """Whether objective and constraints gave values throughout."""
-        return bool(np.isfinite(self.objective)) and self.feasibility.is_known
+        has_all = bool(np.isfinite(self.objective)) and not self.n_losses_lost
+        return has_all and self.feasibility.is_known
 
     @property
     def multipliers(self) -> tuple[IntArray, FloatArray] | None:
@@ -161,9 +175,16 @@ class Certificate:
         objective = f"{self.objective:.6g}{error}"
         if not self.n_losses_checked and math.isnan(self.objective):
             objective = "not known"
+        rests_on = f" ({self.n_losses_checked:,} {losses} evaluated)"
+        if self.n_losses_lost:
+            n = self.n_losses_checked
+            rests_on = f" over {n - self.n_losses_lost:,} of {n:,} cases"
+        exceeded = ""
+        if stationarity and self.feasibility.worst_value > EXCEEDED:
+            exceeded = f"; a limit is exceeded by {self.feasibility.worst_value:.2g}"
         lines = [
-            f"objective     {objective} ({self.n_losses_checked:,} {losses} evaluated)",
+            f"objective     {objective}{rests_on}",
             f"constraints   {feasibility}",
-            f"stationarity  {stationarity or self.note or 'not computed'}",
+            f"stationarity  {stationarity or self.note or 'not computed'}{exceeded}",
         ]
         return "\n".join(lines)

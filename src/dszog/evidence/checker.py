@@ -95,7 +95,8 @@ class Checker:
             losses, feasibility = look.together()
         else:
             losses = look.losses()
-        objective, error = mean_and_error(losses, self._size.n_losses)
+        n_lost = self._n_lost(losses)
+        objective, error = self._mean(losses, n_lost)
         if not objective < better_than and not any_will_do:
             return None
         certificate = Certificate(
@@ -104,10 +105,29 @@ class Checker:
             objective_error=error,
             n_losses_checked=len(losses),
             feasibility=self._named(feasibility or self._feasibility(x, look)),
+            n_losses_lost=n_lost,
         )
         if any_will_do or certificate_merit(certificate, penalty) < better_than:
             return certificate
         return None
+
+    def _n_lost(self, losses: FloatArray) -> int:
+        """Return how many cases gave no loss, if some did: these are left out."""
+        simulator, unknown = self._problem.simulator, np.isnan(losses)
+        if simulator is None or simulator.objective is not None or unknown.all():
+            return 0
+        return int(np.count_nonzero(unknown))
+
+    def _mean(self, losses: FloatArray, n_lost: int) -> tuple[float, float]:
+        """Return the mean of the losses that are known, and its standard error."""
+        n, simulator = self._size.n_losses, self._problem.simulator
+        if not n_lost or simulator is None:
+            return mean_and_error(losses, n)
+        known = losses[~np.isnan(losses)]
+        if len(losses) < n:
+            return mean_and_error(known, n)
+        share = simulator.share_of(np.flatnonzero(~np.isnan(losses)))
+        return float(known.sum()) / (n * share), 0.0
 
     def is_better(self, one: Certificate, other: Certificate, penalty: float) -> bool:
         """Whether a point is better than another.
@@ -117,7 +137,7 @@ class Checker:
         both, calls = (one.feasibility, other.feasibility), self._size.calls
         lost = np.union1d(both[0].lost_calls, both[1].lost_calls)
         few = FEW_LOST * min(found.n_calls_made for found in both)
-        if calls is None or len(lost) > few or np.isnan(other.objective):
+        if calls is None or len(lost) > few or other.n_losses_lost or one.n_losses_lost:
             return certificate_merit(one, penalty) < certificate_merit(other, penalty)
         merits = []
         for point, found in zip((one, other), both, strict=True):

@@ -85,7 +85,7 @@ class Problem:
     def __init__(
         self,
         losses: Losses | Simulator | Callable[[FloatArray], float],
-        constraints: Any,
+        constraints: Any = None,
         dim: int | None = None,
         *,
         bounds: Any = None,

@@ -44,6 +44,7 @@ MAX_IN_A_ROW = 20
 # Of a simulator's calls: those that fail however often they are made again, if that is
 # to be done; and some more at first.
 STILL_LOST, FIRST_LOST = 0.05, 20
+FAR_SHARE = 1e-2  # of the range of a variable: designs that are that far apart differ
 
 
 class RejectedPointError(EvaluationError):
@@ -54,7 +55,8 @@ class RejectedPointError(EvaluationError):
 class FailureReport:
     """How many points failed in a run, of how many, and why.
 
-    A point counts as failed if any value asked for there is not known.
+    A point counts as failed if any value asked for there is not known. Its text names
+    a few of the cases; `cases` and `never` have all of them.
     """
 
     policy: str
@@ -66,6 +68,20 @@ class FailureReport:
     # Of a simulator: calls that gave no value, by case, and cases that never gave one.
     cases: dict[str, int]
     never: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        said = [f"{self.n_failed:,} of {self.n_points:,} points ({self.policy})"]
+        kinds = ", ".join(f"{n:,} {kind}" for kind, n in self.kinds.items())
+        said += [f"why: {kinds}"] if kinds else []
+        for name, listed in (
+            ("failed calls", [f"{case} ({n:,})" for case, n in self.cases.items()]),
+            ("never gave a value", list(self.never)),
+        ):
+            n_more = max(len(listed) - N_SHOWN, 0)
+            more = f" and {n_more:,} more" if n_more else ""
+            said += [f"{name}: {', '.join(listed[:N_SHOWN])}{more}"] if listed else []
+        said += [f"first: {self.first[0].message}"] if self.first else []
+        return f"FailureReport({'; '.join(said)})"
 
     @property
     def rate(self) -> float:
@@ -83,6 +99,7 @@ class FailureHandler(FailureCounts):
         is_raised = policy == "raise"
         self._simulator = None if problem is None or is_raised else problem.simulator
         self._calls = None if problem is None else problem.size.calls
+        self._problem = problem
         self._n_good = 0  # points since the last failure; not in `recent` yet
 
     def counts(self) -> FailureCounts:
@@ -131,7 +148,7 @@ class FailureHandler(FailureCounts):
             for query, reply in zip(queries, replies, strict=True):
                 self._count_cases(query, reply, self._simulator.n)
         is_trial = bool(queries) and all(query.purpose == "trial" for query in queries)
-        for reply in replies:
+        for at, reply in enumerate(replies):
             if not reply.failures:  # then every value is known
                 if reply.losses.size or reply.constraints.size:
                     self.n_points += len(reply.losses)
@@ -144,8 +161,10 @@ class FailureHandler(FailureCounts):
                 self._warn(failure)
                 if len(self.first) < N_SHOWN:
                     self.first = (*self.first, failure)
-                if self.policy == "raise" and not is_far:
-                    raised = EvaluationError(_with_way_out(failure))
+                is_wrong = failure.kind == "wrong count"
+                if is_wrong or (self.policy == "raise" and not is_far):
+                    asked = queries[at] if queries else None
+                    raised = EvaluationError(self._with_way_out(failure, asked, reply))
                     raised.x = failure.x
                     raise raised from failure.error
 
@@ -162,12 +181,54 @@ class FailureHandler(FailureCounts):
         order = np.argsort(calls, kind="stable")
         cases, first = np.unique(calls[order], return_index=True)
         unknown = np.isnan(np.concatenate(tables, axis=1))[:, order]
-        lost = np.logical_or.reduceat(unknown, first, axis=1).sum(axis=0)
+        are_lost = np.logical_or.reduceat(unknown, first, axis=1)
+        lost = are_lost.sum(axis=0)
+        if lost.any():
+            far = (are_lost & self._are_far(query)[:, np.newaxis]).sum(axis=0)
+            self.far_calls.update(
+                {c: n for c, n in zip(cases.tolist(), far.tolist(), strict=True) if n}
+            )
         for case, n in zip(cases.tolist(), lost.tolist(), strict=True):
             if case < n_cases and n:
                 self.lost_calls[case] += n
             if case < n_cases and n < len(unknown):
                 self.good_calls[case] += len(unknown) - n
+
+    def _are_far(self, query: Query) -> BoolArray:
+        """Return which points are far from the one where the first call failed."""
+        if self._problem is None or not self.first:
+            return np.zeros(len(query.steps) + 1, dtype=bool)
+        problem, first = self._problem, self.first[0].x
+        span = problem.upper - problem.lower
+        span = np.where(np.isfinite(span), span, np.maximum(np.abs(first), 1.0))
+        apart = np.abs(problem.unscaled(query.points(problem.size)) - first)
+        far: BoolArray = np.any(apart > FAR_SHARE * span, axis=1)
+        return far
+
+    @property
+    def never_spread(self) -> bool:
+        """Whether cases that never gave a value were asked at designs far apart."""
+        never = [case for case in self.lost_calls if case not in self.good_calls]
+        return all(0 < self.far_calls[c] < self.lost_calls[c] for c in never)
+
+    def _with_way_out(self, failure: Failure, query: Query | None, reply: Reply) -> str:
+        """Return the message, and what to set where failures are to be expected."""
+        # A mistake is fixed by no setting.
+        if failure.kind in ("wrong shape", "wrong count"):
+            return failure.message
+        if self._calls is not None and query is not None and len(query.constraints):
+            cases = self._calls.of(query.constraints)
+            failed = np.unique(cases[np.isnan(reply.constraints[0])])
+            share = len(failed) / len(np.unique(cases))
+            if share > 0.0:
+                return (
+                    f"{share:.1%} of the cases that were asked for fail here: "
+                    f"on_failure='resample' leaves them out. {failure.message}"
+                )
+        return (
+            f"{failure.message} If failures are to be expected: on_failure='resample' "
+            "leaves them out."
+        )
 
     def _warn(self, failure: Failure) -> None:
         n_failures = self.kinds.total()
@@ -209,7 +270,7 @@ class FailureHandler(FailureCounts):
         """
         lost = [failure for reply in replies for failure in reply.failures]
         if lost and self.policy == "raise":
-            raise RejectedPointError(_with_way_out(lost[0]))
+            raise RejectedPointError(self._with_way_out(lost[0], None, replies[0]))
         repaired = [
             self._repair(query, reply)
             for query, reply in zip(queries, replies, strict=True)
@@ -256,16 +317,6 @@ def _unknown(reply: Reply) -> BoolArray:
             lost = np.any(np.isnan(gradients), axis=1)
             unknown[0, first : first + len(lost)] |= lost
     return unknown
-
-
-def _with_way_out(failure: Failure) -> str:
-    """Return the message, and what to set where failures are to be expected."""
-    if failure.kind == "wrong shape":  # a mistake, which no setting fixes
-        return failure.message
-    return (
-        f"{failure.message} If failures are to be expected: on_failure='resample' "
-        "leaves them out."
-    )
 
 
 def _without_columns(query: Query, reply: Reply) -> tuple[Query, Reply]:

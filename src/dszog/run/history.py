@@ -181,6 +181,7 @@ class FailureCounts:
     first: tuple[Failure, ...] = ()
     # Of a simulator: calls by case that gave no value, and those that did.
     lost_calls: Counter[int] = field(default_factory=Counter)
+    far_calls: Counter[int] = field(default_factory=Counter)  # lost, far from the first
     good_calls: Counter[int] = field(default_factory=Counter)
 
 

@@ -23,6 +23,7 @@ from dszog.run.failures import FailureHandler
 from dszog.run.history import Counts, count_on, counts_of
 
 MOST_RETRIES = 3  # of a call of a simulator, while they help
+MOST_IN_VAIN = 100  # retries, none of which has helped
 KEPT = 2**14  # values of each kind that are remembered of a point
 ENOUGH_TIMED = 3  # batches of a kind, to know how long another one takes
 N_POINTS = 8  # that are remembered: the start, and what the check of the result is of
@@ -286,7 +287,7 @@ class Meter(Counts):
         """Ask again for what failed, as often as is allowed and affordable."""
         n_times = self._retries
         if n_times is None:
-            n_times = MOST_RETRIES if self.failures.retries_help else 0
+            n_times = MOST_RETRIES if self._retries_help else 0
         for _ in range(n_times):
             parts = unknown_parts(queries, replies, self.size)
             wanted = [part.query for part in parts]
@@ -294,6 +295,14 @@ class Meter(Counts):
                 break
             replies = filled(replies, parts, self._answer(wanted))
         return replies
+
+    @property
+    def _retries_help(self) -> bool:
+        """Whether it makes sense to ask again: not if so far all that was in vain."""
+        in_vain = MOST_RETRIES * self.failures.lost_calls.total()
+        if in_vain >= self.n_retried >= MOST_IN_VAIN:
+            return False
+        return self.failures.retries_help
 
     def _ask_twice(self, query: Query) -> None:
         """Ask a simulator again for one case: one that answers otherwise is noticed.

@@ -14,12 +14,13 @@ from dszog.methods.policy import penalty_of
 from dszog.run.accounting import Costs, Ledger
 from dszog.run.history import History
 from dszog.run.loop import Outcome
-from dszog.run.meter import Meter
+from dszog.run.meter import OTHER_VALUE, Meter
 from dszog.run.result import Result
 from dszog.run.run import Job, Run
 from dszog.run.verdict import (
     Way,
     advice,
+    ending_sentence,
     is_success,
     on_events,
     on_first_order,
@@ -30,6 +31,7 @@ from dszog.run.verdict import (
 )
 from dszog.status import Status
 
+MOST_CASES_NAMED = 3  # of a limit; of more the worst and their number
 N_NAMED = 100  # constraints of largest weight whose names are kept
 
 
@@ -121,6 +123,9 @@ class Report:
             has_own_step="step_size" in self.job.fixed,
             fell=outcome.fell,
             never=self.meter.failures.report.never,
+            is_spread=self.meter.failures.never_spread,
+            n_failed=self.meter.failures.n_failed,
+            is_impure=self.meter.events[OTHER_VALUE] > 0,
             pulls=self._pulls(certificate),
             takes_options=self.job.problem.by_name,
         )
@@ -128,7 +133,8 @@ class Report:
     def _pulls(self, certificate: Certificate) -> tuple[str, ...]:
         """Return the names of constraints with multipliers, the heaviest first.
 
-        Of a simulator's limits first the heaviest case of each.
+        Of a simulator's limits first the heaviest case of each; one of many cases is
+        named once, with their number.
         """
         known, name = certificate.first_order, self.job.problem.name
         if known is None:
@@ -136,10 +142,22 @@ class Report:
         heaviest = heaviest_first((known.indices, known.multipliers))
         simulator = self.job.problem.simulator
         if simulator is not None:
-            _, first = np.unique(heaviest % simulator.n_limits, return_index=True)
-            others = np.ones(len(heaviest), dtype=bool)
-            others[first] = False
-            heaviest = heaviest[np.argsort(others, kind="stable")]
+            limits = heaviest % simulator.n_limits
+            _, first, which, counts = np.unique(
+                limits, return_index=True, return_inverse=True, return_counts=True
+            )
+            is_first = np.zeros(len(heaviest), dtype=bool)
+            is_first[first] = True
+            order = np.argsort(~is_first, kind="stable")
+            told = [
+                (name("constraint", int(heaviest[k])), int(counts[which[k]]))
+                for k in order
+                if is_first[k] or counts[which[k]] <= MOST_CASES_NAMED
+            ]
+            return tuple(
+                text if n <= MOST_CASES_NAMED else f"{text} (and in {n - 1:,} others)"
+                for text, n in told
+            )
         return tuple(
             name("constraint", j) or f"constraint {j:,}" for j in heaviest.tolist()
         )
@@ -181,7 +199,7 @@ class Report:
         knows_set = domain is None or getattr(domain, "n_named", 0) > 0
         tolerance = self.job.constraint_tol
         sentences = [
-            outcome.sentence or status.sentence,
+            outcome.sentence or ending_sentence(status, way),
             *([outcome.problem] if outcome.problem else []),
             *run.notes,
             *on_events(self.ledger.events + self.meter.events),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from html import escape
 from os import PathLike
@@ -13,6 +14,7 @@ from scipy.optimize import OptimizeResult
 
 from dszog.contract.validation import printable, shown_point
 from dszog.errors import MissingExtraError
+from dszog.evidence.certificate import EXCEEDED
 from dszog.run.verdict import headline
 
 if TYPE_CHECKING:
@@ -28,7 +30,9 @@ class Binding(NamedTuple):
     """A constraint that holds a result where it is."""
 
     name: str  # or its index
-    multiplier: float  # what the objective would fall by, per unit that it gives way
+    # What the objective would fall by, per unit that it gives way; `nan` of one that
+    # the check found exceeded and the method did not learn.
+    multiplier: float
     constraint: int  # its index
 
 
@@ -122,7 +126,9 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         A multiplier of 2 says that the objective would fall by some 0.02 if the
         constraint were allowed to be 0.01; of a simulator with a `scale`, units are
         those. Empty if none binds, or multipliers are not known; bounds of variables
-        are not among them. As a table of pandas:
+        are not among them. Constraints that the check found exceeded come last, with
+        the multiplier `nan`, if the method did not take part of them into its last
+        step, as it is allowed to do within the tolerance. As a table of pandas:
         ``pandas.DataFrame(result.binding())``.
         """
         indices, multipliers = self.multipliers or ((), ())
@@ -130,7 +136,15 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
             Binding(self.names.get(int(j), f"{j:,}"), float(force), int(j))
             for j, force in zip(indices, multipliers, strict=True)
         ]
-        return sorted(rows, key=lambda row: -row.multiplier)
+        rows.sort(key=lambda row: -row.multiplier)
+        if self.multipliers is None:
+            return rows
+        found, known = self.certificate.feasibility, {row.constraint for row in rows}
+        worst = zip(found.worst_indices.tolist(), found.worst_values, strict=True)
+        exceeded = [j for j, value in worst if value > EXCEEDED and j not in known]
+        return rows + [
+            Binding(self.names.get(j, f"{j:,}"), math.nan, j) for j in exceeded
+        ]
 
     @property
     def point_text(self) -> str:
@@ -154,7 +168,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
             f"{self.ncev:,} constraint queries; {costs.time:.3g} s, of which "
             f"{costs.time_estimate:.3g} s in the functions"
         )
-        again = "made again for lost workers or as retries"
+        again = "calls made again, as they failed or their worker was lost"
         if "n_forwards" in self:  # of a network
             work += (
                 f"; {self.n_forwards:,} examples went through the network, "
@@ -163,15 +177,21 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
             again = "made again (a constraint that is drawn twice is evaluated twice)"
         rows.append(("work", work))
         if costs.n_lost or costs.n_retried:
-            beside = (
-                f"{costs.n_lost:,} queries of earlier processes that are not used here "
-                "(cut short, or the check of an earlier result), and "
-                f"{costs.n_retried:,} {again}; they count against max_queries"
-            )
-            rows.append(("beside", beside))
+            beside = []
+            if costs.n_lost:
+                beside.append(
+                    f"{costs.n_lost:,} queries of earlier processes that are not used "
+                    "here (cut short, or the check of an earlier result)"
+                )
+            if costs.n_retried:
+                beside.append(f"{costs.n_retried:,} {again}")
+            counts = "; they count against max_queries"
+            rows.append(("beside", ", and ".join(beside) + counts))
         if failures.n_failed:
             points = f"{failures.n_failed:,} of {failures.n_points:,} points"
             rows.append(("failures", f"{points} ({failures.policy})"))
+        if failures.first:
+            rows.append(("first failure", failures.first[0].message))
         return rows
 
     def _rows(self) -> list[tuple[str, str]]:

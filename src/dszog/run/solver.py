@@ -432,12 +432,14 @@ class Solver:
             return
         while (more := self._needed(needed)) > needed:
             needed = more  # the check and the first look grow with the budget
-        sizes = "the batch sizes, such as loss_batch"
-        if hasattr(self._job.method, "n_directions"):
-            sizes = f"n_directions and {sizes}"
+        sizes = ", or lower the batch sizes, such as loss_batch"
+        if self._job.problem.simulator is not None:
+            sizes = ""
+        elif hasattr(self._job.method, "n_directions"):
+            sizes = ", or lower n_directions and the batch sizes, such as loss_batch"
         raise InputError(
             f"minimize: one iteration and the check of the result need {needed} "
-            f"queries, got max_queries={limit}. Raise max_queries, or lower {sizes}."
+            f"queries, got max_queries={limit}. Raise max_queries{sizes}."
         )
 
     def _needed(self, max_queries: int) -> int:

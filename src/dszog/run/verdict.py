@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dszog.contract import Query, Reply
-from dszog.evidence.certificate import Certificate, Feasibility
+from dszog.evidence.certificate import EXCEEDED, Certificate, Feasibility
 from dszog.evidence.stationarity import Stationarity
 from dszog.methods.base import BALANCED
 from dszog.problem import Problem
@@ -39,6 +39,9 @@ class Way:
     has_own_step: bool = False  # whether the caller set the step size
     fell: bool = False  # whether iterates ran away as the objective fell so far
     never: tuple[str, ...] = ()  # cases of a simulator that gave no value at all
+    is_spread: bool = False  # whether these were asked at designs that are far apart
+    n_failed: int = 0  # points with values that are not known
+    is_impure: bool = False  # whether functions answered the same question otherwise
     pulls: tuple[str, ...] = ()  # constraints that hold the last iterate, if it is told
     takes_options: bool = False  # and nothing else, for settings
 
@@ -146,6 +149,15 @@ def advice(
         )
     elif status == Status.INTERRUPTED:
         pass  # unfinished: nothing to be learnt from what is left
+    elif (
+        status in (Status.LEAST_VIOLATION, Status.STALLED)
+        and feasibility.maxcv > constraint_tol
+        and (why := _not_told(way))
+    ):
+        sentences.append(
+            f"The worst violation is {feasibility.maxcv:.3g}. Whether the constraints "
+            f"contradict each other cannot be told, because {why}."
+        )
     elif status == Status.LEAST_VIOLATION:
         sentences.append(
             f"The worst violation is {feasibility.maxcv:.3g}: the constraints may "
@@ -162,9 +174,27 @@ def advice(
     return sentences
 
 
+def _not_told(way: Way) -> str:
+    """Return why values do not show that constraints contradict each other."""
+    if way.is_impure:
+        return "functions gave other values when they were asked the same again"
+    if way.n_failed:
+        return "values are missing at points on the way: see result.failures"
+    return ""
+
+
+def ending_sentence(status: Status, way: Way) -> str:
+    """Return how a run ended, in words that its values bear out."""
+    if status == Status.LEAST_VIOLATION and _not_told(way):
+        return "No point was found near this one that keeps the constraints better."
+    return status.sentence
+
+
 def _on_lost_cases(found: Feasibility, way: Way, constraint_tol: float) -> str:
     """Return what is known beside the cases that could not be simulated."""
     others = "The others are kept to within the tolerance."
+    if len(found.lost_calls) == found.n_calls_made:
+        return "Start where they can be, and see result.failures for why they failed."
     if found.worst_value > constraint_tol:
         others = f"Of the others the worst is violated by {found.worst_value:.3g}."
     if not way.never:
@@ -174,6 +204,12 @@ def _on_lost_cases(found: Feasibility, way: Way, constraint_tol: float) -> str:
         )
     named = ", ".join(way.never[:3]) + (", ..." if len(way.never) > 3 else "")
     n = len(way.never)
+    if not way.is_spread:
+        return (
+            f"{others} {n:,} {'case' if n == 1 else 'cases'} never gave a value "
+            f"({named}), but all were asked for at one design or close to it: start "
+            "elsewhere, and see result.failures for why."
+        )
     return (
         f"{others} {n:,} {'case' if n == 1 else 'cases'} never gave a value ({named}): "
         "see result.failures for why; leave out what cannot be simulated."
@@ -348,6 +384,12 @@ def on_first_order(status: Status, certificate: Certificate) -> list[str]:
         return []
     if certificate.first_order.residual > BALANCED:  # next to no forces to compare with
         return ["Values around it show no way down."]
+    worst = certificate.feasibility.worst_value
+    if worst > EXCEEDED:
+        return [
+            f"Its {certificate.first_order}, but a limit is exceeded by {worst:.2g}: "
+            "with a smaller constraint_tol it takes part."
+        ]
     return [f"Its {certificate.first_order}."]
 
 

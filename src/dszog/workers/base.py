@@ -19,7 +19,7 @@ from dszog.contract.arrays import (
     handed_out,
 )
 from dszog.contract.validation import ABOUT_TENSORS, is_tensor, shown, shown_point
-from dszog.errors import EvaluationError, PrecisionWarning
+from dszog.errors import EvaluationError, PrecisionWarning, WrongCountError
 from dszog.problem import Problem
 from dszog.problem.family import SESSION, Session
 
@@ -219,16 +219,21 @@ class _Asker:
         if self.calls.errors:
             self._note_error(what, indices, row, self.calls.errors[0], f"{CALL_IT}.")
             return
-        cure = (
-            "Values must be finite: clip the function, or give bounds if the "
-            "iterates run away."
-        )
+        cure = "Values must be finite."
+        if self.problem.simulator is None:
+            cure = (
+                "Values must be finite: clip the function, or give bounds if the "
+                "iterates run away."
+            )
         self._note("not finite", what, indices, row, f"returned {value}", cure)
 
     def _note_error(
         self, what: str, indices: IntArray, row: int, error: BaseException, cure: str
     ) -> None:
         if isinstance(error, EvaluationError):
+            if isinstance(error, WrongCountError):
+                self._note("wrong count", what, indices, row, f"failed ({error})", "")
+                return
             self._note("wrong shape", what, indices, row, f"failed ({error})", "")
             return
         try:

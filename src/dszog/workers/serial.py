@@ -14,7 +14,6 @@ class Serial:
     """The evaluator of one process: it calls the user's functions directly."""
 
     def __init__(self, problem: Problem) -> None:
-        problem.prepare()
         self._problem = problem
         self._limits = whole_limits(problem)
 

@@ -39,11 +39,11 @@ class _Threaded:
     """An evaluator whose pieces of work are done by a pool of threads."""
 
     def __init__(self, problem: Problem, n_workers: int) -> None:
-        problem.prepare()
         self._problem = problem
         self._executor = ThreadPoolExecutor(n_workers, thread_name_prefix="dszog")
 
     def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
+        self._problem.prepare()  # once, before threads; not if nothing is asked
         pieces, assembly = cut(self._problem, queries), Assembly(queries)
         submit = self._executor.submit
         futures = [submit(answer, self._problem, piece.parts) for piece in pieces]

@@ -21,10 +21,16 @@ from dszog.contract.validation import (
     name_in,
     shown,
 )
-from dszog.errors import EvaluationError, InputError
+from dszog.errors import EvaluationError, InputError, WrongCountError
 from dszog.problem.constraints.base import Constraints
 from dszog.problem.constraints.callables import values_by_block
-from dszog.problem.family import Grain, as_vector, call_vector, check_family_size
+from dszog.problem.family import (
+    Grain,
+    as_vector,
+    call_vector,
+    check_family_size,
+    real_array,
+)
 from dszog.problem.losses import Losses
 
 
@@ -172,6 +178,12 @@ class Simulator:
         )
         return cases, limits
 
+    def share_of(self, cases: IntArray) -> float:
+        """Return which share of the mean loss these cases have."""
+        if self._factors is None:
+            return len(cases) / self.n
+        return float(self._factors[cases].sum()) / self.n
+
     @property
     def has_scale(self) -> bool:
         """Whether the sizes of values are given."""
@@ -246,7 +258,7 @@ class Simulator:
         """Return the loss, where there is one, and then the limits of one scenario."""
         self.prepare()
         if self.objective is not None:
-            return call_vector(self, self._run, x, scenario, width=self.width)
+            return call_vector(self, self._limits_alone, x, scenario, width=self.width)
         return call_vector(self, self._flat, x, scenario, width=1 + self.width)
 
     def _flat(self, x: FloatArray, scenario: int) -> FloatArray:
@@ -260,8 +272,22 @@ class Simulator:
                 "(loss, limits)."
             ) from None
         return np.append(
-            as_vector(loss, 1, (scenario,)), as_vector(limits, self.width, (scenario,))
+            as_vector(loss, 1, (scenario,)), self._counted(limits, scenario)
         )
+
+    def _limits_alone(self, x: FloatArray, scenario: int) -> FloatArray:
+        return self._counted(self._run(x, scenario), scenario)
+
+    def _counted(self, limits: Any, scenario: int) -> FloatArray:
+        """Return the limits; another number of them is a mistake, no failure."""
+        given = real_array(limits)
+        if given is not None and given.size not in (0, self.width):
+            raise WrongCountError(
+                f"The simulator returned {given.size:,} limits for scenario "
+                f"{scenario}, expected {self.width:,}. Return one for each of `width`, "
+                "nan for what is not known."
+            )
+        return as_vector(limits, self.width, (scenario,))
 
 
 class _Sides(NamedTuple):

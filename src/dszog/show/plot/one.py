@@ -146,7 +146,7 @@ def _draw_bars(
 ) -> None:
     """Draw multipliers, or weights of which all together have a total."""
     heaviest, n = np.argsort(-values, kind="stable")[:N_BARS], len(indices)
-    what, below = "multiplier", "what the objective gains per unit of each"
+    what, below = "multiplier", "gain per unit of each"
     if not math.isnan(total):
         what = "touched weight"
         below = f"all touched hold {values.sum():.3g} of {total:g}"
