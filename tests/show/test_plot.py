@@ -234,3 +234,16 @@ def test_long_times_have_large_units(seconds: float, label: str, last: float) ->
     x, said = horizontal(fake, "time")
     assert said == f"time in {label}"
     assert x[-1] == last
+
+
+def test_the_title_of_the_multipliers_is_within_the_picture() -> None:
+    plant = dszog.Simulator(
+        lambda x, i: (x[0] + 2 * x[1], [2 - x[0] - x[1], x[1] - 1, x[0] - 1.5]), 9, 3,
+        names=([f"day {i}" for i in range(9)], ["upper pump hours", "b", "c"]),
+    )  # fmt: skip
+    found = dszog.minimize(plant, [1.0, 1.0], bounds=[(0, 5)] * 2, seed=0)
+    figure = found.plot()
+    figure.draw_without_rendering()
+    (axes,) = [a for a in axes_of(figure) if "multiplier" in a.get_title(loc="left")]
+    title = axes.title if axes.title.get_text() else axes._left_title
+    assert title.get_window_extent().x1 <= figure.bbox.x1

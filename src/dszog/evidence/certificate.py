@@ -99,7 +99,8 @@ class Feasibility:
         name = f" ({self.worst_names[0]})" if any(self.worst_names[:1]) else ""
         worst = f"the worst{name} by {self.worst_value:.3g}"
         if not self.worst_value > 0.0:  # nor is it violated by 0
-            worst = "none above 0"
+            named = f", closest to it{name}" if name else ""
+            worst = f"none above 0{named}"
         unknown = f", {self.n_unknown:,} gave no value" if self.n_unknown else ""
         unknown = f"; {self.simulated}" if self.lost_names else unknown
         if self.kind != "sampled":
