@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dszog import minimize
+from dszog import Losses, minimize
 from dszog.run.history import Progress
 from dszog.run.meter import Limits
 from dszog.show.progress import Lines, line, show_progress
@@ -194,3 +194,13 @@ def test_in_a_notebook_rich_draws_where_there_are_widgets(
     monkeypatch.setitem(sys.modules, "ipywidgets", there)
     with show_progress(Limits(iterations=2)) as (shown,):
         assert isinstance(shown, Lines) is not has_widgets
+
+
+def test_an_objective_of_the_same_few_losses_is_said_to_be_one() -> None:
+    few = line(seen_at(sampled_objective=7.25, n_held=120, n_losses=400))
+    assert "objective ~7.25 (of 120 of 400 losses)" in few
+    assert "losses" not in line(seen_at(n_held=400, n_losses=400))
+    seen: list[Any] = []
+    losses = Losses(lambda points, i: (points - i % 7) ** 2, 400)
+    minimize(losses, [0.0], bounds=[(-9, 9)], seed=0, callback=seen.append)
+    assert (seen[0].n_held, seen[0].n_losses) == (32, 400)

@@ -57,6 +57,7 @@ class Info(NamedTuple):
     n_inner: int = 0  # steps of an inner loop, where the method has one
     events: tuple[str, ...] = ()  # what went differently than it should have
     stop: Status | None = None  # the method has come to its end
+    n_held: int = 0  # losses that the objective is of, where they stay the same
 
 
 class Noise(NamedTuple):

@@ -167,7 +167,7 @@ def advance(
             if history and wanted:
                 history.record(row)
             for callback in callbacks:
-                callback(_progress(row, moved.x, meter))
+                callback(_progress(row, moved.x, meter, info.n_held))
             if meter.failures.is_enough and not _takes_unknown(state):
                 return Outcome(position, Status.TOO_MANY_FAILURES)
             if info.stop is not None:
@@ -305,11 +305,15 @@ def _row(penalty: float, info: Info, meter: Meter) -> tuple[Any, ...]:
     )
 
 
-def _progress(row: tuple[Any, ...], x: FloatArray, meter: Meter) -> Progress:
+def _progress(
+    row: tuple[Any, ...], x: FloatArray, meter: Meter, n_held: int
+) -> Progress:
     """Return the same and more, as callbacks see it."""
     return Progress(
         x=handed_out(x),
         n_loss_queries=meter.n_loss_queries,
         evaluation_time=meter.evaluation_time,
+        n_held=n_held,
+        n_losses=meter.size.n_losses,
         **dict(zip(History.COLUMNS, row, strict=True)),
     )

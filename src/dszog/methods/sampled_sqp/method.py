@@ -284,6 +284,7 @@ class SampledSQP(Options):
             n_touched=positive,
             events=events,
             stop=stop,
+            n_held=len(state.table),
         )
 
     def planned(

@@ -129,7 +129,9 @@ def facts(progress: Progress, seen: BatchSummary) -> list[tuple[str, str]]:
         ("queries", f"{progress.n_queries:,}"),
     ]
     if not math.isnan(seen.objective):
-        found.append(("objective", f"~{seen.objective:.4g}"))
+        few = f" (of {progress.n_held:,} of {progress.n_losses:,} losses)"
+        few = few if 0 < progress.n_held < progress.n_losses else ""
+        found.append(("objective", f"~{seen.objective:.4g}{few}"))
     if not math.isnan(seen.violation):
         found.append(("worst violation seen", f"{seen.violation:.3g}"))
     if not math.isnan(seen.share):
