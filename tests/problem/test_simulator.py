@@ -589,6 +589,16 @@ def test_a_finished_run_that_is_reported_again_opens_no_simulator(
     assert "no function was called" in result.message
 
 
+def test_what_cannot_be_opened_is_an_error_and_no_failing_case() -> None:
+    def refuse() -> None:
+        raise OSError("no licence")
+
+    for evaluator in ("serial", "threads"):
+        plant = hours(lambda x, i: False, initializer=refuse)
+        with pytest.raises(OSError, match="no licence"):
+            solved(plant, on_failure="resample", evaluator=evaluator)
+
+
 @pytest.mark.filterwarnings("ignore::dszog.PurityWarning")
 def test_a_simulator_that_keeps_answers_is_no_contradiction() -> None:
     demand = np.random.default_rng(0).uniform(1, 3, 200)

@@ -43,7 +43,7 @@ class Progress:
     penalty: float = math.nan  # of the method, where it has one
     n_failed: int = 0  # points at which a value was not known, so far
     evaluation_time: float = 0.0  # seconds of `elapsed` that the functions took
-    # Losses that `sampled_objective` is the mean of, where these stay the same for long.
+    # Losses that `sampled_objective` is the mean of, where these stay the same.
     n_held: int = 0
     n_losses: int = 0  # in all
 

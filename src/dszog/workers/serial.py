@@ -18,6 +18,7 @@ class Serial:
         self._limits = whole_limits(problem)
 
     def __call__(self, queries: Sequence[Query]) -> tuple[Reply, ...]:
+        self._problem.prepare()  # not before: perhaps nothing is asked
         if not needs_cut(self._limits, queries):
             return answer(self._problem, queries)
         assembly = Assembly(queries)
