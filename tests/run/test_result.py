@@ -148,7 +148,11 @@ def test_names_stand_where_an_index_or_a_variable_would() -> None:
     )
     assert result.names.items() <= dict(enumerate(named)).items()
     said = str(result)
-    for text in ("heat = 1, load\\x1b = 1", "none above 0, closest to it (loft)", "heaviest: hall ("):
+    for text in (
+        "heat = 1, load\\x1b = 1",
+        "none above 0, closest to it (loft)",
+        "heaviest: hall (",
+    ):
         assert text in said
     assert "wall" not in said  # it weighs nothing
     assert "A better value would break hall; loft." in in_words(result)

@@ -15,6 +15,7 @@ from dszog.methods.sampled_sqp import ending, nearby
 from dszog.methods.sampled_sqp.looks import Look
 from dszog.methods.sampled_sqp.models import WorkingSet
 from dszog.methods.sampled_sqp.state import SampledSQPState
+from dszog.save.encoding import decode, encode
 from dszog.workers.serial import Serial
 
 CASES = 12
@@ -141,3 +142,18 @@ def test_a_run_returns_a_point_that_holds_if_it_went_through_one() -> None:
         max_queries=20_000,
     )
     assert result.maxcv <= 1e-2  # it ended at a point that does not hold
+
+
+def test_a_run_can_be_saved_where_it_looks_near_by() -> None:
+    problem, x = problem_of(ridge), np.array([0.5, 0.3001])
+    state = nearby.looking(METHOD, state_at(problem, x, np.array([[1.0, 0.0]])))
+    state = grown(state, x, [1.0, 2.0])
+
+    arrays: list[Any] = []
+    loaded: Any = decode(encode(state, arrays), arrays, problem.size)
+    assert (loaded.phase, loaded.n_near) == ("near", 1)
+    for before, after in zip(METHOD.ask(state), METHOD.ask(loaded), strict=True):
+        np.testing.assert_array_equal(
+            before.points(problem.size), after.points(problem.size)
+        )
+    np.testing.assert_array_equal(loaded.best_values, [1.0, 2.0])
