@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dszog import DSZOG, Constraints, Losses, Problem, minimize
+from dszog import DSZOG, Constraints, Losses, Problem, Status, load_result, minimize
 from dszog.contract import Query
+from dszog.contract.arrays import FloatArray
 from dszog.errors import OtherRunError
 from dszog.methods import slope_models
 from dszog.methods.auto import suited
@@ -277,3 +278,46 @@ def test_a_folder_of_a_form_that_is_gone_is_refused_with_what_to_do(
     monkeypatch.setattr(checkpoints, "GONE", ("'SlopesDSZOG'",))
     with pytest.raises(OtherRunError, match="that this version no longer has"):
         solve(checkpoint=tmp_path, max_iterations=2, resume=True)
+
+
+def planes(dim: int, m: int) -> tuple[Any, Any, FloatArray]:
+    """Return a distance, limits and the matrix of these."""
+    rng = np.random.default_rng(dim)
+    rows, target = rng.normal(size=(m, dim)), 2.0 * rng.normal(size=dim)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    limits = Constraints(lambda x, j: x @ rows[j].T - 1.0, m)
+    return lambda x: float(np.square(x - target).sum()), limits, rows
+
+
+def test_ten_iterations_come_near_in_few_variables() -> None:
+    fun, limits, rows = planes(dim=2, m=1000)
+    result = by_dszog(fun, np.zeros(2), limits, max_iterations=10, seed=0)
+    best = minimize(fun, np.zeros(2), limits, seed=0)
+    assert result.fun < best.fun + 0.01 * (fun(np.zeros(2)) - best.fun)
+    assert (rows @ result.x).max() < 1.0 + 1e-2
+
+
+def test_where_steps_are_the_same_in_rounding_nothing_is_unlearned() -> None:
+    # A slope that came of points alike gave a penalty of 0: the start was returned.
+    fun, limits, _ = planes(dim=5, m=3)
+    method = SlopesDSZOG().planned(size_of(5, 1, 3), 2000, None)
+    problem = Problem(fun, limits, 5, x0=np.full(5, 0.1))
+    state: Any = method.init(problem.x0, problem.size, 0)
+    state = walk(method, problem, state, 60)[-1]
+    known = np.array(state.velocity)
+    state = replace(state, trust=1e-17, reach=1e-17)
+    state = walk(method, problem, state, 40)[-1]
+    np.testing.assert_allclose(state.velocity, known, rtol=1e-3, atol=1e-3)
+
+
+def test_an_objective_that_falls_without_end_ends_the_run() -> None:
+    limits = Constraints(lambda x, j: -x[:, j] - 2.0, 2)
+    result = by_dszog(lambda x: float(-x.sum()), np.zeros(2), limits, seed=0)
+    assert result.status == Status.DIVERGED
+    assert "look at the signs" in result.message
+
+
+def test_a_result_that_was_saved_has_its_method(tmp_path: Path) -> None:
+    result = solve(max_iterations=2)
+    result.save(tmp_path / "it")
+    assert load_result(tmp_path / "it").method == result.method

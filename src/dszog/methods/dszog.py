@@ -9,7 +9,9 @@ by descent in :math:`w` along averaged zeroth-order gradients and ascent in the 
 :math:`p` over the constraints. Each iteration looks at a few losses, a few constraints
 drawn from :math:`p`, and a few drawn uniformly.
 
-What ``minimize(method="dszog")`` does, from the first query to the last:
+``minimize(method="dszog")`` remembers slopes instead, up to a million variables
+(``methods/slopes.py``), where there are values alone and nothing is set but batches and
+directions. Else it does this, from the first query to the last:
 
 1. A look at all constraints at the start, or at a draw of them, gives the first weights
    (``init``, ``_tell_start``).
