@@ -38,6 +38,7 @@ def solve(folder: Path, **more: Any) -> library.Result:
         lambda points, j: points[:, :1] + 0.1 - limits[j], m=50
     ).named(lambda j: f"<b>{j}")
     given: dict[str, Any] = {"method": "dszog", "max_iterations": 20, "seed": 0}
+    given |= {"options": {"radius": 1e-4}}  # the paper's algorithm: it has weights
     given |= {"tag": EVIL, "checkpoint": folder, **more}
     return library.minimize(
         lambda x: float((x - 2.0) @ (x - 2.0)), np.zeros(2), constraints, **given
