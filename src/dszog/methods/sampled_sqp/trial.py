@@ -63,8 +63,7 @@ FITTED = 3.0  # standard errors between losses of the table and others
 FITTED_FEW = 1.0
 ALIKE_LIMITS = 40  # the largest, by which cases are compared
 MOST_CORRECTED = 3  # times in a row that a step is bent back to rows that curve
-MOST_PARTS = 2  # times in a row that a part of a step is tried
-MOST_DOUBTS = 6  # rejected steps after which a look that suggested them was wrong
+MOST_PARTS = 6  # times in a row that a part of a step is tried
 LEAST_PART, MOST_PART = 0.1, 0.5  # of a step that was too long
 MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
 
@@ -517,7 +516,7 @@ def _rejected(
         if by_matrix and state.n_rejected < MOST_PARTS:
             return trying(options, _shortened(state, kept))
         is_known = np.array_equal(state.anchor, state.z)  # the gradient here
-        has_tried = is_known and state.n_rejected >= MOST_DOUBTS
+        has_tried = is_known and state.n_rejected >= MOST_PARTS
         if has_tried and state.confirmed == DOUBTED:
             return unrefuted(options, state)
     length = float(state.step @ state.step)
