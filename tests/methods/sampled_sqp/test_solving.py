@@ -1051,15 +1051,3 @@ def test_a_start_far_up_a_stiff_function_is_no_reason_for_short_steps() -> None:
     assert result.success
     assert result.fun < 1e-6
     assert result.nit < 700
-
-
-@pytest.mark.parametrize("n", [4, 6])
-def test_a_look_that_suggests_a_step_that_leads_up_does_not_unsettle(n: int) -> None:
-    # A ratio that is met exactly along a whole surface: curvature is noise there.
-    result = minimized(
-        lambda x: float((1 / 6.931 - x[0] * x[1] / (x[2:] ** 2).mean()) ** 2),
-        np.full(n, 30.0),
-        bounds=[(12.0, 60.0)] * n,
-    )
-    assert result.success
-    assert result.fun < 1e-9

@@ -33,8 +33,7 @@ from dszog.methods.sampled_sqp.state import (
     SampledSQPState,
 )
 
-# What is known of a point; doubted: all said it was optimal until this look.
-UNKNOWN, CONFIRMED, REFUTED, MEASURED, DOUBTED = 0, 1, 2, 3, 4
+UNKNOWN, CONFIRMED, REFUTED, MEASURED = 0, 1, 2, 3  # what is known of a point
 IN_A_ROW = 4  # after the four sides
 ENOUGH = 5  # points in a row, for an estimate of noise
 LENGTH = 1e-3  # of the size of a variable: steps to look around

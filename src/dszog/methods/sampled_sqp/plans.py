@@ -14,7 +14,6 @@ from dszog.methods.sampled_sqp.bundle import OBJECTIVE, Bundle
 from dszog.methods.sampled_sqp.case_values import LIKELY
 from dszog.methods.sampled_sqp.confirming import (
     CONFIRMED,
-    DOUBTED,
     MEASURED,
     REFUTED,
     UNKNOWN,
@@ -227,23 +226,7 @@ def reconsidered(
         return _convinced(options, found)
     if tried.confirmed == REFUTED and is_elsewhere(options, found):
         return replace(found, phase="again")
-    if state.confirmed == MEASURED and is_optimal(options, before):
-        pulls = before.members.multipliers
-        return replace(
-            tried,
-            confirmed=DOUBTED,
-            residual=before.residual,
-            members=replace(tried.members, multipliers=pulls),
-        )
     return tried
-
-
-def unrefuted(options: Options, state: SampledSQPState) -> SampledSQPState:
-    """Go to the end: no part of the step that a look has suggested leads down."""
-    table = replace(state.table, gradient=state.anchor_gradient)
-    step = np.zeros(state.size.dim)
-    state = replace(state, table=table, sigma=state.first_sigma, step=step)
-    return _convinced(options, replace(state, promise=0.0, curved=0.0, n_rejected=0))
 
 
 def _convinced(options: Options, state: SampledSQPState) -> SampledSQPState:

@@ -124,7 +124,7 @@ class SampledSQPState(State):
     residual: float = -1.0  # of the optimality conditions
     # What a look around has shown.
     measured: FloatArray  # (dim, dim), curvature; (0, 0): none
-    confirmed: int = 0  # as in :mod:`confirming`; 1: the point is optimal; 0: not known
+    confirmed: int = 0  # 1: the point is optimal; 2: it is not; 0: not known
     # Slopes differed on the two sides of a point: 1: of the objective, 2: of rows, 3
     is_kinked: int = 0
     probe_size: float = 1.0  # of steps, in usual ones

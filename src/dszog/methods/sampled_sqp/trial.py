@@ -10,7 +10,7 @@ import numpy as np
 from dszog.contract import NO_INDICES
 from dszog.contract.arrays import FloatArray, IntArray, is_among
 from dszog.maths.random_stream import stream
-from dszog.methods.sampled_sqp.confirming import CONFIRMED, DOUBTED
+from dszog.methods.sampled_sqp.confirming import CONFIRMED
 from dszog.methods.sampled_sqp.confirming import UNKNOWN as UNCONFIRMED
 from dszog.methods.sampled_sqp.ending import little_to_gain, next_to_nothing
 from dszog.methods.sampled_sqp.learning import learn
@@ -40,7 +40,6 @@ from dszog.methods.sampled_sqp.plans import (
     proposed,
     stale_cases,
     trying,
-    unrefuted,
     verifying,
 )
 from dszog.methods.sampled_sqp.state import (
@@ -515,10 +514,6 @@ def _rejected(
         by_matrix = is_bent and by_rows <= 0.5 * wrong
         if by_matrix and state.n_rejected < MOST_PARTS:
             return trying(options, _shortened(state, kept))
-        is_known = np.array_equal(state.anchor, state.z)  # the gradient here
-        has_tried = is_known and state.n_rejected >= MOST_PARTS
-        if has_tried and state.confirmed == DOUBTED:
-            return unrefuted(options, state)
     length = float(state.step @ state.step)
     steeper = state.sigma + 2.0 * wrong / max(length, 1e-300)
     most = MOST_GROWTH if state.size.by_case else 1e3
