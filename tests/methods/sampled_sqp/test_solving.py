@@ -1038,16 +1038,3 @@ def test_a_price_that_was_once_high_does_not_hide_the_objective() -> None:
     )
     assert result.success
     np.testing.assert_allclose(result.fun, -7.57163, rtol=1e-4)
-
-
-def test_a_start_far_up_a_stiff_function_is_no_reason_for_short_steps() -> None:
-    # Powell's singular function: a step that was too long once was to blame.
-    def powell(x: FloatArray) -> float:
-        a, b, c, d = x.reshape(-1, 4).T
-        squares = (a + 10 * b) ** 2 + 5 * (c - d) ** 2
-        return float((squares + (b - 2 * c) ** 4 + 10 * (a - d) ** 4).sum())
-
-    result = minimized(powell, np.tile([300.0, -100.0, 0.0, 100.0], 5))
-    assert result.success
-    assert result.fun < 1e-6
-    assert result.nit < 700

@@ -141,7 +141,7 @@ def proposed(
         return _growing(options, state)
     if correction is None and is_at_end(options, state):
         return verifying(options, state)
-    return trying(options, state)
+    return _trying(options, state)
 
 
 def is_stale(state: SampledSQPState) -> bool:
@@ -252,7 +252,7 @@ def searched(
     """Go on after a look farther out: to a lower point, or to the end."""
     found = after_searching(options, state, query, reply)
     if found.step is not state.step:
-        return trying(options, found)
+        return _trying(options, found)
     return _satisfied(options, found)
 
 
@@ -276,7 +276,7 @@ def _with_new_planes(options: Options, state: SampledSQPState) -> SampledSQPStat
     return state if state.looks else proposed(options, replace(state, has_moved=0))
 
 
-def trying(options: Options, state: SampledSQPState) -> SampledSQPState:
+def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
     """Go to the trial point with everything to be looked at there."""
     size, members = state.size, state.members
     y = size.clip(state.x + state.scale * state.step)

@@ -39,7 +39,6 @@ from dszog.methods.sampled_sqp.plans import (
     most_joining,
     proposed,
     stale_cases,
-    trying,
     verifying,
 )
 from dszog.methods.sampled_sqp.state import (
@@ -62,8 +61,6 @@ FITTED = 3.0  # standard errors between losses of the table and others
 FITTED_FEW = 1.0
 ALIKE_LIMITS = 40  # the largest, by which cases are compared
 MOST_CORRECTED = 3  # times in a row that a step is bent back to rows that curve
-MOST_PARTS = 6  # times in a row that a part of a step is tried
-LEAST_PART, MOST_PART = 0.1, 0.5  # of a step that was too long
 MOST_STALE = 5  # steps in a row with a gradient that was not learned anew
 
 
@@ -508,12 +505,6 @@ def _rejected(
         shift = np.linalg.norm(corrected.step - state.step)
         if corrected.phase == "trial" and shift <= 0.1**n * np.linalg.norm(state.step):
             return replace(corrected, n_rejected=n + 1)
-    is_exact = state.size.n_losses == 1 and not (state.size.by_case or state.n_stale)
-    if is_exact and not state.keeps_planes:
-        is_bent = state.curved > state.sigma * float(state.step @ state.step)
-        by_matrix = is_bent and by_rows <= 0.5 * wrong
-        if by_matrix and state.n_rejected < MOST_PARTS:
-            return trying(options, _shortened(state, kept))
     length = float(state.step @ state.step)
     steeper = state.sigma + 2.0 * wrong / max(length, 1e-300)
     most = MOST_GROWTH if state.size.by_case else 1e3
@@ -530,27 +521,6 @@ def _rejected(
     ):  # the gradient is an estimate: a better one
         return learn(options, state, state.x, NO_INDICES, NO_VALUES, rows)
     return proposed(options, state)
-
-
-def _shortened(state: SampledSQPState, kept: float) -> SampledSQPState:
-    """Return the state with a part of its step, where a parabola is lowest.
-
-    The matrix stays as it is: a larger proximal weight would shorten all later steps,
-    also along variables that had no part in the rise.
-    """
-    rise = state.promise + 0.5 * state.curved - kept  # of the values, above the slope
-    part = 0.5 * (state.promise + 0.5 * state.curved) / max(rise, 1e-300)
-    part = min(max(part, LEAST_PART), MOST_PART) if math.isfinite(part) else LEAST_PART
-    step, curved = part * state.step, part**2 * state.curved
-    gain = -(float(state.table.gradient @ step) + 0.5 * curved)
-    bought = excess(state.members.at(state.z)) - excess(state.modelled(state.z + step))
-    return replace(
-        state,
-        step=step,
-        curved=curved,
-        promise=gain + state.weight * bought,
-        n_rejected=state.n_rejected + 1,
-    )
 
 
 def _blamed(
