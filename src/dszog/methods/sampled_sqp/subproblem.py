@@ -80,8 +80,6 @@ def solved(
     pays = np.abs(answer.multipliers[: len(who)]) > 0.99 * price
     if size.by_case and (members.stale * members.bent)[who][pays].any():
         highest = 0.0  # what seems to contradict may only be wrong
-    if state.n_rejected and not size.by_case:
-        highest = 0.0  # rows pay for a short step: a higher price would lengthen it
     while price < highest and _is_saturated(answer, price):
         higher = answered(sigma, 10.0 * price, answer.multipliers)
         # A higher price is kept if it buys less violation.
