@@ -410,3 +410,11 @@ def test_a_violation_is_seen(
     found = complaints(_tree(tmp_path, **{name: text}))
     assert any(complaint in text for text in found)
     assert all(complaint in text or "in a circle" in text for text in found)
+
+
+def test_the_package_runs_as_the_command_line() -> None:
+    pytest.importorskip("cyclopts")
+    done = subprocess.run(
+        [sys.executable, "-m", "dszog", "--version"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, dszog.__version__)
