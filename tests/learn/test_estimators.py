@@ -34,6 +34,7 @@ def test_scikit_learn_has_no_objection(estimator: Any, check: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
+@pytest.mark.filterwarnings("ignore:.* the model is the start")  # of random labels
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("changes", [{}, {"kernel": "rbf", "max_iterations": 100}])
 def test_scikit_learn_has_no_objection_to_defaults_and_kernels(
