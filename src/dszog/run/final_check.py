@@ -91,10 +91,11 @@ class FinalCheck:
                 for x in method.doubted(position.state)
                 if not any((x == other).all() for other in (last, *others))
             ]
-            n_checked = len(others) + 1 + len(doubted)
-            if n_checked <= N_CANDIDATES or self.meter.affords(
-                n_checked * checker.plan.n_queries
-            ):
+            n_most = (len(others) + 1 + len(doubted)) * checker.plan.n_queries
+            if not self._costs_too_much(n_slopes := checker.stationarity_cost()):
+                n_most += n_slopes
+            is_whole = checker.plan.n_calls == self.problem.size.n_constraint_calls
+            if is_whole and self.meter.affords(n_most):
                 others = [*doubted, *others]
         held = method.held(position.state) if hasattr(method, "held") else NO_INDICES
         try:
