@@ -260,6 +260,7 @@ class Checker:
             charged = cost(wanted, self._size).total
             if not wanted or not self._meter.affords(charged + kept):
                 break
+            self._meter.kept = kept + charged  # of which the meter takes this off
             (reply,) = filled([reply], parts, self._meter(wanted))
             self._meter.kept = kept
         return reply

@@ -91,13 +91,13 @@ class FinalCheck:
                 for x in method.doubted(position.state)
                 if not any((x == other).all() for other in (last, *others))
             ]
-            n_most = (len(others) + 1 + len(doubted)) * checker.plan.n_queries
-            if not self._costs_too_much(n_slopes := checker.stationarity_cost()):
-                n_most += n_slopes
+            n_most = self._needed(checker, len(others) + 1 + len(doubted))
             is_whole = checker.plan.n_calls == self.problem.size.n_constraint_calls
             if is_whole and self.meter.affords(n_most):
                 others = [*doubted, *others]
         held = method.held(position.state) if hasattr(method, "held") else NO_INDICES
+        needed = self._needed(checker, len(others) + 1)
+        self.meter.kept = max(self.meter.kept, needed)  # not for asking again
         try:
             for x in filter(all_finite, (last, *others)):
                 bar = math.inf
@@ -155,9 +155,7 @@ class FinalCheck:
     ) -> tuple[Certificate, FloatArray]:
         """Return a better point towards an iterate at which values are missing."""
         known, unknown, chosen = start, last, start
-        rest = 3 * checker.plan.n_queries
-        if not self._costs_too_much(n_slopes := checker.stationarity_cost()):
-            rest += n_slopes
+        rest = self._needed(checker, 3)
         for _ in range(N_HALVED):
             if not self.meter.affords(rest):
                 break
@@ -220,9 +218,11 @@ class FinalCheck:
         whole = size.n_losses + size.n_constraint_calls
         if self.limits.queries is not None:
             allowance = int(CHECK_SHARE * self.limits.queries)
-            most = min(self.limits.queries - used, int(WHOLE_SHARE * used))
-            fits = size.by_case and N_CANDIDATES * whole <= most
-            return max(allowance, N_CANDIDATES * whole) if fits else allowance
+            needed = self._needed(self._checker(N_CANDIDATES * whole), N_CANDIDATES)
+            fits = size.by_case and N_CANDIDATES * whole <= int(WHOLE_SHARE * used)
+            if fits and self.meter.affords(needed):
+                return max(allowance, N_CANDIDATES * whole)
+            return allowance
         allowance = max(CHECK_LEAST, int(CHECK_SHARE * used))
         if whole <= WHOLE_SHARE * used:
             allowance = max(allowance, N_CANDIDATES * whole)
@@ -230,6 +230,12 @@ class FinalCheck:
             return allowance
         left = max(self.limits.time - self.meter.elapsed, 0.0)
         return min(allowance, int(left / max(self.meter.time_for(1), 1e-9)))
+
+    def _needed(self, checker: Checker, n_points: int) -> int:
+        """Return the queries for so many points, and for slopes at one of them."""
+        n_slopes = checker.stationarity_cost()
+        most = 0 if self._costs_too_much(n_slopes) else n_slopes
+        return n_points * checker.plan.n_queries + most
 
     def _checker(self, allowance: int, until: float | None = None) -> Checker:
         each = max(allowance // N_CANDIDATES, 3)
