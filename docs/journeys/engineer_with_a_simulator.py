@@ -75,7 +75,8 @@ def travel() -> None:
     with journey.mistake(
         "it returns one limit too few",
         dszog.EvaluationError,
-        "expected 12 real numbers",
+        "returned 11 limits for scenario",
+        "expected 12. Return one for each of `width`",
     ):
         plant = dszog.Simulator(forgets_a_sensor, N_LOADS, N_SENSORS)
         dszog.minimize(plant, START, max_iterations=10, **QUICK)
