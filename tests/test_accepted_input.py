@@ -233,7 +233,7 @@ def of_single_precision(offset: float) -> Constraints:
 
 
 def test_single_precision_that_is_fine_enough_is_accepted() -> None:
-    User().minimize(constraints=of_single_precision(1.0))
+    User().minimize(constraints=of_single_precision(1.0), options={"radius": 1e-4})
 
 
 @pytest.mark.parametrize("offset", [1e3, 1e6])

@@ -87,11 +87,12 @@ class Cell:
 def cells() -> list[Cell]:
     """Return all methods, each on dense and on sparse data, and what is special."""
     weights: dict[str, dict[str, Any]] = {
-        "sparse": {"dual_batch": 8},
+        "sparse": {"dual_batch": 8, "radius": 1e-4},  # Algorithm 1: an option of it
         "dense": {"distribution": "dense", "dual_batch": 8},
         "uniform": {"distribution": "uniform"},
         "plain": {"dual_estimate": "plain", "dual_batch": 8},
         "centred": {"dual_estimate": "centred", "dual_batch": 8},
+        "slopes": {"dual_batch": 8},
     }
     made = [
         Cell(f"dszog-{name}", "dszog", options, "values")

@@ -26,6 +26,7 @@ MOST_RETRIES = 3  # of a call of a simulator, while they help
 MOST_IN_VAIN = 100  # retries, none of which has helped
 KEPT = 2**14  # values of each kind that are remembered of a point
 ENOUGH_TIMED = 3  # batches of a kind, to know how long another one takes
+FIRST_STEPS = 2  # in which a method may ask again at the start
 N_POINTS = 8  # that are remembered: the start, and what the check of the result is of
 
 _Values = tuple[IntArray, FloatArray]
@@ -34,8 +35,8 @@ _Values = tuple[IntArray, FloatArray]
 class Repeats:
     """Compares values that a run asks for more than once.
 
-    No question is added for it. The first look at the constraints and the first step
-    are both at the start, the check of the result looks there again, and its gradients
+    No question is added for it. The first look at the constraints and the first steps
+    are at the start, the check of the result looks there again, and its gradients
     begin with values that it has just asked for. Only functions that are called for one
     point and index at a time are compared: others round differently in another shape.
     """
@@ -245,7 +246,7 @@ class Meter(Counts):
         if self._log is not None:
             found = self._log.replayed(queries, charged)
             if found is not None:
-                if is_check or not self.n_iterations:
+                if is_check or self.n_iterations < FIRST_STEPS:
                     self._look_for_repeats(queries, found.replies)
                 if counts:
                     self.failures.count(found.replies, queries)
@@ -277,7 +278,7 @@ class Meter(Counts):
             self._log.answered(replies, spent, self.elapsed)
         if counts:
             self.failures.count(replies, queries)
-        if is_check or not self.n_iterations:  # then points are asked about again
+        if is_check or self.n_iterations < FIRST_STEPS:
             self._look_for_repeats(queries, replies)
         return replies
 
