@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -66,19 +65,9 @@ with journey.step("clone, get_params, repr: an estimator like others"):
     assert clone(fair).get_params() == fair.get_params()
     assert "demographic_parity" in repr(fair)
 
-with journey.mistake(
-    "the other one with its default penalty, under which it learns nothing here",
-    ConvergenceWarning,
-    "the model is the start",
-    "`penalty`=0.03",
-    "try 0.001",
-):
-    PairwiseClassifier(max_iterations=100, random_state=0).fit(X, hired)
-
-with journey.step("with the penalty that was named, in a pipeline, cross-validated"):
+with journey.step("the other one in a pipeline, cross-validated"):
     ranker = make_pipeline(
-        StandardScaler(),
-        PairwiseClassifier(penalty=0.001, max_iterations=100, random_state=0),
+        StandardScaler(), PairwiseClassifier(max_iterations=100, random_state=0)
     )
     scores = cross_val_score(ranker, X, hired, cv=3)
     print(f"    accuracy {scores.mean():.3f}")
@@ -86,9 +75,9 @@ with journey.step("with the penalty that was named, in a pipeline, cross-validat
 
 with journey.step("and in a search over its parameters, by their names"):
     search = GridSearchCV(
-        ranker, {"pairwiseclassifier__penalty": [0.001, 0.01]}, cv=2
+        ranker, {"pairwiseclassifier__penalty": [0.001, "usual"]}, cv=2
     ).fit(X, hired)
-    assert search.best_params_["pairwiseclassifier__penalty"] in (0.001, 0.01)
+    assert search.best_params_["pairwiseclassifier__penalty"] in (0.001, "usual")
 
 with journey.mistake("three classes", ValueError, "Only binary classification"):
     PairwiseClassifier().fit(X[:9], np.arange(9) % 3)

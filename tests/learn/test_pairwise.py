@@ -59,7 +59,10 @@ def test_the_intercept_plays_no_part_in_a_pair(ranked: Any) -> None:
 @pytest.mark.parametrize(
     ("settings", "advice"),
     [
-        ({"max_iterations": 50}, r"With `penalty`=0\.03 .* try 0\.001"),
+        (
+            {"max_iterations": 50, "penalty": 0.03},
+            r"With `penalty`=0\.03 .* try 0\.001",
+        ),
         ({"max_time": 1e-9}, "before the first iteration: raise `max_time`"),
     ],
 )
@@ -70,6 +73,16 @@ def test_a_model_that_is_the_start_is_said_to_be(
     y = np.where(np.arange(len(y)) % 7, y, 0)  # some pairs contradict each other
     with pytest.warns(ConvergenceWarning, match=f"the model is the start, .*{advice}"):
         PairwiseClassifier(random_state=0, **settings).fit(X, y)
+
+
+def test_a_usual_penalty_under_which_nothing_is_learned_is_lowered(ranked: Any) -> None:
+    X, y = ranked
+    y = np.where(np.arange(len(y)) % 7, y, 0)
+    model = PairwiseClassifier(random_state=0, max_iterations=50).fit(X, y)
+    told = PairwiseClassifier(random_state=0, max_iterations=50, penalty=0.001)
+    assert model.penalty_ == 0.001
+    assert not model.result_.is_start
+    np.testing.assert_array_equal(model.coef_, told.fit(X, y).coef_)
 
 
 def test_equal_rows_make_one_pair(ranked: Any) -> None:

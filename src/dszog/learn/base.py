@@ -141,7 +141,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
     alpha: float = 1e-4
     fit_intercept: bool = True
     standardize: bool = True
-    penalty: float | None = None
+    penalty: float | str | None = None
     step_size: float | None = None
     n_directions: int | float | None = None
     batch_size: int | float | None = None
@@ -274,9 +274,21 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         """Return the constraints on the weights of the rows and the intercept."""
 
     def _minimize(self, problem: Problem, seed: int) -> Any:
-        n_losses = problem.size.n_losses
+        penalty = None if isinstance(self.penalty, str) else self.penalty
+        return self._minimized(problem, seed, penalty)
+
+    def _minimized(
+        self,
+        problem: Problem,
+        seed: int,
+        penalty: float | None,
+        max_queries: int | None = None,
+        max_time: float | None = None,
+    ) -> Any:
+        """Return the result with this penalty, within budgets or those of the model."""
+        self.penalty_, n_losses = penalty, problem.size.n_losses
         asked = {
-            "penalty": self.penalty,
+            "penalty": penalty,
             "step_size": self.step_size,
             "n_directions": self.n_directions,
             "loss_batch": self.batch_size and min(self.batch_size, n_losses),
@@ -292,8 +304,8 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
             method=method,
             options=options,
             max_iterations=self.max_iterations,
-            max_queries=self.max_queries,
-            max_time=self.max_time,
+            max_queries=max_queries or self.max_queries,
+            max_time=max_time or self.max_time,
             constraint_tol=self.constraint_tol,
             seed=seed,
             progress=bool(self.verbose),
@@ -351,10 +363,10 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         budget = _BUDGETS.get(result.status)
         if budget and not result.nit:
             return f"The budget ended before the first iteration: raise `{budget}`."
-        if self.penalty is not None:
+        if self.penalty_ is not None:
             return (
-                f"With `penalty`={self.penalty:g} the worst violation outweighs what "
-                f"the loss gains: try {self.penalty / 30:.1g}."
+                f"With `penalty`={self.penalty_:g} the worst violation outweighs what "
+                f"the loss gains: try {self.penalty_ / 30:.1g}."
             )
         return f"Raise `{budget or 'max_iterations'}`, or give a `penalty`."
 

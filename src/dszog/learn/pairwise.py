@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
+from dszog.errors import InputError
 from dszog.learn.base import ConstrainedClassifier
 from dszog.learn.features import with_ones
 from dszog.learn.samples import TrainingSet
+from dszog.problem import Problem
 from dszog.problem.constraints import Constraints
+
+USUAL = 0.03  # penalty, in units of the loss
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -24,7 +28,9 @@ class PairwiseClassifier(ConstrainedClassifier):
 
     The number of pairs may be in the billions: no list of them is made. Where the
     classes overlap, not all pairs can be kept, and `penalty` weighs the worst of them
-    against the loss; ``certificate_`` says how many pairs are out of order.
+    against the loss; ``certificate_`` says how many pairs are out of order. It is 0.03
+    by default (``"usual"``), and a thirtieth of that where no step pays with it, as far
+    as budgets go; ``penalty_`` says which.
 
     Parameters
     ----------
@@ -48,10 +54,14 @@ class PairwiseClassifier(ConstrainedClassifier):
     """
 
     margin: float = 0.0
-    penalty: float | None = 0.03
+    penalty: float | str | None = "usual"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ConstrainedClassifier._parameter_constraints,
+        "penalty": [
+            *ConstrainedClassifier._parameter_constraints["penalty"],
+            StrOptions({"usual"}),
+        ],
         "margin": [Interval(Real, None, None, closed="neither")],
     }
 
@@ -73,6 +83,24 @@ class PairwiseClassifier(ConstrainedClassifier):
             one of them weighs nothing.
         """
         return self._fit(X, y, sample_weight)
+
+    def _minimize(self, problem: Problem, seed: int) -> Any:
+        if self.penalty != "usual":
+            return super()._minimize(problem, seed)
+        result = self._minimized(problem, seed, USUAL)
+        queries, time = self.max_queries, self.max_time
+        if queries is not None:
+            queries -= result.nfev + result.ncev + result.costs.n_retried
+        if time is not None:
+            time -= result.costs.time
+        in_budget = min(queries or 1, time or 1) > 0 and result.status.is_planned
+        if not (result.is_start and result.nit and in_budget):
+            return result
+        try:
+            return self._minimized(problem, seed, USUAL / 30.0, queries, time)
+        except InputError:  # what is left of the budget is not enough for a step
+            self.penalty_ = USUAL
+            return result
 
     def _constraints(self, rows: Any, train: TrainingSet) -> Constraints:
         # Zeros in place of the ones: an intercept cancels in every pair.
