@@ -86,6 +86,7 @@ WRITING = {  # functions that no file makes run, or only a huge one or a broken 
     },
     "save/checkpoints.py": {
         *("save", "log", "sync", "n_failed", "is_due", "end", "_names", "_work"),
+        *("asked", "retried", "answered"),
     },
 }
 

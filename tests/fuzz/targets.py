@@ -15,10 +15,12 @@ import numpy as np
 import dszog
 import dszog.save.store
 from dszog._version import VERSION
+from dszog.contract import ProblemSize, cost
 from dszog.errors import CheckpointError, InputError
 from dszog.methods import METHODS
 from dszog.readers import read_csv, read_libsvm
 from dszog.run.feasible_set import with_feasible_set
+from dszog.run.meter import ReplayOverError
 from dszog.run.run import SizeNote
 from dszog.save.checkpoints import (
     Checkpoints,
@@ -182,6 +184,14 @@ class Saved:
             cell.run(folder, max_iterations=N_ITERATIONS)
         cell.before_call = lambda number: None
 
+    def _replay(self, run: Any, recorder: Recorder, size: ProblemSize) -> None:
+        """Ask what the run would ask next, as far as the journal has an answer."""
+        queries = run.method.ask(run.position.state)
+        with contextlib.suppress(ReplayOverError):
+            while recorder.is_replaying:
+                recorder.replayed(queries, cost(queries, size))
+        recorder.drop()
+
     def load(self, number: int, folder: Path, seed: int | None) -> bool:
         """Go on with the run in a folder as far as its files go."""
         size = self.cells[number].problem().size
@@ -198,7 +208,7 @@ class Saved:
                 saver = Checkpoints(store=store, seed=seed, **contract)
                 run = saver.load(size)
                 if run is not None:
-                    Recorder(store).drop()
+                    self._replay(run, Recorder(store), size)
         except CheckpointError as error:
             _check_message(error)
             return False

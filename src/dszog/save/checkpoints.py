@@ -25,7 +25,12 @@ from dszog.run.history import Counts, Rows
 from dszog.run.meter import Replayed, ReplayOverError
 from dszog.run.result import Result
 from dszog.run.run import Ending, Run
-from dszog.save.encoding import pack_value, settings_of, with_settings
+from dszog.save.encoding import (
+    check_weights_of,
+    pack_value,
+    settings_of,
+    with_settings,
+)
 from dszog.save.fingerprint import defaults, differences
 from dszog.save.journal import (
     Answered,
@@ -300,6 +305,7 @@ class Checkpoints:
     def _built(self, run: Any) -> Run:
         if not isinstance(run, Run):
             raise CheckpointError("it has no content")
+        check_weights_of(run.position.state)
         method = with_settings(self.method, run.method)
         planned = with_settings(self.method, run.planned)
         return replace(run, method=method, planned=planned)

@@ -8,6 +8,7 @@ the problem) is not written: it comes from the call that resumes.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import MISSING, fields, replace
@@ -51,6 +52,7 @@ STATES = (
     *(LinearisedState, SampledSQPState),
 )
 DISTRIBUTIONS = (DenseDistribution, SparseDistribution, UniformDistribution)
+WEIGHT_ERROR = 1e-6  # of the sum of all weights, which is 1
 COUNTS = (Counts, FailureCounts, SubproblemCounts)
 EVIDENCE = (
     *(Certificate, Feasibility, CallCounts, Stationarity, FirstOrder, Noise),
@@ -326,6 +328,27 @@ def _is_distribution(made: Any) -> bool:
 def _alike(*vectors: np.ndarray[Any, Any]) -> bool:
     first = vectors[0].shape
     return len(first) == 1 and all(vector.shape == first for vector in vectors)
+
+
+def check_weights_of(state: State) -> None:
+    """Refuse weights that are no distribution."""
+    if isinstance(state, DSZOGState) and state.distribution is not None:
+        total = _total_weight(state.distribution)
+        if not abs(total - 1.0) <= WEIGHT_ERROR:
+            raise CheckpointError(
+                f"its weights are no distribution, their sum is {total:.6g}"
+            )
+
+
+def _total_weight(distribution: Any) -> float:
+    """Return the sum of all weights, `nan` if one is negative."""
+    if isinstance(distribution, UniformDistribution):
+        return 1.0
+    weights, rest = distribution.weights, 0.0
+    if isinstance(distribution, SparseDistribution):
+        rest = distribution.background_weight
+        weights = np.append(weights, distribution.n_background * rest)
+    return float(weights.sum()) if (weights >= 0.0).all() else math.nan
 
 
 # --------------------------------------------------------------------------- settings

@@ -7,7 +7,6 @@ hold the loop: one file for a state, checked, never executed, whole or not there
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from os import PathLike
@@ -24,10 +23,10 @@ from dszog.errors import (
     InputError,
     InputTypeError,
 )
-from dszog.maths.distribution import SparseDistribution, UniformDistribution
-from dszog.methods import DSZOGState, Method, State
+from dszog.methods import Method, State
 from dszog.save.container import read
 from dszog.save.encoding import (
+    check_weights_of,
     default_settings,
     pack_value,
     settings_of,
@@ -35,8 +34,6 @@ from dszog.save.encoding import (
 )
 from dszog.save.files import check_path, write_whole
 from dszog.save.fingerprint import differences
-
-WEIGHT_ERROR = 1e-6  # of the sum of all weights, which is 1
 
 
 def save_state(path: str | PathLike[str], method: Method, state: Any) -> None:
@@ -180,12 +177,7 @@ def _check_numbers(state: State) -> None:
     for name, number in _floats_in("state", state):
         if not np.isfinite(number).all():
             raise CheckpointError(f"`{name}` in it is not finite")
-    if isinstance(state, DSZOGState) and state.distribution is not None:
-        total = _total_weight(state.distribution)
-        if not abs(total - 1.0) <= WEIGHT_ERROR:
-            raise CheckpointError(
-                f"its weights are no distribution, their sum is {total:.6g}"
-            )
+    check_weights_of(state)
 
 
 def _floats_in(name: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -199,14 +191,3 @@ def _floats_in(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         isinstance(value, np.ndarray) and value.dtype.kind == "f"
     ):
         yield name, value
-
-
-def _total_weight(distribution: Any) -> float:
-    """Return the sum of all weights, `nan` if one is negative."""
-    if isinstance(distribution, UniformDistribution):
-        return 1.0
-    weights, rest = distribution.weights, 0.0
-    if isinstance(distribution, SparseDistribution):
-        rest = distribution.background_weight
-        weights = np.append(weights, distribution.n_background * rest)
-    return float(weights.sum()) if (weights >= 0.0).all() else math.nan
