@@ -1038,3 +1038,21 @@ def test_a_price_that_was_once_high_does_not_hide_the_objective() -> None:
     )
     assert result.success
     np.testing.assert_allclose(result.fun, -7.57163, rtol=1e-4)
+
+
+def test_slopes_of_all_losses_are_taken_where_sizes_cannot_be_learned() -> None:
+    def values(points: FloatArray, i: IntArray) -> FloatArray:
+        return np.asarray((points[:, :1] - 5e6 - 0.1 * i) ** 2)
+
+    rows = Constraints.linear(np.ones((1, 1)), np.array([6e6]))
+    problem = Problem(Losses(values, 20), rows, 1)
+    method = SampledSQP(horizon_queries=2000)
+    state = method.init(np.array([5e6 + 3.0]), problem.size, 0)
+    while state.phase != "sizes":
+        queries = method.ask(state)
+        state, _ = method.tell(state, queries, Serial(problem)(queries))
+    state = state.back_to(state)  # what was asked there has failed
+    queries = method.ask(state)
+    state, _ = method.tell(state, queries, Serial(problem)(queries))
+    assert len(state.table) == 20
+    assert state.table.slopes.all()

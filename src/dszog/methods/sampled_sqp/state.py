@@ -277,8 +277,18 @@ class SampledSQPState(State):
         if self.phase == "pilot" and self.kept is not None:  # which has values
             x = (self.x + self.kept.x) / 2.0
             return replace(self, x=x, start=x, looks=(replace(self.looks[0], at=x),))
-        if self.phase in ("noise", "sizes"):  # go on without
+        if self.phase == "noise":  # go on without
             return replace(self, phase="slopes")
+        if self.phase == "sizes":
+            table, members = self.table, self.members
+            look = replace(
+                self.looks[0],
+                losses=table.indices,
+                constraints=members.indices,
+                loss_values=table.values,
+                constraint_values=members.values * members.sizes,
+            )
+            return replace(self, phase="slopes", looks=(look,))
         if self.phase == "confirm" and self.probe_size > SHORTEST_PROBE:
             return replace(self, probe_size=self.probe_size / 8.0)
         if self.phase == "confirm":  # end without
