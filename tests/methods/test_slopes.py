@@ -133,6 +133,16 @@ def test_where_more_are_violated_than_can_be_kept_a_run_stays_where_few_are(
     assert (rows @ result.x - 1.0).max() < 1e-2
 
 
+def test_a_step_into_more_violations_than_can_be_kept_is_taken_back() -> None:
+    first = SlopesDSZOG().init(np.zeros(1000), size_of(1000, m=10**6), 0)
+    state = replace(first, x=np.ones(1000), level=0.05)
+    over = np.repeat([1.0, 0.0], [100, 900])  # a mean of 0.1, known to 0.01
+    after, level, is_crowded = slope_models.looked(state, over)
+    assert (level, is_crowded) == (0.1, True)
+    assert after.trust <= 0.5 * np.sqrt(1000.0)
+    assert not slope_models.looked(replace(state, level=0.09), over)[2]
+
+
 def test_at_the_end_the_way_back_to_the_start_is_as_long_as_constraints_ask() -> None:
     dim, falls = 5, np.array([1.0, 2.0, 0.0, -1.0, 0.5])
     problem = Problem(

@@ -217,7 +217,7 @@ LISTED: dict[str, list[tuple[str, str, str]]] = {
     # ------------------------------------------------------- slopes that are remembered
     "methods/slope_models.py: methods/test_slopes.py": [
         ("limit = state.level + 2.0 * unsure", "limit = math.inf",
-         "test_where_more_are_violated_than_can_be_kept_a_run_stays_where_few_are"),
+         "test_a_step_into_more_violations_than_can_be_kept_is_taken_back"),
     ],
     "save/checkpoints.py: methods/test_slopes.py": [
         ('if there.get("method type") in GONE:', "if False:",
