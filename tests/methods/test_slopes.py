@@ -134,7 +134,7 @@ def test_where_more_are_violated_than_can_be_kept_a_run_stays_where_few_are(
 
 
 def test_a_step_into_more_violations_than_can_be_kept_is_taken_back() -> None:
-    first = SlopesDSZOG().init(np.zeros(1000), size_of(1000, m=10**6), 0)
+    first: Any = SlopesDSZOG().init(np.zeros(1000), size_of(1000, m=10**6), 0)
     state = replace(first, x=np.ones(1000), level=0.05)
     over = np.repeat([1.0, 0.0], [100, 900])  # a mean of 0.1, known to 0.01
     after, level, is_crowded = slope_models.looked(state, over)
