@@ -721,3 +721,28 @@ def test_the_users_random_numbers_are_left_alone_and_change_nothing() -> None:
         after = repr(np.random.get_state()), random.getstate()  # noqa: NPY002
         assert after == before
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("seed", [7, 16])
+def test_points_towards_one_that_fails_leave_enough_for_the_last_look(
+    seed: int,
+) -> None:
+    rng = np.random.default_rng(seed)
+    A, centre = rng.normal(size=(200, 3, 2)), 2.0 * rng.normal(size=2)
+    n_calls = [0]
+
+    def run(x: FloatArray, i: int) -> tuple[float, FloatArray]:
+        n_calls[0] += 1
+        is_lost = np.sin(1e4 * x[0] + i) > 0.8
+        loss = np.nan if is_lost else float(np.sum((x - centre) ** 2))
+        return loss, A[i] @ x - 0.3
+
+    dszog.minimize(
+        Simulator(run, n=200, width=3),
+        [0.1, -0.1],
+        bounds=[(-5.0, 5.0)] * 2,
+        seed=seed,
+        max_queries=150,
+        on_failure="resample",
+    )
+    assert n_calls[0] <= 150

@@ -160,6 +160,7 @@ class FinalCheck:
             if not self.meter.affords(rest):
                 break
             x = (known + unknown) / 2
+            self.meter.kept = max(self.meter.kept, rest)
             found = checker.check(x, suspects, penalty=penalty)
             if found is None or not found.is_known:
                 unknown = x
