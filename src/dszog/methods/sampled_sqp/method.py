@@ -257,21 +257,11 @@ class SampledSQP(Options):
             origin=state.origin,
             has_home=state.has_home,
             home=state.home,
-            has_best=state.has_best,
-            best=state.best,
-            best_losses=state.best_losses,
-            best_values=state.best_values,
-            best_cases=state.best_cases,
-            has_doubted=state.has_doubted,
-            doubted=state.doubted,
             home_objective=state.home_objective,
             caution=state.caution,
             n_begun=state.n_begun + 1,
-            n_elsewhere=state.n_elsewhere,
-            n_near=state.n_near,
             kept=state.kept,
-            n_loss_queries=state.n_loss_queries,
-            n_constraint_queries=state.n_constraint_queries,
+            **state.remembered,
         )
 
     def _info(self, state: SampledSQPState, *, is_step: bool) -> Info:

@@ -230,18 +230,8 @@ def as_kept(state: SampledSQPState) -> SampledSQPState:
     return replace(
         state.kept,
         iteration=state.iteration,
-        n_elsewhere=state.n_elsewhere,
-        n_near=state.n_near,
-        has_best=state.has_best,
-        best=state.best,
-        best_losses=state.best_losses,
-        best_values=state.best_values,
-        best_cases=state.best_cases,
-        has_doubted=state.has_doubted,
-        doubted=state.doubted,
         is_least=state.is_least,
-        n_loss_queries=state.n_loss_queries,
-        n_constraint_queries=state.n_constraint_queries,
+        **state.remembered,
     )
 
 

@@ -260,6 +260,16 @@ class SampledSQPState(State):
         moved: FloatArray = look.at + look.reach  # somewhere around the point
         return moved
 
+    @property
+    def remembered(self) -> dict[str, Any]:
+        """What stays known when a run begins again, or goes back to an earlier end."""
+        names = (
+            *("has_best", "best", "best_losses", "best_values", "best_cases"),
+            *("has_doubted", "doubted", "n_elsewhere", "n_near"),
+            *("n_loss_queries", "n_constraint_queries"),
+        )
+        return {name: getattr(self, name) for name in names}
+
     def back_to(self, good: Any) -> Self:
         """Return the state that looks half as far, and much less far each time."""
         if self.phase == "trial":
