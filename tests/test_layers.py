@@ -42,7 +42,7 @@ UPWARDS = {  # what looks up all the same, and why
     ("dszog.run.result", "save"),
 }
 
-PACKAGES = {"dszog_paper", "dszog_bench"}  # users of the library beside it
+PACKAGES = {"dszog_paper", "dszog_bench", "dszog_start"}  # beside the library
 HARD_DEPENDENCIES = {"numpy", "scipy"}
 OPTIONAL = {  # extras: at the top of a module where True, else inside a function
     "cli": ({"cyclopts", "rich", "matplotlib", "sklearn", *PACKAGES}, True),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from rich.console import Console
 
@@ -19,6 +17,7 @@ from dszog.errors import (
     InputTypeError,
     MissingExtraError,
 )
+from dszog_start import sigterm_as_interrupt
 
 Made = TypeVar("Made")
 
@@ -88,22 +87,6 @@ def finished(
         except DszogError as error:
             code = failed(error)
     return TERMINATED if received and code == INTERRUPTED else code
-
-
-@contextmanager
-def sigterm_as_interrupt() -> Iterator[list[int]]:
-    """Have SIGTERM do what Ctrl-C does; yield what will list it if it comes."""
-    received: list[int] = []
-
-    def interrupt(number: int, frame: Any) -> None:
-        received.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield received
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 # --------------------------------------------------------------------------- errors
