@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,7 +13,6 @@ import numpy as np
 from cyclopts import Parameter
 from rich.console import Console
 
-import dszog
 from dszog.cli.data import (
     BY_NAME,
     Columns,
@@ -289,10 +287,7 @@ def _read(
         if request.test is not None:
             test = read_libsvm_rows(request.test, wanted)
             width = max(rows.X.shape[1], test.X.shape[1])
-            rows, test = (
-                Samples(X=widened(one.X, width), y=one.y, sensitive=one.sensitive)
-                for one in (rows, test)
-            )
+            rows, test = (replace(one, X=widened(one.X, width)) for one in (rows, test))
     if request.holdout is not None:
         rows, test = _cut(rows, request.holdout, request.seed)
     if len(np.unique(rows.y)) != 2:
@@ -313,13 +308,10 @@ def _read(
 def _cut(rows: Samples, share: float, seed: int) -> tuple[Samples, Samples]:
     """Return the rows in two parts, the same share of each class in the second."""
     rng = stream(seed, 0, HOLD_OUT)
-    held: list[int] = []
+    is_held = np.zeros(len(rows), dtype=bool)
     for label in np.unique(rows.y):
         places = np.flatnonzero(rows.y == label)
-        n_held = round(share * len(places))
-        held.extend(rng.permutation(places)[:n_held].tolist())
-    is_held = np.zeros(len(rows), dtype=bool)
-    is_held[held] = True
+        is_held[rng.permutation(places)[: round(share * len(places))]] = True
     if not is_held.any() or is_held.all():
         raise InputError(
             f"dszog fit: --holdout must leave rows on both sides, got {share:g} of "
@@ -349,29 +341,20 @@ def _fitted(console: Console, data: Path, request: FitRequest) -> Fitted:
     more = {"sensitive_features": rows.sensitive} if request.task == "fair" else {}
     model.pos_label = _as_class(request.wanted.positive, rows.y)
     started = time.perf_counter()
-    with _kept_warnings() as notes:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         _refuse_wrong(model.fit, rows.X, rows.y, **more)
+    warned = dict.fromkeys(as_typed(str(one.message), FLAGS) for one in caught)
     model.reading_ = request.reading.given
-    seconds = time.perf_counter() - started
-    wants_kept = (
-        request.task == "fair" or model.penalty is None or "constraint_tol" in given
-    )
-    test_is = str(request.test or "")
-    if request.holdout is not None:
-        test_is = f"{request.holdout:g} of the rows"
     return Fitted(
         model=model,
-        task=request.task,
+        request=request,
         file=str(data),
         features=None if columns is None else columns.features,
         train=rows,
         test=test,
-        test_is=test_is,
-        wants_kept=wants_kept,
-        is_interrupted=model.result_.status == dszog.Status.INTERRUPTED,
-        seed=request.seed,
-        seconds=seconds,
-        notes=[*traps_met, *(as_typed(note, FLAGS) for note in notes)],
+        seconds=time.perf_counter() - started,
+        notes=[*traps_met, *warned],
     )
 
 
@@ -401,15 +384,6 @@ def _penalty(text: str) -> float | None:
             f"dszog fit: --penalty takes a number or auto, got {shown(text)}. For "
             "example --penalty 0.1."
         ) from None
-
-
-@contextmanager
-def _kept_warnings() -> Iterator[list[str]]:
-    texts: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield texts
-    texts.extend(dict.fromkeys(str(one.message) for one in caught))
 
 
 def _write(output: Path, fitted: Fitted) -> list[Path]:
