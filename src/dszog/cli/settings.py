@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from dszog.contract.hints import about_method, about_option
 from dszog.contract.validation import check_choice, shown
@@ -16,6 +16,14 @@ from dszog.run.scipy_call import is_scipys
 
 _FLAGS = {"true": True, "yes": True, "false": False, "no": False}
 _NOTHING = {"none": None, "auto": None}
+
+
+class _Reader(NamedTuple):
+    """What reads the words of one type."""
+
+    name: str
+    read: Callable[[str], Any]
+    example: str
 
 
 def kinds_of(method: str) -> dict[str, Any]:
@@ -74,30 +82,28 @@ def _read(key: str, text: str, kind: Any) -> Any:
             f"dszog solve: {key!r} cannot be written on a command line, got "
             f"{shown(text)}. Set it in Python: dszog.minimize(method=...)."
         )
-    for read in readers.values():
+    for reader in readers:
         try:
-            return read(text)
+            return reader.read(text)
         except (ValueError, KeyError):
             continue
+    example = next(one.example for one in readers if one is not _NONE)
     raise InputError(
-        f"dszog solve: --set {key} takes {' or '.join(readers)}, got {shown(text)}. "
-        f"For example --set {key}={_example(kind)}."
+        f"dszog solve: --set {key} takes {' or '.join(one.name for one in readers)}, "
+        f"got {shown(text)}. For example --set {key}={example}."
     )
 
 
-def _readers(kind: Any) -> dict[str, Callable[[str], Any]]:
-    """Return what reads a type, each with its name; nothing if it has no words."""
-    origin = get_origin(kind)
-    if origin in (Union, UnionType):
-        readers: dict[str, Callable[[str], Any]] = {}
-        for part in get_args(kind):
-            readers |= _readers(part)
-        return readers if set(readers) != {"none"} else {}
-    if origin is Literal:
-        choices = get_args(kind)
-        words = {choice: choice for choice in choices}
-        return {", ".join(map(repr, choices)): words.__getitem__}
-    return _BY_TYPE.get(kind, {})
+def _readers(kind: Any) -> list[_Reader]:
+    """Return what reads the words of a type; nothing if it has none."""
+    if get_origin(kind) in (Union, UnionType):
+        readers = [one for part in get_args(kind) for one in _readers(part)]
+        return [] if readers == [_NONE] else readers
+    if get_origin(kind) is Literal:
+        words = {choice: choice for choice in get_args(kind)}
+        name = ", ".join(map(repr, words))
+        return [_Reader(name, words.__getitem__, next(iter(words)))]
+    return [_BY_TYPE[kind]] if kind in _BY_TYPE else []
 
 
 def whole(text: str) -> int:
@@ -120,19 +126,11 @@ def _number(convert: Callable[[str], Any]) -> Callable[[str], Any]:
     return read
 
 
-_BY_TYPE: dict[Any, dict[str, Callable[[str], Any]]] = {
-    float: {"a number": _number(float)},
-    int: {"a whole number": _number(whole)},
-    bool: {"true or false": lambda text: _FLAGS[text.lower()]},
-    str: {"a word": str},
-    type(None): {"none": lambda text: _NOTHING[text.lower()]},
+_NONE = _Reader("none", lambda text: _NOTHING[text.lower()], "none")
+_BY_TYPE: dict[Any, _Reader] = {
+    float: _Reader("a number", _number(float), "0.1"),
+    int: _Reader("a whole number", _number(whole), "10"),
+    bool: _Reader("true or false", lambda text: _FLAGS[text.lower()], "true"),
+    str: _Reader("a word", str, "word"),
+    type(None): _NONE,
 }
-
-
-def _example(kind: Any) -> str:
-    for part in (kind, *get_args(kind)):
-        if get_origin(part) is Literal:
-            return str(get_args(part)[0])
-        if part in (float, int, bool):
-            return {float: "0.1", int: "10", bool: "true"}[part]
-    return "word"
