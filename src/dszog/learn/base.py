@@ -344,19 +344,15 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         self.intercept_ = np.array([float(intercept)])
         self.result_, self.certificate_ = result, result.certificate
         self.n_iter_ = int(result.nit)
+        said = ""
         if not result.status.is_planned:
-            warnings.warn(
-                f"{type(self).__name__}: {result.message}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            said = result.message
         elif result.is_start and result.status != Status.CONVERGED:
-            warnings.warn(
-                f"{type(self).__name__}: the model is the start, a fit by least "
-                f"squares: nothing better was found. {self._against_start(result)}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            said = "the model is the start, a fit by least squares: nothing better was "
+            said += f"found. {self._against_start(result)}"
+        if said:
+            said = f"{type(self).__name__}: {said}"
+            warnings.warn(said, ConvergenceWarning, stacklevel=4)
 
     def _against_start(self, result: Any) -> str:
         """Return what may help where a run returns its start."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from html import escape
 from itertools import chain, repeat
@@ -172,10 +172,7 @@ def fairness_report(
     truth, called = column_or_1d(y_true), column_or_1d(y_pred)
     check_consistent_length(truth, called)
     label = _positive(set(truth.tolist()), set(called.tolist()), pos_label)
-    columns, everyone = [], np.ones(len(truth), dtype=bool)
-    for name, values in sensitive_columns(sensitive_features, truth, y_true, y_pred):
-        column = SensitiveColumn.of(name, values, everyone, N_BINS)
-        columns.append((name, column.groups(values), column.group_names))
+    columns = sensitive_columns(sensitive_features, truth, y_true, y_pred)
     return counted(truth == label, called == label, columns, label)
 
 
@@ -200,10 +197,13 @@ def _positive(truth: set[Any], called: set[Any], pos_label: Any) -> Any:
 def counted(
     is_positive: NDArray[np.bool_],
     called_positive: NDArray[np.bool_],
-    columns: Sequence[tuple[str, NDArray[Any], Sequence[str]]],
+    columns: Iterable[tuple[str, NDArray[Any]]],
     pos_label: Any,
+    fitted: Iterable[SensitiveColumn] = (),
 ) -> FairnessReport:
-    """Count what happened to each group: by column its name, groups and their order."""
+    """Count what happened to each group; columns are read as in a fit that had them."""
+    known = {column.name: column for column in fitted}
+    everybody = np.ones(len(is_positive), dtype=bool)
 
     def rates(column: str, group: str, member: NDArray[np.bool_]) -> GroupRates:
         truth, called = is_positive[member], called_positive[member]
@@ -220,14 +220,15 @@ def counted(
             false_negative_rate=1.0 - hit,
         )
 
-    everybody = np.ones(len(is_positive), dtype=bool)
+    groups = []
+    for name, values in columns:
+        column = known.get(name) or SensitiveColumn.of(name, values, everybody, N_BINS)
+        named = column.groups(values)
+        for group in in_order(np.unique(named).tolist(), column.group_names):
+            groups.append(rates(name, group, named == group))
     return FairnessReport(
         overall=rates("", "all", everybody),
-        groups=tuple(
-            rates(column, group, values == group)
-            for column, values, first in columns
-            for group in in_order(np.unique(values).tolist(), first)
-        ),
+        groups=tuple(groups),
         pos_label=str(pos_label),
     )
 
