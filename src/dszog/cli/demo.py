@@ -17,7 +17,7 @@ import dszog
 from dszog import kernels
 from dszog.cli.files import as_json, make_output, write_text
 from dszog.cli.options import Count, Flag, OutputFolder
-from dszog.cli.talk import DONE, INTERRUPTED, NO_SUCCESS, answered, say
+from dszog.cli.talk import DONE, INTERRUPTED, NO_SUCCESS, say
 from dszog.contract.arrays import FloatArray
 from dszog.errors import InputError, MissingExtraError
 from dszog.maths.random_stream import stream
@@ -130,17 +130,7 @@ def demo(
     alone
         Leave out the usual way.
     """
-    return answered(
-        "demo",
-        lambda: _run(Console(), output, seed, max_queries, alone),
-        ["max_queries", "seed"],
-    )
-
-
-def _run(
-    console: Console, output: Path, seed: int, max_queries: int, alone: bool
-) -> int:
-    """Solve, show and save; return the exit code: 0 if the run did what it should."""
+    console = Console()
     if not 0 <= seed < 2**32:
         raise InputError(
             f"dszog demo: `seed` must lie between 0 and 2**32 - 1, got {seed}. Try 0."

@@ -32,7 +32,6 @@ from dszog.cli.talk import (
     INTERRUPTED,
     NO_SUCCESS,
     as_typed,
-    complain,
     finished,
     flags_of,
     say,
@@ -168,7 +167,6 @@ def fit(data: Path, /, *, request: FitRequest) -> int:
         lambda: _fitted(console, data, request),
         finish,
         lambda: say(console, "Interrupted before there was a model."),
-        lambda error: complain("fit", error, FLAGS),
     )
 
 

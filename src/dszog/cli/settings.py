@@ -18,7 +18,7 @@ _FLAGS = {"true": True, "yes": True, "false": False, "no": False}
 _NOTHING = {"none": None, "auto": None}
 
 
-class _Reader(NamedTuple):
+class _WordReader(NamedTuple):
     """What reads the words of one type."""
 
     name: str
@@ -94,7 +94,7 @@ def _read(key: str, text: str, kind: Any) -> Any:
     )
 
 
-def _readers(kind: Any) -> list[_Reader]:
+def _readers(kind: Any) -> list[_WordReader]:
     """Return what reads the words of a type; nothing if it has none."""
     if get_origin(kind) in (Union, UnionType):
         readers = [one for part in get_args(kind) for one in _readers(part)]
@@ -102,7 +102,7 @@ def _readers(kind: Any) -> list[_Reader]:
     if get_origin(kind) is Literal:
         words = {choice: choice for choice in get_args(kind)}
         name = ", ".join(map(repr, words))
-        return [_Reader(name, words.__getitem__, next(iter(words)))]
+        return [_WordReader(name, words.__getitem__, next(iter(words)))]
     return [_BY_TYPE[kind]] if kind in _BY_TYPE else []
 
 
@@ -126,11 +126,11 @@ def _number(convert: Callable[[str], Any]) -> Callable[[str], Any]:
     return read
 
 
-_NONE = _Reader("none", lambda text: _NOTHING[text.lower()], "none")
-_BY_TYPE: dict[Any, _Reader] = {
-    float: _Reader("a number", _number(float), "0.1"),
-    int: _Reader("a whole number", _number(whole), "10"),
-    bool: _Reader("true or false", lambda text: _FLAGS[text.lower()], "true"),
-    str: _Reader("a word", str, "word"),
+_NONE = _WordReader("none", lambda text: _NOTHING[text.lower()], "none")
+_BY_TYPE: dict[Any, _WordReader] = {
+    float: _WordReader("a number", _number(float), "0.1"),
+    int: _WordReader("a whole number", _number(whole), "10"),
+    bool: _WordReader("true or false", lambda text: _FLAGS[text.lower()], "true"),
+    str: _WordReader("a word", str, "word"),
     type(None): _NONE,
 }

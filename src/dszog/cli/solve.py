@@ -169,7 +169,12 @@ def solve(
             return INTERRUPTED
         return DONE if result.success else NO_SUCCESS
 
-    def failed(error: DszogError) -> int:
+    def nothing() -> None:
+        say(console, "Interrupted before there was a result." + _goes_on(checkpoint))
+
+    try:
+        return finished(work, finish, nothing)
+    except DszogError as error:
         if traceback and error.__cause__ is not None:
             lines = format_exception(error.__cause__)
             say(Console(stderr=True), "".join(lines).rstrip())
@@ -177,11 +182,6 @@ def solve(
         if isinstance(error, (EvaluationError, CheckpointWriteError)):
             _report_broken(console, error, checkpoint is not None)
         return code
-
-    def nothing() -> None:
-        say(console, "Interrupted before there was a result." + _goes_on(checkpoint))
-
-    return finished(work, finish, nothing, failed)
 
 
 def _check_outputs(target: str, output: Path | None, plot: Path | None) -> None:

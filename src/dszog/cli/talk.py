@@ -68,11 +68,10 @@ def finished(
     work: Callable[[], Made],
     finish: Callable[[Made], int],
     nothing: Callable[[], object],
-    failed: Callable[[DszogError], int],
 ) -> int:
     """Do work that a signal ends early, then finish it; return the exit code."""
     # While it is finished (written and told) a signal waits. `nothing` says that
-    # nothing was made when a signal came, `failed` what went wrong.
+    # nothing was made when a signal came.
     made = None
     with sigterm_as_interrupt() as received, Interrupts() as interrupts:
         try:
@@ -84,25 +83,10 @@ def finished(
             if made is None:
                 nothing()
             code = INTERRUPTED
-        except DszogError as error:
-            code = failed(error)
     return TERMINATED if received and code == INTERRUPTED else code
 
 
 # --------------------------------------------------------------------------- errors
-
-
-def answered(
-    command: str, work: Callable[[], int], flags: Iterable[str], interrupted: str = ""
-) -> int:
-    """Do the work of a command; tell its errors and Ctrl-C; return the exit code."""
-    try:
-        return work()
-    except DszogError as error:
-        return complain(command, error, flags_of(flags))
-    except KeyboardInterrupt:
-        say(Console(stderr=True), f"Interrupted. {interrupted}".strip())
-        return INTERRUPTED
 
 
 def complain(command: str, error: DszogError, flags: Mapping[str, str]) -> int:

@@ -24,7 +24,7 @@ from rich.console import Console
 
 from dszog._log import LOGGER
 from dszog.cli.options import Flag
-from dszog.cli.talk import DONE, answered, say
+from dszog.cli.talk import DONE, say
 from dszog.cli.watch_page import Shown, body
 from dszog.contract.validation import shown
 from dszog.errors import CheckpointError, InputError
@@ -69,26 +69,22 @@ def watch(
         Open the page, too.
     """
     console = Console()
+    board = Board(_checked(folders))
+    with _serving(board, port) as server:
+        where = f"http://{HOST}:{server.server_address[1]}/"
+        runs = counted(len(board.runs()), "run")
+        say(console, f"Watching {runs} at {where} (Ctrl-C ends it)")
+        for folder in board.empty():
+            say(console, f"{shown(str(folder))} holds no run yet: waiting for one.")
+        if browser:
+            import webbrowser
 
-    def work() -> int:
-        board = Board(_checked(folders))
-        with _serving(board, port) as server:
-            where = f"http://{HOST}:{server.server_address[1]}/"
-            runs = counted(len(board.runs()), "run")
-            say(console, f"Watching {runs} at {where} (Ctrl-C ends it)")
-            for folder in board.empty():
-                say(console, f"{shown(str(folder))} holds no run yet: waiting for one.")
-            if browser:
-                import webbrowser
-
-                webbrowser.open(where)
-            try:
-                server.serve_forever(poll_interval=0.2)
-            except KeyboardInterrupt:
-                say(console, "No longer watched; the runs go on.")
-        return DONE
-
-    return answered("watch", work, ["port"])
+            webbrowser.open(where)
+        try:
+            server.serve_forever(poll_interval=0.2)
+        except KeyboardInterrupt:
+            say(console, "No longer watched; the runs go on.")
+    return DONE
 
 
 def _checked(folders: Sequence[Path]) -> list[Path]:
