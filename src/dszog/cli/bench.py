@@ -53,7 +53,7 @@ def bench(
             "dszog bench: got both --quick and --full. Give one; --quick is what "
             "happens without either."
         )
-    check_output("bench", output)
+    check_output(output)
     try:
         from dszog_bench.command import run_bench
     except ModuleNotFoundError as missing:

@@ -137,7 +137,7 @@ def demo(
         )
     demo = demo_problem(seed)
     size = demo.problem.size
-    make_output("demo", output)
+    make_output(output)
     console.print(
         f"[bold]dszog demo[/bold]: train a classifier on {N_ROWS} rows so that no "
         f"positive row scores more than {-MARGIN} below any negative one.\n"

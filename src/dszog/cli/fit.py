@@ -216,7 +216,7 @@ def _check(data: Path, request: FitRequest) -> None:
     ):
         if is_wrong:
             raise InputError(f"dszog fit: {message}")
-    check_output("fit", request.output)
+    check_output(request.output)
     if request.reading.is_csv(data):
         _check_columns(wanted)
     else:
@@ -385,7 +385,7 @@ def _penalty(text: str) -> float | None:
 
 
 def _write(output: Path, fitted: Fitted) -> list[Path]:
-    make_output("fit", output)
+    make_output(output)
     figures = as_json(facts(fitted))
     if fitted.features is not None:
         fitted.model.feature_names_in_ = np.array(fitted.features, dtype=object)

@@ -71,7 +71,7 @@ def paper(
             raise InputError(
                 f"dszog paper: --{name} must be above 0, got {given[name]:g}."
             )
-    check_output("paper", output)
+    check_output(output)
     try:
         from dszog_paper.command import run_paper
     except ModuleNotFoundError as missing:

@@ -53,7 +53,7 @@ def predict(
     output
         File for the predictions; standard output if not given.
     """
-    check_output_file("predict", output, "predictions.csv", read=(model, data))
+    check_output_file(output, "predictions.csv", read=(model, data))
     try:
         text = predictions(Console(stderr=True), model, data, reading)
     except CheckpointError as error:  # of the file that was named

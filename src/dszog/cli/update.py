@@ -68,7 +68,7 @@ def update(
     resume
         Go on with the run that the output folder holds.
     """
-    check_output("update", output)
+    check_output(output)
     given = load_object(target, "update")
     if not isinstance(given, (tuple, list)) or len(given) not in (3, 4):
         raise InputError(
@@ -80,7 +80,7 @@ def update(
         from dszog.torch.moves import save_tensors
     except ImportError as error:
         raise MissingExtraError.of("dszog update", error.name, "torch") from error
-    make_output("update", output)
+    make_output(output)
     more: dict[str, Any] = {"params": list(params)} if params else {}
     report = networks.update(
         *given,
