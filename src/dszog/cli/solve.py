@@ -187,8 +187,8 @@ def solve(
 def _check_outputs(target: str, output: Path | None, plot: Path | None) -> None:
     """Refuse what cannot be written, before the user's file is run."""
     file = Path(target.rpartition(":")[0] or target)
-    check_output_file("solve", output, "result.json", read=(file,))
-    check_output_file("solve", plot, "run.png", read=(file,))
+    check_output_file(output, "result.json", read=(file,))
+    check_output_file(plot, "run.png", read=(file,))
     if plot is not None and plot.suffix.lower() not in PICTURES:
         raise InputError(
             f"dszog solve: --plot must end in {', '.join(PICTURES[:-1])} or "
@@ -239,22 +239,20 @@ def _report(console: Console, result: dszog.Result, checkpoint: Path | None) -> 
     stopped = dszog.Status.INTERRUPTED, dszog.Status.STOPPED_BY_CALLBACK
     if result.status in stopped and checkpoint is not None:
         say(console, _goes_on(checkpoint).strip())
-    say(console, f"\n{result.certificate}")
-    say(console, f"x             {result.point_text}")
     lost, failures = result.costs.n_lost, result.failures
-    say(
-        console,
+    lines = [
+        f"\n{result.certificate}",
+        f"x             {result.point_text}",
         f"queries       {result.nfev:,} of losses, {result.ncev:,} of constraints, in "
         f"{result.nit:,} iterations" + (f"; {lost:,} lost" if lost else ""),
-    )
+    ]
     if failures.n_failed:
-        say(
-            console,
+        lines.append(
             f"failures      {failures.n_failed:,} of {failures.n_points:,} points "
-            f"({failures.policy})",
+            f"({failures.policy})"
         )
-    say(console, f"seed          {result.seed}")
-    say(console, f"digest        {result.digest}")
+    lines += [f"seed          {result.seed}", f"digest        {result.digest}"]
+    say(console, "\n".join(lines))
 
 
 def _report_broken(
