@@ -29,7 +29,6 @@ from dszog.contract.arrays import FloatArray, IntArray
 from dszog.learn.features import (
     Kernel,
     Scaling,
-    dot,
     least_squares,
     likeliest_slope,
     with_ones,
@@ -195,12 +194,14 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "intercept_")  # a fit that failed has none
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        intercept = float(self.intercept_[0])
         if hasattr(self, "dual_coef_"):
             scaled = Scaling(mean=self.mean_, scale=self.scale_)(X)
-            kernels = rbf_kernel(scaled, self.centres_, gamma=self.gamma_)
-            return dot(kernels, self.dual_coef_[0]) + intercept
-        return dot(X, self.coef_[0]) + intercept
+            X = rbf_kernel(scaled, self.centres_, gamma=self.gamma_)
+            weights = self.dual_coef_[0]
+        else:
+            weights = self.coef_[0]
+        scores: FloatArray = X @ weights + float(self.intercept_[0])
+        return scores
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row of `X`, as in :meth:`decision_function`."""
@@ -264,7 +265,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
             unconstrained=True,
         )
         result = self._minimize(problem, seed)
-        scores = dot(model, result.x)
+        scores = model @ result.x
         self.probability_slope_ = likeliest_slope(scores, train.labels, train.weights)
         self._keep(result, scaling, kernel)
         return self

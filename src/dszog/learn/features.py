@@ -11,7 +11,6 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize_scalar
 from scipy.sparse.linalg import lsqr
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
-from sklearn.utils.extmath import safe_sparse_dot
 
 from dszog.contract.arrays import FloatArray
 from dszog.learn.samples import TrainingSet
@@ -154,8 +153,3 @@ def likeliest_slope(scores: FloatArray, labels: FloatArray, w: FloatArray) -> fl
 
     found = minimize_scalar(loss, bounds=(-9.0, 9.0), method="bounded")
     return float(np.exp(found.x) / spread)
-
-
-def dot(X: Any, vector: FloatArray) -> FloatArray:
-    product: FloatArray = np.asarray(safe_sparse_dot(X, vector)).ravel()
-    return product
