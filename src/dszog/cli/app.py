@@ -131,30 +131,28 @@ def _in_our_words(error: CycloptsError) -> str:
         return f"there is no option {option}.{did_you_mean(meant, known)}"
     if error.argument is None:
         return ""
-    name = error.argument.name
+    name, choices = error.argument.name, _choices(error.argument.hint)
+    listed = ", ".join(map(repr, choices))
     if isinstance(error, MissingArgumentError):
         if error.keyword is not None:
             return f"{error.keyword} needs a value, got none."
-        choices = _choices(error.argument.hint)
-        listed = f" Give one of {', '.join(map(repr, choices))}." if choices else ""
-        return f"{name} is missing.{listed}"
+        return f"{name} is missing." + (f" Give one of {listed}." if choices else "")
     if isinstance(error, CoercionError) and error.token is not None:
-        choices = _choices(error.target_type)
+        got = error.token.value
         if choices:
-            got = error.token.value
-            listed = ", ".join(map(repr, choices))
             hint = did_you_mean(got, choices)
             return f"{name} must be one of {listed}, got {shown(got)}.{hint}"
-        kinds = {int: "a whole number", float: "a number"}
-        named = [kinds[one] for one in kinds if one in _parts(error.target_type)]
-        if named:
-            return f"{name} must be {named[0]}, got {shown(error.token.value)}."
+        for kind, called in ((int, "a whole number"), (float, "a number")):
+            if kind in _parts(error.target_type):
+                return f"{name} must be {called}, got {shown(got)}."
     return ""
 
 
 def _parts(hint: object) -> tuple[object, ...]:
-    return get_args(hint) or (hint,)
+    """Return a type, and what it is made of."""
+    return hint, *get_args(hint)
 
 
 def _choices(hint: object) -> tuple[str, ...]:
-    return get_args(hint) if get_origin(hint) is Literal else ()
+    """Return the words of a `Literal`, or of one that may be left out."""
+    return next((get_args(p) for p in _parts(hint) if get_origin(p) is Literal), ())
