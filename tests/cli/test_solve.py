@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 import pytest
 
 pytest.importorskip("cyclopts")
-pytest.importorskip("rich")
 
 import dszog
 import dszog.cli.solve as solve_module
