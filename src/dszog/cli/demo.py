@@ -214,29 +214,28 @@ def _usual_way(
     return dict(zip(names, steps[-1], strict=True)) | {"seconds": seconds}
 
 
-def _draw(path: Path, traces: dict[str, Any], found: dict[str, Any]) -> None:
+def _draw(path: Path, ways: dict[str, list[Step]], found: dict[str, Any]) -> None:
     """Draw both ways in one picture."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.4, 4.2), layout="constrained")
-    titles = ("Objective", "Worst violation (cut at 1e-6)")
-    drawn = [(name, np.array(rows).T) for name, rows in traces.items() if rows]
-    for column, axes in enumerate(figure.subplots(1, 2), 1):
-        title, least = titles[column - 1], (-np.inf, 1e-6)[column - 1]
-        for (name, table), colour in zip(drawn, COLOURS, strict=False):
-            looks, height = np.maximum(table[0], 1e-2), np.maximum(table[column], least)
-            label = f"{name}: {looks[-1]:,.{1 if looks[-1] < 99 else 0}f} looks"
-            axes.plot(looks, height, ".-", color=colour, label=label)
+    left, right = figure.subplots(1, 2)
+    for (name, steps), colour in zip(ways.items(), COLOURS, strict=True):
+        if not steps:
+            continue
+        looks, objective, worst = np.array(steps).T
+        label = f"{name}: {looks[-1]:,.{1 if looks[-1] < 99 else 0}f} looks"
+        looks, worst = np.maximum(looks, 1e-2), np.maximum(worst, 1e-6)
+        left.plot(looks, objective, ".-", color=colour, label=label)
+        right.plot(looks, worst, ".-", color=colour)
+    for axes, title in ((left, "Objective"), (right, "Worst violation (cut at 1e-6)")):
         axes.set(title=title, xscale="log", xlabel="looks at all constraints")
         axes.grid(color="#e3e3e8")
-    axes.set_yscale("log")
+    right.set_yscale("log")
     tolerance = found["constraint_tol"]
-    axes.axhline(tolerance, color="#6E6E6E", lw=1, ls="--")
-    axes.annotate("tolerance", (10, 1.2 * tolerance), color="#6E6E6E", fontsize=9)
-    lines, labels = axes.get_legend_handles_labels()
+    right.axhline(tolerance, color="#6E6E6E", lw=1, ls="--")
+    right.annotate("tolerance", (10, 1.2 * tolerance), color="#6E6E6E", fontsize=9)
     figure.legend(
-        lines,
-        labels,
         loc="outside upper center",
         ncols=2,
         frameon=False,

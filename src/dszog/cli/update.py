@@ -81,7 +81,6 @@ def update(
     except ImportError as error:
         raise MissingExtraError.of("dszog update", error.name, "torch") from error
     make_output(output)
-    more: dict[str, Any] = {"params": list(params)} if params else {}
     report = networks.update(
         *given,
         rule=rule,
@@ -91,7 +90,7 @@ def update(
         seed=seed,
         checkpoint=output / RUN,
         resume=resume,
-        **more,
+        params=list(params) or "all",
     )
     tensors = {k: v.cpu().contiguous() for k, v in given[0].state_dict().items()}
     save_tensors(output / WEIGHTS, _apart(tensors))

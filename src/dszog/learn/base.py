@@ -245,7 +245,7 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
             sample_weight, X, dtype=np.float64, ensure_non_negative=True
         )
         labels = self._checked_labels(y, weights)
-        beside = None if extra is None else extra(weights > 0.0)
+        beside = extra(weights > 0.0) if extra else np.empty((len(labels), 0))
         train = training_set(X, labels, weights, beside)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
@@ -275,14 +275,13 @@ class ConstrainedClassifier(ClassifierMixin, BaseEstimator):
         """Return the constraints on the weights of the rows and the intercept."""
 
     def _minimize(self, problem: Problem, seed: int) -> Any:
-        penalty = None if isinstance(self.penalty, str) else self.penalty
-        return self._minimized(problem, seed, penalty)
+        return self._minimized(problem, seed, self.penalty)
 
     def _minimized(
         self,
         problem: Problem,
         seed: int,
-        penalty: float | None,
+        penalty: Any,
         max_queries: int | None = None,
         max_time: float | None = None,
     ) -> Any:

@@ -101,9 +101,7 @@ class Kernel:
         values, vectors = values[::-1], vectors[:, ::-1]
         kept = values > SMALLEST * values[0]
         # Signs are free: the largest entry of each direction is made positive.
-        heads = np.take_along_axis(
-            vectors, np.abs(vectors).argmax(axis=0)[np.newaxis], axis=0
-        )
+        heads = vectors[np.abs(vectors).argmax(axis=0), np.arange(k)]
         vectors = vectors * np.sign(heads)
         basis = vectors[:, kept] / np.sqrt(values[kept])
         # Rows then have the squared length of rows of as many standardised columns.

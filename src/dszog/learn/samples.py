@@ -27,10 +27,9 @@ class TrainingSet:
 
 
 def training_set(
-    X: Any, labels: FloatArray, weights: FloatArray, extra: FloatArray | None = None
+    X: Any, labels: FloatArray, weights: FloatArray, extra: FloatArray
 ) -> TrainingSet:
     """Merge equal rows; rows of weight 0 are left out."""
-    extra = np.empty((len(labels), 0)) if extra is None else extra
     used = np.flatnonzero(weights)
     beside = np.column_stack([labels, extra])[used] + 0.0  # -0.0 becomes 0.0
     if sparse.issparse(X):
