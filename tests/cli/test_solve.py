@@ -282,6 +282,7 @@ def test_wrong_usage_is_one_line_with_the_cure_and_calls_nothing(
         ("import dszog\n\nproblem = 1 / 0\n", "line 3: ZeroDivisionError: division by"),
         ("problem = (\n", "line 1: SyntaxError: '(' was never closed"),
         ("import sys\nsys.exit(0)\n", "line 2: SystemExit: 0"),
+        ("def problem():\n    raise SystemExit(0)\n", "line 2: SystemExit: 0"),
         ("raise ValueError('No data.')\n", "line 1: ValueError: No data. Fix"),
     ],
 )

@@ -50,8 +50,8 @@ def bench(
     """
     if quick and full:
         raise InputError(
-            "dszog bench: got both --quick and --full. Give one; --quick is what "
-            "happens without either."
+            "got both --quick and --full. Give one; --quick is what happens without "
+            "either."
         )
     check_output(output)
     try:

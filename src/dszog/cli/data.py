@@ -297,8 +297,8 @@ def read_csv_rows(
     # For the rows of a test, `columns` and `classes` are those of the training rows.
     if wanted.target is None:
         raise InputError(
-            "dszog fit: a CSV file needs --target, got none. Name the column to be "
-            f"predicted: one of {shown(', '.join(table.names), 200)}."
+            "a CSV file needs --target, got none. Name the column to be predicted: one "
+            f"of {shown(', '.join(table.names), 200)}."
         )
     for name in (*wanted.drop, *wanted.categorical):
         table.texts(name)  # refused if it is not there

@@ -132,9 +132,7 @@ def demo(
     """
     console = Console()
     if not 0 <= seed < 2**32:
-        raise InputError(
-            f"dszog demo: `seed` must lie between 0 and 2**32 - 1, got {seed}. Try 0."
-        )
+        raise InputError(f"`seed` must lie between 0 and 2**32 - 1, got {seed}. Try 0.")
     demo = demo_problem(seed)
     size = demo.problem.size
     make_output(output)

@@ -180,8 +180,8 @@ def _check(data: Path, request: FitRequest) -> None:
         if name in request.given:
             other = "pairwise" if is_fair else "fair"
             raise InputError(
-                f"dszog fit: {FLAGS[name]} goes with --task {other}, got --task "
-                f"{request.task}. Leave it out."
+                f"{FLAGS[name]} goes with --task {other}, got --task {request.task}. "
+                "Leave it out."
             )
     model = request.output / MODEL
     share, seed = request.holdout, request.seed
@@ -215,7 +215,7 @@ def _check(data: Path, request: FitRequest) -> None:
         ),
     ):
         if is_wrong:
-            raise InputError(f"dszog fit: {message}")
+            raise InputError(message)
     check_output(request.output)
     if request.reading.is_csv(data):
         _check_columns(wanted)
@@ -240,8 +240,8 @@ def _check_columns(wanted: Wanted) -> None:
         for name in uses[one]:
             if name is not None and name in uses[other]:
                 raise InputError(
-                    f"dszog fit: column {shown(name)} is named by both {one} and "
-                    f"{other}: {why}. Leave {other} {printable(name)} out."
+                    f"column {shown(name)} is named by both {one} and {other}: {why}. "
+                    f"Leave {other} {printable(name)} out."
                 )
 
 
@@ -249,13 +249,13 @@ def _check_libsvm(wanted: Wanted) -> None:
     for option in ("target", "drop", "categorical"):
         if getattr(wanted, option) not in (None, ()):
             raise InputError(
-                f"dszog fit: --{option} names a column of a CSV file, got a LIBSVM "
-                "file. Leave it out, or add --format csv."
+                f"--{option} names a column of a CSV file, got a LIBSVM file. Leave it "
+                "out, or add --format csv."
             )
     if wanted.sensitive and not wanted.use_sensitive:
         raise InputError(
-            "dszog fit: columns of a LIBSVM file cannot be kept from the model, got "
-            "--sensitive without --use-sensitive. Add it, or give a CSV file."
+            "columns of a LIBSVM file cannot be kept from the model, got --sensitive "
+            "without --use-sensitive. Add it, or give a CSV file."
         )
 
 
@@ -290,15 +290,15 @@ def _read(
         rows, test = _cut(rows, request.holdout, request.seed)
     if len(np.unique(rows.y)) != 2:
         raise InputError(
-            f"dszog fit: there must be two classes to train on, got "
+            "there must be two classes to train on, got "
             f"{shown(np.unique(rows.y).tolist())}. Check the target, or join classes."
         )
     unknown = [] if test is None else np.setdiff1d(test.y, rows.y).tolist()
     if unknown:
         raise InputError(
-            f"dszog fit: the test rows must have the classes "
-            f"{shown(np.unique(rows.y).tolist())}, got {shown(unknown)}. Write "
-            "the labels alike in both files, or leave these rows out."
+            f"the test rows must have the classes {shown(np.unique(rows.y).tolist())}, "
+            f"got {shown(unknown)}. Write the labels alike in both files, or leave "
+            "these rows out."
         )
     return rows, test, columns, notes
 
@@ -312,8 +312,8 @@ def _cut(rows: Samples, share: float, seed: int) -> tuple[Samples, Samples]:
         is_held[rng.permutation(places)[: round(share * len(places))]] = True
     if not is_held.any() or is_held.all():
         raise InputError(
-            f"dszog fit: --holdout must leave rows on both sides, got {share:g} of "
-            f"{len(rows)} rows. Try 0.25."
+            f"--holdout must leave rows on both sides, got {share:g} of {len(rows)} "
+            "rows. Try 0.25."
         )
     return rows.take(np.flatnonzero(~is_held)), rows.take(np.flatnonzero(is_held))
 
@@ -379,8 +379,8 @@ def _penalty(text: str) -> float | None:
         return float(text)
     except ValueError:
         raise InputError(
-            f"dszog fit: --penalty takes a number or auto, got {shown(text)}. For "
-            "example --penalty 0.1."
+            f"--penalty takes a number or auto, got {shown(text)}. For example "
+            "--penalty 0.1."
         ) from None
 
 

@@ -65,12 +65,10 @@ def paper(
     given: dict[str, Any] = locals().copy()
 
     if jobs < 1:
-        raise InputError(f"dszog paper: --jobs must be at least 1, got {jobs}.")
+        raise InputError(f"--jobs must be at least 1, got {jobs}.")
     for name in ("seconds", "repetitions"):
         if given[name] is not None and not given[name] > 0:
-            raise InputError(
-                f"dszog paper: --{name} must be above 0, got {given[name]:g}."
-            )
+            raise InputError(f"--{name} must be above 0, got {given[name]:g}.")
     check_output(output)
     try:
         from dszog_paper.command import run_paper

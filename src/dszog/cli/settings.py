@@ -56,20 +56,17 @@ def read_settings(method: str, settings: Sequence[str]) -> dict[str, Any]:
         key, equals, text = (part.strip() for part in word.partition("="))
         if not equals or not key or not text:
             raise InputError(
-                f"dszog solve: --set takes name=value, got {shown(word)}. For example "
-                "--set penalty=10."
+                f"--set takes name=value, got {shown(word)}. For example --set "
+                "penalty=10."
             )
         if key not in kinds:
             known = [key for key in kinds if _readers(kinds[key])]
             listed = ", ".join(map(repr, known))
             hint = about_option(key, known, ()) or f" Options: {listed}."
-            raise InputError(
-                f"dszog solve: method {name!r} has no option {shown(key)}.{hint}"
-            )
+            raise InputError(f"method {name!r} has no option {shown(key)}.{hint}")
         if key in options:
             raise InputError(
-                f"dszog solve: --set {key} is given twice, got {shown(word)} as well. "
-                "Give it once."
+                f"--set {key} is given twice, got {shown(word)} as well. Give it once."
             )
         options[key] = _read(key, text, kinds[key])
     return options
@@ -79,8 +76,8 @@ def _read(key: str, text: str, kind: Any) -> Any:
     readers = _readers(kind)
     if not readers:
         raise InputError(
-            f"dszog solve: {key!r} cannot be written on a command line, got "
-            f"{shown(text)}. Set it in Python: dszog.minimize(method=...)."
+            f"{key!r} cannot be written on a command line, got {shown(text)}. Set it "
+            "in Python: dszog.minimize(method=...)."
         )
     for reader in readers:
         try:
@@ -89,8 +86,8 @@ def _read(key: str, text: str, kind: Any) -> Any:
             continue
     example = next(one.example for one in readers if one is not _NONE)
     raise InputError(
-        f"dszog solve: --set {key} takes {' or '.join(one.name for one in readers)}, "
-        f"got {shown(text)}. For example --set {key}={example}."
+        f"--set {key} takes {' or '.join(one.name for one in readers)}, got "
+        f"{shown(text)}. For example --set {key}={example}."
     )
 
 

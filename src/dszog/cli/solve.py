@@ -132,8 +132,7 @@ def solve(
         nonlocal started
         if resume and checkpoint is None:
             raise InputError(
-                "dszog solve: --resume needs the folder of the run, got none. Add "
-                "--checkpoint DIR."
+                "--resume needs the folder of the run, got none. Add --checkpoint DIR."
             )
         _check_outputs(problem, output, plot)
         options = read_settings(method, settings)
@@ -191,8 +190,8 @@ def _check_outputs(target: str, output: Path | None, plot: Path | None) -> None:
     check_output_file(plot, "run.png", read=(file,))
     if plot is not None and plot.suffix.lower() not in PICTURES:
         raise InputError(
-            f"dszog solve: --plot must end in {', '.join(PICTURES[:-1])} or "
-            f"{PICTURES[-1]}, got {shown(str(plot))}. Try --plot run.png."
+            f"--plot must end in {', '.join(PICTURES[:-1])} or {PICTURES[-1]}, got "
+            f"{shown(str(plot))}. Try --plot run.png."
         )
 
 
@@ -201,8 +200,8 @@ def _workers(evaluator: str | None, n_workers: int) -> Any:
     kinds = {name: getattr(dszog.evaluators, name.title()) for name in PARALLEL}
     if evaluator not in kinds:
         raise InputError(
-            f"dszog solve: --workers goes with --evaluator {', '.join(PARALLEL[:-1])} "
-            f"or {PARALLEL[-1]}, got {evaluator or 'none'}. Name one."
+            f"--workers goes with --evaluator {', '.join(PARALLEL[:-1])} or "
+            f"{PARALLEL[-1]}, got {evaluator or 'none'}. Name one."
         )
     return kinds[evaluator](n_workers=n_workers)
 
@@ -212,8 +211,8 @@ def _scale(text: str) -> Any:
         return [float(part) for part in text.split(",")] if "," in text else float(text)
     except ValueError:
         raise InputError(
-            f"dszog solve: --x-scale takes numbers separated by commas, got "
-            f"{shown(text)}. For example --x-scale 1,0.001."
+            f"--x-scale takes numbers separated by commas, got {shown(text)}. For "
+            "example --x-scale 1,0.001."
         ) from None
 
 

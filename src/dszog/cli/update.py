@@ -72,8 +72,8 @@ def update(
     given = load_object(target, "update")
     if not isinstance(given, (tuple, list)) or len(given) not in (3, 4):
         raise InputError(
-            f"dszog update: {target!r} must return (model, new, keep) or (model, "
-            f"new, keep, loss), got {type(given).__name__}. Return these."
+            f"{target!r} must return (model, new, keep) or (model, new, keep, loss), "
+            f"got {type(given).__name__}. Return these."
         )
     try:
         import dszog.torch as networks

@@ -90,15 +90,15 @@ def watch(
 def _checked(folders: Sequence[Path]) -> list[Path]:
     if not folders:
         raise InputError(
-            "dszog watch: FOLDER is missing. Name the folder of a run (--checkpoint), "
-            "or one that holds such folders."
+            "FOLDER is missing. Name the folder of a run (--checkpoint), or one that "
+            "holds such folders."
         )
     for folder in folders:
         may_come = not folder.exists() and folder.absolute().parent.is_dir()
         if not folder.is_dir() and not may_come:
             raise InputError(
-                f"dszog watch: {shown(str(folder))} is no folder. Name the folder that "
-                "a run was given as checkpoint."
+                f"{shown(str(folder))} is no folder. Name the folder that a run was "
+                "given as checkpoint."
             )
     return [folder.resolve() for folder in folders]
 
@@ -173,7 +173,7 @@ def _serving(board: Board, port: int) -> _Server:
     except OSError as error:
         why = f"cannot be used ({error.strerror}): perhaps by another dashboard, at "
         why += f"http://{HOST}:{port}/"
-    raise InputError(f"dszog watch: port {port} {why}. Or give another --port, or 0.")
+    raise InputError(f"port {port} {why}. Or give another --port, or 0.")
 
 
 class _Handler(BaseHTTPRequestHandler):
