@@ -158,13 +158,11 @@ def facts(fitted: Fitted) -> dict[str, Any]:
         "status": result.status.name,
         "message": result.message,
         "notes": fitted.notes,
-        "classes": [_plain(label) for label in model.classes_.tolist()],
-        "positive": _plain(model.classes_.tolist()[is_last]),
+        "classes": model.classes_.tolist(),
+        "positive": model.classes_.tolist()[is_last],
         "features": int(model.n_features_in_),
         "feature_names": fitted.features,
-        "settings": {
-            name: _plain(value) for name, value in model.get_params(deep=False).items()
-        },
+        "settings": model.get_params(deep=False),
         **fitted.parts,
         "certificate": {
             "objective": result.fun,
@@ -187,12 +185,6 @@ def facts(fitted: Fitted) -> dict[str, Any]:
         made["constraint_names"] = list(model.constraint_names_)
         made["unconstrained_groups"] = list(model.unconstrained_groups_)
     return made
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return str(value)
 
 
 def _percent(share: float | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from html import escape
-from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,12 +71,9 @@ class FairnessReport:
 
     def to_html(self) -> str:
         """Return the table as HTML; names are escaped."""
-        rows = [
-            "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
-            for row, tag in zip(
-                self._cells(), chain(["th"], repeat("td")), strict=False
-            )
-        ]
+        head, *others = self._cells()
+        rows = ["".join(f"<th>{escape(cell)}</th>" for cell in head)]
+        rows += ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in others]
         said = f"<p>{escape(self._remark)}</p>"
         return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>{said}"
 
@@ -104,19 +100,15 @@ class FairnessReport:
                     if row.column == column and row.count >= min_count
                 ]
                 known = [value for value in rates if not np.isnan(value)]
-                if known:
-                    largest = max(largest, max(known) - min(known))
+                largest = max(largest, max(known, default=0) - min(known, default=0))
         return largest
 
     def __str__(self) -> str:
         cells = self._cells()
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        first, *widths = (max(map(len, column)) for column in zip(*cells, strict=True))
         lines = [
-            "  ".join(
-                cell.rjust(width) if place else cell.ljust(width)
-                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in cells
+            "  ".join([name.ljust(first), *map(str.rjust, figures, widths)])
+            for name, *figures in cells
         ]
         return "\n".join([*lines, self._remark])
 
