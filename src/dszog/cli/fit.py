@@ -358,8 +358,7 @@ def _fitted(console: Console, data: Path, request: FitRequest) -> Fitted:
 
 def _as_class(text: str | None, y: Any) -> Any:
     """Return a class as it was typed, as the one of the rows that it is."""
-    known = [label for label in np.unique(y).tolist() if str(label) == text]
-    return known[0] if known else text
+    return next((label for label in np.unique(y).tolist() if str(label) == text), text)
 
 
 def _refuse_wrong(function: Callable[..., Any], *given: Any, **more: Any) -> None:
