@@ -129,8 +129,7 @@ def _n_points(options: Options, state: SampledSQPState) -> int:
 def own_sizes(state: SampledSQPState) -> FloatArray:
     """Return the size of each variable: its own, what it moved by, or a usual one."""
     own = np.maximum(state.away, np.abs(state.x - state.start))
-    sizes: FloatArray = np.where(own > HARDLY * state.sizes, own, state.sizes)
-    return sizes
+    return np.where(own > HARDLY * state.sizes, own, state.sizes)
 
 
 # --------------------------------------------------------------------------- the points
@@ -163,8 +162,7 @@ def _sides(state: SampledSQPState) -> FloatArray:
         (x - forward >= size.lower) & (x - forward <= size.upper), -forward, 0
     )
     moved = x + np.array([first, second, forward, back])
-    sides: FloatArray = np.clip(moved, size.lower, size.upper) - x
-    return sides
+    return state.size.clip(moved) - x
 
 
 def _chosen(state: SampledSQPState) -> tuple[list[int], bool]:
@@ -394,8 +392,7 @@ def _free(
     held = (state.x <= state.size.lower) & (left > 0)
     held |= (state.x >= state.size.upper) & (left < 0)
     walls = np.vstack([members.slopes[members.multipliers > 0], np.eye(dim)[held]])
-    free: FloatArray = null_space(walls * units) if len(walls) else np.eye(dim)
-    return free
+    return null_space(walls * units) if len(walls) else np.eye(dim)
 
 
 def soft_ways(state: SampledSQPState) -> FloatArray:

@@ -132,7 +132,4 @@ def _updated(matrix: FloatArray, step: FloatArray, change: FloatArray) -> FloatA
         share = (1.0 - DAMPING) * bent / (bent - product)
         change = share * change + (1.0 - share) * said
         product = float(step @ change)
-    updated: FloatArray = (
-        matrix - np.outer(said, said) / bent + np.outer(change, change) / product
-    )
-    return updated
+    return matrix - np.outer(said, said) / bent + np.outer(change, change) / product

@@ -257,8 +257,7 @@ def _filled(values: FloatArray, n: int) -> FloatArray:
 def places_of(wanted: IntArray, among: IntArray) -> IntArray:
     """Return the place of each index in a list that holds it."""
     order = np.argsort(among, kind="stable")
-    places: IntArray = order[np.searchsorted(among, wanted, sorter=order)]
-    return places
+    return order[np.searchsorted(among, wanted, sorter=order)]
 
 
 def worst_of(
@@ -294,8 +293,7 @@ def inward(x: FloatArray, reach: FloatArray, size: ProblemSize) -> FloatArray:
     step = np.where(up >= reach, reach, -reach)
     short = (up < reach) & (down < reach)
     step = np.where(short, np.where(up >= down, up, -down), step)
-    moved: FloatArray = np.clip(x + step, size.lower, size.upper) - x
-    return moved
+    return np.clip(x + step, size.lower, size.upper) - x
 
 
 def peaks(indices: IntArray, values: FloatArray) -> BoolArray:

@@ -166,8 +166,7 @@ class LossTable:
     def next_rows(self, n_first: int) -> IntArray:
         """Return the rows to refresh next: some at first, then as many as were."""
         end = max(n_first, 2 * self.n_fresh)
-        rows: IntArray = self.queue[self.n_fresh : end]
-        return rows
+        return self.queue[self.n_fresh : end]
 
     def refreshed(self, rows: IntArray, slopes: FloatArray) -> LossTable:
         """Return the table with these rows learned anew."""

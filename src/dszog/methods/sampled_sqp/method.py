@@ -343,8 +343,7 @@ class SampledSQP(Options):
         holds = (seen.points == state.z).all(axis=1)[seen.places] & (seen.places > 0)
         holds &= seen.values <= -16.0 * noise
         order = np.argsort(-seen.values[holds], kind="stable")[ASKED_AGAIN:]
-        found: IntArray = np.sort(seen.indices[holds][order])
-        return found
+        return np.sort(seen.indices[holds][order])
 
     def doubted(self, state: SampledSQPState) -> list[FloatArray]:
         """Return points that may be better than all others, if they hold."""
@@ -364,8 +363,7 @@ class SampledSQP(Options):
         """Return the objective's gradient at the iterate; None if it is not known."""
         if not np.array_equal(state.anchor, state.z):
             return None
-        gradient: FloatArray = state.anchor_gradient / state.scale
-        return gradient
+        return state.anchor_gradient / state.scale
 
     def noise(self, state: SampledSQPState) -> Noise | None:
         """Return the noise of values; None if the run did not get so far."""

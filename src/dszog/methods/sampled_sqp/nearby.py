@@ -60,8 +60,7 @@ def _cases(state: SampledSQPState) -> IntArray:
     holding = members.indices[matter]
     order = np.argsort(-members.multipliers[matter], kind="stable")
     own = state.size.cases_of(holding[order[:MOST_CASES]])
-    found: IntArray = np.union1d(own, worst)
-    return found
+    return np.union1d(own, worst)
 
 
 def _n_points(options: Options, state: SampledSQPState) -> int:
@@ -84,17 +83,13 @@ def _ways(state: SampledSQPState) -> FloatArray:
     movable = np.flatnonzero(size.upper > size.lower)
     order = stream(state.seed, state.iteration).permutation(movable)
     along = np.eye(size.dim)[order]
-    found: FloatArray = np.vstack(
-        [down, np.stack([along, -along], 1).reshape(-1, size.dim)]
-    )
-    return found
+    return np.vstack([down, np.stack([along, -along], 1).reshape(-1, size.dim)])
 
 
 def _sizes(state: SampledSQPState) -> FloatArray:
     """Return the range of each variable, its size where there is none."""
     span = state.size.upper - state.size.lower
-    sizes: FloatArray = np.where(np.isfinite(span), span, own_sizes(state))
-    return sizes
+    return np.where(np.isfinite(span), span, own_sizes(state))
 
 
 def _steps(state: SampledSQPState) -> FloatArray:
@@ -102,8 +97,7 @@ def _steps(state: SampledSQPState) -> FloatArray:
     steps = LENGTHS[:, np.newaxis] * (_ways(state) * _sizes(state))[:, np.newaxis]
     there = state.size.clip(state.x + steps.reshape(-1, state.size.dim))
     moved = there[: state.n_probes] - state.x
-    found: FloatArray = np.vstack([np.zeros(state.size.dim), moved])
-    return found
+    return np.vstack([np.zeros(state.size.dim), moved])
 
 
 def queries(state: SampledSQPState) -> tuple[Query, ...]:

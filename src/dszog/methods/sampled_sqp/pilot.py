@@ -154,14 +154,12 @@ def usual_sizes(x: FloatArray, size: ProblemSize) -> FloatArray:
     usual = np.where(np.isfinite(room), np.clip(room, 1e-300, None), by_start)
     usual = np.where(usual > 1.0, np.maximum(1.0, 1e-2 * usual), usual)
     is_narrow = (room > 0) & (room < OFFSET * np.abs(x))
-    sizes: FloatArray = np.where(is_narrow, room, np.maximum(np.abs(x), usual))
-    return sizes
+    return np.where(is_narrow, room, np.maximum(np.abs(x), usual))
 
 
 def origin(x: FloatArray, sizes: FloatArray) -> FloatArray:
     """Return from where variables are counted: the start, if that is large for them."""
-    found: FloatArray = np.where(sizes < OFFSET * np.abs(x), x, 0.0)
-    return found
+    return np.where(sizes < OFFSET * np.abs(x), x, 0.0)
 
 
 # ---------------------------------------------------------------------------- the noise
@@ -200,8 +198,7 @@ def steps_in_a_row(state: SampledSQPState) -> FloatArray:
     signs = np.where(up < most, -1.0, np.where(down < most, 1.0, signs))
     fits = np.where(signs > 0, up, down) >= most
     step = np.where(fits, signs * spacing, 0.0)
-    steps: FloatArray = np.arange(1.0, NOISE_POINTS)[:, np.newaxis] * step
-    return steps
+    return np.arange(1.0, NOISE_POINTS)[:, np.newaxis] * step
 
 
 def after_noise(state: SampledSQPState, replies: Sequence[Reply]) -> SampledSQPState:
@@ -424,13 +421,11 @@ def _without_rises(
     changes = slopes.mean(axis=0) * steps
     if not is_far or not (changes < 0).any():
         return slopes
-    falls: FloatArray = np.where(changes < 0, slopes, 0.0)
-    return falls
+    return np.where(changes < 0, slopes, 0.0)
 
 
 def _raw_slopes(members: WorkingSet) -> FloatArray:
-    raw: FloatArray = members.slopes * members.sizes[:, np.newaxis]
-    return raw
+    return members.slopes * members.sizes[:, np.newaxis]
 
 
 def _agree(
@@ -441,8 +436,7 @@ def _agree(
     Those that longer steps multiply show a stationary point, not a slope.
     """
     is_clear = np.abs(before * steps) > LOST * noise
-    right: BoolArray = is_clear & (np.abs(slopes) < STATIONARY * np.abs(before))
-    return right
+    return is_clear & (np.abs(slopes) < STATIONARY * np.abs(before))
 
 
 def _if_rounded(noise: float, slopes: FloatArray, steps: FloatArray) -> float:
@@ -521,8 +515,7 @@ def _longer(
 
 
 def _longest_steps(state: SampledSQPState) -> FloatArray:
-    longest: FloatArray = LONGEST_PILOT / PILOT_REACH * np.abs(_first_steps(state))
-    return longest
+    return LONGEST_PILOT / PILOT_REACH * np.abs(_first_steps(state))
 
 
 # ---------------------------------------------------------------------------- the sizes
@@ -629,8 +622,7 @@ def _within_box(scale: FloatArray, size: ProblemSize) -> FloatArray:
 
 def _clear(slopes: FloatArray, steps: FloatArray, noise: float) -> FloatArray:
     """Return slopes with 0 for those that noise may have made."""
-    clear: FloatArray = np.where(np.abs(slopes * steps) > CLEAR * noise, slopes, 0.0)
-    return clear
+    return np.where(np.abs(slopes * steps) > CLEAR * noise, slopes, 0.0)
 
 
 def _reaches(

@@ -389,8 +389,7 @@ def _at_risk(
     if n_wanted < len(others):
         order = np.argpartition(-risks[others], n_wanted)[:n_wanted]
         others = others[np.sort(order)]
-    found: IntArray = seen.indices[others]
-    return found
+    return seen.indices[others]
 
 
 def most_joining(size: ProblemSize) -> int:

@@ -30,8 +30,7 @@ def variable_scales(groups: list[FloatArray]) -> FloatArray:
     rates = np.sqrt(squares)
     usual = float(np.median(rates[rates > 0])) if (rates > 0).any() else 1.0
     rates = np.where(rates > 1e-15 * rates.max(initial=0.0), rates, usual)
-    scales: FloatArray = 1.0 / np.where(rates > 0, rates, 1.0)
-    return scales
+    return 1.0 / np.where(rates > 0, rates, 1.0)
 
 
 def in_units(matrix: FloatArray, scale: FloatArray) -> FloatArray:

@@ -110,8 +110,7 @@ def _steps(state: SampledSQPState) -> FloatArray:
     own = own_sizes(state)
     steps = size.clip(state.x + sides * own) - state.x
     # What rounding leaves between a point and its bounds is no step.
-    found: FloatArray = np.where(np.abs(steps) > 2.0**-40 * own, steps, 0.0)
-    return found
+    return np.where(np.abs(steps) > 2.0**-40 * own, steps, 0.0)
 
 
 def queries(state: SampledSQPState) -> tuple[Query, ...]:
@@ -253,8 +252,7 @@ def _steps_elsewhere(state: SampledSQPState) -> FloatArray:
     gone = float(np.linalg.norm(state.z - state.start / state.scale))
     lengths = NEARER * (FARTHER / NEARER) ** rng.uniform(size=(n, 1))
     steps = max(gone, state.length) * lengths * ways * state.scale
-    found: FloatArray = state.size.clip(state.x + steps) - state.x
-    return found
+    return state.size.clip(state.x + steps) - state.x
 
 
 def queries_elsewhere(state: SampledSQPState) -> tuple[Query, ...]:

@@ -210,14 +210,12 @@ class SampledSQPState(State):
     @property
     def z(self) -> FloatArray:
         """The iterate in scaled variables."""
-        scaled: FloatArray = self.x / self.scale
-        return scaled
+        return self.x / self.scale
 
     @property
     def away(self) -> FloatArray:
         """How far variables are from where they are counted."""
-        found: FloatArray = np.abs(self.x - self.origin)
-        return found
+        return np.abs(self.x - self.origin)
 
     @property
     def finest(self) -> FloatArray:
@@ -257,8 +255,7 @@ class SampledSQPState(State):
         look = self.looks[0]
         if not look.wants_slopes or not look.reach.any():
             return look.at
-        moved: FloatArray = look.at + look.reach  # somewhere around the point
-        return moved
+        return look.at + look.reach  # somewhere around the point
 
     @property
     def remembered(self) -> dict[str, Any]:
