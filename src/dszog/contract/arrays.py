@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,6 +36,21 @@ def frozen_ints(values: Any) -> IntArray:
         if flags.c_contiguous and not flags.writeable:
             return values
     return _frozen(values, _INT)
+
+
+_FROZEN = {"FloatArray": frozen_floats, "IntArray": frozen_ints}
+
+
+class FrozenArrays:
+    """Base of dataclasses whose arrays are made read-only, by the types they say."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]  # of a dataclass
+            if field.type in _FROZEN:
+                array = _FROZEN[field.type](getattr(self, field.name))
+                object.__setattr__(self, field.name, array)
 
 
 def freeze(array: Array) -> Array:

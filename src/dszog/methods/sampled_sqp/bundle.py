@@ -8,12 +8,12 @@ objective is above that of the iterate; planes of a constraint are further rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog.contract.arrays import FloatArray, FrozenArrays, IntArray
 from dszog.methods.sampled_sqp.elastic_qp import Answer, LinearModels, solve
 
 SOFT = 1e-6  # of the proximal weight, for the variable of the planes
@@ -23,18 +23,13 @@ HIGH = 10.0  # times its steepness: the least price of a plane
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Bundle:
+class Bundle(FrozenArrays):
     """Planes ``values + slopes @ (z - bases)``."""
 
     values: FloatArray  # (k,)
     slopes: FloatArray  # (k, dim), in scaled variables
     bases: FloatArray  # (k, dim)
     owners: IntArray  # (k,)
-
-    def __post_init__(self) -> None:
-        for name in ("values", "slopes", "bases"):
-            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
-        object.__setattr__(self, "owners", frozen_ints(self.owners))
 
     @classmethod
     def empty(cls, dim: int) -> Bundle:
@@ -74,12 +69,8 @@ class Bundle:
     def among(self, owners: IntArray) -> Bundle:
         """Return the planes of some owners."""
         which = np.isin(self.owners, owners)
-        return Bundle(
-            values=self.values[which],
-            slopes=self.slopes[which],
-            bases=self.bases[which],
-            owners=self.owners[which],
-        )
+        parts = {part.name: getattr(self, part.name)[which] for part in fields(self)}
+        return Bundle(**parts)
 
     def heights(self, z: FloatArray, value: float | FloatArray = 0.0) -> FloatArray:
         """Return how far each plane is above a value at a point."""

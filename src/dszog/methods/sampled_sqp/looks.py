@@ -18,9 +18,9 @@ from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
 from dszog.contract.arrays import (
     BoolArray,
     FloatArray,
+    FrozenArrays,
     IntArray,
     frozen_floats,
-    frozen_ints,
 )
 
 UNKNOWN = 1e300  # stands for the value of a case that failed
@@ -31,7 +31,7 @@ NO_VALUES = frozen_floats(np.empty(0))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Look:
+class Look(FrozenArrays):
     """What is wanted at a point: values, or slopes where `reach` says how far to go."""
 
     at: FloatArray  # (dim,)
@@ -42,12 +42,6 @@ class Look:
     # Known at the point, one per loss or constraint; empty: to be asked.
     loss_values: FloatArray = field(default_factory=lambda: NO_VALUES)
     constraint_values: FloatArray = field(default_factory=lambda: NO_VALUES)
-
-    def __post_init__(self) -> None:
-        for name in ("at", "reach", "loss_values", "constraint_values"):
-            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
-        for name in ("losses", "constraints"):
-            object.__setattr__(self, name, frozen_ints(getattr(self, name)))
 
     def fits(self, size: ProblemSize) -> bool:
         """Whether the shapes and indices are those of a look at such a problem."""

@@ -11,18 +11,12 @@ whatever the units of the user's functions are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    frozen_floats,
-    frozen_ints,
-)
+from dszog.contract.arrays import BoolArray, FloatArray, FrozenArrays, IntArray
 from dszog.methods.sampled_sqp.elastic_qp import LinearModels
 from dszog.methods.sampled_sqp.looks import are_indices
 
@@ -32,7 +26,7 @@ NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class WorkingSet:
+class WorkingSet(FrozenArrays):
     """Constraints with linear models in scaled variables."""
 
     indices: IntArray  # (k,), of the constraints, in the order in which they joined
@@ -44,12 +38,6 @@ class WorkingSet:
     bent: IntArray  # (k,), 1: was found not to be linear
     opposites: IntArray  # (k,), the constraint that is the negative of this one, or -1
     stale: IntArray  # (k,), 1: was corrected, or borrowed, since it was learned
-
-    def __post_init__(self) -> None:
-        for name in ("sizes", "values", "slopes", "bases", "multipliers"):
-            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
-        for name in ("indices", "bent", "opposites", "stale"):
-            object.__setattr__(self, name, frozen_ints(getattr(self, name)))
 
     @classmethod
     def empty(cls, dim: int) -> WorkingSet:
@@ -91,17 +79,8 @@ class WorkingSet:
 
     def kept(self, which: IntArray) -> WorkingSet:
         """Return the members at these places."""
-        return WorkingSet(
-            indices=self.indices[which],
-            sizes=self.sizes[which],
-            values=self.values[which],
-            slopes=self.slopes[which],
-            bases=self.bases[which],
-            multipliers=self.multipliers[which],
-            bent=self.bent[which],
-            opposites=self.opposites[which],
-            stale=self.stale[which],
-        )
+        parts = {part.name: getattr(self, part.name)[which] for part in fields(self)}
+        return WorkingSet(**parts)
 
     # ------------------------------------------------------------------------- learning
 

@@ -17,14 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import (
-    FloatArray,
-    IntArray,
-    freeze,
-    frozen_floats,
-    frozen_ints,
-    is_among,
-)
+from dszog.contract.arrays import FloatArray, FrozenArrays, IntArray, freeze, is_among
 from dszog.methods.sampled_sqp.looks import UNKNOWN
 
 MOST_SEEN = 2**20  # constraints whose last value is kept
@@ -91,7 +84,7 @@ def beside(around: IntArray, n: int, n_all: int, rng: np.random.Generator) -> In
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Seen:
+class Seen(FrozenArrays):
     """The last value of each constraint that was seen, and how fast values change."""
 
     indices: IntArray  # (k,), of constraints or of cases, ascending
@@ -104,12 +97,6 @@ class Seen:
     first_rate: float  # from the slopes of the first members
     rate: float  # of change per distance that is believed
     least_rate: float  # learned from violations that were overlooked
-
-    def __post_init__(self) -> None:
-        for name in ("values", "points", "rates"):
-            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
-        for name in ("indices", "places"):
-            object.__setattr__(self, name, frozen_ints(getattr(self, name)))
 
     @classmethod
     def nothing(cls, dim: int) -> Seen:

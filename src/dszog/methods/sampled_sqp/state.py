@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import FloatArray, IntArray, frozen_floats, frozen_ints
+from dszog.contract.arrays import FloatArray, FrozenArrays, IntArray, frozen_floats
 from dszog.methods.base import State
 from dszog.methods.sampled_sqp.bundle import Bundle
 from dszog.methods.sampled_sqp.case_values import CaseValues
@@ -45,7 +45,7 @@ PHASES = get_args(SqpPhase)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class SampledSQPState(State):
+class SampledSQPState(FrozenArrays, State):
     """All that was learned, and the looks that come next.
 
     Slopes, lengths and the matrix of the subproblem are in scaled variables,
@@ -140,13 +140,6 @@ class SampledSQPState(State):
     is_open: int = 0  # 1: the objective falls on, as far as was looked
     n_loss_queries: int = 0
     n_constraint_queries: int = 0
-
-    def __post_init__(self) -> None:
-        State.__post_init__(self)
-        for name in ("pilot_steps", "measured", "best_values", *_VECTORS):
-            object.__setattr__(self, name, frozen_floats(getattr(self, name)))
-        for name in ("best_losses", "best_cases"):
-            object.__setattr__(self, name, frozen_ints(getattr(self, name)))
 
     def fits(self, size: ProblemSize) -> bool:
         """Whether the shapes are those of a state of such a problem."""
