@@ -33,7 +33,7 @@ from dszog.methods.accszofw import AcceleratedState
 from dszog.methods.base import FirstOrder, Noise
 from dszog.methods.linearised import LinearisedMethod, LinearisedState
 from dszog.methods.named import NamedDSZOG, NamedState
-from dszog.methods.sampled_sqp import parts as sampled_sqp
+from dszog.methods.sampled_sqp.state import PARTS as SQP_PARTS
 from dszog.methods.slope_models import SlopesState
 from dszog.methods.slopes import SlopesDSZOG
 from dszog.methods.start import StartPass
@@ -62,7 +62,7 @@ TYPES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Run, Limits, Position, Rows, Ending, SizeNote, *COUNTS),
-        *(*STATES, StartPass, *sampled_sqp.PARTS, *DISTRIBUTIONS, *EVIDENCE),
+        *(*STATES, StartPass, *SQP_PARTS, *DISTRIBUTIONS, *EVIDENCE),
     )
 }
 """Every class that a checkpoint or a result may hold, by name."""
@@ -294,7 +294,7 @@ def _hangs_together(made: Any, size: ProblemSize) -> bool:
         return _alike(made.indices, made.penalties) and made.n_seen >= 0
     if isinstance(made, DISTRIBUTIONS):
         return made.n_constraints == size.n_constraints and _is_distribution(made)
-    if isinstance(made, sampled_sqp.PARTS):
+    if isinstance(made, SQP_PARTS):
         return made.fits(size)
     along = [getattr(made, name) for name in ALONG_X if hasattr(made, name)]
     fits = all(vector.shape == (size.dim,) for vector in along)

@@ -26,6 +26,7 @@ from dszog.methods.sampled_sqp.options import Options, queries_left
 from dszog.methods.sampled_sqp.pilot import steps_in_a_row
 from dszog.methods.sampled_sqp.scales import ROUNDING, noise_level
 from dszog.methods.sampled_sqp.state import (
+    HARDLY,
     KINKED_OBJECTIVE,
     KINKED_ROWS,
     MOST_CONFIRMS,
@@ -39,7 +40,6 @@ ENOUGH = 5  # points in a row, for an estimate of noise
 LENGTH = 1e-3  # of the size of a variable: steps to look around
 SHORTER = 1.0 / 32.0  # steps for another look where the first showed no parabola
 SHARE, CASE_SHARE = 0.2, 0.1  # of the queries so far that a look may cost
-HARDLY = 1e-3  # usual sizes: a variable that is no larger, and has not moved, has none
 MOST_WHOLE = 200  # variables, of which all pairs are looked at where a run began
 # Points of a look at cases that are asked for at any cost: along all variables, or few
 MOST_LEAST, FEWEST = 96, 24
@@ -80,7 +80,7 @@ def _curved(state: SampledSQPState) -> BoolArray:
     """
     found: BoolArray = state.members.multipliers > 0
     if state.size.by_case or _has_moved(state):
-        found &= state.members.bent == 1
+        found &= state.members.is_bent
     return found
 
 
@@ -93,43 +93,31 @@ def reserved(state: SampledSQPState) -> int:
     """Return the queries to be left for a look around that is still to come."""
     if state.confirmed or state.n_confirms >= MOST_CONFIRMS:
         return 0
-    used = state.n_loss_queries + state.n_constraint_queries
-    return min(2 * _n_functions(state) * _least_points(state), used // 4)
-
-
-def _n_functions(state: SampledSQPState) -> int:
-    curved = state.size.cases_of(state.members.indices[_curved(state)])
-    return max(len(state.table) + len(curved), 1)
+    n_functions = state.n_functions(_curved(state))
+    return min(2 * n_functions * _least_points(state), state.n_queries // 4)
 
 
 def _least_points(state: SampledSQPState) -> int:
     most = 12 * (state.size.dim + 1)
     if not state.size.by_case:
         return most if state.size.n_losses == 1 else FEWEST
-    used = state.n_loss_queries + state.n_constraint_queries
     whole = 4 * (state.size.dim + 2)
     least = whole if FEWEST <= whole <= MOST_LEAST else FEWEST
-    return min(most, max(least, used // (10 * _n_functions(state))))
+    by_budget = state.n_queries // (10 * state.n_functions(_curved(state)))
+    return min(most, max(least, by_budget))
 
 
 def _n_points(options: Options, state: SampledSQPState) -> int:
-    n_functions, dim = _n_functions(state), state.size.dim
-    used = state.n_loss_queries + state.n_constraint_queries
+    n_functions, dim = state.n_functions(_curved(state)), state.size.dim
     least = _least_points(state)
     share = CASE_SHARE if state.size.by_case else SHARE
-    most = max(int(share * used) // n_functions, least)
+    most = max(int(share * state.n_queries) // n_functions, least)
     if (
         not (_has_moved(state) or state.size.by_case) and dim <= MOST_WHOLE
     ):  # maybe a saddle
         most = max(most, 4 * dim + dim * (dim - 1) // 2)
     n = min(most, int(queries_left(options, state)) // (2 * n_functions))
     return n if n >= 4 else least  # which ends a run that has no such budget
-
-
-def own_sizes(state: SampledSQPState) -> FloatArray:
-    """Return the size of each variable: its own, what it moved by, or a usual one."""
-    own = np.maximum(state.away, np.abs(state.x - state.start))
-    return np.where(own > HARDLY * state.sizes, own, state.sizes)
 
 
 # --------------------------------------------------------------------------- the points
@@ -150,7 +138,7 @@ def _sides(state: SampledSQPState) -> FloatArray:
     not be defined there.
     """
     x, size, forward = state.x, state.size, _short(state)
-    long = LENGTH * own_sizes(state)
+    long = LENGTH * state.own_sizes
     long = np.where(x != 0, np.minimum(long, 0.1 * np.abs(x)), long)
     long = state.probe_size * np.maximum(long, 32.0 * np.abs(forward))
     long = np.maximum(long, 8.0 * np.abs(forward))
@@ -401,7 +389,7 @@ def soft_ways(state: SampledSQPState) -> FloatArray:
     One in a row, in sizes of variables, away from the start. What decides along them is
     not the curvature that was measured, but what it is farther out.
     """
-    own = own_sizes(state)
+    own = state.own_sizes
     units = own / state.scale
     free = _free(state, state.table.gradient, units)
     if not (len(state.measured) and free.shape[1]):
@@ -429,7 +417,7 @@ def _push(
     falls = values < -SADDLE * max(np.abs(matrix).max(), 1e-300)
     ways = free @ vectors[:, falls]
     ways = np.where(gradient @ ways <= 0, ways, -ways)
-    sizes = np.maximum(own_sizes(state), state.sizes) / state.scale
+    sizes = np.maximum(state.own_sizes, state.sizes) / state.scale
     parts = sizes[:, np.newaxis] / np.maximum(np.abs(ways), 1e-3)
     push: FloatArray = ways @ (-values[falls] * 0.1 * parts.min(axis=0))
     return push

@@ -252,7 +252,7 @@ class SampledSQP(Options):
             ),
             sizes=np.maximum(
                 np.where(state.origin, state.sizes, fresh.sizes),
-                pilot.SHRUNK * confirming.own_sizes(state),
+                pilot.SHRUNK * state.own_sizes,
             ),
             origin=state.origin,
             has_home=state.has_home,

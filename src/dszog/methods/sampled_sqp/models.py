@@ -77,6 +77,21 @@ class WorkingSet(FrozenArrays):
         )
         return found
 
+    @property
+    def raw_values(self) -> FloatArray:
+        """The values at the bases, in units of the constraints."""
+        return self.values * self.sizes
+
+    @property
+    def raw_slopes(self) -> FloatArray:
+        """The slopes, in units of the constraints."""
+        return self.slopes * self.sizes[:, np.newaxis]
+
+    @property
+    def is_bent(self) -> BoolArray:
+        """Which members were found not to be linear."""
+        return np.asarray(self.bent == 1)
+
     def kept(self, which: IntArray) -> WorkingSet:
         """Return the members at these places."""
         parts = {part.name: getattr(self, part.name)[which] for part in fields(self)}

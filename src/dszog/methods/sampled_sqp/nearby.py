@@ -15,7 +15,6 @@ import numpy as np
 from dszog.contract import Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.random_stream import stream
-from dszog.methods.sampled_sqp.confirming import own_sizes
 from dszog.methods.sampled_sqp.ending import is_unsure
 from dszog.methods.sampled_sqp.looks import UNKNOWN, Look
 from dszog.methods.sampled_sqp.options import Options, queries_left
@@ -65,8 +64,7 @@ def _cases(state: SampledSQPState) -> IntArray:
 
 def _n_points(options: Options, state: SampledSQPState) -> int:
     """Return at how many points, beside this one, all of these can be asked for."""
-    used = state.n_loss_queries + state.n_constraint_queries
-    most = min(max(SHARE * used, LEAST), queries_left(options, state))
+    most = min(max(SHARE * state.n_queries, LEAST), queries_left(options, state))
     wanted = len(LENGTHS) * len(_ways(state))
     return min(wanted, int(most) // max(len(_cases(state)), 1) - 1)
 
@@ -89,7 +87,7 @@ def _ways(state: SampledSQPState) -> FloatArray:
 def _sizes(state: SampledSQPState) -> FloatArray:
     """Return the range of each variable, its size where there is none."""
     span = state.size.upper - state.size.lower
-    return np.where(np.isfinite(span), span, own_sizes(state))
+    return np.where(np.isfinite(span), span, state.own_sizes)
 
 
 def _steps(state: SampledSQPState) -> FloatArray:

@@ -79,8 +79,7 @@ def queries_left(options: Options, state: SampledSQPState) -> float:
     """Return how many queries are left; many if there is no limit."""
     if options.horizon_queries is None:
         return 10 * 2**20
-    used = state.n_loss_queries + state.n_constraint_queries
-    return max(options.horizon_queries - used, 0)
+    return max(options.horizon_queries - state.n_queries, 0)
 
 
 def affordable_rows(options: Options, state: SampledSQPState) -> int:

@@ -338,7 +338,7 @@ def after_sizes(state: SampledSQPState, found: Sequence[Found]) -> SampledSQPSta
         constraints=members.indices,
         reach=inward(state.x, steps, state.size),
         loss_values=table.values,
-        constraint_values=members.values * members.sizes,
+        constraint_values=members.raw_values,
     )
     return replace(state, phase="slopes", looks=(slopes_here,))
 
@@ -368,7 +368,7 @@ def with_slopes(state: SampledSQPState, found: Sequence[Found]) -> SampledSQPSta
     """Take in slopes where the looks have moved; values that jump are rounded."""
     dim, table, members = state.size.dim, state.table, state.members
     values, loss_slopes = table.values, np.array(table.slopes)
-    raw, slopes = members.values * members.sizes, _raw_slopes(members)
+    raw, slopes = members.raw_values, members.raw_slopes
     steps, unsure = np.array(state.pilot_steps), members.stale == 1
     loss_noise, row_noise = state.loss_noise, state.constraint_noise
     for look, one in zip(state.looks, found, strict=True):
@@ -424,10 +424,6 @@ def _without_rises(
     return np.where(changes < 0, slopes, 0.0)
 
 
-def _raw_slopes(members: WorkingSet) -> FloatArray:
-    return members.slopes * members.sizes[:, np.newaxis]
-
-
 def _agree(
     before: FloatArray, slopes: FloatArray, steps: FloatArray, noise: float
 ) -> BoolArray:
@@ -450,7 +446,7 @@ def longer_looks(state: SampledSQPState) -> tuple[Look, ...]:
         return ()
     size, table, members = state.size, state.table, state.members
     for_losses, for_rows = np.zeros((2, size.dim))
-    raw = _raw_slopes(members)
+    raw = members.raw_slopes
     weak = _weak(state, raw)
     if not size.has_gradient:
         for_losses = _longer(state, table.slopes, 0, state.loss_noise, weak)
@@ -459,7 +455,7 @@ def longer_looks(state: SampledSQPState) -> tuple[Look, ...]:
         for_rows = _longer(state, raw, 1, state.constraint_noise, weak)
     losses = table.indices if for_losses.any() else NO_INDICES
     rows = members.indices if for_rows.any() else NO_INDICES
-    values = members.values * members.sizes
+    values = members.raw_values
     return slope_looks(
         Look(at=state.x, losses=losses, loss_values=table.values, reach=for_losses),
         Look(at=state.x, constraints=rows, constraint_values=values, reach=for_rows),
@@ -479,7 +475,7 @@ def _weak(state: SampledSQPState, raw: FloatArray) -> BoolArray:
 def _is_any_far(state: SampledSQPState, raw: FloatArray) -> bool:
     """Whether a constraint seems so far away that it may be stationary here."""
     usual = _longest_steps(state) / LONGEST_PILOT
-    values = state.members.values * state.members.sizes
+    values = state.members.raw_values
     if state.size.by_case:  # most limits of a case are
         lead = np.argsort(-values, kind="stable")[:FIRST_MEMBERS]
         values, raw = values[lead], raw[lead]
@@ -524,13 +520,13 @@ def _longest_steps(state: SampledSQPState) -> FloatArray:
 def scaled(state: SampledSQPState) -> SampledSQPState:
     """Change to scaled variables."""
     size, members, table = state.size, state.members, state.table
-    raw = _raw_slopes(members)
+    raw = members.raw_slopes
     loss_slopes = table.slopes
     if not size.has_gradient:
         loss_slopes = _clear(loss_slopes, state.pilot_steps[0], state.loss_noise)
     if not size.has_jacobian:
         raw = _clear(raw, state.pilot_steps[1], state.constraint_noise)
-    values = members.values * members.sizes
+    values = members.raw_values
     lead = np.arange(len(members))
     if size.by_case:  # of the many limits of a case most are far away
         lead = np.argsort(-values, kind="stable")[:FIRST_MEMBERS]

@@ -10,7 +10,7 @@ from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray, is_among
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp import pilot
-from dszog.methods.sampled_sqp.bundle import OBJECTIVE, Bundle
+from dszog.methods.sampled_sqp.bundle import Bundle
 from dszog.methods.sampled_sqp.case_values import LIKELY
 from dszog.methods.sampled_sqp.confirming import (
     CONFIRMED,
@@ -19,7 +19,6 @@ from dszog.methods.sampled_sqp.confirming import (
     UNKNOWN,
     can_confirm,
     looking_around,
-    own_sizes,
     reserved,
 )
 from dszog.methods.sampled_sqp.curvature import Pairs
@@ -96,7 +95,7 @@ def proposed(
     z, table, curvature = state.z, state.table, state.bends
     state, answer = solved(options, state, curvature, correction)
     members, step = state.members, answer.step
-    wrong = (members.stale == 1) & (members.bent == 1)
+    wrong = (members.stale == 1) & members.is_bent
     wrong &= members.multipliers >= PINNED * state.price
     may_learn = state.size.by_case and state.n_idle < MOST_IDLE
     if may_learn and wrong.any():  # learn what cannot be kept
@@ -111,7 +110,7 @@ def proposed(
     weight = merit_weight(state)
     curved = float(step @ curvature @ step)
     gain = -(float(table.gradient @ step) + 0.5 * curved)
-    planes = state.bundle.among(np.array([OBJECTIVE]))
+    planes = state.objective_planes
     if len(planes):
         gain -= planes.above(z, state.objective, table.gradient, step)
     promise = gain + weight * (excess(now) - excess(then))
@@ -127,7 +126,7 @@ def proposed(
         residual=optimality_residual(state, curvature, answer, now, options),
     )
     if state.confirmed == MEASURED:
-        if is_slight(options, state, own_sizes(state)):
+        if is_slight(options, state):
             return replace(state, confirmed=CONFIRMED)
         state = replace(state, confirmed=REFUTED)
     is_estimate = state.size.n_losses > 1 and not state.n_stale
@@ -159,7 +158,7 @@ def stale_cases(state: SampledSQPState) -> IntArray:
     members = state.members
     if not state.size.by_case:
         return NO_INDICES
-    pulls = members.multipliers * (members.stale == 1) * (members.bent == 1)
+    pulls = members.multipliers * (members.stale == 1) * members.is_bent
     cases, which = np.unique(
         members.indices // state.size.block_width, return_inverse=True
     )
@@ -181,7 +180,7 @@ def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
     members, table = state.members, state.table
     elsewhere = (members.bases != state.z).any(axis=1) | (members.stale == 1)
     matters = (members.multipliers > 0) | (members.at(state.z) > 0)
-    wanted = (members.bent == 1) & matters & (elsewhere | (state.n_idle > 0))
+    wanted = members.is_bent & matters & (elsewhere | (state.n_idle > 0))
     wanted |= is_among(members.indices, members.opposites[wanted])
     is_fresh = not is_stale(state)
     if state.size.by_case and not is_fresh:
@@ -260,7 +259,7 @@ def _with_new_planes(options: Options, state: SampledSQPState) -> SampledSQPStat
     """Begin with the planes here: what planes say is believed when others agree."""
     members, kinked = state.members, state.is_kinked
     rows = (members.multipliers > 0) | (members.at(state.z) > 0)
-    rows &= (members.bent == 1) & (kinked & KINKED_ROWS > 0)
+    rows &= members.is_bent & (kinked & KINKED_ROWS > 0)
     losses = state.table.indices if kinked & KINKED_OBJECTIVE else NO_INDICES
     state = replace(
         state,
@@ -288,7 +287,7 @@ def _trying(options: Options, state: SampledSQPState) -> SampledSQPState:
         near[:] = True
     near |= is_among(members.indices, members.opposites[near])
     if size.by_case:  # of limits that are linear all is known
-        near &= (members.bent == 1) | (state.n_trials < ALL_EVERY)
+        near &= members.is_bent | (state.n_trials < ALL_EVERY)
     asked = size.cases_of(members.indices[near])
     at_risk = _at_risk(options, state, zy, asked)
     n_new = state.batch if state.n_found < most_joining(size) else 0

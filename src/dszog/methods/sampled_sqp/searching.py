@@ -13,11 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from dszog.contract import Query, Reply
-from dszog.contract.arrays import BoolArray, FloatArray
+from dszog.contract.arrays import FloatArray
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp import nearby
 from dszog.methods.sampled_sqp.bundle import Bundle
-from dszog.methods.sampled_sqp.confirming import own_sizes, soft_ways
+from dszog.methods.sampled_sqp.confirming import soft_ways
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.ending import (
     leaves_violation,
@@ -48,35 +48,24 @@ def can_search(options: Options, state: SampledSQPState) -> bool:
     """Whether there are queries, and patience, for such a look."""
     left = queries_left(options, state)
     if state.size.by_case:  # where many cases would have to be looked at, there is none
-        used = state.n_loss_queries + state.n_constraint_queries
-        left = min(left, CASE_SHARE * used / state.size.dim)
+        left = min(left, CASE_SHARE * state.n_queries / state.size.dim)
     if not (state.size.upper > state.size.lower).any():
         return False
-    return state.n_searches < MOST and _n_functions(state) * 8 <= left
-
-
-def _asked_members(state: SampledSQPState) -> BoolArray:
-    """Return the members whose models do not tell their values farther out."""
-    found: BoolArray = state.members.bent == 1
-    return found
-
-
-def _n_functions(state: SampledSQPState) -> int:
-    asked = state.size.cases_of(state.members.indices[_asked_members(state)])
-    return max(len(state.table) + len(asked), 1)
+    n_functions = state.n_functions(state.members.is_bent)
+    return state.n_searches < MOST and n_functions * 8 <= left
 
 
 def searching(options: Options, state: SampledSQPState) -> SampledSQPState:
     """Ask farther out."""
-    used = state.n_loss_queries + state.n_constraint_queries
-    n_functions, left = _n_functions(state), queries_left(options, state)
+    members, left = state.members, queries_left(options, state)
+    n_functions = state.n_functions(members.is_bent)
     if not (state.size.by_case or state.seen.all_drawn(state.size)):
         left /= 2.0  # the rest is for constraints that were not seen
-    n_points = max(int(SHARE * used) // n_functions, 8 * state.size.dim)
+    n_points = max(int(SHARE * state.n_queries) // n_functions, 8 * state.size.dim)
     look = Look(
         at=state.x,
         losses=state.table.indices,
-        constraints=state.members.indices[_asked_members(state)],
+        constraints=members.indices[members.is_bent],
     )
     return replace(
         state,
@@ -107,7 +96,7 @@ def _steps(state: SampledSQPState) -> FloatArray:
     factors = factors * np.array([[1.0], [-1.0]])
     ways = np.vstack([ways, more])[:, np.newaxis, np.newaxis]
     sides = ways * factors[..., np.newaxis]
-    own = own_sizes(state)
+    own = state.own_sizes
     steps = size.clip(state.x + sides * own) - state.x
     # What rounding leaves between a point and its bounds is no step.
     return np.where(np.abs(steps) > 2.0**-40 * own, steps, 0.0)
@@ -177,7 +166,7 @@ def _noise(state: SampledSQPState) -> float:
 
 def _rises(state: SampledSQPState, query: Query, reply: Reply) -> FloatArray:
     """Return by how much the merit rose at each point."""
-    members, asked = state.members, _asked_members(state)
+    members, asked = state.members, state.members.is_bent
     here, points = members.at(state.z), query.points(state.size) / state.scale
     values = here + (points - state.z) @ members.slopes.T
     values[:, asked] = reply.constraints / members.sizes[asked]
@@ -209,10 +198,9 @@ def looking_elsewhere(options: Options, state: SampledSQPState) -> SampledSQPSta
     """Look elsewhere where no point near by is better, or return the best end."""
     if not may_hold_elsewhere(options, state):
         return as_kept(state)
-    asked = state.members.indices[_asked_members(state)]
+    asked = state.members.indices[state.members.is_bent]
     look = Look(at=state.x, losses=state.table.indices[:1], constraints=asked)
-    used = state.n_loss_queries + state.n_constraint_queries
-    n_points = min(used // (2 * len(asked) + 2), MOST_ELSEWHERE)
+    n_points = min(state.n_queries // (2 * len(asked) + 2), MOST_ELSEWHERE)
     return replace(
         state,
         phase="elsewhere",
@@ -265,7 +253,7 @@ def after_looking_elsewhere(
     state: SampledSQPState, query: Query, reply: Reply
 ) -> SampledSQPState:
     """Begin again where constraints are kept best; end if nothing has values."""
-    members, asked = state.members, _asked_members(state)
+    members, asked = state.members, state.members.is_bent
     points = query.points(state.size)
     values = members.at(state.z) + (points / state.scale - state.z) @ members.slopes.T
     values[:, asked] = reply.constraints / members.sizes[asked]

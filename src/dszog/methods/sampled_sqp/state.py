@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import FloatArray, FrozenArrays, IntArray, frozen_floats
+from dszog.contract.arrays import (
+    BoolArray,
+    FloatArray,
+    FrozenArrays,
+    IntArray,
+    frozen_floats,
+)
 from dszog.methods.base import State
-from dszog.methods.sampled_sqp.bundle import Bundle
+from dszog.methods.sampled_sqp.bundle import OBJECTIVE, Bundle
 from dszog.methods.sampled_sqp.case_values import CaseValues
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Look, are_indices, places_of
@@ -34,6 +40,7 @@ SqpPhase: TypeAlias = Literal[
     "done",
 ]
 KINKED_OBJECTIVE, KINKED_ROWS = 1, 2
+HARDLY = 1e-3  # usual sizes: a variable that is no larger, and has not moved, has none
 MOST_CONFIRMS = 12  # looks around, in a run
 SHORTEST_PROBE = 1e-3  # steps of a look around, in usual ones
 _VECTORS = (
@@ -41,7 +48,6 @@ _VECTORS = (
     "anchor",
     "anchor_gradient",
 )
-PHASES = get_args(SqpPhase)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -166,8 +172,7 @@ class SampledSQPState(FrozenArrays, State):
         usual = max(abs(self.first_objective), self.first_sigma * self.length**2)
         is_exact = self.loss_noise <= 2.0**-46 * usual
         if self.is_kinked > 1:
-            farthest = max(float((self.away / self.scale).max()), self.length)
-            is_exact = is_exact and self.unit_noise <= 2.0**-46 * farthest
+            is_exact = is_exact and self.unit_noise <= 2.0**-46 * self.farthest
         return self.is_kinked > 0 and self.size.n_losses == 1 and is_exact
 
     @property
@@ -183,6 +188,11 @@ class SampledSQPState(FrozenArrays, State):
         planes, places, heights = self.row_planes()
         np.maximum.at(found, places, heights + planes.slopes @ (z - self.z))
         return found
+
+    @property
+    def objective_planes(self) -> Bundle:
+        """Planes of the objective."""
+        return self.bundle.among(np.array([OBJECTIVE]))
 
     def row_planes(self) -> tuple[Bundle, IntArray, FloatArray]:
         """Return planes of members, their places, and what they say at the iterate.
@@ -209,6 +219,32 @@ class SampledSQPState(FrozenArrays, State):
     def away(self) -> FloatArray:
         """How far variables are from where they are counted."""
         return np.abs(self.x - self.origin)
+
+    @property
+    def own_sizes(self) -> FloatArray:
+        """The size of each variable: its own, what it moved by, or a usual one."""
+        own = np.maximum(self.away, np.abs(self.x - self.start))
+        return np.where(own > HARDLY * self.sizes, own, self.sizes)
+
+    @property
+    def farthest(self) -> float:
+        """How far any scaled variable is from there; a usual step if that is longer."""
+        return max(float((self.away / self.scale).max()), self.length)
+
+    @property
+    def change(self) -> float:
+        """By how much the objective differs from what it was at first."""
+        return abs(self.first_objective - self.objective)
+
+    def n_functions(self, which: BoolArray) -> int:
+        """Return how many calls a value of the table and of some members takes."""
+        asked = self.size.cases_of(self.members.indices[which])
+        return max(len(self.table) + len(asked), 1)
+
+    @property
+    def n_queries(self) -> int:
+        """How many losses and constraints were asked for."""
+        return self.n_loss_queries + self.n_constraint_queries
 
     @property
     def finest(self) -> FloatArray:
@@ -286,7 +322,7 @@ class SampledSQPState(FrozenArrays, State):
                 losses=table.indices,
                 constraints=members.indices,
                 loss_values=table.values,
-                constraint_values=members.values * members.sizes,
+                constraint_values=members.raw_values,
             )
             return replace(self, phase="slopes", looks=(look,))
         if self.phase == "confirm" and self.probe_size > SHORTEST_PROBE:
@@ -299,3 +335,7 @@ class SampledSQPState(FrozenArrays, State):
             )
         looks = tuple(look.shorter(self.size) for look in self.looks)
         return replace(self, looks=looks)
+
+
+PARTS = (Look, WorkingSet, LossTable, Seen, CaseValues, Pairs, Bundle)
+"""What a state is made of, for those who save it."""

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from dszog.contract.arrays import FloatArray
-from dszog.methods.sampled_sqp.bundle import OBJECTIVE
 from dszog.methods.sampled_sqp.elastic_qp import Answer, LinearModels, solve
 from dszog.methods.sampled_sqp.ending import is_feasible, violation_limits
 from dszog.methods.sampled_sqp.options import Options
@@ -54,7 +53,7 @@ def solved(
         offsets=np.concatenate([rows.offsets, heights]),
         two_sided=np.append(rows.two_sided, np.zeros(len(planes), dtype=bool)),
     )
-    objective_planes = state.bundle.among(np.array([OBJECTIVE]))
+    objective_planes = state.objective_planes
     lower = (size.lower - state.x) / state.scale
     upper = (size.upper - state.x) / state.scale
     gradient = state.table.gradient
@@ -72,7 +71,7 @@ def solved(
     while answer.residual > UNSOLVED and sigma < 1e12 * state.first_sigma:
         sigma *= 10.0
         answer = answered(sigma, price, answer.multipliers)
-    longest = LONGEST * max(float((state.away / state.scale).max()), state.length)
+    longest = LONGEST * state.farthest
     while np.abs(answer.step).max() > longest and sigma < 1e12 * state.first_sigma:
         sigma *= 10.0
         answer = answered(sigma, price, answer.multipliers)

@@ -129,7 +129,7 @@ def after_trial(
         )
     # The point stays: models of curved members that were learned here stay too.
     elsewhere = (members.bases[asked] != state.z).any(axis=1)
-    use = elsewhere | (members.bent[asked] == 0)
+    use = elsewhere | ~members.is_bent[asked]
     use |= state.size.by_case & (members.stale[asked] == 1)
     iterate = state.z if state.size.by_case else None
     members = members.corrected(asked[use], values[use], zy, iterate)
@@ -209,7 +209,7 @@ def _bundled(
 ) -> SampledSQPState:
     """Learn the planes at the trial point: of what was to blame that it disappoints."""
     members, y = state.members, state.looks[0].at
-    missed = np.where((members.bent == 1) & (members.opposites == NOBODY), misses, 0.0)
+    missed = np.where(members.is_bent & (members.opposites == NOBODY), misses, 0.0)
     losses = rows = NO_INDICES
     if state.weight * excess(misses) <= 0.5 * (state.promise - kept):
         losses = state.table.indices[: state.is_kinked & KINKED_OBJECTIVE]
@@ -366,7 +366,7 @@ def _accepted(
         and state.n_stale < MOST_STALE
         and not state.wants_rows
         and len(joining) >= max(2, most_joining(state.size) // 4)
-        and not (members.multipliers[members.bent == 1] > 0).any()
+        and not (members.multipliers[members.is_bent] > 0).any()
     )
     rest = np.setdiff1d(asked, bent)
     place = np.searchsorted(asked, rest)
@@ -431,7 +431,7 @@ def _stale_members(
 ) -> IntArray:
     """Return the members to learn anew after a step: curved, and near enough."""
     members = state.members
-    bent = members.bent[asked] == 1
+    bent = members.is_bent[asked]
     far = min(0.1 * state.length, SURELY * float(np.linalg.norm(state.step)))
     matters = (members.multipliers[asked] > 0) | (values > -far)
     found = asked[bent & matters]
