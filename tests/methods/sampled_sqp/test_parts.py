@@ -14,7 +14,8 @@ from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Look, inward, peaks
 from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import NOBODY, WorkingSet
-from dszog.methods.sampled_sqp.scales import noise_level, variable_scales
+from dszog.methods.sampled_sqp.noise import noise_level
+from dszog.methods.sampled_sqp.scales import variable_scales
 
 
 def size_of(lower: float = -np.inf, upper: float = np.inf) -> ProblemSize:

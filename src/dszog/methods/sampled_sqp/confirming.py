@@ -22,9 +22,9 @@ from dszog.contract.arrays import BoolArray, FloatArray
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Look, inward
+from dszog.methods.sampled_sqp.noise import ROUNDING, noise_level
 from dszog.methods.sampled_sqp.options import Options, queries_left
 from dszog.methods.sampled_sqp.pilot import steps_in_a_row
-from dszog.methods.sampled_sqp.scales import ROUNDING, noise_level
 from dszog.methods.sampled_sqp.state import (
     HARDLY,
     KINKED_OBJECTIVE,

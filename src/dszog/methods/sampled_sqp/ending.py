@@ -8,6 +8,7 @@ import numpy as np
 
 from dszog.contract.arrays import FloatArray, is_among
 from dszog.methods.sampled_sqp.looks import Look
+from dszog.methods.sampled_sqp.noise import ROUNDING
 from dszog.methods.sampled_sqp.options import (
     KEPT,
     QUIET_CASES,
@@ -15,8 +16,7 @@ from dszog.methods.sampled_sqp.options import (
     affordable_rows,
     queries_left,
 )
-from dszog.methods.sampled_sqp.pilot import NO_SLOPE
-from dszog.methods.sampled_sqp.scales import ROUNDING, variable_scales
+from dszog.methods.sampled_sqp.scales import NO_SLOPE, variable_scales
 from dszog.methods.sampled_sqp.state import (
     KINKED_OBJECTIVE,
     KINKED_ROWS,

@@ -70,6 +70,7 @@ from dszog.methods.sampled_sqp import (
     nearby,
     pilot,
     plans,
+    scales,
     searching,
     trial,
 )
@@ -79,11 +80,13 @@ from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Found, Look, read_all
 from dszog.methods.sampled_sqp.losses_table import LossTable
 from dszog.methods.sampled_sqp.models import WorkingSet
+from dszog.methods.sampled_sqp.noise import ROUNDING
 from dszog.methods.sampled_sqp.options import Options, first_batch
-from dszog.methods.sampled_sqp.scales import ROUNDING, in_units
+from dszog.methods.sampled_sqp.scales import in_units
 from dszog.methods.sampled_sqp.screening import Seen
 from dszog.methods.sampled_sqp.state import SampledSQPState
 
+SHRUNK = 1e-3  # of the size of a variable: the least one where a run begins again
 USUAL_QUERIES = 1000  # in an iteration
 ASKED_AGAIN = 16  # cases in the final check: the worst, to be named
 
@@ -144,8 +147,8 @@ class SampledSQP(Options):
             best_losses=NO_INDICES,
             best_values=np.empty(0),
             best_cases=NO_INDICES,
-            sizes=pilot.usual_sizes(x, size),
-            origin=pilot.origin(x, pilot.usual_sizes(x, size)),
+            sizes=scales.usual_sizes(x, size),
+            origin=scales.origin(x, scales.usual_sizes(x, size)),
             scale=np.ones(dim),
             pilot_steps=np.zeros((2, dim)),
             step=np.zeros(dim),
@@ -216,7 +219,7 @@ class SampledSQP(Options):
             if phase == "pilot":
                 state = pilot.after_values(state, found[0])
             elif phase == "sizes":
-                state = pilot.after_sizes(state, found)
+                state = scales.after_sizes(state, found)
             elif phase == "slopes":
                 state = self._after_slopes(state, found)
             elif phase == "trial":
@@ -252,7 +255,7 @@ class SampledSQP(Options):
             ),
             sizes=np.maximum(
                 np.where(state.origin, state.sizes, fresh.sizes),
-                pilot.SHRUNK * state.own_sizes,
+                SHRUNK * state.own_sizes,
             ),
             origin=state.origin,
             has_home=state.has_home,
@@ -330,7 +333,7 @@ class SampledSQP(Options):
         looks = pilot.longer_looks(state)
         if looks:
             return replace(state, looks=looks)
-        return plans.proposed(self, ending.with_home(self, pilot.scaled(state)))
+        return plans.proposed(self, ending.with_home(self, scales.scaled(state)))
 
     def held(self, state: SampledSQPState) -> IntArray:
         """Return cases that were seen to hold at the iterate, but not the worst."""

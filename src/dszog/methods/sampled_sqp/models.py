@@ -78,6 +78,11 @@ class WorkingSet(FrozenArrays):
         return found
 
     @property
+    def usual_size(self) -> float:
+        """The median of the sizes; 1 of no members."""
+        return float(np.median(self.sizes)) if len(self) else 1.0
+
+    @property
     def raw_values(self) -> FloatArray:
         """The values at the bases, in units of the constraints."""
         return self.values * self.sizes
@@ -106,8 +111,8 @@ class WorkingSet(FrozenArrays):
         if not len(indices):
             return self
         lengths = np.linalg.norm(slopes, axis=1)
-        usual = float(np.median(self.sizes)) if len(self) else 1.0
-        sizes = np.where(lengths > 0, lengths, np.maximum(np.abs(raw), 1e-3 * usual))
+        least = np.maximum(np.abs(raw), 1e-3 * self.usual_size)
+        sizes = np.where(lengths > 0, lengths, least)
         likely_bent = len(self) > 0 and 2 * int(self.bent.sum()) > len(self)
         more = WorkingSet(
             indices=np.concatenate([self.indices, indices]),

@@ -25,8 +25,8 @@ from dszog.methods.sampled_sqp.ending import (
     may_hold_elsewhere,
 )
 from dszog.methods.sampled_sqp.looks import Look
+from dszog.methods.sampled_sqp.noise import ROUNDING
 from dszog.methods.sampled_sqp.options import Options, queries_left
-from dszog.methods.sampled_sqp.scales import ROUNDING
 from dszog.methods.sampled_sqp.screening import Seen
 from dszog.methods.sampled_sqp.state import SampledSQPState
 from dszog.methods.sampled_sqp.subproblem import excess

@@ -286,6 +286,18 @@ class SampledSQPState(FrozenArrays, State):
             return look.at
         return look.at + look.reach  # somewhere around the point
 
+    def look_at_slopes(self, reach: FloatArray) -> Look:
+        """Return a look at all slopes at the iterate, by differences over steps."""
+        table, members = self.table, self.members
+        return Look(
+            at=self.x,
+            losses=table.indices,
+            constraints=members.indices,
+            reach=reach,
+            loss_values=table.values,
+            constraint_values=members.raw_values,
+        )
+
     @property
     def remembered(self) -> dict[str, Any]:
         """What stays known when a run begins again, or goes back to an earlier end."""
@@ -316,14 +328,7 @@ class SampledSQPState(FrozenArrays, State):
         if self.phase == "noise":  # go on without
             return replace(self, phase="slopes")
         if self.phase == "sizes":
-            table, members = self.table, self.members
-            look = replace(
-                self.looks[0],
-                losses=table.indices,
-                constraints=members.indices,
-                loss_values=table.values,
-                constraint_values=members.raw_values,
-            )
+            look = self.look_at_slopes(self.looks[0].reach)
             return replace(self, phase="slopes", looks=(look,))
         if self.phase == "confirm" and self.probe_size > SHORTEST_PROBE:
             return replace(self, probe_size=self.probe_size / 8.0)

@@ -10,7 +10,7 @@ from dszog.contract.arrays import FloatArray
 from dszog.methods.sampled_sqp.elastic_qp import Answer, LinearModels, solve
 from dszog.methods.sampled_sqp.ending import is_feasible, violation_limits
 from dszog.methods.sampled_sqp.options import Options
-from dszog.methods.sampled_sqp.pilot import FIRST_PRICE
+from dszog.methods.sampled_sqp.scales import FIRST_PRICE
 from dszog.methods.sampled_sqp.state import SampledSQPState
 
 LONGEST = 1e2  # steps, in units of the point's distance from the origin
