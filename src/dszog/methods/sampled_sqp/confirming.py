@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import null_space
 
 from dszog.contract import Query, Reply
-from dszog.contract.arrays import BoolArray, FloatArray
+from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.looks import Look, inward
@@ -184,10 +184,9 @@ def _plan(state: SampledSQPState) -> tuple[list[tuple[int, ...]], FloatArray]:
     return names, np.vstack([steps, in_a_row])
 
 
-def queries(state: SampledSQPState) -> tuple[Query, ...]:
-    """Ask at the point and around it."""
-    (look,), (_, steps) = state.looks, _plan(state)
-    return (look.around(steps, state.iteration),)
+def steps(state: SampledSQPState) -> FloatArray:
+    """Return the steps to the points around, and to the point itself."""
+    return _plan(state)[1]
 
 
 # --------------------------------------------------------------- what they have said
@@ -197,102 +196,99 @@ def after_looking(
     state: SampledSQPState, query: Query, reply: Reply
 ) -> SampledSQPState:
     """Return the state with slopes and curvatures as found, or with a kink noted."""
+    refuted = replace(state, confirmed=REFUTED)
     places, (look,) = _places(state, query), state.looks
     n_asked = len(look.losses), len(look.constraints)
     has_lost = n_asked != (len(query.losses), len(query.constraints))
     if () not in places or has_lost:  # the point itself has failed
-        return replace(state, confirmed=REFUTED)
+        return refuted
     rises = _rises(state, query, reply, places[()])
     if not np.isfinite(rises[places[()]]):
-        return replace(state, confirmed=REFUTED)
-    judged = rises
+        return refuted
     losses = np.zeros(len(rises))
     if reply.losses.shape[1]:
         losses = reply.losses.mean(axis=1)
         losses = losses - losses[places[()]]
-    if state.size.by_case:  # limits with kinks hold a point as well as others
-        judged = losses
-    sides, (chosen, has_pairs) = _sides(state), _chosen(state)
-    dim = state.size.dim
+    chosen, has_pairs = _chosen(state)
+    lengths = _sides(state) / state.scale
 
-    def rise(*name: int, among: FloatArray = rises) -> float:
-        return among[places[name]] if name in places else np.nan
+    def at(values: FloatArray, *name: int) -> float:
+        return values[places[name]] if name in places else np.nan
 
+    def along(values: FloatArray, who: list[int]) -> FloatArray:
+        told = [[at(values, side, i) for i in who] for side in range(4)]
+        return _along(lengths[:, who], np.array(told))
+
+    found = along(rises, chosen)
+    is_known = np.isfinite(found).all(axis=0)
+    if 2 * is_known.sum() < len(chosen):  # too many have failed
+        return refuted
+    known = np.array(chosen)[is_known].tolist()
     pull = state.members.slopes.T @ state.members.multipliers
-    slopes, bends = state.table.gradient + pull, np.zeros(dim)
-    measured = np.zeros(dim, dtype=bool)
-    is_kinked = is_rough = False
+
+    def shows(values: FloatArray) -> tuple[BoolArray, BoolArray]:
+        """Return along which slopes jump, and where they belong to no parabola."""
+        slopes, bends, jumps, off = along(values, known)
+        pulls, (_, back, fore, _) = pull[known], np.abs(lengths[:, known])
+        changes = np.abs(bends) * back
+        forces = np.maximum(np.abs(slopes - pulls), np.abs(pulls))
+        slight = np.maximum(SLIGHT * forces, 8.0 * _noise(state) / fore)
+        return (
+            jumps > np.maximum(KINK * changes, slight),
+            off > np.maximum(BENT * changes, slight),
+        )
+
+    # Where cases hold a point limits with kinks do as well as others.
+    jumps, off = shows(losses if state.size.by_case else rises)
+    is_kinked, is_rough = bool(jumps.any()), bool(off.any())
     owners = 0  # of kinks
-    lengths = sides / state.scale
-
-    def shows(i: int, among: FloatArray) -> tuple[bool, bool]:
-        """Return whether slopes jump along a variable, or belong to no parabola."""
-        told = [rise(side, i, among=among) for side in range(4)]
-        slope, bend, jump, off = _along(lengths[:, i], told)
-        change, fore = abs(bend * lengths[1, i]), abs(lengths[2, i])
-        force = max(abs(slope - pull[i]), abs(pull[i]))
-        slight = max(SLIGHT * force, 8.0 * _noise(state) / fore)
-        return jump > max(KINK * change, slight), off > max(BENT * change, slight)
-
-    for i in chosen:
-        found = _along(lengths[:, i], [rise(side, i) for side in range(4)])
-        if not np.isfinite(found).all():
-            continue
-        measured[i] = True
-        slopes[i], bends[i], _, _ = found
-        has_jump, is_off = shows(i, judged)
-        is_kinked |= has_jump
-        is_rough |= is_off
-        if (has_jump or is_off) and not state.size.by_case:
-            owners |= KINKED_OBJECTIVE * any(shows(i, losses))
-            owners |= KINKED_ROWS * any(shows(i, rises - losses))
-    if 2 * measured.sum() < len(chosen):  # too many have failed
-        return replace(state, confirmed=REFUTED)
-    is_rough &= not state.size.by_case  # another look would cost too much
+    if state.size.by_case:
+        is_rough = False  # another look would cost too much
+    else:
+        for owner, own in (KINKED_OBJECTIVE, losses), (KINKED_ROWS, rises - losses):
+            is_odd = np.logical_or(*shows(own)) & (jumps | off)
+            owners |= owner * int(is_odd.any())
     if is_rough and not is_kinked and state.probe_size > SHORTEST_PROBE:
         return replace(state, probe_size=SHORTER * state.probe_size)
-    is_kinked |= is_rough
-    owners = owners or KINKED_OBJECTIVE
-    state = replace(state, probe_size=1.0, is_kinked=int(is_kinked) * owners)
-    if is_kinked:
+    state = replace(state, probe_size=1.0, is_kinked=0)
+    if is_kinked or is_rough:
+        state = replace(state, is_kinked=owners or KINKED_OBJECTIVE)
         n = 1 if state.keeps_planes else state.n_confirms + MOST_CONFIRMS // MOST_KINKS
         return replace(state, confirmed=REFUTED, n_confirms=n)
     state = _with_noise(state, places, reply)
-    matrix = _stretched(state, bends, measured)
-    if has_pairs and measured[chosen].all():
-        matrix[chosen, chosen] = bends[chosen]
+    slopes = state.table.gradient + pull
+    slopes[known] = found[0, is_known]
+    matrix = _stretched(state, np.array(known, dtype=int), found[1, is_known])
+    if has_pairs and is_known.all():
+        matrix[chosen, chosen] = found[1]
         for i, j in combinations(chosen, 2):
-            both = rise(0, i, j) - rise(0, i) - rise(0, j)
+            both = at(rises, 0, i, j) - at(rises, 0, i) - at(rises, 0, j)
             matrix[i, j] = matrix[j, i] = both / (lengths[0, i] * lengths[0, j])
     return _with_matrix(state, matrix, slopes - pull, has_pairs)
 
 
-def _along(
-    lengths: FloatArray, rises: list[float]
-) -> tuple[float, float, float, float]:
-    """Return slope and curvature along a variable, and how far they are from sure.
+def _along(lengths: FloatArray, rises: FloatArray) -> FloatArray:
+    """Return slopes and curvatures along variables, and how far they are from sure.
 
     By how much slopes differ on the two sides, and over short and long steps.
     """
     a, b, fore, back = lengths
-    one, two, ahead = rises[0] / a, rises[1] / b, rises[2] / fore
+    one, two, ahead = rises[:3] / lengths[:3]
     bend = 2.0 * (one - two) / (a - b)
-    behind = rises[3] / back if back else ahead - bend * fore
+    behind = np.where(back != 0, rises[3] / back, ahead - bend * fore)
     slope = 0.5 * (ahead + behind)
     over = one - 0.5 * bend * a  # the slope over the longer steps
-    return slope, bend, abs(ahead - behind), abs(over - slope)
+    return np.array([slope, bend, np.abs(ahead - behind), np.abs(over - slope)])
 
 
 def _places(state: SampledSQPState, query: Query) -> dict[tuple[int, ...], int]:
     """Return where in a reply the points are, by name; some may have failed."""
-    (asked,), (names, _) = queries(state), _plan(state)
-    points = query.points(state.size)
-    told = {point.tobytes(): i for i, point in enumerate(points)}
-    found = {}
-    for name, point in zip(names, asked.points(state.size), strict=True):
-        if point.tobytes() in told:
-            found[name] = told[point.tobytes()]
-    return found
+    names, steps = _plan(state)
+    asked = state.looks[0].around(steps, state.iteration).points(state.size)
+    told = {point.tobytes(): i for i, point in enumerate(query.points(state.size))}
+    numbers = [told.get(point.tobytes()) for point in asked]
+    both = zip(names, numbers, strict=True)
+    return {name: number for name, number in both if number is not None}
 
 
 def _with_noise(
@@ -310,16 +306,15 @@ def _with_noise(
 
 
 def _stretched(
-    state: SampledSQPState, bends: FloatArray, measured: BoolArray
+    state: SampledSQPState, known: IntArray, bends: FloatArray
 ) -> FloatArray:
-    """Return the curvature as it was known, with this one along the variables."""
-    matrix = np.array(state.curvature)
-    known = np.diagonal(matrix)
-    is_known = measured & (known > 0)
-    ratios = np.abs(bends) / np.where(is_known, known, 1.0)
-    factors = np.sqrt(np.where(is_known, ratios, 1.0))
+    """Return the curvature as it was known, with this one along some variables."""
+    matrix, factors = np.array(state.curvature), np.ones(state.size.dim)
+    before = np.diagonal(matrix)[known]
+    ratios = np.abs(bends) / np.where(before > 0, before, 1.0)
+    factors[known] = np.sqrt(np.where(before > 0, ratios, 1.0))
     matrix = matrix * factors * factors[:, np.newaxis]
-    matrix[measured, measured] = np.abs(bends[measured])
+    matrix[known, known] = np.abs(bends)
     return matrix
 
 

@@ -10,10 +10,12 @@ One iteration is one batch of queries, answered in a module of its own:
 
 pilot (:mod:`pilot`)
     Values at the start.
-slopes (:mod:`pilot`)
-    Differences there, again with other steps where values did not change or too much.
 noise (:mod:`pilot`)
     Values at a few points in a row, from which the noise of values is estimated.
+sizes (:mod:`scales`)
+    Differences over two steps, where variables are far smaller than the start is.
+slopes (:mod:`pilot`)
+    Differences at the start, again over longer steps where values hardly changed.
 trial (:mod:`trial`)
     Values at the trial point: losses, members of the working set, constraints seen that
     are at risk, and constraints not seen before.
@@ -47,6 +49,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Self
 
 import numpy as np
@@ -88,6 +91,19 @@ from dszog.methods.sampled_sqp.state import SampledSQPState
 
 SHRUNK = 1e-3  # of the size of a variable: the least one where a run begins again
 USUAL_QUERIES = 1000  # in an iteration
+PROBES = {  # the steps from the iterate to the points of one query
+    "confirm": confirming.steps,
+    "search": searching.steps,
+    "near": nearby.steps,
+    "elsewhere": searching.steps_elsewhere,
+}
+PURPOSES: dict[str, Purpose] = {  # of all other phases a step
+    "trial": "trial",
+    "learn": "trial",
+    "search": "look around",
+    "near": "look around",
+    "elsewhere": "look around",
+}
 ASKED_AGAIN = 16  # cases in the final check: the worst, to be named
 
 
@@ -161,22 +177,15 @@ class SampledSQP(Options):
     def ask(self, state: SampledSQPState) -> tuple[Query, ...]:
         """Ask what the state wants to look at."""
         if state.phase == "noise":
-            return pilot.noise_queries(state)
-        if state.phase == "confirm":
-            return confirming.queries(state)
-        if state.phase == "search":
-            return searching.queries(state)
-        if state.phase == "near":
-            return nearby.queries(state)
-        if state.phase == "elsewhere":
-            return searching.queries_elsewhere(state)
-        is_trial = state.phase in ("trial", "learn")
-        purpose: Purpose = "trial" if is_trial else "step"
-        return tuple(
-            query._replace(purpose=purpose)
-            for look in state.looks
-            for query in look.queries(state.iteration, state.size)
-        )
+            queries: tuple[Query, ...] = (pilot.noise_query(state),)
+        elif state.phase in PROBES:
+            steps = PROBES[state.phase](state)
+            queries = (state.looks[0].around(steps, state.iteration),)
+        else:
+            parts = [look.queries(state.iteration, state.size) for look in state.looks]
+            queries = tuple(chain.from_iterable(parts))
+        purpose = PURPOSES.get(state.phase, "step")
+        return tuple(query._replace(purpose=purpose) for query in queries)
 
     def tell(
         self,
@@ -193,41 +202,14 @@ class SampledSQP(Options):
             check_values=not state.takes_unknown,
         )
         charged = cost(queries, state.size)
-        phase = state.phase
-        look = state.looks[0]
+        phase, look = state.phase, state.looks[0]
         state = replace(
             state,
             n_lost=0,
             n_loss_queries=state.n_loss_queries + charged.losses,
             n_constraint_queries=state.n_constraint_queries + charged.constraints,
         )
-        if phase == "noise":
-            state = pilot.after_noise(state, replies)
-        elif phase == "confirm":
-            known = confirming.after_looking(state, queries[0], replies[0])
-            state = plans.reconsidered(self, state, known)
-        elif phase == "search":
-            state = plans.searched(self, state, queries[0], replies[0])
-        elif phase == "near":
-            state = nearby.after_looking(state, queries[0], replies[0])
-            if state.phase == "done":
-                state = searching.looking_elsewhere(self, state)
-        elif phase == "elsewhere":
-            state = searching.after_looking_elsewhere(state, queries[0], replies[0])
-        else:
-            found = read_all(state, queries, replies)
-            if phase == "pilot":
-                state = pilot.after_values(state, found[0])
-            elif phase == "sizes":
-                state = scales.after_sizes(state, found)
-            elif phase == "slopes":
-                state = self._after_slopes(state, found)
-            elif phase == "trial":
-                state = trial.after_trial(self, state, found[0])
-            elif phase == "learn":
-                state = learning.after_learning(self, state, found)
-            else:
-                state = trial.after_verifying(self, state, found[0])
+        state = self._after(state, queries, replies)
         if state.phase == "again":
             state = self._begun_again(state)
         if state.kept is not None and ending.how(self, state)[0] is not None:
@@ -239,6 +221,39 @@ class SampledSQP(Options):
         if phase == "slopes" and state.phase != "slopes":
             info = info._replace(events=ending.remarks(state))
         return state, info
+
+    def _after(
+        self,
+        state: SampledSQPState,
+        queries: Sequence[Query],
+        replies: Sequence[Reply],
+    ) -> SampledSQPState:
+        """Return the state after the replies to what its phase has asked for."""
+        if state.phase == "noise":
+            return pilot.after_noise(state, replies[0])
+        if state.phase == "confirm":
+            known = confirming.after_looking(state, queries[0], replies[0])
+            return plans.reconsidered(self, state, known)
+        if state.phase == "search":
+            return plans.searched(self, state, queries[0], replies[0])
+        if state.phase == "near":
+            state = nearby.after_looking(state, replies[0])
+            is_over = state.phase == "done"
+            return searching.looking_elsewhere(self, state) if is_over else state
+        if state.phase == "elsewhere":
+            return searching.after_looking_elsewhere(state, queries[0], replies[0])
+        found = read_all(state, queries, replies)
+        if state.phase == "pilot":
+            return pilot.after_values(state, found[0])
+        if state.phase == "sizes":
+            return scales.after_sizes(state, found)
+        if state.phase == "slopes":
+            return self._after_slopes(state, found)
+        if state.phase == "trial":
+            return trial.after_trial(self, state, found[0])
+        if state.phase == "learn":
+            return learning.after_learning(self, state, found)
+        return trial.after_verifying(self, state, found[0])
 
     def _begun_again(self, state: SampledSQPState) -> SampledSQPState:
         """Return a pilot at the iterate, which looks at the members once more."""

@@ -223,20 +223,20 @@ class WorkingSet(FrozenArrays):
 
     # ----------------------------------------------------------------------- subproblem
 
+    def _partners(self) -> IntArray:
+        """Return the place of each member's opposite; -1 if that is no member."""
+        place = {int(index): i for i, index in enumerate(self.indices)}
+        found = [place.get(int(index), NOBODY) for index in self.opposites]
+        return np.array(found, dtype=np.int64)
+
     def rows(self, offsets: FloatArray) -> tuple[LinearModels, IntArray]:
         """Return the rows of the subproblem, and the member that each stands for.
 
         Of a constraint and its opposite one row is left, which is two-sided.
         """
-        seconds = np.zeros(len(self), dtype=bool)
-        two_sided = np.zeros(len(self), dtype=bool)
-        place = {int(index): i for i, index in enumerate(self.indices)}
-        for i in np.flatnonzero(self.opposites != NOBODY).tolist():
-            other = place.get(int(self.opposites[i]))
-            if other is not None:
-                two_sided[i] = True
-                seconds[i] = other < i
-        members = np.flatnonzero(~seconds)
+        partners = self._partners()
+        two_sided = partners != NOBODY
+        members = np.flatnonzero(~two_sided | (partners > np.arange(len(self))))
         rows = LinearModels(
             slopes=self.slopes[members],
             offsets=offsets[members],
@@ -246,22 +246,15 @@ class WorkingSet(FrozenArrays):
 
     def signed_multipliers(self, members: IntArray) -> FloatArray:
         """Return the multipliers of the rows; of an equality either sign."""
-        place = {int(index): i for i, index in enumerate(self.indices)}
-        found = np.array(self.multipliers[members])
-        for row, i in enumerate(members.tolist()):
-            other = place.get(int(self.opposites[i]))
-            if other is not None:
-                found[row] -= self.multipliers[other]
-        return found
+        partners = self._partners()[members]
+        others = np.where(partners == NOBODY, 0.0, self.multipliers[partners])
+        return self.multipliers[members] - others
 
     def with_multipliers(self, members: IntArray, found: FloatArray) -> WorkingSet:
         """Return the set with multipliers of rows; a negative one is the opposite's."""
         multipliers = np.zeros(len(self))
         multipliers[members] = np.maximum(found, 0.0)
-        place = {int(index): i for i, index in enumerate(self.indices)}
-        for row in np.flatnonzero(found < 0).tolist():
-            other = place[int(self.opposites[members[row]])]
-            multipliers[other] = -found[row]
+        multipliers[self._partners()[members[found < 0]]] = -found[found < 0]
         return replace(self, multipliers=multipliers)
 
     def within(self, far: float, z: FloatArray) -> WorkingSet:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dszog.contract import Query, Reply
+from dszog.contract import Reply
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.maths.random_stream import stream
 from dszog.methods.sampled_sqp.ending import is_unsure
@@ -90,23 +90,15 @@ def _sizes(state: SampledSQPState) -> FloatArray:
     return np.where(np.isfinite(span), span, state.own_sizes)
 
 
-def _steps(state: SampledSQPState) -> FloatArray:
+def steps(state: SampledSQPState) -> FloatArray:
     """Return the steps, shape (n, dim), by ways; the first is none."""
-    steps = LENGTHS[:, np.newaxis] * (_ways(state) * _sizes(state))[:, np.newaxis]
-    there = state.size.clip(state.x + steps.reshape(-1, state.size.dim))
+    moves = LENGTHS[:, np.newaxis] * (_ways(state) * _sizes(state))[:, np.newaxis]
+    there = state.size.clip(state.x + moves.reshape(-1, state.size.dim))
     moved = there[: state.n_probes] - state.x
     return np.vstack([np.zeros(state.size.dim), moved])
 
 
-def queries(state: SampledSQPState) -> tuple[Query, ...]:
-    """Ask at the point and near by."""
-    query = state.looks[0].around(_steps(state), state.iteration)
-    return (query._replace(purpose="look around"),)
-
-
-def after_looking(
-    state: SampledSQPState, query: Query, reply: Reply
-) -> SampledSQPState:
+def after_looking(state: SampledSQPState, reply: Reply) -> SampledSQPState:
     """Begin again where less is violated; else it is known that there is none."""
     values = reply.constraints
     asked = ~np.isnan(values[0])  # those that fail here say nothing
@@ -115,7 +107,7 @@ def after_looking(
     noise = CLEAR * state.constraint_noise * float(np.sqrt(max(asked.sum(), 1)))
     best = int(np.argmin(sums))
     if asked.any() and sums[best] < (1.0 - WORTH) * sums[0] - noise:
-        x = state.size.clip(state.x + _steps(state)[best])
+        x = state.size.clip(state.x + steps(state)[best])
         none = np.empty((0, 0))
         return replace(state, phase="again", x=x, measured=none, caution=1.0)
     return replace(state, phase="done", is_least=int(asked.any()))

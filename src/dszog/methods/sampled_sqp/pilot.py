@@ -136,21 +136,20 @@ def _rounding(values: FloatArray) -> float:
 # ---------------------------------------------------------------------------- the noise
 
 
-def noise_queries(state: SampledSQPState) -> tuple[Query, ...]:
+def noise_query(state: SampledSQPState) -> Query:
     """Ask at points in a row, close to each other."""
     size, look = state.size, state.looks[0]
     losses, rows = look.losses[:NOISE_FUNCTIONS], look.constraints
     if size.by_case:
         rows = rows[np.argsort(-look.constraint_values, kind="stable")]
     rows = rows[:NOISE_FUNCTIONS]
-    query = Query(
+    return Query(
         iteration=state.iteration,
         x=state.x,
         steps=steps_in_a_row(state),
         losses=NO_INDICES if size.has_gradient else losses,
         constraints=NO_INDICES if size.has_jacobian else rows,
     )
-    return (query,)
 
 
 def steps_in_a_row(state: SampledSQPState) -> FloatArray:
@@ -172,9 +171,9 @@ def steps_in_a_row(state: SampledSQPState) -> FloatArray:
     return np.arange(1.0, NOISE_POINTS)[:, np.newaxis] * step
 
 
-def after_noise(state: SampledSQPState, replies: Sequence[Reply]) -> SampledSQPState:
+def after_noise(state: SampledSQPState, reply: Reply) -> SampledSQPState:
     """Note how noisy values are; then learn slopes, over steps that fit, or sizes."""
-    reply, (look,) = _known(replies[0]), state.looks
+    reply, (look,) = _known(reply), state.looks
     losses, rows, by_case = reply.losses, reply.constraints, state.size.by_case
     if len(losses) < ENOUGH:  # too many have failed
         return replace(state, phase="slopes")

@@ -102,12 +102,10 @@ def _steps(state: SampledSQPState) -> FloatArray:
     return np.where(np.abs(steps) > 2.0**-40 * own, steps, 0.0)
 
 
-def queries(state: SampledSQPState) -> tuple[Query, ...]:
-    """Ask at the point and farther out."""
-    (look,), steps = state.looks, _steps(state)
-    steps = steps[steps.any(axis=3)]
-    query = look.around(steps, state.iteration)
-    return (query._replace(purpose="look around"),)
+def steps(state: SampledSQPState) -> FloatArray:
+    """Return the steps to all points that are asked for, the first to the point."""
+    found = _steps(state)
+    return found[found.any(axis=3)]
 
 
 def after_searching(
@@ -166,15 +164,20 @@ def _noise(state: SampledSQPState) -> float:
 
 def _rises(state: SampledSQPState, query: Query, reply: Reply) -> FloatArray:
     """Return by how much the merit rose at each point."""
-    members, asked = state.members, state.members.is_bent
-    here, points = members.at(state.z), query.points(state.size) / state.scale
-    values = here + (points - state.z) @ members.slopes.T
-    values[:, asked] = reply.constraints / members.sizes[asked]
-    rises: FloatArray = np.maximum(values, 0.0).sum(axis=1) - excess(here)
+    rises = _violations(state, query, reply) - excess(state.members.at(state.z))
     rises *= state.weight
     if reply.losses.shape[1]:
         rises = rises + (reply.losses - state.table.values).mean(axis=1)
     return rises
+
+
+def _violations(state: SampledSQPState, query: Query, reply: Reply) -> FloatArray:
+    """Return the sum of violations at each point: by models of what was not asked."""
+    members, bent = state.members, state.members.is_bent
+    moves = query.points(state.size) / state.scale - state.z
+    values = members.at(state.z) + moves @ members.slopes.T
+    values[:, bent] = reply.constraints / members.sizes[bent]
+    return np.asarray(np.maximum(values, 0.0).sum(axis=1))
 
 
 # ----------------------------------------------------- where a violation could not go
@@ -232,35 +235,31 @@ def _is_better(
     return state.violation < other.violation
 
 
-def _steps_elsewhere(state: SampledSQPState) -> FloatArray:
+def steps_elsewhere(state: SampledSQPState) -> FloatArray:
     """Return steps in random ways, about as far as the run has gone."""
     rng, n = stream(state.seed, state.iteration), state.n_probes
     ways = rng.normal(size=(n, state.size.dim))
     ways /= np.linalg.norm(ways, axis=1, keepdims=True)
     gone = float(np.linalg.norm(state.z - state.start / state.scale))
     lengths = NEARER * (FARTHER / NEARER) ** rng.uniform(size=(n, 1))
-    steps = max(gone, state.length) * lengths * ways * state.scale
-    return state.size.clip(state.x + steps) - state.x
-
-
-def queries_elsewhere(state: SampledSQPState) -> tuple[Query, ...]:
-    """Ask far away for constraints that are curved, and whether a loss is known."""
-    query = state.looks[0].around(_steps_elsewhere(state), state.iteration)
-    return (query._replace(purpose="look around"),)
+    moves = max(gone, state.length) * lengths * ways * state.scale
+    return state.size.clip(state.x + moves) - state.x
 
 
 def after_looking_elsewhere(
     state: SampledSQPState, query: Query, reply: Reply
 ) -> SampledSQPState:
     """Begin again where constraints are kept best; end if nothing has values."""
-    members, asked = state.members, state.members.is_bent
-    points = query.points(state.size)
-    values = members.at(state.z) + (points / state.scale - state.z) @ members.slopes.T
-    values[:, asked] = reply.constraints / members.sizes[asked]
-    left = np.maximum(values, 0.0).sum(axis=1) + 0.0 * reply.losses.sum(axis=1)
+    left = _violations(state, query, reply) + 0.0 * reply.losses.sum(axis=1)
     left = np.nan_to_num(left, nan=np.inf)
     best = int(np.argmin(left))
     if not np.isfinite(left[best]):
         return as_kept(state)
     none = np.empty((0, 0))
-    return replace(state, phase="again", x=points[best], measured=none, caution=1.0)
+    return replace(
+        state,
+        phase="again",
+        x=query.points(state.size)[best],
+        measured=none,
+        caution=1.0,
+    )
