@@ -103,7 +103,7 @@ def _steps(state: SampledSQPState) -> FloatArray:
 
 
 def steps(state: SampledSQPState) -> FloatArray:
-    """Return the steps to all points that are asked for, the first to the point."""
+    """Return the steps to the points farther out that are asked for."""
     found = _steps(state)
     return found[found.any(axis=3)]
 
@@ -255,11 +255,5 @@ def after_looking_elsewhere(
     best = int(np.argmin(left))
     if not np.isfinite(left[best]):
         return as_kept(state)
-    none = np.empty((0, 0))
-    return replace(
-        state,
-        phase="again",
-        x=query.points(state.size)[best],
-        measured=none,
-        caution=1.0,
-    )
+    x, none = query.points(state.size)[best], np.empty((0, 0))
+    return replace(state, phase="again", x=x, measured=none, caution=1.0)
