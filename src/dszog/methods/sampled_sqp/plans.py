@@ -203,6 +203,12 @@ def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
     return replace(state, phase="learn", looks=looks)
 
 
+def refreshing(state: SampledSQPState) -> SampledSQPState:
+    """Return the state that begins to learn the losses of the table anew."""
+    order = stream(state.seed, state.iteration).permutation(len(state.table))
+    return replace(state, table=state.table.begun(order))
+
+
 def reconsidered(
     options: Options, before: SampledSQPState, state: SampledSQPState
 ) -> SampledSQPState:
