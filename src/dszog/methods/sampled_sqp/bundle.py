@@ -8,7 +8,7 @@ objective is above that of the iterate; planes of a constraint are further rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -105,13 +105,9 @@ class Bundle(FrozenArrays):
         planes = np.hstack([turns / steepness, -np.ones((k, 1))])
         lengths = np.linalg.norm(planes, axis=1)
         heights = np.minimum(self.heights(z, value), 0.0) / steepness
+        plain = np.hstack([rows.slopes, np.zeros((len(rows.slopes), 1))])
         both = LinearModels(
-            slopes=np.vstack(
-                [
-                    np.hstack([rows.slopes, np.zeros((len(rows.slopes), 1))]),
-                    planes / lengths[:, np.newaxis],
-                ]
-            ),
+            slopes=np.vstack([plain, planes / lengths[:, np.newaxis]]),
             offsets=np.concatenate([rows.offsets, heights / lengths]),
             two_sided=np.concatenate([rows.two_sided, np.zeros(k, dtype=bool)]),
         )
@@ -124,9 +120,9 @@ class Bundle(FrozenArrays):
             np.append(upper, np.inf),
             np.concatenate([start, np.zeros(k)]),
         )
-        return Answer(
+        return replace(
+            answer,
             step=answer.step[:dim],
             multipliers=answer.multipliers[: len(rows.offsets)],
             bound_multipliers=answer.bound_multipliers[:dim],
-            residual=answer.residual,
         )

@@ -347,25 +347,19 @@ def _factor(matrix: FloatArray) -> FloatArray:
 
 # Systems of a few rows, ten thousands of times: SciPy's checks of arguments took longer
 # than solving them, so LAPACK is called as `solve_triangular` and `cho_solve` call it.
+# Of a triangle that is singular the answer is none, as its residual says.
 
 
 def _below(root: FloatArray, right: FloatArray) -> FloatArray:
     """Solve with a lower triangle."""
-    return _solved(dtrtrs(root.T, right, lower=0, trans=1)) if len(root) else right
+    return dtrtrs(root.T, right, lower=0, trans=1)[0] if len(root) else right
 
 
 def _above(root: FloatArray, right: FloatArray) -> FloatArray:
     """Solve with the transpose of a lower triangle."""
-    return _solved(dtrtrs(root.T, right, lower=0, trans=0)) if len(root) else right
+    return dtrtrs(root.T, right, lower=0, trans=0)[0] if len(root) else right
 
 
 def _within(root: FloatArray, right: FloatArray) -> FloatArray:
     """Solve with the matrix of which this is the Cholesky factor."""
-    return _solved(dpotrs(root, right, lower=1)) if len(root) else right
-
-
-def _solved(answer: tuple[FloatArray, int]) -> FloatArray:
-    found, wrong = answer
-    if wrong:
-        raise np.linalg.LinAlgError(f"the triangle is singular in row {wrong}")
-    return found
+    return dpotrs(root, right, lower=1)[0] if len(root) else right

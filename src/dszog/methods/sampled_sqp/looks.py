@@ -113,7 +113,7 @@ class Look(FrozenArrays):
         steps = np.zeros((len(moved), len(self.at)))
         steps[np.arange(len(moved)), moved] = self.reach[moved]
         base = self.at
-        if self._knows_values and len(moved):
+        if self._starts_beside:
             base = self.at + steps[0]
             steps = steps[1:] - steps[0]
         return Query(
@@ -121,10 +121,11 @@ class Look(FrozenArrays):
         )
 
     @property
-    def _knows_values(self) -> bool:
-        return len(self.loss_values) == len(self.losses) and len(
-            self.constraint_values
-        ) == len(self.constraints)
+    def _starts_beside(self) -> bool:
+        """Whether values at the point are known and differences asked for."""
+        known = len(self.loss_values), len(self.constraint_values)
+        is_known = known == (len(self.losses), len(self.constraints))
+        return is_known and bool(self.reach.any())
 
     def read(
         self,
@@ -146,57 +147,37 @@ class Look(FrozenArrays):
         for query, reply in zip(queries, replies, strict=True):
             places = places_of(query.losses, self.losses)
             rows = places_of(query.constraints, self.constraints)
-            if query.want == "gradients":
+            is_given = query.want == "gradients"
+            if is_given or not self._starts_beside:
                 found.loss_values[places] = reply.losses[0]
                 found.values[rows] = reply.constraints[0]
-                if len(places):
-                    found.loss_slopes[places] = reply.loss_gradients * scale
-                if len(rows):
-                    found.slopes[rows] = reply.jacobian * scale
-            elif not self.wants_slopes:
-                found.loss_values[places] = reply.losses[0]
-                found.values[rows] = reply.constraints[0]
-            else:
-                self._read_differences(query, reply, size, scale, found, places, rows)
+            if is_given and len(places):
+                found.loss_slopes[places] = reply.loss_gradients * scale
+            if is_given and len(rows):
+                found.slopes[rows] = reply.jacobian * scale
+            if is_given or not self.wants_slopes:
+                continue
+            shifts = query.points(size) - self.at
+            for values, slopes, which, replied in (
+                (found.loss_values, found.loss_slopes, places, reply.losses),
+                (found.values, found.slopes, rows, reply.constraints),
+            ):
+                if len(which):
+                    told = self._slopes(shifts, replied, values[which])
+                    slopes[which] = told * scale
         return found
 
-    def _read_differences(
-        self,
-        query: Query,
-        reply: Reply,
-        size: ProblemSize,
-        scale: FloatArray,
-        found: Found,
-        places: IntArray,
-        rows: IntArray,
-    ) -> None:
-        shifts = query.points(size) - self.at
-        if not np.any(self.reach):  # no variable can move
-            found.loss_values[places] = reply.losses[0]
-            found.values[rows] = reply.constraints[0]
-            found.loss_slopes[places] = found.slopes[rows] = 0.0
-            return
-        at_base = 0
-        if not self._knows_values:
-            found.loss_values[places] = reply.losses[0]
-            found.values[rows] = reply.constraints[0]
-            at_base = 1
-        shifts = shifts[at_base:]
+    def _slopes(
+        self, shifts: FloatArray, values: FloatArray, here: FloatArray
+    ) -> FloatArray:
+        """Return slopes by values at shifted points; nan where one is missing."""
+        slopes = np.zeros((len(here), len(self.at)))
+        slopes[:, self.reach != 0] = np.nan
         along = np.abs(shifts / np.where(self.reach == 0, np.inf, self.reach)).argmax(1)
         moved = shifts[np.arange(len(along)), along]
         ok = moved != 0
-        along, moved = along[ok], moved[ok]
-        for values, slopes, which, replied in (
-            (found.loss_values, found.loss_slopes, places, reply.losses),
-            (found.values, found.slopes, rows, reply.constraints),
-        ):
-            if not len(which):
-                continue
-            rise = (replied[at_base:][ok] - values[which]).T / moved
-            part = np.zeros((len(which), size.dim))
-            part[:, self.reach != 0] = np.nan
-            part[:, along] = rise * scale[along]
-            slopes[which] = part
+        slopes[:, along[ok]] = (values[ok] - here).T / moved[ok]
+        return slopes
 
 
 def read_all(

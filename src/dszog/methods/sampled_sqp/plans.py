@@ -60,11 +60,9 @@ from dszog.methods.sampled_sqp.state import (
     SampledSQPState,
 )
 from dszog.methods.sampled_sqp.subproblem import (
-    excess,
     last_price,
-    merit_weight,
-    optimality_residual,
     solved,
+    with_step,
 )
 
 HERE = 1e-3  # of the usual length: what was seen so close by was seen here
@@ -92,39 +90,21 @@ def proposed(
     options: Options, state: SampledSQPState, correction: FloatArray | None = None
 ) -> SampledSQPState:
     """Solve the subproblem; go on to a trial point, a larger table, or the end."""
-    z, table, curvature = state.z, state.table, state.bends
+    curvature = state.bends
     state, answer = solved(options, state, curvature, correction)
-    members, step = state.members, answer.step
+    table, members = state.table, state.members
     wrong = (members.stale == 1) & members.is_bent
     wrong &= members.multipliers >= PINNED * state.price
     may_learn = state.size.by_case and state.n_idle < MOST_IDLE
     if may_learn and wrong.any():  # learn what cannot be kept
-        order = np.argsort(-np.where(wrong, members.at(state.z + step), -np.inf))
+        order = np.argsort(-np.where(wrong, members.at(state.z + answer.step), -np.inf))
         n = max(1, len(state.seen.indices) // (2 * state.size.dim))
         worst = members.indices[order[: min(n, int(wrong.sum()))]]
         looks = looks_at_slopes(
             state, state.x, NO_INDICES, worst, factor=_other_reach(state)
         )
         return replace(state, phase="learn", looks=looks)
-    now, then = members.at(z), state.modelled(z + step)
-    weight = merit_weight(state)
-    curved = float(step @ curvature @ step)
-    gain = -(float(table.gradient @ step) + 0.5 * curved)
-    planes = state.objective_planes
-    if len(planes):
-        gain -= planes.above(z, state.objective, table.gradient, step)
-    promise = gain + weight * (excess(now) - excess(then))
-    if correction is not None:
-        promise = state.promise  # of the step that is corrected
-    state = replace(
-        state,
-        step=step,
-        curved=curved,
-        promise=promise,
-        n_corrected=state.n_corrected + 1 if correction is not None else 0,
-        weight=weight,
-        residual=optimality_residual(state, curvature, answer, now, options),
-    )
+    state = with_step(options, state, answer, curvature, correction is not None)
     if state.confirmed == MEASURED:
         if is_slight(options, state):
             return replace(state, confirmed=CONFIRMED)
@@ -177,7 +157,7 @@ def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
     if state.keeps_planes and state.is_kinked & KINKED_ROWS:
         n_idle, sigma = state.n_idle + 1, state.sigma
         return replace(_with_new_planes(options, state), n_idle=n_idle, sigma=sigma)
-    members, table = state.members, state.table
+    members = state.members
     elsewhere = (members.bases != state.z).any(axis=1) | (members.stale == 1)
     matters = (members.multipliers > 0) | (members.at(state.z) > 0)
     wanted = members.is_bent & matters & (elsewhere | (state.n_idle > 0))
@@ -186,19 +166,22 @@ def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
     if state.size.by_case and not is_fresh:
         cases = members.indices // state.size.block_width
         wanted = is_among(cases, stale_cases(state))
-    factor = _other_reach(state)
-    order = stream(state.seed, state.iteration).permutation(len(table))
-    table = table.begun(order)
     sigma = state.sigma
     if state.size.by_case and not is_fresh and is_feasible(options, state):
         sigma = min(sigma, RENEWED * before_looks(state) * state.first_sigma)
+    rows = NO_INDICES
+    factor, has_gradient = _other_reach(state), not (is_fresh or state.n_stale)
     n_idle = state.n_idle + is_fresh
-    state = replace(state, table=table, sigma=sigma, n_idle=n_idle, has_moved=0)
-    rows = order if is_fresh else table.next_rows(options.loss_batch)
-    if not is_fresh and not state.n_stale:
-        rows = order[:0]
+    state = replace(refreshing(state), sigma=sigma, n_idle=n_idle, has_moved=0)
+    if not has_gradient:
+        table = state.table
+        rows = table.queue if is_fresh else table.next_rows(options.loss_batch)
     looks = looks_at_slopes(
-        state, state.x, table.indices[rows], members.indices[wanted], factor=factor
+        state,
+        state.x,
+        state.table.indices[rows],
+        members.indices[wanted],
+        factor=factor,
     )
     return replace(state, phase="learn", looks=looks)
 
@@ -583,14 +566,13 @@ def looks_at_slopes(
         size = np.maximum(factor * reach * state.scale, state.finest)
         return inward(at, size, state.size)
 
-    return slope_looks(
-        Look(
-            at=at, losses=losses, loss_values=loss_values, reach=steps(state.loss_reach)
-        ),
-        Look(
-            at=at,
-            constraints=constraints,
-            constraint_values=values,
-            reach=steps(state.row_reach),
-        ),
+    for_losses = Look(
+        at=at, losses=losses, loss_values=loss_values, reach=steps(state.loss_reach)
     )
+    for_rows = Look(
+        at=at,
+        constraints=constraints,
+        constraint_values=values,
+        reach=steps(state.row_reach),
+    )
+    return slope_looks(for_losses, for_rows)

@@ -154,8 +154,6 @@ class Seen(FrozenArrays):
 
     def distances(self, z: FloatArray) -> FloatArray:
         """Return how far each seen constraint's point is from a point."""
-        if not len(self.points):
-            return np.zeros(len(self.indices))
         far: FloatArray = np.linalg.norm(self.points - z, axis=1)[self.places]
         return far
 

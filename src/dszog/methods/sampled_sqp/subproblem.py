@@ -21,7 +21,7 @@ PULL = 1e2  # gradients: the most that constraints are believed to pull with
 LAST_PRICE = 1e6  # of violations in the subproblem, in units of the gradient
 
 
-def merit_weight(state: SampledSQPState) -> float:
+def _merit_weight(state: SampledSQPState) -> float:
     """Return what a unit of violation weighs in the merit: more than it gains."""
     needed = 2.0 * float(state.members.multipliers.max(initial=0.0))
     steepness = float(np.linalg.norm(state.table.gradient))
@@ -102,7 +102,38 @@ def solved(
     return replace(state, members=members, sigma=sigma, price=price), answer
 
 
-def optimality_residual(
+def with_step(
+    options: Options,
+    state: SampledSQPState,
+    answer: Answer,
+    curvature: FloatArray,
+    is_correction: bool,
+) -> SampledSQPState:
+    """Return the state with the step of an answer, and what it promises.
+
+    A correction of a step keeps the promise of that.
+    """
+    z, step, gradient = state.z, answer.step, state.table.gradient
+    now, then = state.members.at(z), state.modelled(z + step)
+    weight = _merit_weight(state)
+    curved = float(step @ curvature @ step)
+    gain = -(float(gradient @ step) + 0.5 * curved)
+    planes = state.objective_planes
+    if len(planes):
+        gain -= planes.above(z, state.objective, gradient, step)
+    promise = gain + weight * (excess(now) - excess(then))
+    return replace(
+        state,
+        step=step,
+        curved=curved,
+        promise=state.promise if is_correction else promise,
+        n_corrected=state.n_corrected + 1 if is_correction else 0,
+        weight=weight,
+        residual=_optimality_residual(state, curvature, answer, now, options),
+    )
+
+
+def _optimality_residual(
     state: SampledSQPState,
     curvature: FloatArray,
     answer: Answer,
