@@ -17,7 +17,7 @@ from dszog.save.encoding import decode, encode
 from dszog.workers.serial import Serial
 from tests.contracts.helpers import advance
 from tests.methods.sampled_sqp.small_suite import PROBLEMS, SmallProblem
-from tests.runs import size_of
+from tests.runs import disc, size_of
 
 minimized = partial(dszog.minimize, method="sampled_sqp", seed=0)
 BY_NUMBER = {problem.number: problem for problem in PROBLEMS}
@@ -117,19 +117,19 @@ def test_multipliers_and_the_residual_come_with_the_certificate() -> None:
 def test_a_minimum_where_no_difference_is_left_is_a_success(seed: int) -> None:
     angles = np.arange(500.0)
     normals = np.column_stack([np.cos(angles), np.sin(angles)])
-    disc = Constraints(lambda points, j: points @ normals[j].T - 0.9, 500)
+    rows = Constraints(lambda points, j: points @ normals[j].T - 0.9, 500)
     result = minimized(
-        lambda x: x[0] - np.sqrt(max(1.0 - x @ x, 0.0)), np.zeros(2), disc, seed=seed
+        lambda x: x[0] - np.sqrt(max(1.0 - x @ x, 0.0)), np.zeros(2), rows, seed=seed
     )
     assert result.success
     assert result.fun == pytest.approx(-np.sqrt(2.0))
 
 
 def test_a_plateau_below_the_start_is_none() -> None:
-    disc = Constraints(lambda points, j: points @ np.ones((2, len(j))) - 9.0, 300)
+    rows = Constraints(lambda points, j: points @ np.ones((2, len(j))) - 9.0, 300)
     for seed in range(3):
         result = minimized(
-            lambda x: float(x[0] > 0.5) + float(x[1] > 0.2), np.ones(2), disc, seed=seed
+            lambda x: float(x[0] > 0.5) + float(x[1] > 0.2), np.ones(2), rows, seed=seed
         )
         assert not result.success
 
@@ -153,27 +153,15 @@ def test_other_units_change_next_to_nothing(seed: int) -> None:
     assert abs(two.nit - one.nit) <= max(4, 0.5 * one.nit)
 
 
-def half_planes(m: int) -> Constraints:
-    def values(points: FloatArray, j: IntArray) -> FloatArray:
-        angles = j * (2.0 * np.pi / m)
-        found: FloatArray = points[:, :2] @ [np.cos(angles), np.sin(angles)] - 1.0
-        return found
-
-    return Constraints(values, m)
+def to_two(x: FloatArray) -> float:
+    return float(((x - 2.0) ** 2).sum())
 
 
 @pytest.mark.parametrize("m", [1, 30, 10**4, 10**7, 10**12])
 def test_the_nearest_point_of_a_disc_is_found_however_many_planes_bound_it(
     m: int,
 ) -> None:
-    result = dszog.minimize(
-        lambda x: float(((x - 2.0) ** 2).sum()),
-        np.zeros(2),
-        half_planes(m),
-        method="sampled_sqp",
-        max_queries=200_000,
-        seed=1,
-    )
+    result = minimized(to_two, np.zeros(2), disc(m), max_queries=200_000, seed=1)
     if m >= 10**4:
         np.testing.assert_allclose(result.x, np.full(2, np.sqrt(0.5)), atol=3e-3)
         assert result.maxcv <= 1e-4
@@ -238,7 +226,7 @@ def test_losses_are_looked_at_as_far_as_needed() -> None:
     centres = rng.normal(size=(2000, 4))
     problem = Problem(
         Losses(lambda w, i: ((w[:, np.newaxis] - centres[i]) ** 2).sum(axis=2), 2000),
-        half_planes(500),
+        Constraints(lambda w, j: disc(500).values(w[:, :2], j), 500),
         4,
         x0=np.full(4, 3.0),
     )
@@ -735,11 +723,10 @@ def test_a_steep_variable_does_not_hide_the_slope_along_another(
 def test_violations_count_in_the_units_of_the_caller(
     size: float, tolerance: float
 ) -> None:
-    planes = half_planes(20_000)
     result = minimized(
-        lambda x: float(np.sum((x - 2) ** 2)),
+        to_two,
         np.zeros(2),
-        Constraints(lambda w, j: size * planes.values(w, j), 20_000),
+        Constraints(lambda w, j: size * disc(20_000).values(w, j), 20_000),
         constraint_tol=tolerance,
     )
     assert (result.status, result.success) == (Status.CONVERGED, True)
@@ -763,7 +750,7 @@ def test_functions_of_any_size_take_the_same_way_to_the_bit(
     # Sizes are powers of two, so that nothing is rounded in another way.
     def solved(a: int, b: int) -> Any:
         fun: Any = distance
-        x0, bounds, rows = np.zeros(2), None, half_planes(3000)
+        x0, bounds, rows = np.zeros(2), None, disc(3000)
         if number:
             small = BY_NUMBER[number]
             fun, x0, bounds = small.fun, np.array(small.x0), small.bounds
@@ -792,12 +779,8 @@ def test_a_constraint_without_a_value_at_the_end_is_not_taken_for_kept() -> None
         found[:, j == 85_062] = np.nan
         return found
 
-    result = minimized(
-        lambda x: float(np.sum((x - 2) ** 2)),
-        np.zeros(2),
-        Constraints(values, 100_000),
-        on_failure="resample",
-    )
+    rows = Constraints(values, 100_000)
+    result = minimized(to_two, np.zeros(2), rows, on_failure="resample")
     assert (result.status, result.success) == (Status.UNCONFIRMED, False)
     assert result.certificate.feasibility.n_unknown == 1
     np.testing.assert_allclose(result.x, np.sqrt(0.5), atol=1e-2)
@@ -931,16 +914,7 @@ def test_a_budget_that_leaves_no_looks_at_unseen_constraints_is_no_success(
 
 
 def test_few_of_very_many_constraints_are_enough_if_none_is_violated() -> None:
-    def values(points: FloatArray, j: IntArray) -> FloatArray:
-        angles = 2.0 * np.pi * j / 10**9
-        return np.asarray(points @ np.stack([np.cos(angles), np.sin(angles)]) - 1.0)
-
-    result = minimized(
-        lambda x: float(((x - 2.0) ** 2).sum()),
-        np.zeros(2),
-        Constraints(values, 10**9),
-        max_queries=10_000,
-    )
+    result = minimized(to_two, np.zeros(2), disc(10**9), max_queries=10_000)
     assert result.success
 
 

@@ -406,8 +406,6 @@ def _push(
     """
     dim = state.size.dim
     free = _free(state, gradient, np.ones(dim))
-    if not free.shape[1]:
-        return np.zeros(dim)
     values, vectors = np.linalg.eigh(free.T @ matrix @ free)
     falls = values < -SADDLE * max(np.abs(matrix).max(), 1e-300)
     ways = free @ vectors[:, falls]

@@ -6,7 +6,11 @@ step; further constraints are sampled at every trial point, and of those seen on
 ones that may have become violated are looked at again. So the cost of a step depends on
 how many constraints matter, not on how many there are.
 
-One iteration is one batch of queries, answered in a module of its own:
+One iteration is one batch of queries. Its phase says what was asked for, and in which
+module the replies are read::
+
+    pilot -> noise -> (sizes ->) slopes -> trial -> learn -> trial -> ... -> verify
+    -> confirm -> search -> done
 
 pilot (:mod:`pilot`)
     Values at the start.
@@ -42,6 +46,9 @@ by later values, and learned anew when trials have cost as much as that does.
 
 After each but those of the pilot, :mod:`subproblem` works out a step from all that is
 known, :mod:`plans` decides what to look at next, and :mod:`ending` whether to stop.
+Start reading at :func:`plans.proposed`, which does so, and :func:`trial.after_trial`.
+What is known is a :mod:`state`: a working set of :mod:`models`, a :mod:`losses_table`,
+pairs that tell :mod:`curvature`, and for :mod:`screening` what was seen.
 """
 
 from __future__ import annotations

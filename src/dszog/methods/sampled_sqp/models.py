@@ -108,8 +108,6 @@ class WorkingSet(FrozenArrays):
         self, indices: IntArray, raw: FloatArray, slopes: FloatArray, z: FloatArray
     ) -> WorkingSet:
         """Return the set with new members, learned at a point."""
-        if not len(indices):
-            return self
         lengths = np.linalg.norm(slopes, axis=1)
         least = np.maximum(np.abs(raw), 1e-3 * self.usual_size)
         sizes = np.where(lengths > 0, lengths, least)

@@ -122,8 +122,6 @@ def with_opposites(chosen: IntArray, values: FloatArray) -> IntArray:
 
     The two sides of an equality join together.
     """
-    if not len(chosen):
-        return chosen
     negatives = np.isin(values, -values[chosen]) & (values != 0)
     return np.union1d(chosen, np.flatnonzero(negatives))
 
