@@ -123,13 +123,6 @@ def _n_points(options: Options, state: SampledSQPState) -> int:
 # --------------------------------------------------------------------------- the points
 
 
-def _short(state: SampledSQPState) -> FloatArray:
-    """Return the steps of differences as they were, with their signs."""
-    reach = max(state.loss_reach, state.row_reach)
-    size = np.maximum(reach * state.scale, state.finest)
-    return inward(state.x, size, state.size)
-
-
 def _sides(state: SampledSQPState) -> FloatArray:
     """Return steps along each variable: two long ones and two short ones.
 
@@ -137,7 +130,10 @@ def _sides(state: SampledSQPState) -> FloatArray:
     the short ones is 0. A long step does not change the sign of a variable: values may
     not be defined there.
     """
-    x, size, forward = state.x, state.size, _short(state)
+    x, size = state.x, state.size
+    # The short ones are those of differences as they were, with their signs.
+    reach = max(state.loss_reach, state.row_reach)
+    forward = inward(x, np.maximum(reach * state.scale, state.finest), size)
     long = LENGTH * state.own_sizes
     long = np.where(x != 0, np.minimum(long, 0.1 * np.abs(x)), long)
     long = state.probe_size * np.maximum(long, 32.0 * np.abs(forward))

@@ -61,12 +61,9 @@ def after_learning(
                 return learn(options, state, look.at, NO_INDICES, NO_VALUES, more)
     if learned_losses:
         state = _with_pair(state, change)
-    return proposed(options, _trimmed(state))
-
-
-def _trimmed(state: SampledSQPState) -> SampledSQPState:
     most = MOST_LIMITS if state.size.by_case else max(6 * state.size.dim, 200)
-    return replace(state, members=state.members.trimmed(most, state.z))
+    members = state.members.trimmed(most, state.z)
+    return proposed(options, replace(state, members=members))
 
 
 def _with_rows(
@@ -127,8 +124,7 @@ def _with_losses(
     if len(state.measured) and not state.size.has_gradient:
         bends = np.diagonal(state.measured)  # what differences over a step add
         slopes = slopes - 0.5 * bends * look.reach / state.scale
-    table = table.refreshed(rows, slopes)
-    state = replace(state, table=table)
+    state = replace(state, table=table.refreshed(rows, slopes))
     return state, rows_to_refresh(options, state)
 
 

@@ -55,10 +55,9 @@ def _cases(state: SampledSQPState) -> IntArray:
     known = seen.values < UNKNOWN
     order = np.argsort(-np.where(known, seen.values, -np.inf), kind="stable")
     worst = seen.indices[order[: min(MOST_CASES, int(known.sum()))]]
-    matter = (members.multipliers > 0) | (members.at(state.z) > 0)
-    holding = members.indices[matter]
-    order = np.argsort(-members.multipliers[matter], kind="stable")
-    own = state.size.cases_of(holding[order[:MOST_CASES]])
+    holding = members.kept(np.flatnonzero(state.matters))
+    order = np.argsort(-holding.multipliers, kind="stable")
+    own = state.size.cases_of(holding.indices[order[:MOST_CASES]])
     return np.union1d(own, worst)
 
 

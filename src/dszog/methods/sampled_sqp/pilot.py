@@ -171,11 +171,12 @@ def steps_in_a_row(state: SampledSQPState) -> FloatArray:
 
 def after_noise(state: SampledSQPState, reply: Reply) -> SampledSQPState:
     """Note how noisy values are; then learn slopes, over steps that fit, or sizes."""
-    reply, (look,) = _known(reply), state.looks
-    losses, rows, by_case = reply.losses, reply.constraints, state.size.by_case
+    failed = np.isnan(np.hstack([reply.losses, reply.constraints])).any(axis=1)
+    losses, rows = reply.losses[~failed], reply.constraints[~failed]
+    (look,), by_case = state.looks, state.size.by_case
     if len(losses) < ENOUGH:  # too many have failed
         return replace(state, phase="slopes")
-    factor = 1.0 if by_case else too_long(reply)
+    factor = 1.0 if by_case else too_long(losses, rows)
     # Where a run begins again it may be close to its end: that is no size.
     if factor < 1.0 and state.n_shorter < MOST_SHORTER and not state.n_begun:
         factor *= state.shorter
@@ -208,14 +209,6 @@ def _over_noise(
     longer = np.maximum(np.abs(look.reach), np.abs(first_steps(state)) * factor)
     longer = np.minimum(longer, _longest_steps(state))
     return replace(look, reach=inward(state.x, longer, state.size))
-
-
-def _known(reply: Reply) -> Reply:
-    """Return a reply without the points where something has failed."""
-    lost = np.isnan(reply.losses).any(axis=1) | np.isnan(reply.constraints).any(axis=1)
-    return reply._replace(
-        losses=reply.losses[~lost], constraints=reply.constraints[~lost]
-    )
 
 
 def _is_stationary(values: FloatArray, noise: float) -> bool:

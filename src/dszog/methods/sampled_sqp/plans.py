@@ -159,8 +159,7 @@ def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:
         return replace(_with_new_planes(options, state), n_idle=n_idle, sigma=sigma)
     members = state.members
     elsewhere = (members.bases != state.z).any(axis=1) | (members.stale == 1)
-    matters = (members.multipliers > 0) | (members.at(state.z) > 0)
-    wanted = members.is_bent & matters & (elsewhere | (state.n_idle > 0))
+    wanted = members.is_bent & state.matters & (elsewhere | (state.n_idle > 0))
     wanted |= is_among(members.indices, members.opposites[wanted])
     is_fresh = not is_stale(state)
     if state.size.by_case and not is_fresh:
@@ -247,8 +246,7 @@ def searched(
 def _with_new_planes(options: Options, state: SampledSQPState) -> SampledSQPState:
     """Begin with the planes here: what planes say is believed when others agree."""
     members, kinked = state.members, state.is_kinked
-    rows = (members.multipliers > 0) | (members.at(state.z) > 0)
-    rows &= members.is_bent & (kinked & KINKED_ROWS > 0)
+    rows = state.matters & members.is_bent & (kinked & KINKED_ROWS > 0)
     losses = state.table.indices if kinked & KINKED_OBJECTIVE else NO_INDICES
     state = replace(
         state,

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dszog.contract import ProblemSize, Reply
+from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.methods.sampled_sqp.looks import Found, inward
 from dszog.methods.sampled_sqp.losses_table import LossTable
@@ -63,16 +63,16 @@ def first_steps(state: SampledSQPState) -> FloatArray:
 # ------------------------------------------------------------- slopes over two steps
 
 
-def too_long(reply: Reply) -> float:
+def too_long(losses: FloatArray, rows: FloatArray) -> float:
     """Return by what to shorten steps over which values curve as much as they slope.
 
     Not if the slope at the first point, as all of them say, is lost in noise: then the
     point is stationary, for what is known. Else it is so many steps away from where
     the slope would vanish.
     """
-    losses = [reply.losses.mean(axis=1)] if reply.losses.shape[1] else []
+    means = [losses.mean(axis=1)] if losses.shape[1] else []
     found = 1.0
-    for values in (*losses, *reply.constraints.T):
+    for values in (*means, *rows.T):
         first, bends = np.diff(values), np.diff(values, 2)
         bend = float(np.abs(bends).mean())
         noise = ROUNDING * float(np.abs(values).max())

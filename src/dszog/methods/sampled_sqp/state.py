@@ -190,6 +190,14 @@ class SampledSQPState(FrozenArrays, State):
         return found
 
     @property
+    def matters(self) -> BoolArray:
+        """Which members pull, or are violated at the iterate."""
+        found: BoolArray = (self.members.multipliers > 0) | (
+            self.members.at(self.z) > 0
+        )
+        return found
+
+    @property
     def objective_planes(self) -> Bundle:
         """Planes of the objective."""
         return self.bundle.among(np.array([OBJECTIVE]))

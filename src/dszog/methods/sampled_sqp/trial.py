@@ -83,9 +83,10 @@ def after_trial(
     options: Options, state: SampledSQPState, found: Found
 ) -> SampledSQPState:
     """Accept the trial point, keep the point and take in constraints, or reject."""
-    found, others = _parted(found, len(state.table))
-    if _is_fitted(found.loss_values, others, 2 * state.size.dim):
+    own, others = np.split(found.loss_values, [len(state.table)])
+    if _is_fitted(own, others, 2 * state.size.dim):
         state = replace(state, wants_rows=1)
+    found = replace(found, loss_values=own)
     y = state.looks[0].at
     zy, then = y / state.scale, state.modelled(y / state.scale)
     tried = _judged(state, found, then)
@@ -191,12 +192,6 @@ def _with_miss(state: SampledSQPState, rise: float) -> SampledSQPState:
         return replace(state, pairs=state.pairs.with_pair(step, bent))
     table = replace(table, gradient=table.gradient + miss / length * step)
     return replace(state, table=table)
-
-
-def _parted(found: Found, n: int) -> tuple[Found, FloatArray]:
-    """Return what was found of the table's losses, and values of others."""
-    values = found.loss_values
-    return replace(found, loss_values=values[:n]), values[n:]
 
 
 def _is_fitted(values: FloatArray, others: FloatArray, few: int) -> bool:
