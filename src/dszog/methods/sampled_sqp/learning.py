@@ -152,9 +152,8 @@ def _with_row_planes(
     values = found.values[is_old] / sizes
     slopes = found.slopes[is_old] / sizes[:, np.newaxis]
     if has_moved:
-        all_slopes = np.array(members.slopes)
-        all_slopes[which] = np.where(np.isnan(slopes), all_slopes[which], slopes)
-        state = replace(state, members=replace(members, slopes=all_slopes))
+        slopes = np.where(np.isnan(slopes), members.slopes[which], slopes)
+        state = replace(state, members=members.changed(which, slopes=slopes))
     else:
         bases = np.tile(look.at / state.scale, (len(which), 1))
         bundle = state.bundle.with_planes(

@@ -12,6 +12,7 @@ whatever the units of the user's functions are.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -102,6 +103,13 @@ class WorkingSet(FrozenArrays):
         parts = {part.name: getattr(self, part.name)[which] for part in fields(self)}
         return WorkingSet(**parts)
 
+    def changed(self, which: IntArray | BoolArray, **entries: Any) -> WorkingSet:
+        """Return the set with other entries of some parts at these places."""
+        parts = {name: np.array(getattr(self, name)) for name in entries}
+        for name, values in entries.items():
+            parts[name][which] = values
+        return replace(self, **parts)
+
     # ------------------------------------------------------------------------- learning
 
     def joined(
@@ -135,9 +143,7 @@ class WorkingSet(FrozenArrays):
 
     def marked(self, which: IntArray | BoolArray) -> WorkingSet:
         """Return the set with those marked whose slopes are not known for sure."""
-        bent, stale = np.array(self.bent), np.array(self.stale)
-        bent[which] = stale[which] = 1
-        return replace(self, bent=bent, stale=stale)
+        return self.changed(which, bent=1, stale=1)
 
     def _paired(self, first: int) -> WorkingSet:
         """Find members whose value and slope are the negatives of another's.
@@ -159,20 +165,10 @@ class WorkingSet(FrozenArrays):
         self, which: IntArray, raw: FloatArray, slopes: FloatArray, z: FloatArray
     ) -> WorkingSet:
         """Return the set with fresh models for the members at these places."""
-        values, all_slopes = np.array(self.values), np.array(self.slopes)
-        bases, sizes = np.array(self.bases), self.sizes[which]
-        stale = np.array(self.stale)
-        values[which] = raw / sizes
+        sizes = self.sizes[which]
         fresh = slopes / sizes[:, np.newaxis]
-        all_slopes[which] = np.where(np.isnan(fresh), all_slopes[which], fresh)
-        bases[which], stale[which] = z, 0
-        return replace(self, values=values, slopes=all_slopes, bases=bases, stale=stale)
-
-    def moved(self, which: IntArray, values: FloatArray, z: FloatArray) -> WorkingSet:
-        """Return the set with unit-size values at a point, and slopes as they were."""
-        all_values, bases = np.array(self.values), np.array(self.bases)
-        all_values[which], bases[which] = values, z
-        return replace(self, values=all_values, bases=bases)
+        fresh = np.where(np.isnan(fresh), self.slopes[which], fresh)
+        return self.changed(which, values=raw / sizes, slopes=fresh, bases=z, stale=0)
 
     def corrected(
         self,
@@ -185,25 +181,21 @@ class WorkingSet(FrozenArrays):
 
         Those that agree with values at the iterate, if one is given, go on to do so.
         """
-        moves = z - self.bases[which]
+        slopes, bases = self.slopes[which], self.bases[which]
+        moves = z - bases
         lengths = np.einsum("ij,ij->i", moves, moves)
-        misses = values - self.values[which]
-        misses -= np.einsum("ij,ij->i", self.slopes[which], moves)
+        misses = values - self.values[which] - np.einsum("ij,ij->i", slopes, moves)
         moved = lengths > 0
         factors = np.where(moved, misses / np.where(moved, lengths, 1.0), 0.0)
-        all_slopes, all_values = np.array(self.slopes), np.array(self.values)
-        bases = np.array(self.bases)
-        all_slopes[which] += factors[:, np.newaxis] * moves
-        moves_on = which
+        stays = np.zeros(len(which), dtype=bool)
         if iterate is not None:
-            moves_on = which[(bases[which] != iterate).any(axis=1)]
-        stays = np.isin(which, moves_on, invert=True)
-        all_values[which] = np.where(stays, all_values[which], values)
-        bases[moves_on] = z
-        stale = np.array(self.stale)
-        stale[which] |= moved
-        return replace(
-            self, slopes=all_slopes, values=all_values, bases=bases, stale=stale
+            stays = (bases == iterate).all(axis=1)
+        return self.changed(
+            which,
+            slopes=slopes + factors[:, np.newaxis] * moves,
+            values=np.where(stays, self.values[which], values),
+            bases=np.where(stays[:, np.newaxis], bases, z),
+            stale=self.stale[which] | moved,
         )
 
     def with_bends(
@@ -215,9 +207,8 @@ class WorkingSet(FrozenArrays):
         misses = np.abs(values - self.values[which] - changes)
         lengths = np.linalg.norm(moves, axis=1)
         rounding = 1e-13 * (np.abs(values) + np.abs(self.values[which]))
-        bent = np.array(self.bent)
-        bent[which] |= (misses > BENT * lengths + rounding).astype(np.int64)
-        return replace(self, bent=bent)
+        is_bent = misses > BENT * lengths + rounding
+        return self.changed(which, bent=self.bent[which] | is_bent)
 
     # ----------------------------------------------------------------------- subproblem
 

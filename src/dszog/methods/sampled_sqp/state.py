@@ -192,10 +192,8 @@ class SampledSQPState(FrozenArrays, State):
     @property
     def matters(self) -> BoolArray:
         """Which members pull, or are violated at the iterate."""
-        found: BoolArray = (self.members.multipliers > 0) | (
-            self.members.at(self.z) > 0
-        )
-        return found
+        members = self.members
+        return np.asarray((members.multipliers > 0) | (members.at(self.z) > 0))
 
     @property
     def objective_planes(self) -> Bundle:

@@ -393,7 +393,9 @@ def _accepted(
         bundle = state.bundle.with_planes(
             old.indices, old.values, old.slopes, old.bases
         )
-        members = members.moved(bent, again_values / members.sizes[bent], zy)
+        members = members.changed(
+            bent, values=again_values / members.sizes[bent], bases=zy
+        )
         state = replace(state, bundle=bundle, members=members)
     looks = looks_at_slopes(
         state, y, table.indices[rows], who, table.values[rows], who_values
