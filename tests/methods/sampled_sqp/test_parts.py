@@ -161,10 +161,8 @@ def test_differences_cost_no_more_than_one_value_a_variable() -> None:
     size, at = size_of(3, m=9), np.array([1.0, 2.0, 3.0])
     look = Look(
         at=at,
-        losses=np.empty(0, np.int64),
         constraints=np.array([4, 6]),
         reach=np.full(3, 1e-6),
-        loss_values=np.empty(0),
         constraint_values=np.array([5.0, 9.0]),
     )
     queries = look.queries(0, size)

@@ -112,9 +112,8 @@ def _n_points(options: Options, state: SampledSQPState) -> int:
     least = _least_points(state)
     share = CASE_SHARE if state.size.by_case else SHARE
     most = max(int(share * state.n_queries) // n_functions, least)
-    if (
-        not (_has_moved(state) or state.size.by_case) and dim <= MOST_WHOLE
-    ):  # maybe a saddle
+    may_be_saddle = not (_has_moved(state) or state.size.by_case)
+    if may_be_saddle and dim <= MOST_WHOLE:
         most = max(most, 4 * dim + dim * (dim - 1) // 2)
     n = min(most, int(queries_left(options, state)) // (2 * n_functions))
     return n if n >= 4 else least  # which ends a run that has no such budget

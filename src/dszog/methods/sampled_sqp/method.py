@@ -144,7 +144,7 @@ class SampledSQP(Options):
         """Return the state before the pilot."""
         x = check_first(self, x0, size, seed)
         x = size.clip(x)
-        dim = size.dim
+        dim, sizes = size.dim, scales.usual_sizes(x, size)
         losses = np.sort(plans.loss_order(self.loss_batch, size, seed))
         n_first = max(first_batch(self, size), pilot.ALL_MEMBERS)
         if size.by_case:
@@ -170,8 +170,8 @@ class SampledSQP(Options):
             best_losses=NO_INDICES,
             best_values=np.empty(0),
             best_cases=NO_INDICES,
-            sizes=scales.usual_sizes(x, size),
-            origin=scales.origin(x, scales.usual_sizes(x, size)),
+            sizes=sizes,
+            origin=scales.origin(x, sizes),
             scale=np.ones(dim),
             pilot_steps=np.zeros((2, dim)),
             step=np.zeros(dim),

@@ -288,7 +288,7 @@ class SampledSQPState(FrozenArrays, State):
     def target(self) -> FloatArray:
         """The point that is asked about next."""
         look = self.looks[0]
-        if not look.wants_slopes or not look.reach.any():
+        if not look.reach.any():
             return look.at
         return look.at + look.reach  # somewhere around the point
 
@@ -339,11 +339,10 @@ class SampledSQPState(FrozenArrays, State):
         if self.phase == "confirm" and self.probe_size > SHORTEST_PROBE:
             return replace(self, probe_size=self.probe_size / 8.0)
         if self.phase == "confirm":  # end without
-            there = (self.table.indices, self.members.indices)
-            look = Look(at=self.x, losses=there[0], constraints=there[1])
-            return replace(
-                self, phase="verify", looks=(look,), n_confirms=MOST_CONFIRMS
-            )
+            losses, rows = self.table.indices, self.members.indices
+            looks = (Look(at=self.x, losses=losses, constraints=rows),)
+            n_confirms = MOST_CONFIRMS
+            return replace(self, phase="verify", looks=looks, n_confirms=n_confirms)
         looks = tuple(look.shorter(self.size) for look in self.looks)
         return replace(self, looks=looks)
 

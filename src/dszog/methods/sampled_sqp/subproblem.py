@@ -65,6 +65,7 @@ def solved(
         hessian = curvature + sigma * np.eye(size.dim)
         return solve(hessian, gradient, rows, price, lower, upper, start)
 
+    # A problem that was not solved, or whose step is too long, is made stiffer.
     sigma, price = state.sigma, state.price
     start = np.append(members.signed_multipliers(who), np.zeros(len(planes)))
     answer = answered(sigma, price, start)
