@@ -1,4 +1,4 @@
-"""Learning slopes: of constraints that join, and of what a step has made stale."""
+"""What slopes have told: of constraints that join, and of what a step made stale."""
 
 from __future__ import annotations
 
@@ -9,36 +9,14 @@ import numpy as np
 from dszog.contract import NO_INDICES
 from dszog.contract.arrays import FloatArray, IntArray, is_among
 from dszog.methods.sampled_sqp.bundle import OBJECTIVE
-from dszog.methods.sampled_sqp.looks import NO_VALUES, Found, Look, places_of
+from dszog.methods.sampled_sqp.looks import Found, Look, places_of
 from dszog.methods.sampled_sqp.models import WITHIN
 from dszog.methods.sampled_sqp.options import Options
-from dszog.methods.sampled_sqp.plans import looks_at_slopes, proposed, rows_to_refresh
+from dszog.methods.sampled_sqp.plans import learn, proposed, rows_to_refresh
 from dszog.methods.sampled_sqp.state import KINKED_ROWS, SampledSQPState
 
 FEW_LOST = 0.25  # of the differences of a member: it is known without them
 MOST_LIMITS = 4096  # of cases, that are members
-
-
-def learn(
-    options: Options,
-    state: SampledSQPState,
-    at: FloatArray,
-    constraints: IntArray,
-    values: FloatArray = NO_VALUES,
-    rows: IntArray = NO_INDICES,
-) -> SampledSQPState:
-    """Learn slopes at a point; go on at once if there is nothing to learn."""
-    if not len(constraints) and not len(rows):
-        return proposed(options, state)
-    looks = looks_at_slopes(
-        state,
-        at,
-        state.table.indices[rows],
-        constraints,
-        state.table.values[rows],
-        values,
-    )
-    return replace(state, phase="learn", looks=looks)
 
 
 def after_learning(
@@ -58,7 +36,7 @@ def after_learning(
             state, more = _with_losses(options, state, look, one)
             learned_losses = True
             if len(more):
-                return learn(options, state, look.at, NO_INDICES, NO_VALUES, more)
+                return learn(options, state, look.at, NO_INDICES, rows=more)
     if learned_losses:
         state = _with_pair(state, change)
     most = MOST_LIMITS if state.size.by_case else max(6 * state.size.dim, 200)

@@ -322,16 +322,14 @@ class SampledSQP(Options):
         """Return what the pilot and the first trial cost."""
         losses = min(self.loss_batch, size.n_losses)
         if size.by_case:
-            members = min(pilot.FIRST_CASES, size.n_cases)
-            looked = pilot.FIRST_LOOK
-            learned = (size.dim + pilot.NOISE_POINTS) * (losses + members)
-            return 2 * (losses + min(looked, size.n_cases)) + learned
-        constraints = min(first_batch(self, size), size.n_constraints)
-        members = (
-            constraints if constraints <= pilot.ALL_MEMBERS else pilot.FIRST_MEMBERS
-        )
-        learned = (size.dim + pilot.NOISE_POINTS) * (losses + 2 * members)
-        return 2 * (losses + constraints) + learned
+            looked = min(pilot.FIRST_LOOK, size.n_cases)
+            learned = min(pilot.FIRST_CASES, size.n_cases)
+        else:
+            looked = min(first_batch(self, size), size.n_constraints)
+            is_few = looked <= pilot.ALL_MEMBERS
+            learned = 2 * (looked if is_few else pilot.FIRST_MEMBERS)
+        per_function = size.dim + pilot.NOISE_POINTS
+        return 2 * (losses + looked) + per_function * (losses + learned)
 
     def new_round(self, state: SampledSQPState) -> SampledSQPState:
         """Return the state as it is: this method runs in one round."""

@@ -1,4 +1,4 @@
-"""What to look at next: a trial point, more losses, or what was not seen at the end."""
+"""What to look at next: a trial point, slopes, or what was not seen at the end."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def proposed(
     """Solve the subproblem; go on to a trial point, a larger table, or the end."""
     curvature = state.bends
     state, answer = solved(options, state, curvature, correction)
-    table, members = state.table, state.members
+    members = state.members
     wrong = (members.stale == 1) & members.is_bent
     wrong &= members.multipliers >= PINNED * state.price
     may_learn = state.size.by_case and state.n_idle < MOST_IDLE
@@ -100,10 +100,7 @@ def proposed(
         order = np.argsort(-np.where(wrong, members.at(state.z + answer.step), -np.inf))
         n = max(1, len(state.seen.indices) // (2 * state.size.dim))
         worst = members.indices[order[: min(n, int(wrong.sum()))]]
-        looks = looks_at_slopes(
-            state, state.x, NO_INDICES, worst, factor=_other_reach(state)
-        )
-        return replace(state, phase="learn", looks=looks)
+        return learn(options, state, state.x, worst, factor=_other_reach(state))
     state = with_step(options, state, answer, curvature, correction is not None)
     if state.confirmed == MEASURED:
         if is_slight(options, state):
@@ -112,10 +109,8 @@ def proposed(
     is_estimate = state.size.n_losses > 1 and not state.n_stale
     rows = rows_to_refresh(options, state) if is_estimate else NO_INDICES
     if len(rows):
-        looks = looks_at_slopes(
-            state, state.x, table.indices[rows], NO_INDICES, table.values[rows]
-        )
-        return replace(state, phase="learn", looks=looks, has_moved=0)
+        state = replace(state, has_moved=0)
+        return learn(options, state, state.x, NO_INDICES, rows=rows)
     if _wants_growth(options, state):
         return _growing(options, state)
     if correction is None and is_at_end(options, state):
@@ -150,6 +145,26 @@ def stale_cases(state: SampledSQPState) -> IntArray:
 def _other_reach(state: SampledSQPState) -> float:
     """Return by what to lengthen differences that have not helped before."""
     return (8.0 if state.n_idle % 2 else 0.125) if state.n_idle else 1.0
+
+
+def learn(
+    options: Options,
+    state: SampledSQPState,
+    at: FloatArray,
+    constraints: IntArray,
+    values: FloatArray = NO_VALUES,
+    rows: IntArray = NO_INDICES,
+    factor: float = 1.0,
+) -> SampledSQPState:
+    """Learn slopes at a point, of constraints and of rows of the table of losses.
+
+    Go on at once if there is nothing to learn.
+    """
+    if not len(constraints) and not len(rows):
+        return proposed(options, state)
+    losses, loss_values = state.table.indices[rows], state.table.values[rows]
+    looks = looks_at_slopes(state, at, losses, constraints, loss_values, values, factor)
+    return replace(state, phase="learn", looks=looks)
 
 
 def learn_all(options: Options, state: SampledSQPState) -> SampledSQPState:

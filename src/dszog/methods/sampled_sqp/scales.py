@@ -290,14 +290,13 @@ def _usual_length(
     far = far[far > 0]
     by_rows = float(np.median(far)) if len(far) else 0.0
     by_point = float(np.linalg.norm(x / scale))
+    if by_rows:
+        return max(by_rows, 1e-3 * by_point)
     with np.errstate(invalid="ignore"):
         room = (size.upper - size.lower) / scale
     room = room[np.isfinite(room) & (room > 0)]
     by_bounds = 0.25 * float(np.median(room)) if len(room) else 0.0
-    length = max(by_rows, 1e-3 * by_point)
-    if not by_rows:
-        length = max(0.5 * by_point, 0.0) or by_bounds or float(np.median(1.0 / scale))
-    return length
+    return 0.5 * by_point or by_bounds or float(np.median(1.0 / scale))
 
 
 def variable_scales(groups: list[FloatArray]) -> FloatArray:

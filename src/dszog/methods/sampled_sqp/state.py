@@ -340,9 +340,9 @@ class SampledSQPState(FrozenArrays, State):
             return replace(self, probe_size=self.probe_size / 8.0)
         if self.phase == "confirm":  # end without
             losses, rows = self.table.indices, self.members.indices
-            looks = (Look(at=self.x, losses=losses, constraints=rows),)
-            n_confirms = MOST_CONFIRMS
-            return replace(self, phase="verify", looks=looks, n_confirms=n_confirms)
+            look = Look(at=self.x, losses=losses, constraints=rows)
+            state = replace(self, n_confirms=MOST_CONFIRMS)
+            return replace(state, phase="verify", looks=(look,))
         looks = tuple(look.shorter(self.size) for look in self.looks)
         return replace(self, looks=looks)
 

@@ -13,7 +13,6 @@ from dszog.contract.arrays import FloatArray, IntArray, is_among
 from dszog.methods.sampled_sqp.confirming import CONFIRMED
 from dszog.methods.sampled_sqp.confirming import UNKNOWN as UNCONFIRMED
 from dszog.methods.sampled_sqp.ending import little_to_gain, next_to_nothing
-from dszog.methods.sampled_sqp.learning import learn
 from dszog.methods.sampled_sqp.looks import (
     NO_VALUES,
     UNKNOWN,
@@ -33,6 +32,7 @@ from dszog.methods.sampled_sqp.pilot import with_opposites
 from dszog.methods.sampled_sqp.plans import (
     HERE,
     SURELY,
+    learn,
     learn_all,
     looks_at_planes,
     looks_at_slopes,
