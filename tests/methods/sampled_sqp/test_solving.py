@@ -438,7 +438,7 @@ IN_A_PLANE = (
     (lambda x: np.max(PLANES @ x + [0.0, 1.0, 0.5]), 0.46875),
     (lambda x: np.abs(x).max() + abs(x[0] + 3 * x[1] - 1), 0.25),
 )
-KINKED_ROWS = (
+ROWS_WITH_KINKS = (
     (lambda x: 1.0 - np.abs(x).sum(), 4.25),
     (lambda x: -np.max(PLANES @ x - 1.0), 4.25),
     (lambda x: 0.5 - np.maximum(0.0, PLANES @ x).mean(), 5.078125),
@@ -461,7 +461,7 @@ KINKED_ROWS = (
                 {"constraints": above(rows)},
                 best,
             )
-            for rows, best in KINKED_ROWS
+            for rows, best in ROWS_WITH_KINKS
         ],
     ],
 )
