@@ -28,7 +28,7 @@ from dszog import (
     Progress,
     Status,
 )
-from dszog.contract import Query, Reply
+from dszog.contract import NO_INDICES, Purpose, Query, Reply
 from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 from dszog.maths.gradients import (
     central_difference,
@@ -901,6 +901,24 @@ def test_twenty_points_in_a_row_are_enough_and_nineteen_are_not() -> None:
     assert not handler.is_enough
     handler.count([FAILED])
     assert handler.is_enough
+
+
+@pytest.mark.parametrize(("purpose", "is_enough"), [("step", True), ("trial", False)])
+def test_steps_that_were_only_tried_say_nothing_of_how_often_functions_fail(
+    purpose: Purpose, is_enough: bool
+) -> None:
+    handler = FailureHandler("resample")
+    query = Query(
+        iteration=0,
+        x=np.zeros(1),
+        steps=np.empty((0, 1)),
+        losses=np.zeros(1, dtype=np.int64),
+        constraints=NO_INDICES,
+        purpose=purpose,
+    )
+    handler.count(30 * [FAILED], 30 * [query])
+    assert handler.is_enough is is_enough
+    assert handler.n_failed == 30  # and are counted all the same
 
 
 # ----------------------------------------------------------------------- the message

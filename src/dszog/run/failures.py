@@ -15,7 +15,8 @@ what happens instead:
 
 Where most of what was asked at the base point is unknown, the step that led there is
 taken back by half. So is one that was only tried and led to ``inf``, whatever the
-policy: only if shorter ones all lead there, too, ``raise`` raises.
+policy: only if shorter ones all lead there, too, ``raise`` raises. A step that was only
+tried and is taken back went too far: it says nothing about how often functions fail.
 """
 
 from __future__ import annotations
@@ -155,7 +156,8 @@ class FailureHandler(FailureCounts):
                     self._n_good += len(reply.losses)
                 continue
             is_far = is_trial and all(failure.is_overflow for failure in reply.failures)
-            self._count_points(reply, is_far=is_far)
+            is_taken_back = is_trial and _is_lost(reply)
+            self._count_points(reply, is_too_far=is_far or is_taken_back)
             for failure in reply.failures:
                 self.kinds[failure.kind] += 1
                 self._warn(failure)
@@ -240,13 +242,13 @@ class FailureHandler(FailureCounts):
                 printable(failure.message),
             )
 
-    def _count_points(self, reply: Reply, *, is_far: bool) -> None:
+    def _count_points(self, reply: Reply, *, is_too_far: bool) -> None:
         """Count the points of a reply; a step too far says nothing of the others."""
         self._settle()
         failed = np.any(_unknown(reply), axis=1)
         self.n_points += len(failed)
         self.n_failed += int(failed.sum())
-        if is_far:
+        if is_too_far:
             return
         for one in failed.tolist():
             self.in_a_row = self.in_a_row + 1 if one else 0
@@ -319,14 +321,23 @@ def _unknown(reply: Reply) -> BoolArray:
     return unknown
 
 
+def _known(reply: Reply) -> tuple[BoolArray, BoolArray]:
+    """Return which losses and which constraints are known at the base point."""
+    known = ~_unknown(reply)[0]
+    n_losses = reply.losses.shape[1]
+    return known[:n_losses], known[n_losses:]
+
+
+def _is_lost(reply: Reply) -> bool:
+    """Whether most of what was asked at the base point is not known."""
+    return any(len(kept) and 2 * kept.sum() <= len(kept) for kept in _known(reply))
+
+
 def _without_columns(query: Query, reply: Reply) -> tuple[Query, Reply]:
     """Leave out the losses and constraints that are not known at the base point."""
-    lost = _unknown(reply)[0]
-    n_losses = reply.losses.shape[1]
-    losses, constraints = ~lost[:n_losses], ~lost[n_losses:]
-    for kept in (losses, constraints):
-        if len(kept) and 2 * np.count_nonzero(kept) < len(kept) + 1:
-            raise RejectedPointError(reply.failures[0].message)
+    if _is_lost(reply):
+        raise RejectedPointError(reply.failures[0].message)
+    losses, constraints = _known(reply)
     reply = reply._replace(
         losses=reply.losses[:, losses],
         constraints=reply.constraints[:, constraints],

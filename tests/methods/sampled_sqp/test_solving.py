@@ -365,7 +365,7 @@ def test_the_best_of_three_ends_is_kept_and_a_saved_run_is_the_same() -> None:
 
 def test_functions_without_values_elsewhere_are_no_failure() -> None:
     def fun(x: FloatArray) -> float:
-        if abs(x[0] - 1.25) > 0.8:
+        if abs(x[0] - 1.25) > 0.4:
             raise ValueError("far away")
         return distance(x)
 
