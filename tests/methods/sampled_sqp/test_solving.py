@@ -1056,3 +1056,18 @@ def test_slopes_of_all_losses_are_taken_where_sizes_cannot_be_learned() -> None:
     state, _ = method.tell(state, queries, Serial(problem)(queries))
     assert len(state.table) == 20
     assert state.table.slopes.all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_start_that_violates_all_constraints_is_left(seed: int) -> None:
+    """The smallest ball around points: whatever joins was as much violated before."""
+    points = np.random.default_rng(14).normal(size=(5000, 10)) + 5.0
+
+    def outside(balls: FloatArray, j: IntArray) -> FloatArray:
+        gaps = balls[:, np.newaxis, :-1] - points[j]
+        return np.asarray(np.linalg.norm(gaps, axis=2) - balls[:, -1:])
+
+    x0 = np.append(np.zeros(10), 1.0)
+    result = dszog.minimize(lambda x: x[-1], x0, Constraints(outside, 5000), seed=seed)
+    assert result.success
+    assert result.fun == pytest.approx(5.50405885, rel=1e-6)

@@ -97,8 +97,10 @@ def after_trial(
         ratio, kept = -1.0, min(kept, 0.0)
     state, joining, joining_values, worst_new = _discovered(options, state, found)
     pull = float(members.multipliers.sum())
-    spoiled = kept - pull * worst_new
-    is_null = ratio > ACCEPT and worst_new > 0 and spoiled < 0.1 * state.promise
+    # Others may have been violated as much before the step: that undoes no gain.
+    rise = max(worst_new - float(now.max(initial=0.0)), 0.0)
+    spoiled = kept - pull * rise
+    is_null = ratio > ACCEPT and rise > 0 and spoiled < 0.1 * state.promise
     if state.size.by_case:  # whose models would not reach back from there
         is_null = False
     has_moved = ratio > ACCEPT and not is_null
