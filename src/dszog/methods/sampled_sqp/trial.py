@@ -116,7 +116,7 @@ def after_trial(
         has_moved=int(has_moved),
     )
     if has_moved:
-        few_new = pull * worst_new < 0.5 * max(state.promise, 0.0)
+        few_new = pull * rise < 0.5 * max(state.promise, 0.0)
         return _accepted(
             options,
             state,
