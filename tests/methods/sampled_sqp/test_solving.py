@@ -1071,3 +1071,25 @@ def test_a_start_that_violates_all_constraints_is_left(seed: int) -> None:
     result = dszog.minimize(lambda x: x[-1], x0, Constraints(outside, 5000), seed=seed)
     assert result.success
     assert result.fun == pytest.approx(5.50405885, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_that_jump_at_the_start_alone_do_not_make_variables_small(
+    seed: int,
+) -> None:
+    """A classifier without weights is wrong everywhere, with any weights it is not."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(500, 4))
+    labels = np.sign(rows @ rng.normal(size=4) + 0.5 * rng.normal(size=500))
+
+    def errors(points: FloatArray, j: IntArray) -> FloatArray:
+        wrong = np.sign(points @ rows.T) != labels
+        return np.asarray(wrong.mean(axis=1, keepdims=True) - 0.4 + 0.0 * j)
+
+    def loss(x: FloatArray) -> float:
+        return float(np.logaddexp(0.0, -labels * (rows @ x)).mean())
+
+    result = minimized(loss, np.zeros(4), Constraints(errors, 1))
+    alone = minimized(loss, np.zeros(4))
+    assert result.maxcv == 0.0
+    assert result.fun == pytest.approx(alone.fun, rel=1e-4)

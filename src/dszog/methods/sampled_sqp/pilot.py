@@ -210,10 +210,12 @@ def after_noise(state: SampledSQPState, replies: Sequence[Reply]) -> SampledSQPS
     if not state.size.by_case and len(reply.losses) >= 5:
         factor = _too_long(reply)
         # Where a run begins again it may be close to its end: that is no size.
-        if factor < 1.0 and state.n_shorter < MOST_SHORTER and not state.n_begun:
-            factor *= state.shorter
+        if factor < 1.0 and state.n_shorter <= MOST_SHORTER and not state.n_begun:
+            # Values that still curve jump at the start: no step is short enough.
+            is_jump = state.n_shorter == MOST_SHORTER
+            factor = 1.0 if is_jump else factor * state.shorter
             return replace(state, shorter=factor, n_shorter=state.n_shorter + 1)
-        if state.n_shorter:
+        if 0 < state.n_shorter <= MOST_SHORTER:
             return _measuring(state, reply)
     loss_noise, constraint_noise = state.loss_noise, state.constraint_noise
     looks = state.looks
