@@ -54,14 +54,13 @@ def test_signs_are_those_of_numpy_on_every_path(
 ) -> None:
     monkeypatch.setattr(torch_signs, "_on_cpu", getattr(torch_signs, along))
     signs = Signs(2**63 + 5, 2**33 + 7, numbers, 700, 1.0)
-    amounts = np.linspace(-1.0, 2.0, len(numbers)).tolist()
+    amounts = tuple(np.linspace(-1.0, 2.0, len(numbers)).tolist())
     x = torch.linspace(0, 1, 700, dtype=torch.float64)
-    out = torch.empty_like(x)
-    cut = [slice(0, 256), slice(256, 700)]
-    torch_signs.add_signs(
-        [x[c] for c in cut], [out[c] for c in cut], [0, 256], signs, amounts
-    )
-    np.testing.assert_array_equal(out.numpy(), signs.along(x.numpy(), amounts))
+    cut = torch.nn.ParameterList([x[:256].clone(), x[256:].clone()])
+    space = dt.ModuleSpace(cut, seed=signs.seed)
+    space.go_to(PointName(1, signs.iteration, 0, 0, amounts))
+    moved = torch.cat([one.detach() for one in cut]).numpy()
+    np.testing.assert_array_equal(moved, signs.along(x.numpy(), amounts))
 
 
 @each_kind
