@@ -30,7 +30,7 @@ def draw(
     weights: FloatArray,
     rest: float,
     drawn: IntArray,
-) -> int:  # pragma: no cover  (compiled)
+) -> int:
     """Draw all that an iteration of DSZOG looks at (Alg. 1, lines 9 to 11)."""
     # Of losses and of constraints for the weights to learn from: how many there are,
     # how many are drawn, and of how many numbers. To `drawn` go the two draws, then
@@ -71,7 +71,7 @@ def _weighted(
     weights: FloatArray,
     rest: float,
     drawn: IntArray,
-) -> bool:  # pragma: no cover  (compiled)
+) -> bool:
     """Draw constraints with repeats from the weights, ascending."""
     # A number says which touched one, or the background, and then a rank which of that.
     # False where weights are no weights, or a rank stands for none.
@@ -116,9 +116,7 @@ def _weighted(
 
 
 @compiled
-def distinct_indices(
-    uniforms: FloatArray, n: int, drawn: IntArray
-) -> bool:  # pragma: no cover  (compiled)
+def distinct_indices(uniforms: FloatArray, n: int, drawn: IntArray) -> bool:
     """Find the first different indices below `n` that uniform numbers stand for."""
     # As many as there is room for, ascending; False if the numbers do not suffice.
     size, exact = len(drawn), 2**53
@@ -143,9 +141,7 @@ def distinct_indices(
 
 
 @compiled
-def _join(
-    indices: IntArray, n_more: int, n: int, drawn: IntArray, n_kept: int
-) -> int:  # pragma: no cover  (compiled)
+def _join(indices: IntArray, n_more: int, n: int, drawn: IntArray, n_kept: int) -> int:
     """Take further indices below `n` into those drawn, which ascend without repeats."""
     # Returned is how many there are then.
     ordered = np.empty(n_more, dtype=np.int64)
@@ -171,9 +167,7 @@ def _join(
 
 
 @compiled
-def _sort(
-    values: AnyArray, size: int, per_value: float, ordered: AnyArray
-) -> None:  # pragma: no cover  (compiled)
+def _sort(values: AnyArray, size: int, per_value: float, ordered: AnyArray) -> None:
     """Sort the first `size` values, spread evenly from 0 to ``size / per_value``."""
     # Each goes into its bucket, and the insertion sort finds next to nothing to do.
     ends = np.zeros(size + 1, dtype=np.int64)
@@ -199,7 +193,7 @@ def _sort(
 @compiled
 def places(
     weights: FloatArray, rest: float, uniforms: FloatArray, drawn: IntArray
-) -> bool:  # pragma: no cover  (compiled)
+) -> bool:
     """Find where each uniform number falls among the weights, then the rest."""
     # Uniform numbers ascend, and so do the places. False if the weights are no weights.
     k = len(weights)
@@ -225,9 +219,7 @@ def places(
 
 
 @compiled
-def orthogonal(
-    normals: FloatArray, directions: FloatArray
-) -> None:  # pragma: no cover  (compiled)
+def orthogonal(normals: FloatArray, directions: FloatArray) -> None:
     """Turn normal numbers into orthogonal rows of length root dim, `dim` in a set."""
     # Gram and Schmidt's way, a column of a set's numbers at a time and each of them
     # twice, which leaves no more than rounding of what is not orthogonal.
@@ -261,7 +253,7 @@ def around(
     directions: FloatArray,
     radius: float,
     points: FloatArray,
-) -> None:  # pragma: no cover  (compiled)
+) -> None:
     """Scale directions to steps; fill in a point with those at their ends."""
     for d in range(len(x)):
         points[0, d] = x[d]
