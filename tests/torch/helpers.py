@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -51,8 +52,9 @@ def functions(net: Any, shift: float = 1.5) -> tuple[dt.Losses, dt.Constraints]:
 
 
 def run(net: Any, **more: Any) -> dszog.Result:
-    settings: dict[str, Any] = {"max_iterations": 30, "seed": 1} | more
-    return dt.minimize(net, *functions(net), **settings)
+    return dt.minimize(
+        net, *functions(net), **({"max_iterations": 30, "seed": 1} | more)
+    )
 
 
 def loop(net: Any, closure: Any = None, n_steps: int = 1, **more: Any) -> Any:
@@ -77,11 +79,21 @@ def trained() -> tuple[Any, Pair, Pair]:
     return net, new, (inputs[:250], targets[:250])
 
 
-def updated(**more: Any) -> tuple[str, Any]:
-    """Return a print of the updated network, and the report."""
+def updated(wrap: Callable[[Any], Any] | None = None, **more: Any) -> tuple[str, Any]:
+    """Return a print of the updated network, wrapped or not, and the report."""
     net, new, keep = trained()
-    report = dt.update(net, new, keep, **({"max_forwards": 2e4} | more))
+    given: dict[str, Any] = {"new": new, "keep": keep, "max_forwards": 2e4} | more
+    report = dt.update(net if wrap is None else wrap(net), **given)
     return digest_of(net.parameters()), report
+
+
+@contextmanager
+def refused(net: Any, said: str, kind: Any = dszog.DszogError) -> Iterator[Any]:
+    """See to an error in so many words, and to a network that is what it was."""
+    before = digest_of(net.parameters())
+    with pytest.raises(kind, match=f"(?s){said}") as raised:
+        yield raised
+    assert digest_of(net.parameters()) == before
 
 
 class Around(torch.nn.Module):  # type: ignore[misc, name-defined]
@@ -99,10 +111,6 @@ class Around(torch.nn.Module):  # type: ignore[misc, name-defined]
 def noisy(share: float) -> Callable[[Any, Any], Any]:
     """Return dropout in functional form: it is on in evaluation mode, too."""
     return lambda around, x: around.net(torch.nn.functional.dropout(x, share))
-
-
-def as_dictionary(around: Any, x: Any) -> Any:
-    return {"logits": around.net(x)}
 
 
 def counting(around: Any, x: Any) -> Any:
