@@ -276,7 +276,7 @@ def pace(given: Any) -> dict[str, Any]:
     found = {
         "weights": opt.space.dim,
         "by layers": opt.space._layers is not None,
-        "recorded": opt.passes.are_recorded,
+        "recorded": bool(opt.passes._recordings),
         "iteration ms": ours,
         "touched": len(opt.weights[0]),
     }
