@@ -86,7 +86,6 @@ def _weighted(
         n_touched += 1
     if n_touched == size:
         return True
-    background = np.empty(size - n_touched, dtype=np.int64)
     for i in range(n_touched, size):
         bits = np.int64(ranks[i] * exact)
         if bits >= exact - exact % n_background:
@@ -98,20 +97,10 @@ def _weighted(
                 low = middle + 1
             else:
                 high = middle
-        background[i - n_touched] = rank + low
-    in_order = np.empty(len(background), dtype=np.int64)
-    n_left = len(background)
-    _sort(background, n_left, n_left / n_constraints, in_order)
-    left = len(in_order) - 1
-    for place in range(size - 1, -1, -1):  # merge, the largest first
-        if left < 0:
-            break
-        if n_touched > 0 and drawn[n_touched - 1] > in_order[left]:
-            n_touched -= 1
-            drawn[place] = drawn[n_touched]
-        else:
-            drawn[place] = in_order[left]
-            left -= 1
+        drawn[i] = rank + low
+    in_order = np.empty(size, dtype=np.int64)
+    _sort(drawn, size, size / n_constraints, in_order)
+    drawn[:] = in_order
     return True
 
 
@@ -124,46 +113,24 @@ def distinct_indices(uniforms: FloatArray, n: int, drawn: IntArray) -> bool:
         for i in range(n):
             drawn[i] = i
         return True
-    beyond, indices = exact - exact % n, np.empty(size, dtype=np.int64)
+    beyond, ordered = exact - exact % n, np.empty(size, dtype=np.int64)
     n_kept, n_read = 0, 0
     while n_kept < size and n_read < len(uniforms):
         # No more than are missing, so that none of them is one too many.
-        last = min(n_read + size - n_kept, len(uniforms))
-        n_drawn = 0
+        last, n_drawn = min(n_read + size - n_kept, len(uniforms)), n_kept
         for i in range(n_read, last):
             bits = np.int64(uniforms[i] * exact)
             if bits < beyond:
-                indices[n_drawn] = bits % n
+                drawn[n_drawn] = bits % n
                 n_drawn += 1
         n_read = last
-        n_kept = _join(indices, n_drawn, n, drawn, n_kept)
+        _sort(drawn, n_drawn, n_drawn / n, ordered)
+        n_kept = 0
+        for i in range(n_drawn):
+            if i == 0 or ordered[i] > ordered[i - 1]:
+                drawn[n_kept] = ordered[i]
+                n_kept += 1
     return n_kept == size
-
-
-@compiled
-def _join(indices: IntArray, n_more: int, n: int, drawn: IntArray, n_kept: int) -> int:
-    """Take further indices below `n` into those drawn, which ascend without repeats."""
-    # Returned is how many there are then.
-    ordered = np.empty(n_more, dtype=np.int64)
-    _sort(indices, n_more, n_more / n, ordered)
-    n_new, place = 0, 0
-    for i in range(n_more):
-        index = ordered[i]
-        while place < n_kept and drawn[place] < index:
-            place += 1
-        is_there = place < n_kept and drawn[place] == index
-        if not is_there and (n_new == 0 or ordered[n_new - 1] < index):
-            ordered[n_new] = index
-            n_new += 1
-    old, new = n_kept - 1, n_new - 1
-    while new >= 0:  # merge, the largest first
-        if old >= 0 and drawn[old] > ordered[new]:
-            drawn[old + new + 1] = drawn[old]
-            old -= 1
-        else:
-            drawn[old + new + 1] = ordered[new]
-            new -= 1
-    return n_kept + n_new
 
 
 @compiled
