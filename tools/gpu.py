@@ -508,11 +508,8 @@ def update(given: Any) -> dict[str, Any]:
             outputs = [net(some) for some in pair[0].split(2000)]
         return torch.cat(outputs).argmax(1) == pair[1]
 
-    before, old_right, kept_right = (
-        right(held_new).float().mean().item(),
-        right(held_old),
-        right(keep),
-    )
+    before = right(held_new).float().mean().item()
+    old_right, kept_right = right(held_old), right(keep)
     options, begun = json.loads(given.options), time.perf_counter()
     learnt = new
     if given.method == "replay":
@@ -764,14 +761,8 @@ def main() -> None:
     torch.set_num_threads(1)
     keys = {
         "update": (
-            "data",
-            "method",
-            "gradients",
-            "seed",
-            "forwards",
-            "options",
-            "factor",
-            "rate",
+            *("data", "method", "gradients", "seed"),
+            *("forwards", "options", "factor", "rate"),
         ),
         "pace": ("size", "kind", "tf32"),
         "kills": ("n",),
