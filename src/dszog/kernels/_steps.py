@@ -341,16 +341,9 @@ def step(
             both,
             scaled,
         )
+        known = indices, weights, gradient, memory
         n_touched, background_p, background_z = learn(
-            indices,
-            weights,
-            gradient,
-            memory,
-            both[:n_both],
-            scaled[:n_both],
-            numbers,
-            all_indices,
-            table,
+            *known, both[:n_both], scaled[:n_both], numbers, all_indices, table
         )
     return (
         finite and all_known and n_touched >= 0,
