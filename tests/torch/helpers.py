@@ -80,8 +80,12 @@ def trained() -> tuple[Any, Pair, Pair]:
 
 
 def updated(wrap: Callable[[Any], Any] | None = None, **more: Any) -> tuple[str, Any]:
-    """Return a print of the updated network, wrapped or not, and the report."""
+    """Return a print of the updated network, wrapped or not, and the report.
+
+    What has to be made of the network is given as a function of it.
+    """
     net, new, keep = trained()
+    more |= {k: more[k](net) for k in ("params", "optimizer") if callable(more.get(k))}
     given: dict[str, Any] = {"new": new, "keep": keep, "max_forwards": 2e4} | more
     report = dt.update(net if wrap is None else wrap(net), **given)
     return digest_of(net.parameters()), report

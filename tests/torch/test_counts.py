@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -157,21 +158,19 @@ def test_an_update_goes_on_to_a_larger_budget_with_the_step_that_it_had(
 
 
 def test_other_settings_of_an_optimiser_are_named(tmp_path: Path) -> None:
-    def begun(make: Any) -> Any:
-        net, new, keep = trained()
-        more: dict[str, Any] = {"gradients": True, "max_forwards": 4000}
-        more |= {"checkpoint": tmp_path / "run", "resume": True}
-        dt.update(net, new, keep, optimizer=make(net.parameters()), **more)
-        return digest_of(net.parameters())
+    more: dict[str, Any] = {"gradients": True, "max_forwards": 4000}
+    more |= {"checkpoint": tmp_path / "run", "resume": True}
 
-    first = begun(lambda p: torch.optim.Adam(p, 1e-3))
-    assert begun(lambda p: torch.optim.Adam(p, 1e-3)) == first
+    def adam(net: Any, rate: float = 1e-3, **others: Any) -> Any:
+        return torch.optim.Adam(net.parameters(), rate, **others)
+
+    assert updated(optimizer=adam, **more)[0] == updated(optimizer=adam, **more)[0]
     said = r"lr \(0.001 there, 0.1 here\); optimizer weight_decay \(0 there, 0.5 here\)"
     with pytest.raises(dszog.CheckpointError, match=said):
-        begun(lambda p: torch.optim.Adam(p, 1e-1, weight_decay=0.5))
+        updated(optimizer=partial(adam, rate=1e-1, weight_decay=0.5), **more)
     said = r"differs in: optimizer \(Adam there, SGD here\). Load"
     with pytest.raises(dszog.CheckpointError, match=said):
-        begun(lambda p: torch.optim.SGD(p, 1e-3))
+        updated(optimizer=lambda net: torch.optim.SGD(net.parameters()), **more)
 
 
 def test_a_run_that_goes_on_with_other_params_says_which(tmp_path: Path) -> None:
@@ -187,12 +186,10 @@ def test_a_run_that_goes_on_with_other_params_says_which(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("rate", [1.0, 100.0])
 def test_an_update_that_ran_away_gives_the_start_back(rate: float) -> None:
-    net, new, keep = trained()
-    before = digest_of(net.parameters())
-    adam = torch.optim.Adam(net.parameters(), lr=rate)
-    more: dict[str, Any] = {"gradients": True, "optimizer": adam}
-    report = dt.update(net, new, keep, max_forwards=2e4, **more)
-    assert digest_of(net.parameters()) == before
+    digest, report = updated(
+        optimizer=lambda net: torch.optim.Adam(net.parameters(), rate), gradients=True
+    )
+    assert digest == digest_of(trained()[0].parameters())
     assert not len(report.regressions)
     assert not report.kept_is_worse.any()
     assert report.after == report.before
@@ -248,10 +245,8 @@ def test_losses_that_are_flat_are_told_and_no_cause_for_a_refusal() -> None:
     net = network()
     flat = dt.Losses(lambda i: zero_one(net(inputs[i]), targets[i]), 9)
     limits = dt.Constraints(lambda j: zero_one(net(inputs[j]), targets[j]) - 2.0, 9)
-    more: dict[str, Any] = {"max_iterations": 3, "seed": 0}
-    options = {"radius": 1e-9}
-    result = dt.minimize(net, flat, limits, options=options, **more)  # it sees them
-    assert result.are_losses_flat
+    more: dict[str, Any] = {"max_iterations": 3, "options": {"radius": 1e-9}}
+    assert dt.minimize(net, flat, limits, seed=0, **more).are_losses_flat  # not blind
 
 
 def test_functions_of_another_network_are_refused() -> None:

@@ -46,11 +46,9 @@ def test_weights_can_be_given_as_an_iterator_or_a_layer(gradients: bool) -> None
         lambda net: net[2].parameters(),
         lambda net: (one for one in [net[2].weight, "2.bias"]),
     ):
-        net, new, keep = trained()
-        report = dt.update(
-            net, new, keep, params=params(net), gradients=gradients, max_forwards=5000
-        )
-        found.append((digest_of(net.parameters()), report.n_forwards))
+        more: dict[str, Any] = {"gradients": gradients, "max_forwards": 5000}
+        digest, report = updated(params=params, **more)
+        found.append((digest, report.n_forwards))
     assert len(set(found)) == 1
 
 
@@ -134,10 +132,8 @@ def test_a_recurrent_network_is_updated_without_dropout(gradients: bool) -> None
 def test_groups_are_named_as_they_are_whatever_holds_them() -> None:
     names = []
     for wrap in (torch.tensor, list):
-        net, new, keep = trained()
         groups = wrap([10 * (i % 2) + 2 for i in range(250)])
-        report = dt.update(net, new, keep, groups=groups, max_forwards=5000)
-        names.append(report.groups)
+        names.append(updated(groups=groups, max_forwards=5000)[1].groups)
     assert names[0] == names[1]
     assert list(names[0]) == ["2", "12"]
 
@@ -156,10 +152,8 @@ def test_a_report_with_regressions_says_what_to_do() -> None:
     report = updated(rule="loss")[1]
     assert len(report.regressions)
     assert "more passes or gradients=True or more slack may mend that." in report.note
-    assert (
-        "worse: more passes or more slack"
-        in updated(rule="loss", gradients=True)[1].note
-    )
+    note = updated(rule="loss", gradients=True)[1].note
+    assert "worse: more passes or more slack" in note
     assert "max_forwards is used" in str(report)
 
 
@@ -260,11 +254,8 @@ def test_an_update_with_gradients_that_was_stopped_anywhere_goes_on_to_the_same_
 
     more: dict[str, Any] = {"gradients": True, "checkpoint": tmp_path / "run"}
     note = updated(callback=after_six, **more)[1].note
-    assert note == (
-        "A callback ended the run."
-        if stop is StopIteration
-        else "The run was interrupted."
-    )
+    how = "A callback ended the run.", "The run was interrupted."
+    assert note == how[stop is not StopIteration]
     assert updated(resume=True, **more)[0] == updated(gradients=True)[0]
 
 
@@ -302,11 +293,8 @@ def test_ctrl_c_waits_for_the_end_of_a_move(monkeypatch: Any) -> None:
 
 def test_a_device_without_float64_is_refused(monkeypatch: Any) -> None:
     monkeypatch.setattr("dszog.torch.space.NO_FLOAT64", {"cpu"})
-    net, new, keep = trained()
-    with pytest.raises(
-        dszog.InputError, match="on 'cpu', where PyTorch has no float64"
-    ):
-        dt.update(net, new, keep)
+    with pytest.raises(dszog.InputError, match="on 'cpu', where PyTorch has no float"):
+        updated()
 
 
 def test_the_tool_that_compares_on_devices_runs() -> None:
