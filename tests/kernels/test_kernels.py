@@ -338,7 +338,8 @@ def test_both_compiled_steps_are_the_plain_ones(
     for query in queries:
         both = query.losses, query.constraints
         shapes = [(len(query.steps) + 1, len(asked)) for asked in both]
-        replies.append(Reply(*map(rng.standard_normal, shapes)))
+        losses, constraints = map(rng.standard_normal, shapes)
+        replies.append(Reply(losses, constraints))
     at_once = step_at_once(method, state, queries, replies)
     assert at_once is not None
     with without_compiled_ones():
