@@ -174,12 +174,9 @@ def learn(
 ) -> Weights | None:
     room = len(weights.indices) + len(drawn)
     touched, table = np.empty(room, dtype=np.int64), np.empty((3, room))
-    given = (
-        frozen_ints(drawn),
-        frozen_floats(penalties),
-        _numbers(weights, step, spread),
-    )
-    n_touched, p, z = _steps.learn(*weights.columns, *given, touched, table)
+    asked = frozen_ints(drawn), frozen_floats(penalties)
+    numbers = _numbers(weights, step, spread)
+    n_touched, p, z = _steps.learn(*weights.columns, *asked, numbers, touched, table)
     if n_touched < 0:
         return None
     return _learned(weights, touched, freeze(table), n_touched, p, z)
