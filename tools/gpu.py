@@ -324,10 +324,8 @@ def step_pace(given: Any) -> dict[str, Any]:
         opt = dt.DSZOG(net, n_losses=20_000, n_constraints=20_000, optimizer=adam)
 
         def plain(net: Any = net, x: Any = inputs, y: Any = targets, adam: Any = adam):
-            which = torch.from_numpy(
-                np.random.default_rng(0).integers(20_000, size=181)
-            )
-            which = which.to(x.device)
+            drawn = np.random.default_rng(0).integers(20_000, size=181)
+            which = torch.from_numpy(drawn).to(x.device)
             adam.zero_grad()
             each_loss(net(x[which]), y[which]).mean().backward()
             adam.step()
@@ -443,9 +441,8 @@ def adult(device: str) -> tuple[Any, ...]:
     """Return people with a degree, and those without, whom the network knows."""
     rows, is_test = [], []
     for part in ("data", "test"):
-        with lzma.open(
-            Path(os.environ["DSZOG_DATA"]) / f"adult.{part}.xz", "rt"
-        ) as file:
+        path = Path(os.environ["DSZOG_DATA"]) / f"adult.{part}.xz"
+        with lzma.open(path, "rt") as file:
             found = [line.strip(" .\n").split(", ") for line in file]
         rows += [row for row in found if len(row) == 15]
         is_test += [part == "test"] * (len(rows) - len(is_test))
