@@ -103,8 +103,8 @@ def _absent(data: str | None, *, download: bool) -> frozenset[str]:
         if files is None:
             continue  # generated
         if download:
-            fetch(files.files["train"], data=data)
-        elif not find(files.files["train"], data=data):
+            fetch(files["train"], data=data)
+        elif not find(files["train"], data=data):
             absent.add(name)
     return frozenset(absent)
 

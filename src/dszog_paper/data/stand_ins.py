@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dszog.contract.validation import check_choice, check_seed
+from dszog.contract.validation import check_seed
 from dszog.errors import InputError
 from dszog.maths.random_stream import stream
 from dszog_paper.data.fetch import Folder
-from dszog_paper.data.parsers import PARSERS, load
+from dszog_paper.data.parsers import file_of, load, parse
 from dszog_paper.data.samples import Samples
 from dszog_paper.data.sources import DATA_SETS
 
@@ -33,7 +33,7 @@ def stand_in(name: str, part: str = "train", *, seed: int = 0) -> Samples:
     # It is written as a file like the real one and read by the same code.
     with tempfile.TemporaryDirectory() as folder:
         path = write_stand_in(name, part, Path(folder), seed=seed)
-        samples = PARSERS[name, part](path)
+        samples = parse(name, part, path)
     return dataclasses.replace(samples, name=f"{name} (stand-in)")
 
 
@@ -49,12 +49,11 @@ def load_or_stand_in(name: str, part: str, data: Folder | None = None) -> Sample
 
 def write_stand_in(name: str, part: str, folder: Path, *, seed: int = 0) -> Path:
     """Write a look-alike of a data file into a folder, and return its path."""
-    check_choice("stand_in", "name", name, DATA_SETS)
-    files = DATA_SETS[name].files
-    check_choice("stand_in", "part", part, files)
-    turn = list(PARSERS).index((name, part))
+    file = file_of("stand_in", name, part)
+    parts = [(name, part) for name, files in DATA_SETS.items() for part in files]
+    turn = parts.index((name, part))  # each is drawn from a stream of its own
     rng = stream(check_seed("stand_in", seed), turn, purpose=STAND_IN)
-    path = folder / files[part].name
+    path = folder / file.name
     path.write_text(_WRITERS[name](rng, part == "test"), encoding="utf-8", newline="\n")
     return path
 
