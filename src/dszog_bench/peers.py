@@ -222,7 +222,7 @@ def peers(effort: Effort) -> Iterator[Row]:
     """Count the values that other solvers need on the relaxed pairs, to T1."""
     member = relaxed(50, FIRST_SEED)
     for method, queries in OURS.items():
-        seeds = range(FIRST_SEED, FIRST_SEED + effort.n_seeds)
+        seeds = effort.seeds(FIRST_SEED)
         yield row_of(method, [_ours(member, queries, seed, method) for seed in seeds])
     seconds = effort.peer_seconds
     for name in PEERS:

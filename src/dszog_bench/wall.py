@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -25,16 +26,13 @@ from dszog_bench.families import (
     queries_to,
     relaxed,
 )
+from dszog_bench.peers import OverError
 from dszog_bench.records import Effort, Row
 
 PENALTIES = tuple(10.0**k for k in range(1, 8))
 LONGEST = 300.0  # seconds for L-BFGS-B
 COST = 1e-5  # seconds that a constraint takes, in the second comparison
 CELLS = (Cell(nearest, 60, 400_000, {}), Cell(relaxed, 50, 600_000, {}))
-
-
-class ReachedError(Exception):
-    """The target is reached, or time is up."""
 
 
 class Swept:
@@ -61,12 +59,10 @@ class Swept:
         found = self.values(np.vstack([x, x + np.diag(steps)]))
         self.seconds = time.perf_counter() - self._began
         most, violation = TARGETS["T2"]
-        gap = (self.member.objective(x) - self.member.optimum) / abs(
-            self.member.optimum
-        )
-        self.is_reached = gap <= most and self.member.worst(x) <= violation
+        is_low = self.member.gap(x) <= most
+        self.is_reached = is_low and self.member.worst(x) <= violation
         if self.is_reached or self.seconds > LONGEST:
-            raise ReachedError
+            raise OverError
         self._began = time.perf_counter() - self.seconds  # judging is not counted
         return float(found[0]), (found[1:] - found[0]) / steps
 
@@ -74,19 +70,17 @@ class Swept:
 def swept(member: Member) -> Swept:
     """Run L-BFGS-B until the target is reached."""
     problem, x = Swept(member), member.x0
-    try:
+    with suppress(OverError):
         for problem.penalty in PENALTIES:
             x = minimize(problem.fun, x, jac=True, method="L-BFGS-B").x
-    except ReachedError:
-        pass
     return problem
 
 
 def wall(effort: Effort) -> Iterator[Row]:
     """Compare the time to T2 with L-BFGS-B's on a penalty over all constraints."""
-    for cell in CELLS if effort.n_seeds > 1 else CELLS[:1]:
+    for cell in CELLS if effort.is_full else CELLS[:1]:
         free, dear = [], []
-        for seed in range(FIRST_SEED, FIRST_SEED + effort.n_seeds):
+        for seed in effort.seeds(FIRST_SEED):
             member = cell.make(cell.dim, seed)
             queries_to(member, cell.budget, seed)  # compiled by now
             ours = queries_to(member, cell.budget, seed)

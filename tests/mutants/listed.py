@@ -13,20 +13,10 @@ from dataclasses import dataclass
 class Mutant:
     """One guard taken away."""
 
-    where: str
+    file: str  # below src/dszog
     old: str
     new: str
-    test: str
-
-    @property
-    def file(self) -> str:
-        """The file with the guard."""
-        return self.where.split(": ")[0]
-
-    @property
-    def node(self) -> str:
-        """The test, as pytest names it."""
-        return f"{self.where.split(': ')[1]}::{self.test}"
+    node: str  # the test, as pytest names it
 
     @property
     def name(self) -> str:
@@ -228,4 +218,9 @@ LISTED: dict[str, list[tuple[str, str, str]]] = {
          "test_a_budget_that_ends_before_likely_cases_are_seen_shows_no_optimum"),
     ],
 }  # fmt: skip
-MUTANTS = [Mutant(where, *each) for where, found in LISTED.items() for each in found]
+MUTANTS = [
+    Mutant(file, old, new, f"{tests}::{test}")
+    for where, found in LISTED.items()
+    for file, tests in [where.split(": ")]
+    for old, new, test in found
+]
