@@ -234,12 +234,12 @@ def against_plain(effort: Effort) -> Iterator[Row]:
 def _plain_row(m: int, effort: Effort) -> Row:
     # On pairs of generated rows: their values cost little, so that what is compared is
     # the algorithm.
-    problem = _problem_of_pairs(m)
-    losses, is_small = problem.losses, m <= 10**5
+    losses, pairs = _losses_and_pairs(m)
+    is_small = m <= 10**5
     batch = min(BATCH, len(losses))
     plain = Plain(
         losses=losses.values,
-        constraints=problem.constraints.values,
+        constraints=pairs.values,
         n_losses=len(losses),
         m=m,
         loss_batch=batch,
@@ -258,7 +258,7 @@ def _plain_row(m: int, effort: Effort) -> Row:
 
     def make(record: Record) -> dszog.Problem:
         recorded = dszog.Losses(record.losses(losses.values_at), len(losses))
-        return dszog.Problem(recorded, problem.constraints, DIM)
+        return dszog.Problem(recorded, pairs, DIM)
 
     def ours() -> float:
         return iteration_seconds(make, as_timed(loss_batch=batch), effort.iterations)
@@ -272,8 +272,8 @@ def _plain_row(m: int, effort: Effort) -> Row:
     )
 
 
-def _problem_of_pairs(m: int) -> dszog.Problem:
-    """Return a problem with `m` black-box pairs, of about as many rows of each kind."""
+def _losses_and_pairs(m: int) -> tuple[dszog.Losses, dszog.Constraints]:
+    """Return `m` black-box pairs of about as many rows of each kind, and losses."""
     n_positive = next(n for n in range(math.isqrt(m), 0, -1) if m % n == 0)
     n_negative = m // n_positive
     rng = np.random.Generator(np.random.Philox(key=0))
@@ -281,7 +281,7 @@ def _problem_of_pairs(m: int) -> dszog.Problem:
     y = np.repeat([1.0, -1.0], [n_positive, n_negative])
     X += 0.2 * y[:, np.newaxis]
     pairs = dszog.Constraints.pairwise(X[y > 0], X[y < 0]).black_box()
-    return dszog.Problem(dszog.Losses.linear(X, y, _loss), pairs, DIM)
+    return dszog.Losses.linear(X, y, _loss), pairs
 
 
 # ----------------------------------------------------------------- memory and comforts

@@ -16,7 +16,7 @@ from dszog.show.progress.summary import duration
 from dszog.show.progress.terminal import counting_bar
 from dszog_paper.data import DATA_SETS, fetch, find
 from dszog_paper.execute import RecordFolder, execute
-from dszog_paper.protocol import FULL, QUICK, Limit, Protocol, Unit
+from dszog_paper.protocol import FULL, QUICK, Limit, Protocol
 from dszog_paper.report import readings, write_report
 from dszog_paper.results import FIGURES, assemble
 from dszog_paper.runner import FILES
@@ -175,23 +175,19 @@ def _run(
     data: str | None,
 ) -> None:
     """Run stage after stage until nothing is missing."""
-    n_done, n_known, stage = 0, 0, 0
+    n_done, stage = 0, 0
     started = last = time.monotonic()
     with counting_bar(console, "runs") as bar:
         line = bar.add_task("", total=None)
-
-        def report(unit: Unit, record: dict[str, Any]) -> None:
-            nonlocal n_done, last
-            n_done += 1
-            now = time.monotonic()
-            left = duration((now - started) / n_done * (n_known - n_done))
-            text = f"stage {stage}, about {left} left in it"
-            bar.update(line, completed=n_done, description=text)
-            if not console.is_terminal and now - last > LINE_EVERY:
-                last = now
-                console.print(f"{n_done} runs, {text}", markup=False)
-
         while units := missing(tables, store.get):
             stage, n_known = stage + 1, n_done + len(units)
             bar.update(line, total=n_known)
-            execute(units, store, data=data, jobs=jobs, report=report)
+            for _ in execute(units, store, data=data, jobs=jobs):
+                n_done += 1
+                now = time.monotonic()
+                left = duration((now - started) / n_done * (n_known - n_done))
+                text = f"stage {stage}, about {left} left in it"
+                bar.update(line, completed=n_done, description=text)
+                if not console.is_terminal and now - last > LINE_EVERY:
+                    last = now
+                    console.print(f"{n_done} runs, {text}", markup=False)

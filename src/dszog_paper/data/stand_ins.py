@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dszog.contract.validation import check_seed
 from dszog.errors import InputError
 from dszog.maths.random_stream import stream
 from dszog_paper.data.fetch import Folder
@@ -52,7 +51,7 @@ def write_stand_in(name: str, part: str, folder: Path, *, seed: int = 0) -> Path
     file = file_of("stand_in", name, part)
     parts = [(name, part) for name, files in DATA_SETS.items() for part in files]
     turn = parts.index((name, part))  # each is drawn from a stream of its own
-    rng = stream(check_seed("stand_in", seed), turn, purpose=STAND_IN)
+    rng = stream(seed, turn, purpose=STAND_IN)
     path = folder / file.name
     path.write_text(_WRITERS[name](rng, part == "test"), encoding="utf-8", newline="\n")
     return path
