@@ -412,7 +412,6 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """In words."""
         return f"{self.make.__name__}, d = {self.dim}"
 
     def run(self, seed: int) -> dict[str, Any]:

@@ -56,7 +56,6 @@ class Record:
         return recorded
 
     def pairs(self, values: Values) -> Values:
-        """Return the constraints, recorded."""
         return self._made("pair", values)
 
     def _made(self, kind: Literal["loss", "pair"], values: Values) -> Values:

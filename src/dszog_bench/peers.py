@@ -71,7 +71,6 @@ class Counted:
         return float(self._looked("fun", self.problem.fun, x))
 
     def constraints(self, x: FloatArray) -> FloatArray:
-        """Return all constraints."""
         found: FloatArray = self._looked("constraints", self.problem.constraints, x)
         return found
 
