@@ -85,7 +85,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(
         reliability, "run_mutants", lambda: {"outcome": "passed", "figures": {}}
     )
-    item = Item("X", "Nothing breaks", "test_x.py", (Bar("breaks", "=", 0),))
+    item = Item("X", "Nothing breaks", "test_x.py", "breaks = 0")
     monkeypatch.setattr(reliability, "ITEMS", (item,))
     return tmp_path
 
