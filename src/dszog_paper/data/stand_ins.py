@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,9 @@ def write_stand_in(name: str, part: str, folder: Path, *, seed: int = 0) -> Path
     turn = parts.index((name, part))  # each is drawn from a stream of its own
     rng = stream(seed, turn, purpose=STAND_IN)
     path = folder / file.name
-    path.write_text(_WRITERS[name](rng, part == "test"), encoding="utf-8", newline="\n")
+    is_test = part == "test"
+    text = _svmguide3(rng, is_test) if name == "svmguide3" else _binary(rng, name)
+    path.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
@@ -67,18 +68,13 @@ def _labels(rng: np.random.Generator, share: float, leaning: NDArray[Any]) -> li
     return ["+1" if each > cut else "-1" for each in noisy]
 
 
-def _a9a(rng: np.random.Generator, is_test: bool) -> str:
-    X = rng.random((N_ROWS, 123)) < rng.dirichlet(np.ones(123)) * 14
-    return _binary(X, _labels(rng, 0.24, X @ rng.standard_normal(123)))
-
-
-def _w8a(rng: np.random.Generator, is_test: bool) -> str:
-    X = rng.random((N_ROWS, 300)) < rng.dirichlet(np.ones(300)) * 12
-    X[rng.random(N_ROWS) < 0.084] = False  # pages without any keyword
-    return _binary(X, _labels(rng, 0.03, X @ rng.standard_normal(300)))
-
-
-def _binary(X: NDArray[Any], labels: list[str]) -> str:
+def _binary(rng: np.random.Generator, name: str) -> str:
+    """Write a9a or w8a, of zeros and ones."""
+    n_columns, n_ones, share = {"a9a": (123, 14, 0.24), "w8a": (300, 12, 0.03)}[name]
+    X = rng.random((N_ROWS, n_columns)) < rng.dirichlet(np.ones(n_columns)) * n_ones
+    if name == "w8a":
+        X[rng.random(N_ROWS) < 0.084] = False  # pages without any keyword
+    labels = _labels(rng, share, X @ rng.standard_normal(n_columns))
     rows = (np.flatnonzero(row) + 1 for row in X)
     return "".join(
         " ".join([label, *(f"{index}:1" for index in row)]) + " \n"
@@ -96,10 +92,3 @@ def _svmguide3(rng: np.random.Generator, is_test: bool) -> str:
         f"{label} {' '.join(f'{i}:{value:.7g}' for i, value in enumerate(row, 1))}\n"
         for label, row in zip(labels, X, strict=True)
     )
-
-
-_WRITERS: dict[str, Callable[[np.random.Generator, bool], str]] = {
-    "a9a": _a9a,
-    "w8a": _w8a,
-    "svmguide3": _svmguide3,
-}
