@@ -41,7 +41,7 @@ class Swept:
     def __init__(self, member: Member) -> None:
         self.member, self.penalty = member, PENALTIES[0]
         self.n_values, self.seconds = 0, 0.0
-        self.is_reached, self.best = False, member.x0
+        self.is_reached = False
         self._every = np.arange(member.m), np.arange(member.n_losses)
         self._began = time.perf_counter()
 
@@ -87,20 +87,12 @@ def wall(effort: Effort) -> Iterator[Row]:
             theirs = swept(member)
             free.append(_ratio(ours, theirs, 0.0))
             dear.append(_ratio(ours, theirs, COST))
-        yield Row.of(
-            f"{cell.name}: time to T2, L-BFGS-B over ours, constraints cost nothing",
-            free,
-            unit="x",
-            bar=1.0,
-            direction="at least",
-        )
-        yield Row.of(
-            f"{cell.name}: the same, a constraint takes {1e6 * COST:g} us",
-            dear,
-            unit="x",
-            bar=20.0,
-            direction="at least",
-        )
+        for what, ratios, bar in (
+            ("time to T2, L-BFGS-B over ours, constraints cost nothing", free, 1.0),
+            (f"the same, a constraint takes {1e6 * COST:g} us", dear, 20.0),
+        ):
+            more = {"unit": "x", "bar": bar, "direction": "at least"}
+            yield Row.of(f"{cell.name}: {what}", ratios, **more)
 
 
 def _ratio(ours: dict[str, Any], theirs: Swept, cost: float) -> float:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -41,8 +40,8 @@ def run_paper(
     data: Path | None = None,
     download: bool = False,
     command: str = "",
-) -> int:
-    """Make the tables and figures; return 0 when all of them are complete."""
+) -> None:
+    """Make the tables and figures, all of them or those that are named."""
     # Records that are in `output` are not made again. `command` is what was typed, for
     # the report; the other arguments are those of the command line.
     protocol = _protocol(FULL if full else QUICK, limit, seconds, repetitions)
@@ -71,28 +70,19 @@ def run_paper(
         console.print(f"* {said}", markup=False)
     for path in write_report(results, output):
         console.print(f"Wrote {path}", markup=False)
-    empty = [
-        f"{table['number']}, {row['data']}, {column}"
-        for table in results["tables"]
-        for row in table["rows"]
-        for column, cell in row["cells"].items()
-        if cell is None
-    ]
-    if empty:
-        console.print(f"Not complete: {'; '.join(empty[:5])}", markup=False)
-    return 1 if empty else 0
 
 
 def _protocol(
     protocol: Protocol, limit: Limit, seconds: float | None, repetitions: int | None
 ) -> Protocol:
-    changes: dict[str, Any] = {"limit": limit}
-    if seconds is not None:
-        changes["seconds"] = seconds
-    if repetitions is not None:
-        changes["n_repetitions"] = repetitions
-        changes["n_selection"] = min(repetitions, protocol.n_selection)
-    return replace(protocol, **changes)
+    n = repetitions or protocol.n_repetitions
+    return replace(
+        protocol,
+        limit=limit,
+        seconds=seconds or protocol.seconds,
+        n_repetitions=n,
+        n_selection=min(n, protocol.n_selection),
+    )
 
 
 def _absent(data: str | None, *, download: bool) -> frozenset[str]:
