@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,45 +36,41 @@ COST = 1e-5  # seconds that a constraint takes, in the second comparison
 CELLS = (Cell(nearest, 60, 400_000, {}), Cell(relaxed, 50, 600_000, {}))
 
 
+@dataclass
 class Swept:
-    """The penalised problem, and how long it took to the target."""
+    """How far L-BFGS-B came, and what it took."""
 
-    def __init__(self, member: Member) -> None:
-        self.member, self.penalty = member, PENALTIES[0]
-        self.n_values, self.seconds = 0, 0.0
-        self.is_reached = False
-        self._every = np.arange(member.m), np.arange(member.n_losses)
-        self._began = time.perf_counter()
-
-    def values(self, points: FloatArray) -> FloatArray:
-        """Return the penalised objective at points."""
-        rows, losses = self._every
-        violations = np.maximum(self.member.constraints(points, rows), 0.0)
-        self.n_values += len(points) * len(rows)
-        objective = self.member.losses(points, losses).mean(axis=1)
-        return np.asarray(objective + self.penalty * (violations**2).sum(axis=1))
-
-    def fun(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Return the value and the differences; stop where the target is reached."""
-        steps = 1e-8 * np.maximum(np.abs(x), 1.0)
-        found = self.values(np.vstack([x, x + np.diag(steps)]))
-        self.seconds = time.perf_counter() - self._began
-        most, violation = TARGETS["T2"]
-        is_low = self.member.gap(x) <= most
-        self.is_reached = is_low and self.member.worst(x) <= violation
-        if self.is_reached or self.seconds > LONGEST:
-            raise OverError
-        self._began = time.perf_counter() - self.seconds  # judging is not counted
-        return float(found[0]), (found[1:] - found[0]) / steps
+    is_reached: bool = False
+    n_values: int = 0  # of constraints
+    seconds: float = 0.0
 
 
 def swept(member: Member) -> Swept:
     """Run L-BFGS-B until the target is reached."""
-    problem, x = Swept(member), member.x0
+    found, x, began = Swept(), member.x0, time.perf_counter()
+    rows, losses = np.arange(member.m), np.arange(member.n_losses)
+    most, violation = TARGETS["T2"]
+
+    def penalised(x: FloatArray, penalty: float) -> tuple[float, FloatArray]:
+        """Return the value and the differences; stop where the target is reached."""
+        nonlocal began
+        steps = 1e-8 * np.maximum(np.abs(x), 1.0)
+        points = np.vstack([x, x + np.diag(steps)])
+        violations = np.maximum(member.constraints(points, rows), 0.0)
+        values = member.losses(points, losses).mean(axis=1)
+        values = values + penalty * (violations**2).sum(axis=1)
+        found.n_values += violations.size
+        found.seconds = time.perf_counter() - began
+        found.is_reached = member.gap(x) <= most and member.worst(x) <= violation
+        if found.is_reached or found.seconds > LONGEST:
+            raise OverError
+        began = time.perf_counter() - found.seconds  # judging is not counted
+        return float(values[0]), (values[1:] - values[0]) / steps
+
     with suppress(OverError):
-        for problem.penalty in PENALTIES:
-            x = minimize(problem.fun, x, jac=True, method="L-BFGS-B").x
-    return problem
+        for penalty in PENALTIES:
+            x = minimize(penalised, x, (penalty,), jac=True, method="L-BFGS-B").x
+    return found
 
 
 def wall(effort: Effort) -> Iterator[Row]:
