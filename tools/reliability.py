@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -397,21 +397,15 @@ def read_report(path: Path) -> dict[str, Any]:
             if name.startswith("coverage of "):
                 name = "least coverage of a reader, %"
             recorded.setdefault(name, []).append(value)
-    for name, values in recorded.items():
-        figures[name] = _joined(name)(values)
-    return figures
+    return figures | {name: _joined(name, found) for name, found in recorded.items()}
 
 
-def _joined(name: str) -> Callable[[list[float]], float]:
-    """Return how figures of one name from several tests become one."""
+def _joined(name: str, values: list[float]) -> float:
+    """Return what figures of one name from several tests are together."""
     if name.startswith(("largest", "slowest", "peak", "most")):
-        return max
+        return max(values)
     if name.startswith(("least", "p-value")):
-        return min
-    return _sum
-
-
-def _sum(values: list[float]) -> float:
+        return min(values)
     total = sum(values)
     return int(total) if total == int(total) else total
 
@@ -434,13 +428,14 @@ def sources(item: Item) -> set[Path]:
     What lies beside them and is no test may be run by them as a script.
     """
     if not item.nodes:  # the mutants change any source and run any test
-        found = {path for name in ("src", "tests") for path in _below(ROOT / name)}
+        folders = (ROOT / "src", ROOT / "tests")
+        found = {path for folder in folders for path in folder.rglob("*.py")}
         return found | set((ROOT / "tools").glob("mutants.py"))
     ahead: set[Path] = set()
     for node in item.nodes:
         path = ROOT / "tests" / node.split("::")[0]
         if path.is_dir():
-            ahead.update(_below(path))
+            ahead.update(path.rglob("*.py"))
         elif path.exists():
             beside = path.parent.glob("*.py")
             helpers = {one for one in beside if not one.name.startswith("test_")}
@@ -450,10 +445,6 @@ def sources(item: Item) -> set[Path]:
         found |= ahead
         ahead = {one for path in ahead for one in imported(path)} - found
     return found
-
-
-def _below(folder: Path) -> set[Path]:
-    return set(folder.rglob("*.py"))
 
 
 @cache
