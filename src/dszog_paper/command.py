@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -172,12 +173,13 @@ def _run(
         while units := missing(tables, store.get):
             stage, n_known = stage + 1, n_done + len(units)
             bar.update(line, total=n_known)
-            for _ in execute(units, store, data=data, jobs=jobs):
-                n_done += 1
-                now = time.monotonic()
-                left = duration((now - started) / n_done * (n_known - n_done))
-                text = f"stage {stage}, about {left} left in it"
-                bar.update(line, completed=n_done, description=text)
-                if not console.is_terminal and now - last > LINE_EVERY:
-                    last = now
-                    console.print(f"{n_done} runs, {text}", markup=False)
+            with closing(execute(units, store, data=data, jobs=jobs)) as runs:
+                for _ in runs:
+                    n_done += 1
+                    now = time.monotonic()
+                    left = duration((now - started) / n_done * (n_known - n_done))
+                    text = f"stage {stage}, about {left} left in it"
+                    bar.update(line, completed=n_done, description=text)
+                    if not console.is_terminal and now - last > LINE_EVERY:
+                        last = now
+                        console.print(f"{n_done} runs, {text}", markup=False)
