@@ -15,7 +15,6 @@ from typing import Any, Literal, ParamSpec, TypeAlias, get_args
 import numpy as np
 
 from dszog._log import LOGGER
-from dszog._version import VERSION
 from dszog.contract.arrays import FloatArray, IntArray, handed_out
 from dszog.contract.hints import (
     OF_SCIPY,
@@ -325,7 +324,7 @@ def minimize(
         if folder is not None:  # before any call, so that none is forgotten
             warns = on_save_failure == "warn"
             with interrupts.held():
-                store = Store(folder, resume=resume, library=VERSION, warns=warns)
+                store = Store(folder, resume=resume, warns=warns)
                 opened.callback(store.close)
         sizing = Sizing(store, limits.queries)
         problem = _as_problem(fun, x0, constraints, bounds, x_scale, tag, sizing)
@@ -363,7 +362,7 @@ def minimize(
                     on_failure=on_failure,
                     weights=weights,
                 ),
-                surroundings=surroundings(VERSION),
+                surroundings=surroundings(),
                 names_of=problem.names_of,
                 n_noted=sizing.n_noted,
             )

@@ -14,7 +14,6 @@ import numpy as np
 
 import dszog
 import dszog.save.store
-from dszog._version import VERSION
 from dszog.contract import ProblemSize, cost
 from dszog.errors import CheckpointError, InputError
 from dszog.methods import METHODS
@@ -159,7 +158,7 @@ class Saved:
             kill_at = {0: 10**9, 1: 1, 3: 4, 5: 4, 7: 4}.get(number, 10**9)
             if not number:  # one that has calls to tell of
                 self.folders[-1].mkdir()
-                note = pack_value({"kind": "sizes"}, NOTE, VERSION)
+                note = pack_value({"kind": "sizes"}, NOTE)
                 write_whole(self.folders[-1] / NAME, note)
             self._make(cell, self.folders[-1], kill_at)
             problem = cell.problem()
@@ -168,7 +167,7 @@ class Saved:
             given = fingerprint(
                 problem, method, constraint_tol=1e-2, on_failure="raise", weights=None
             )
-            around = surroundings(VERSION)
+            around = surroundings()
             self.contracts.append(
                 {"method": method, "fingerprint": given, "surroundings": around}
             )
@@ -201,7 +200,7 @@ class Saved:
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                store = Store(folder, resume=True, library=VERSION)
+                store = Store(folder, resume=True)
                 saved_seed(store)
                 saved_method(store)
                 contract = self.contracts[number]

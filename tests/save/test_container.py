@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dszog._version import VERSION
 from dszog.errors import CheckpointError
 from dszog.save.container import FORMAT, MAGIC, MAX_HEADER, pack, unpack
 
@@ -22,7 +23,7 @@ SIZE_OF_PREFIX = 40
 
 def small_file() -> bytes:
     numbers = np.array([1.0, -0.0, 5e-324, np.inf, np.nan])
-    return b"".join(pack(FACTS, [numbers, np.arange(6).reshape(2, 3)], "1.2.3"))
+    return b"".join(pack(FACTS, [numbers, np.arange(6).reshape(2, 3)]))
 
 
 def resealed(content: bytes) -> bytes:
@@ -43,7 +44,7 @@ def with_header(header: Any) -> bytes:
 def test_every_pattern_of_64_bits_comes_back(patterns: list[int]) -> None:
     bits = np.array(patterns, dtype=np.uint64)
     _, (floats, ints) = unpack(
-        b"".join(pack({}, [bits.view(np.float64), bits.view(np.int64)], "0"))
+        b"".join(pack({}, [bits.view(np.float64), bits.view(np.int64)]))
     )
     np.testing.assert_array_equal(floats.view(np.uint64), bits)
     np.testing.assert_array_equal(ints.view(np.uint64), bits)
@@ -53,7 +54,7 @@ def test_every_pattern_of_64_bits_comes_back(patterns: list[int]) -> None:
 def test_shapes_and_facts_come_back_in_any_order(shape: tuple[int, ...]) -> None:
     array = np.arange(float(np.prod(shape))).reshape(shape)
     orders = (array, array.T, array[..., ::-1] if shape else array)
-    facts, found = unpack(b"".join(pack(FACTS, orders, "0")))
+    facts, found = unpack(b"".join(pack(FACTS, orders)))
     assert facts == FACTS
     assert found[0].flags.c_contiguous
     assert found[0].dtype == np.float64
@@ -82,7 +83,7 @@ def test_no_single_bit_flips_unnoticed() -> None:
 
 def test_a_newer_format_says_what_to_install() -> None:
     content = MAGIC + struct.pack("<I", FORMAT + 1) + small_file()[12:]
-    with pytest.raises(CheckpointError, match=r"format 2.*'dszog>=1\.2\.3'"):
+    with pytest.raises(CheckpointError, match=f"format 2.*'dszog>={VERSION}'"):
         unpack(resealed(content))
 
 
@@ -128,7 +129,7 @@ def test_a_header_that_claims_more_than_there_is_is_refused() -> None:
 
 def test_a_header_that_would_be_too_long_is_not_written() -> None:
     with pytest.raises(CheckpointError, match="header"):
-        pack({"text": "x" * MAX_HEADER}, [], "0")
+        pack({"text": "x" * MAX_HEADER}, [])
 
 
 @given(st.binary(max_size=200))

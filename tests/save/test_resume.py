@@ -426,11 +426,11 @@ def test_a_second_ctrl_c_in_a_save_leaves_at_once_and_the_run_can_go_on(
 
 def test_ctrl_c_while_a_run_is_closed_locks_nobody_out(tmp_path: Path) -> None:
     for number in (1, 2):
-        store = store_module.Store(tmp_path, resume=True, library="0")
+        store = store_module.Store(tmp_path, resume=True)
         store.save({}, {})
         result, n_calls = pressed_at(number, ("close",), store.close)
         assert (result, n_calls) == (None, 2)  # of the journal and of the lock
-        store_module.Store(tmp_path, resume=True, library="0").close()
+        store_module.Store(tmp_path, resume=True).close()
 
 
 def test_a_signal_that_waits_is_told_to_the_program(tmp_path: Path) -> None:
@@ -541,7 +541,7 @@ def test_saving_takes_two_percent_of_the_time_at_most(
 
     monkeypatch.setattr(store_module, "time", clock)
     monkeypatch.setattr(store_module, "write_whole", written)
-    store = store_module.Store(tmp_path, resume=True, library="0")
+    store = store_module.Store(tmp_path, resume=True)
     store.save({}, {})
     while now < 2000.0:
         now += 0.1  # a hundred calls of a millisecond
@@ -669,7 +669,7 @@ def change_headers(folder: Path, change: Callable[[dict[str, Any]], Any]) -> Non
     for path in folder.glob("checkpoint-*"):
         facts, arrays = unpack(path.read_bytes())
         change(facts)
-        path.write_bytes(b"".join(pack(facts, arrays, "0")))
+        path.write_bytes(b"".join(pack(facts, arrays)))
 
 
 @pytest.mark.parametrize("name", ["dszog", "NumPy", "SciPy", "Python", "machine"])
@@ -751,9 +751,7 @@ def test_tampered_content_gives_a_result_or_our_error(tmp_path: Path) -> None:
             text = np.frombuffer(json.dumps(changed).encode(), dtype=np.uint8)
             folder = tmp_path / "run"
             shutil.copytree(template, folder)
-            (folder / path.name).write_bytes(
-                b"".join(pack(facts, [text, *arrays[1:]], "0"))
-            )
+            (folder / path.name).write_bytes(b"".join(pack(facts, [text, *arrays[1:]])))
             try:
                 run(folder, max_iterations=3)
             except CheckpointError:
@@ -895,7 +893,7 @@ def is_where_it_was_made() -> bool:
     """Whether versions and machine are those of the golden file: then all bits are."""
     facts, _ = unpack(sorted((GOLDEN / "run").glob("checkpoint-*"))[-1].read_bytes())
     there = facts["about"]["surroundings"]
-    here = dszog.save.fingerprint.surroundings(dszog.__version__)
+    here = dszog.save.fingerprint.surroundings()
     return all(there[name] == here[name] for name in ("NumPy", "Python", "kernels"))
 
 

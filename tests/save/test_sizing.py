@@ -298,7 +298,7 @@ def test_a_note_that_makes_no_sense_is_refused(
     changes: dict[str, Any] | None, tmp_path: Path
 ) -> None:
     def write(note: Any) -> None:
-        (tmp_path / NAME).write_bytes(b"".join(pack_value({}, note, "1")))
+        (tmp_path / NAME).write_bytes(b"".join(pack_value({}, note)))
 
     write(GOOD)
     assert read_note(tmp_path) == GOOD

@@ -34,7 +34,7 @@ def content_of(number: int) -> dict[str, Any]:
 
 
 def opened(folder: Path, *, resume: bool = True) -> Store:
-    return Store(folder, resume=resume, library="0")
+    return Store(folder, resume=resume)
 
 
 def load(store: Store) -> int | None:
@@ -446,7 +446,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 OWNER = """
 import sys, pathlib
 from dszog.save.store import Store
-store = Store(pathlib.Path(sys.argv[1]), resume=True, library="0")
+store = Store(pathlib.Path(sys.argv[1]), resume=True)
 print("locked", flush=True)
 sys.stdin.read()
 """
@@ -490,7 +490,7 @@ def live_on():
     print(os.getpid(), flush=True)
     time.sleep(60)
 
-store = Store(pathlib.Path(sys.argv[1]), resume=True, library="0")
+store = Store(pathlib.Path(sys.argv[1]), resume=True)
 if sys.argv[2] == "multiprocessing":
     multiprocessing.get_context("fork").Process(target=live_on).start()
 elif not os.fork():
@@ -524,7 +524,7 @@ import os, pathlib, sys
 from dszog.save.store import Store
 from dszog.errors import CheckpointWriteError
 
-store = Store(pathlib.Path(sys.argv[1]), resume=True, library="0")
+store = Store(pathlib.Path(sys.argv[1]), resume=True)
 store.save({}, {"number": 1})
 if not os.fork():
     for write in (lambda: store.append(b"reply"), lambda: store.save({}, {})):

@@ -60,11 +60,11 @@ def test_a_missing_file_and_a_folder_are_told_plainly(tmp_path: Path) -> None:
 
 
 def test_the_owner_of_a_lock_is_named_plainly(tmp_path: Path) -> None:
-    store = Store(tmp_path, resume=True, library="0")
+    store = Store(tmp_path, resume=True)
     who = {"pid": 1, "host": EVIL, "started": EVIL}
     (tmp_path / "lock").write_text(json.dumps(who))
     with pytest.raises(CheckpointError) as caught:
-        Store(tmp_path, resume=True, library="0")
+        Store(tmp_path, resume=True)
     store.close()
     assert "process 1 on \\x1b]0;owned" in str(caught.value)
     assert str(caught.value).isprintable()
@@ -75,7 +75,7 @@ def rewritten(folder: Path, part: str) -> None:
     for path in folder.glob("checkpoint-*.dszog"):
         facts, arrays = unpack(path.read_bytes())
         facts["about"][part][EVIL] = EVIL
-        path.write_bytes(b"".join(pack(facts, arrays, "0")))
+        path.write_bytes(b"".join(pack(facts, arrays)))
 
 
 def test_a_foreign_checkpoint_is_described_plainly(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dszog._version import VERSION
 from dszog.contract import Cost, ProblemSize, Query, Reply
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import printable
@@ -272,7 +271,7 @@ class Checkpoints:
         with suppress(CheckpointError):  # nobody's result is lost for it
             facts = {"kind": "end", "mark": self.store.mark, **self._work()}
             facts |= self._names(indices, weights)
-            self.store.write(END, pack_value(facts, told, VERSION))
+            self.store.write(END, pack_value(facts, told))
 
     def _names(self, indices: IntArray, weights: FloatArray) -> dict[str, Any]:
         """Return the names of the constraints that weigh most, if they have any."""

@@ -76,11 +76,11 @@ ALONG_X = ("x", "velocity", "gradient", "previous", "long_point")  # (dim,) in a
 Arrays = list[np.ndarray[Any, Any]]
 
 
-def pack_value(facts: dict[str, Any], value: Any, library: str) -> list[bytes]:
+def pack_value(facts: dict[str, Any], value: Any) -> list[bytes]:
     """Return the pieces of a file that holds facts (of JSON) and a value."""
     arrays: Arrays = []
     tree = np.frombuffer(dump_json(encode(value, arrays)), dtype=np.uint8)
-    return pack(facts, [tree, *arrays], library)
+    return pack(facts, [tree, *arrays])
 
 
 def value_in(arrays: Arrays, size: ProblemSize) -> Any:

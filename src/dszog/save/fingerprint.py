@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 
 from dszog import kernels
+from dszog._version import VERSION
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.contract.validation import printable
 from dszog.problem import Problem
@@ -56,10 +57,10 @@ def defaults(method: Any) -> dict[str, str]:
     return {f"method {name}": _short(repr(value)) for name, value in known}
 
 
-def surroundings(library: str) -> dict[str, str]:
+def surroundings() -> dict[str, str]:
     """Return what the bits of a run may depend on beside that."""
     return {
-        "dszog": library,
+        "dszog": VERSION,
         "NumPy": np.__version__,
         "SciPy": scipy.__version__,
         "kernels": kernels.chosen().NAME,

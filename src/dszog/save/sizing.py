@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dszog._version import VERSION
 from dszog.contract.arrays import FloatArray
 from dszog.errors import CheckpointError, InputError, OtherRunError
 from dszog.problem.constraints.scipy_forms import learn_widths
@@ -81,7 +80,7 @@ class Sizing:
 
     def _write(self, note: SizeNote) -> None:
         if self._store is not None:
-            self._store.write(NAME, pack_value({"kind": "sizes"}, note, VERSION))
+            self._store.write(NAME, pack_value({"kind": "sizes"}, note))
             self._note = note
 
     def _check_affordable(self, n_calls: int) -> None:

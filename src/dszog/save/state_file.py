@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from dszog._version import VERSION
 from dszog.contract import ProblemSize
 from dszog.contract.validation import printable, shown
 from dszog.errors import (
@@ -80,7 +79,7 @@ def save_state(path: str | PathLike[str], method: Method, state: Any) -> None:
     facts = {"kind": "state", "about": _about("save_state", method, state.size)}
     where = check_path("save_state", path, "monday.state")
     try:
-        write_whole(where, pack_value(facts, state, VERSION))
+        write_whole(where, pack_value(facts, state))
     except CheckpointWriteError as error:
         raise CheckpointWriteError(
             f"The state {printable(str(where))!r} could not be written; an earlier one "

@@ -57,16 +57,13 @@ class Store:
     hole in it, until a checkpoint is.
     """
 
-    def __init__(
-        self, folder: Path, *, resume: bool, library: str, warns: bool = False
-    ) -> None:
+    def __init__(self, folder: Path, *, resume: bool, warns: bool = False) -> None:
         make_folder(folder)
         self._warns = warns
         self.resumes = resume
         self.n_failed = 0  # writes
         self._has_hole = False  # the journal, in which nothing may follow
         self.folder = folder
-        self._library = library
         self._lock = FolderLock(folder)
         self._run = secrets.token_bytes(16)
         self._good: list[int] = []  # the generations to keep, ascending
@@ -259,7 +256,7 @@ class Store:
             "run": self._run.hex(),
             "about": about,
         }
-        pieces = pack_value(facts, content, self._library)
+        pieces = pack_value(facts, content)
         if self.chain and not self._has_hole:
             self.chain[-1].sync()
         write_whole(self._path("checkpoint", number), pieces)
