@@ -66,7 +66,7 @@ from dszog.run.scipy_call import (
 )
 from dszog.run.solver import Solver
 from dszog.save.checkpoints import Checkpoints, saved_method, saved_seed
-from dszog.save.fingerprint import fingerprint, surroundings
+from dszog.save.fingerprint import fingerprint
 from dszog.save.sizing import Sizing
 from dszog.save.store import Store
 from dszog.show.progress import Display, line, show_progress
@@ -362,7 +362,6 @@ def minimize(
                     on_failure=on_failure,
                     weights=weights,
                 ),
-                surroundings=surroundings(),
                 names_of=problem.names_of,
                 n_noted=sizing.n_noted,
             )

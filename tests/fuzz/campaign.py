@@ -76,8 +76,8 @@ WRITING = {  # functions that no file makes run, or only a huge one or a broken 
     "save/container.py": {"pack", "dump_json", "check", "_memory"},
     "save/encoding.py": {"encode", "pack_value"},
     "save/journal.py": {
-        *("new", "append", "sync", "_failed", "_check_copy"),
-        *("question", "pack_asked", "pack_answered", "pack_lost"),
+        *("new", "append", "sync", "_loud", "_check_copy"),
+        *("question", "pack"),
         *("failure_to_json", "n_queries", "in_check"),
     },
     "save/sizing.py": {

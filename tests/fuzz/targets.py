@@ -29,7 +29,7 @@ from dszog.save.checkpoints import (
 )
 from dszog.save.encoding import pack_value
 from dszog.save.files import write_whole
-from dszog.save.fingerprint import fingerprint, surroundings
+from dszog.save.fingerprint import fingerprint
 from dszog.save.looking import look_at
 from dszog.save.sizing import NAME, read_note
 from dszog.save.store import Store
@@ -167,10 +167,7 @@ class Saved:
             given = fingerprint(
                 problem, method, constraint_tol=1e-2, on_failure="raise", weights=None
             )
-            around = surroundings()
-            self.contracts.append(
-                {"method": method, "fingerprint": given, "surroundings": around}
-            )
+            self.contracts.append({"method": method, "fingerprint": given})
 
     @staticmethod
     def _make(cell: Cell, folder: Path, kill_at: int) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dszog.contract import Cost, Failure, Query, Reply
+from dszog.contract import Failure, Query, Reply
 from dszog.contract.arrays import frozen_floats
 from dszog.errors import CheckpointError, CheckpointWriteError
 from dszog.save.journal import (
@@ -20,9 +20,7 @@ from dszog.save.journal import (
     Asked,
     Journal,
     Lost,
-    pack_answered,
-    pack_asked,
-    pack_lost,
+    pack,
     question,
     unpack,
 )
@@ -40,10 +38,10 @@ def written(path: Path, contents: list[bytes]) -> None:
 
 
 def read(path: Path) -> tuple[list[bytes], int]:
-    journal, n_cut = Journal.open(path, RUN, 3)
-    contents = [journal.content(i) for i in range(len(journal.places))]
+    journal = Journal.open(path, RUN, 3)
+    contents = list(journal.records())
     journal.close()
-    return contents, n_cut
+    return contents, journal.n_cut
 
 
 def test_records_come_back_in_order(tmp_path: Path) -> None:
@@ -63,8 +61,8 @@ def test_a_torn_tail_is_cut_and_no_more_lost(tmp_path: Path, n_missing: int) -> 
     n_lost = len(b"".join(CONTENTS[len(kept) :])) + 8 * (len(CONTENTS) - len(kept))
     assert n_cut or n_lost == n_missing
     for restart in range(3):
-        journal, n_cut = Journal.open(path, RUN, 3)
-        assert n_cut == 0
+        journal = Journal.open(path, RUN, 3)
+        assert journal.n_cut == 0
         journal.append(b"restart %d" % restart)
         journal.close()
         kept.append(b"restart %d" % restart)
@@ -196,7 +194,7 @@ def test_replies_come_back_bit_for_bit(first: list[int], second: list[int]) -> N
         failures=(failure,),
     )
 
-    found = unpack(pack_answered([reply, reply], 0.25, 1.5))
+    found = unpack(pack(Answered(1.5, 0.25, [reply, reply])))
 
     assert isinstance(found, Answered)
     assert (found.spent, found.elapsed, len(found.replies)) == (0.25, 1.5, 2)
@@ -211,9 +209,8 @@ def test_replies_come_back_bit_for_bit(first: list[int], second: list[int]) -> N
 
 
 def test_questions_come_back() -> None:
-    asked = pack_asked(Cost(losses=3, constraints=4), -5, 2.5)
-    assert unpack(asked) == Asked(3, 4, -5, 2.5)
-    assert unpack(pack_lost(9)) == Lost(9)
+    for record in (Asked(3, 4, -5, 2.5), Lost(9)):
+        assert unpack(pack(record)) == record
 
 
 def test_a_question_is_known_by_its_points_indices_and_iteration() -> None:

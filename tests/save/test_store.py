@@ -145,11 +145,7 @@ def test_a_damaged_newest_is_named_and_not_used(tmp_path: Path, how: str) -> Non
     with pytest.warns(CheckpointWarning, match=r"-00000003.*00000002\S* is used"):
         number = load(store)
     assert number == 2
-    replies = [
-        journal.content(i)
-        for journal in store.chain
-        for i in range(len(journal.places))
-    ]
+    replies = [reply for journal in store.chain for reply in journal.records()]
     assert replies == [b"reply to 2", b"reply to 3"]  # nothing but time is lost
     for later in (4, 5, 6):
         store.save({}, content_of(later))
@@ -195,7 +191,7 @@ def test_a_damaged_journal_is_the_end_of_the_replies(tmp_path: Path) -> None:
     said = " ".join(str(warning.message) for warning in caught)
     assert "bytes of journal-00000002.dszog were not whole" in said
     assert "evaluated again" in said
-    assert [len(journal.places) for journal in store.chain] == [0]
+    assert [list(journal.records()) for journal in store.chain] == [[]]
     store.close()
     assert "journal-00000003.dszog.aside0" in names(folder)
 

@@ -16,13 +16,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from dszog.contract import ProblemSize
-from dszog.contract.arrays import FloatArray
+from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import CheckpointError
 from dszog.methods import DSZOG, DSZOGState, SampledSQP, SampledSQPState
 from dszog.run.history import Counts, History
 from dszog.run.meter import Limits
 from dszog.run.run import Ending
-from dszog.save.checkpoints import END, N_HEAVIEST, NAMES, WORKERS
+from dszog.save.checkpoints import END, NAMES, WORKERS, heaviest_of
 from dszog.save.container import read
 from dszog.save.encoding import field_in, value_in
 from dszog.save.files import Owner, owner_of
@@ -142,7 +142,7 @@ def _ended(look: View, folder: Path) -> View:
         counts=end.counts,
         notes=end.notes,
         history=end.history.table,
-        weights=list(zip(end.indices.tolist(), end.weights.tolist(), strict=True)),
+        weights=_listed(end.indices, end.weights),
         names=_names_in(facts),
         workers=workers,
         lost=lost,
@@ -174,8 +174,11 @@ def _heaviest(state: Any) -> list[tuple[int, float]]:
         indices, weights = SampledSQP().weights(state)
     else:
         return []
-    order = np.argsort(-weights, kind="stable")[:N_HEAVIEST]
-    return list(zip(indices[order].tolist(), weights[order].tolist(), strict=True))
+    return _listed(*heaviest_of(indices, weights))
+
+
+def _listed(indices: IntArray, weights: FloatArray) -> list[tuple[int, float]]:
+    return list(zip(indices.tolist(), weights.tolist(), strict=True))
 
 
 def _names_in(facts: dict[str, Any]) -> dict[str, str]:

@@ -7,8 +7,8 @@ import re
 import secrets
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -113,10 +113,17 @@ class Store:
                 continue
             self._run = file.run
             self._good = [number]
-            whole = self._open_chain(number)
-            self._warn_of(bad, path.name, whole)
+            lost = "nothing but time is lost, its journal has the replies since"
+            if not self._open_chain(number):
+                lost = "what was evaluated since is evaluated again"
+            if bad:
+                self._warn(f"{'; '.join(bad)}. {path.name} is used instead: {lost}.")
             return made
-        raise self._none_usable(bad)
+        listed = "; ".join(bad) or "there is only a journal"
+        raise CheckpointError(
+            f"No checkpoint in {str(self.folder)!r} can be used: {listed}. Start again "
+            "in an empty folder."
+        )
 
     def about(self) -> dict[str, Any] | None:
         """Return what the newest whole checkpoint says of itself, if there is one."""
@@ -135,13 +142,6 @@ class Store:
     def has_run(self) -> bool:
         return bool(self._numbers("checkpoint", "journal"))
 
-    def _none_usable(self, bad: list[str]) -> CheckpointError:
-        listed = "; ".join(bad) or "there is only a journal"
-        return CheckpointError(
-            f"No checkpoint in {str(self.folder)!r} can be used: {listed}. Start again "
-            "in an empty folder."
-        )
-
     def _read(self, number: int) -> CheckpointFile:
         return read_checkpoint(self._path("checkpoint", number), number)
 
@@ -157,17 +157,17 @@ class Store:
                 self._set_aside(path)
                 continue
             try:
-                journal, n_cut = Journal.open(path, self._run, number)
+                journal = Journal.open(path, self._run, number)
             except CheckpointError as error:
                 self._warn(f"{path.name} cannot be used: {error}.")
                 self._set_aside(path)
                 whole = False
                 continue
             self.chain.append(journal)
-            if n_cut:
+            if journal.n_cut:
                 self._warn(
-                    f"The last {n_cut} bytes of {path.name} were not whole and were "
-                    "cut off; what they held is evaluated again."
+                    f"The last {journal.n_cut} bytes of {path.name} were not whole and "
+                    "were cut off; what they held is evaluated again."
                 )
                 whole = number == self._numbers("journal")[-1]
         if not self.chain:
@@ -181,14 +181,6 @@ class Store:
         while (target := path.with_name(f"{path.name}{SET_ASIDE}{number}")).exists():
             number += 1
         os.rename(path, target)
-
-    def _warn_of(self, bad: list[str], used: str, whole: bool) -> None:
-        if not bad:
-            return
-        lost = "nothing but time is lost, its journal has the replies since"
-        if not whole:
-            lost = "what was evaluated since is evaluated again"
-        self._warn(f"{'; '.join(bad)}. {used} is used instead: {lost}.")
 
     def _warn(self, text: str) -> None:
         warnings.warn(
@@ -212,39 +204,35 @@ class Store:
         return os.path.lexists(self.folder / STOP)
 
     def append(self, record: bytes) -> None:
-        if self._has_hole:
-            return
+        if not self._has_hole:
+            with self._warning():
+                self._lock.check_owner()
+                self.chain[-1].append(record)
+
+    @contextmanager
+    def _warning(self, *, leaves_hole: bool = True) -> Iterator[None]:
+        """Make a warning of a write that fails, where that is wanted."""
         try:
-            self._lock.check_owner()
-            self.chain[-1].append(record)
+            yield
         except CheckpointWriteError as error:
-            self._fail(error)
-
-    def _fail(self, error: CheckpointWriteError) -> None:
-        self._warn_or_raise(error)
-        self._has_hole = True
-        self._due = time.perf_counter() + SAVE_EVERY
-
-    def _warn_or_raise(self, error: CheckpointWriteError) -> None:
-        if not self._warns:
-            raise error
-        self.n_failed += 1
-        self._warn(f"{error} The run goes on, and will try to save again.")
+            if not self._warns:
+                raise
+            self.n_failed += 1
+            self._warn(f"{error} The run goes on, and will try to save again.")
+            if leaves_hole:
+                self._has_hole = True
+                self._due = time.perf_counter() + SAVE_EVERY
 
     def write(self, name: str, pieces: Sequence[bytes]) -> None:
         """Put another file into the folder, in place of the one before."""
-        try:
+        with self._warning(leaves_hole=False):
             self._lock.check()
             write_whole(self.folder / name, pieces)
-        except CheckpointWriteError as error:
-            self._warn_or_raise(error)
 
     def save(self, about: dict[str, Any], content: Any) -> None:
         """Write a checkpoint and begin its journal; drop the third oldest."""
-        try:
+        with self._warning():
             self._save(about, content)
-        except CheckpointWriteError as error:
-            self._fail(error)
 
     def _save(self, about: dict[str, Any], content: Any) -> None:
         before = time.perf_counter()
@@ -296,12 +284,9 @@ class Store:
             os.unlink(path)
 
     def sync(self) -> None:
-        if not self.chain or self._has_hole:
-            return
-        try:
-            self.chain[-1].sync()
-        except CheckpointWriteError as error:
-            self._fail(error)
+        if self.chain and not self._has_hole:
+            with self._warning():
+                self.chain[-1].sync()
 
     def close(self) -> None:
         """Let other runs use the folder."""

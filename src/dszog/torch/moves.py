@@ -34,9 +34,9 @@ class MoveLog:
         self._known: dict[int, PointName] = {}
         self._due = time.perf_counter() + EVERY
         if (folder / MOVES).exists():
-            self._journal, _ = Journal.open(folder / MOVES, OURS, 0)
-            for number in range(len(self._journal.places)):
-                self._take(_unpack(self._journal.content(number)))
+            self._journal = Journal.open(folder / MOVES, OURS, 0)
+            for record in self._journal.records():
+                self._take(_unpack(record))
         else:
             self._journal = Journal.new(folder / MOVES, OURS, 0)
 
