@@ -35,7 +35,7 @@ from dszog.save.sizing import NAME, read_note
 from dszog.save.store import Store
 from tests.fuzz import mutate
 from tests.fuzz.mutate import Rng, pick
-from tests.save.cells import CELLS, Cell, Killed
+from tests.save.cells import CELLS, Cell, Killed, die_at
 
 SOURCE = Path(dszog.__file__).parent
 
@@ -171,14 +171,8 @@ class Saved:
 
     @staticmethod
     def _make(cell: Cell, folder: Path, kill_at: int) -> None:
-        def before(number: int) -> None:
-            if number == kill_at:
-                raise Killed
-
-        cell.n_calls, cell.before_call = 0, before
         with contextlib.suppress(Killed):
-            cell.run(folder, max_iterations=N_ITERATIONS)
-        cell.before_call = lambda number: None
+            cell.fresh(die_at(kill_at)).run(folder, max_iterations=N_ITERATIONS)
 
     def _replay(self, run: Any, recorder: Recorder, size: ProblemSize) -> None:
         """Ask what the run would ask next, as far as the journal has an answer."""

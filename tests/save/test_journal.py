@@ -24,6 +24,7 @@ from dszog.save.journal import (
     question,
     unpack,
 )
+from tests.save.system_calls import full_disk
 
 RUN = bytes(range(16))
 CONTENTS = [bytes([i]) * (1 + 13 * i % 97) for i in range(20)]
@@ -69,10 +70,8 @@ def test_a_torn_tail_is_cut_and_no_more_lost(tmp_path: Path, n_missing: int) -> 
         assert read(path) == (kept, 0)
 
 
-def test_every_flipped_bit_ends_the_journal_where_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "fsync", lambda handle: None)  # thousands would take long
+@pytest.mark.usefixtures("no_syncs")  # thousands would take long
+def test_every_flipped_bit_ends_the_journal_where_it_is(tmp_path: Path) -> None:
     path = tmp_path / "j"
     written(path, CONTENTS[:4])
     content = path.read_bytes()
@@ -157,20 +156,12 @@ def test_what_the_system_takes_in_parts_is_written_whole(
 
 
 @pytest.mark.parametrize("call", ["pwrite", "fsync"])
-def test_a_disk_that_fails_is_loud(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
+def test_a_disk_that_fails_is_loud(tmp_path: Path, call: str) -> None:
     journal = Journal.new(tmp_path / "j", RUN, 3)
     journal.append(b"before")
-
-    def failing(*arguments: Any) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, call, failing)
     fails = journal.sync if call == "fsync" else lambda: journal.append(b"after")
-    with pytest.raises(CheckpointWriteError, match="No space left"):
+    with full_disk(call), pytest.raises(CheckpointWriteError, match="No space left"):
         fails()
-    monkeypatch.undo()
     journal.close()
     assert read(tmp_path / "j")[0][0] == b"before"
 
