@@ -375,8 +375,8 @@ def test_ctrl_c_at_each_call_returns_a_result_and_the_run_can_go_on(
     record_property("interrupts at system calls", n_calls)
     record_property("results lost at system calls", len(lost))
     assert n_calls >= 16
-    # Before anything is evaluated, and nothing is lost there: the lock is opened, emptied
-    # and signed, and a wish to stop that was meant for a run before is deleted.
+    # Before anything is evaluated, and nothing is lost there: the lock is opened,
+    # emptied and signed, and a wish to stop that was for a run before is deleted.
     assert lost == ([1, 2, 3, 4] if "open" in names else [])
 
 
