@@ -251,8 +251,8 @@ HELD: dict[str, str] = {  # the other promises of the contract, and a test of ea
     "test_answers_that_differ_are_told_once",
     "C1 No worker makes a run hang": "workers/test_processes.py::"
     "test_a_stopped_worker_is_replaced",
-    "C2 Only what ran in a lost worker is made again": "workers/test_processes.py::"
-    "test_killed_workers_change_no_bit_nor_reply",
+    "C2 Only what ran in a lost worker is made again": "workers/test_chaos.py::"
+    "test_two_chaotic_runs_end_as_quiet_ones_do",
     "C3, C4 No reply is used twice, a late one is no error": "workers/"
     "test_supervisor.py::"
     "test_nothing_is_lost_or_used_twice_by_any_pool",

@@ -142,11 +142,11 @@ def tree(rng: Rng, value: Any, n_changes: int) -> Any:
     """Return JSON with some of its nodes replaced, deleted, repeated or exchanged."""
     made = json.loads(json.dumps(value))
     for _ in range(n_changes):
-        holders = list(_holders(made))
-        if not holders:
+        places = list(holders(made))
+        if not places:
             return pick(rng, VALUES)
-        holder, key = pick(rng, holders)
-        other, other_key = pick(rng, holders)
+        holder, key = pick(rng, places)
+        other, other_key = pick(rng, places)
         kind = int(rng.integers(6))
         if kind <= 2:
             holder[key] = json.loads(json.dumps(pick(rng, VALUES)))
@@ -159,7 +159,7 @@ def tree(rng: Rng, value: Any, n_changes: int) -> Any:
     return made
 
 
-def _holders(value: Any) -> Any:
+def holders(value: Any) -> Any:
     """Yield every place of a tree as a container and a key."""
     stack = [value]
     while stack:

@@ -102,21 +102,6 @@ def test_an_exception_that_cannot_be_pickled_is_told_with_its_traceback() -> Non
 
 
 # --------------------------------------------------------------- workers that are lost
-@pytest.mark.parametrize("seed", range(2))
-def test_killed_workers_change_no_bit_nor_reply(tmp_path: Path, seed: int) -> None:
-    calm = Deadly(str(tmp_path / "calm"), mean_life=INF)
-    wanted = solve(calm.problem(), seed=seed)
-    deadly = Deadly(str(tmp_path / "deadly"))
-    found = solve(deadly.problem(), Processes(2), seed=seed)
-    assert digest(found) == digest(wanted)
-    traffic, calls = found.costs.traffic, deadly.calls()
-    assert calls.keys() == calm.calls().keys()
-    again = calls.total() - calm.calls().total()
-    assert 0 <= again <= found.costs.n_retried
-    assert traffic.n_lost == traffic.n_retried > 0
-    assert traffic.n_duplicate == traffic.n_late == 0
-
-
 LOST = rf"Constraint 7 lost its worker {MAX_ATTEMPTS} times \(process \d+ ended"
 ENDS = {  # a function, and how the run ends
     "left": (leave, LOST),
