@@ -402,10 +402,10 @@ def with_settings(method: Any, settings: Any) -> Any:
             if name.startswith("method.")
         }
         return replace(method, method=with_settings(method.method, inner))
-    if settings["type"] != mine["type"]:
+    if not isinstance(settings["type"], str) or settings["type"] != mine["type"]:
         raise CheckpointError("it holds settings of another method")
     changes = {name: value for name, value in settings.items() if name != "type"}
     try:
         return replace(method, **changes)
-    except (DszogError, TypeError) as error:
+    except (DszogError, TypeError, ValueError) as error:
         raise CheckpointError(f"it holds settings that cannot be ({error})") from error
