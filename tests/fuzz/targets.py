@@ -160,7 +160,9 @@ class Saved:
                 self.folders[-1].mkdir()
                 note = pack_value({"kind": "sizes"}, NOTE)
                 write_whole(self.folders[-1] / NAME, note)
-            self._make(cell, self.folders[-1], kill_at)
+            with contextlib.suppress(Killed):
+                one = cell.fresh(die_at(kill_at))
+                one.run(self.folders[-1], max_iterations=N_ITERATIONS)
             problem = cell.problem()
             method = METHODS[cell.method](**cell.options)
             method, _ = with_feasible_set(problem, method)
@@ -168,11 +170,6 @@ class Saved:
                 problem, method, constraint_tol=1e-2, on_failure="raise", weights=None
             )
             self.contracts.append({"method": method, "fingerprint": given})
-
-    @staticmethod
-    def _make(cell: Cell, folder: Path, kill_at: int) -> None:
-        with contextlib.suppress(Killed):
-            cell.fresh(die_at(kill_at)).run(folder, max_iterations=N_ITERATIONS)
 
     def _replay(self, run: Any, recorder: Recorder, size: ProblemSize) -> None:
         """Ask what the run would ask next, as far as the journal has an answer."""

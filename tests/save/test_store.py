@@ -8,10 +8,10 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from dszog.errors import CheckpointError, CheckpointWarning, CheckpointWriteErro
 from dszog.save.container import unpack
 from dszog.save.files import make_folder, write_whole
 from dszog.save.store import Store
-from tests.runs import Record, said_by
+from tests.runs import Record, python, said_by
 from tests.save.cells import Killed
 from tests.save.system_calls import watched
 
@@ -403,13 +403,8 @@ sys.stdin.read()
 
 def test_a_second_writer_is_told_of_the_first_if_alive(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with owner:
+    start = python("-c", OWNER, str(folder))
+    with subprocess.Popen(**start, stdin=PIPE, stdout=PIPE) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "locked\n"
         said = (
@@ -450,12 +445,8 @@ time.sleep(60)
 
 @pytest.mark.parametrize("how", ["os.fork", "multiprocessing"])
 def test_a_child_of_a_killed_run_keeps_no_lock(how: str, tmp_path: Path) -> None:
-    run = subprocess.Popen(
-        [sys.executable, "-c", FORKING, str(tmp_path / "run"), how],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with run:
+    start = python("-c", FORKING, str(tmp_path / "run"), how)
+    with subprocess.Popen(**start, stdout=PIPE) as run:
         assert run.stdout is not None
         child = int(run.stdout.readline())
         try:

@@ -21,6 +21,7 @@ from dszog.contract.arrays import FloatArray
 from dszog.workers import Processes, _supervisor, processes
 from dszog.workers import _fork_server as wire
 from dszog.workers._supervisor import MAX_ATTEMPTS
+from tests.runs import python
 from tests.workers.helpers import (
     PROBLEMS,
     Deadly,
@@ -35,6 +36,7 @@ from tests.workers.helpers import (
     leave,
     leave_politely,
     limit,
+    living,
     load_for_too_long,
     load_slowly,
     make_slowly,
@@ -170,7 +172,7 @@ def test_a_dead_worker_with_children_is_replaced(how: str, tmp_path: Path) -> No
     problem = with_limit(Misbehaves(str(tmp_path), how, n=2))
     found = solve(problem, Processes(2))
     offspring = [int(note.read_text()) for note in tmp_path.iterdir()]
-    lived_on = [_is_alive(pid) for pid in offspring]
+    lived_on = [pid in living() for pid in offspring]
     for pid in offspring:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -327,29 +329,16 @@ time.sleep(1e6)
 @pytest.mark.slow
 @pytest.mark.parametrize("also", ["", "forks"])
 def test_workers_end_when_the_run_is_killed(also: str) -> None:
-    path = os.pathsep.join(path for path in sys.path if path)
-    with subprocess.Popen(
-        [sys.executable, "-c", DRIVER, also],
-        env={**os.environ, "PYTHONPATH": path},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as driver:
+    start = python("-c", DRIVER, also)
+    with subprocess.Popen(**start, stdout=subprocess.PIPE) as driver:
         assert driver.stdout is not None
-        workers = [int(pid) for pid in driver.stdout.readline().split()]
+        workers = {int(pid) for pid in driver.stdout.readline().split()}
         driver.kill()
     assert len(workers) == 3
     deadline = time.monotonic() + 5.0
-    while any(_is_alive(pid) for pid in workers) and time.monotonic() < deadline:
+    while workers & living().keys() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not any(_is_alive(pid) for pid in workers)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return status.rsplit(")", 1)[1].split()[0] != "Z"
+    assert not workers & living().keys()
 
 
 # -------------------------------------------------------------------------- interrupts

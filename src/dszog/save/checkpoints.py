@@ -125,7 +125,7 @@ class Recorder:
         if asked >= 0:
             # A look at the result, after which the run went on all the same.
             while self._next is not None and self._next.asked.in_check:
-                self._lose()
+                self._lose(self._next)
         if self._next is None:
             if self.stops_after_replay and asked >= 0:
                 raise ReplayOverError
@@ -167,11 +167,10 @@ class Recorder:
     def drop(self) -> None:
         """Count all replies that were not replayed as lost."""
         while self._next is not None:
-            self._lose()
+            self._lose(self._next)
 
-    def _lose(self) -> None:
-        if self._next is not None:
-            self.n_lost += self._next.n_queries
+    def _lose(self, pair: _Pair) -> None:
+        self.n_lost += pair.n_queries
         self._advance()
 
     def asked(self, queries: Sequence[Query], charged: Cost, elapsed: float) -> None:

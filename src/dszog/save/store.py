@@ -101,7 +101,7 @@ class Store:
         for number in reversed(numbers):
             path = self._path("checkpoint", number)
             try:
-                file = self._read(number)
+                file = read_checkpoint(self.folder, number)
             except CheckpointError as error:
                 bad.append(f"{path.name}: {error}")
                 continue
@@ -129,7 +129,7 @@ class Store:
         """Return what the newest whole checkpoint says of itself, if there is one."""
         for number in reversed(self._numbers("checkpoint")):
             with suppress(CheckpointError):
-                return self._read(number).about
+                return read_checkpoint(self.folder, number).about
         return None
 
     @property
@@ -141,9 +141,6 @@ class Store:
     @property
     def has_run(self) -> bool:
         return bool(self._numbers("checkpoint", "journal"))
-
-    def _read(self, number: int) -> CheckpointFile:
-        return read_checkpoint(self._path("checkpoint", number), number)
 
     def _open_chain(self, generation: int) -> bool:
         """Open the journals from a checkpoint on, which follow on each other."""
@@ -260,28 +257,21 @@ class Store:
 
     def _prune(self) -> None:
         """Delete what is older than the generations that are kept."""
-        oldest = self._good[0]
-        for number in self._numbers("checkpoint"):
-            # Those between two good ones are damaged, and not ours to delete.
-            if number < oldest and number not in self._bad and self._is_whole(number):
-                self._delete(self._path("checkpoint", number))
-        for number in self._numbers("journal"):
-            if number < oldest:
-                self._delete(self._path("journal", number))
+        for kind in ("checkpoint", "journal"):
+            for number in self._numbers(kind):
+                # Of those between two good ones the damaged are not ours to delete.
+                is_old = number < self._good[0]
+                if is_old and (kind == "journal" or self._is_whole(number)):
+                    with suppress(OSError):  # a file too many does no harm
+                        os.unlink(self._path(kind, number))
 
     def _is_whole(self, number: int) -> bool:
-        if number in self._written:
-            return True
-        try:
-            self._read(number)
-        except CheckpointError:
-            self._bad.add(number)
-            return False
-        return True
-
-    def _delete(self, path: Path) -> None:
-        with suppress(OSError):  # a file too many does no harm
-            os.unlink(path)
+        if number not in self._written and number not in self._bad:
+            try:
+                read_checkpoint(self.folder, number)
+            except CheckpointError:
+                self._bad.add(number)
+        return number not in self._bad
 
     def sync(self) -> None:
         if self.chain and not self._has_hole:
@@ -324,9 +314,9 @@ def numbers_in(folder: Path, *kinds: str) -> list[int]:
     return sorted({int(one[2]) for one in matches if one and one[1] in kinds})
 
 
-def read_checkpoint(path: Path, number: int) -> CheckpointFile:
+def read_checkpoint(folder: Path, number: int) -> CheckpointFile:
     """Return what a file holds; CheckpointError if it is not whole."""
-    facts, arrays = read(path)
+    facts, arrays = read(path_of(folder, "checkpoint", number))
     if facts.get("layout") != LAYOUT:
         raise CheckpointError(
             "it was made by another version of dszog: finish it with that version, "

@@ -293,7 +293,7 @@ class Assembly:
             columns = query.distinct_losses[1], query.distinct_constraints[1]
             made = map(spread, tables, columns * 2, (1, 1, 0, 0))
             found = tuple(failures[what][1] for what in sorted(failures, key=_turn))
-            replies.append(Reply(*made, failures=found))
+            replies.append(Reply._make((*made, found)))
         return tuple(replies)
 
 
