@@ -37,8 +37,6 @@ from tests.fuzz import mutate
 from tests.fuzz.mutate import Rng, pick
 from tests.save.cells import CELLS, Cell, Killed, die_at
 
-SOURCE = Path(dszog.__file__).parent
-
 
 @dataclass(frozen=True)
 class Target:
