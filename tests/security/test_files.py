@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import struct
 import tomllib
@@ -20,6 +21,7 @@ from dszog.save import container
 from dszog.save.container import SMALL, pack, read
 from dszog.save.files import create
 from dszog.save.sizing import NAME
+from tests.fuzz.mutate import opened, signed
 from tests.runs import ROOT
 from tests.save.cells import CELLS, Killed
 
@@ -190,13 +192,13 @@ def test_a_file_larger_than_the_memory_is_refused_before_it_is_read(
 
 def make_huge(path: Path, claims: bool) -> None:
     """Make a file of a terabyte, which says so in its header or does not."""
-    content = b"".join(pack({}, [np.zeros(8, np.uint8)]))
+    prefix, header, _ = opened(b"".join(pack({}, [np.zeros(8, np.uint8)])))
     if claims:
-        content = content.replace(b"[8]", b"[%d]" % TERABYTE)[:-40]
-        length = int.from_bytes(content[36:40], "little") + len(str(TERABYTE)) - 1
-        content = content[:36] + length.to_bytes(4, "little") + content[40:]
+        header["arrays"] = [["|u1", [TERABYTE]]]
+    text = json.dumps(header).encode()
+    content = signed(prefix, len(text), text, [])
     path.write_bytes(content)
-    os.truncate(path, len(content) + TERABYTE + 32)
+    os.truncate(path, len(content) + TERABYTE)
 
 
 def test_a_large_file_is_read_only_if_its_header_accounts_for_it(
