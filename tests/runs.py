@@ -69,7 +69,8 @@ def python(*words: str, **environment: str) -> dict[str, Any]:
 def said_by(*words: str, **environment: str) -> str:
     """Return what such a Python prints."""
     start = python(*words, **environment)
-    done: Any = subprocess.run(**start, capture_output=True, check=False)
+    done: subprocess.CompletedProcess[str]
+    done = subprocess.run(**start, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout
 

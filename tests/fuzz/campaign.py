@@ -66,11 +66,10 @@ def main(n_cases: int, seed: int, with_coverage: bool, names: list[str]) -> None
             report = Path(name, "report")
             meter.json_report(outfile=str(report))
             files = json.loads(report.read_text())["files"]
-    if meter is not None:
-        for target, figures in zip(chosen, found, strict=True):
-            found_in = {file: reached(files, file) for file in target.files}
-            figures["coverage"] = {file: share for file, (share, _) in found_in.items()}
-            figures["missed lines"] = {file: at for file, (_, at) in found_in.items()}
+            for target, figures in zip(chosen, found, strict=True):
+                told = {file: reached(files, file) for file in target.files}
+                figures["coverage"] = {file: share for file, (share, _) in told.items()}
+                figures["missed lines"] = {file: at for file, (_, at) in told.items()}
     for figures in found:
         print(json.dumps(figures))
 
