@@ -89,7 +89,7 @@ def descend(
     with moving, Interrupts() as interrupts, ExitStack() as opened:
         told = [as_called(one, "dszog") for one in all_of(callback)]
         if progress:
-            told += opened.enter_context(show_progress(limits))
+            told.append(opened.enter_context(show_progress(limits)))
         is_last = steps.n_passes > last
         while not is_last:
             gone = steps.n_passes / n_forwards
