@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
@@ -359,6 +359,9 @@ def _check_array(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:
             f"tell: reply.{name} holds a value that is not finite. "
             "Tell finite values only; leave a failed query untold and ask again."
         )
+
+
+Evaluate: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
 
 
 class Cost(NamedTuple):

@@ -378,15 +378,10 @@ def shown(value: Any, width: int = 60) -> str:
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Return text in which nothing steers a terminal or hides what follows.
+    """Return text in which nothing steers a terminal or hides what follows.
 
     Control characters, escapes and marks that turn the direction of writing appear as
     Python writes them, but for those in `keep`.
-
-    Examples
-    --------
-    >>> printable("red: \x1b[31m")
-    'red: \\x1b[31m'
     """
     if text.isprintable():
         return text
@@ -433,13 +428,7 @@ def name_in(names: Names, index: int) -> str:
 
 
 def shown_point(x: Any, names: Sequence[str]) -> str:
-    """Return a point with its variables by name, the middle of many left out.
-
-    Examples
-    --------
-    >>> shown_point([1.0, 0.25], ["heat", "load"])
-    'heat = 1, load = 0.25'
-    """
+    """Return a point with its variables by name, the middle of many left out."""
     numbers = np.asarray(x).tolist()
     parts = [f"{name} = {at:.6g}" for name, at in zip(names, numbers, strict=True)]
     if len(parts) > MOST_SHOWN:

@@ -7,19 +7,16 @@ evaluator can answer it and its cost is known before.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import betaincinv
 
-from dszog.contract import NO_INDICES, ProblemSize, Query, Reply
+from dszog.contract import NO_INDICES, Evaluate, ProblemSize, Query
 from dszog.contract.arrays import FloatArray, IntArray, is_among
 from dszog.evidence.certificate import CallCounts, Feasibility
 from dszog.maths.random_stream import CHECK, distinct_indices, stream
-
-Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
 
 BLOCK = 2**10  # calls asked for at a time
 MANY_VALUES = 2**16  # about as many values at a time, where a call gives many
@@ -57,7 +54,7 @@ class FreshLook:
         size: ProblemSize,
         plan: CheckPlan,
         seed: int,
-        answer: Answer,
+        answer: Evaluate,
     ) -> None:
         self._x, self._size, self._plan, self._seed = x, size, plan, seed
         self._answer = answer

@@ -9,11 +9,11 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from dszog.contract import Cost, ProblemSize, Query, Reply, cost, no_steps
+from dszog.contract import Cost, Evaluate, ProblemSize, Query, Reply, cost, no_steps
 from dszog.contract.arrays import BoolArray, FloatArray, IntArray
 from dszog.contract.query import filled, unknown_parts
 from dszog.errors import DszogError, PurityWarning
@@ -115,8 +115,6 @@ class Repeats:
 
 OTHER_VALUE = "a function gave another value when it was asked the same again"
 
-Answer: TypeAlias = Callable[[Sequence[Query]], Sequence[Reply]]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
@@ -192,7 +190,7 @@ class Meter(Counts):
 
     def __init__(
         self,
-        answer: Answer,
+        answer: Evaluate,
         size: ProblemSize,
         max_queries: int | None = None,
         failures: FailureHandler | None = None,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dszog.evidence.certificate import Certificate
 from dszog.evidence.checker import heaviest_first
-from dszog.methods.dszog import HIGHEST_PENALTY
 from dszog.methods.policy import penalty_of
 from dszog.run.accounting import Costs, Ledger
 from dszog.run.history import History
@@ -70,7 +70,7 @@ class Report:
         )
         if status == Status.LEAST_VIOLATION and is_feasible:  # the models were wrong
             status = Status.STALLED
-        message = self._message(run, status, outcome, certificate, is_start=is_start)
+        message = self._message(run, status, outcome, certificate, way, is_start)
         return Result(
             x=np.array(certificate.x),
             fun=certificate.objective,
@@ -117,7 +117,6 @@ class Report:
             gain=abs(certificate.objective - objective),
             is_falling=self.history.is_falling,
             penalty=None if math.isnan(penalty) else penalty,
-            highest=HIGHEST_PENALTY,
             responds=self.history.responds_to_penalty,
             has_step=hasattr(run.method, "step_size"),
             has_own_step="step_size" in self.job.fixed,
@@ -139,28 +138,21 @@ class Report:
         known, name = certificate.first_order, self.job.problem.name
         if known is None:
             return ()
-        heaviest = heaviest_first((known.indices, known.multipliers))
+        heaviest = heaviest_first((known.indices, known.multipliers)).tolist()
         simulator = self.job.problem.simulator
-        if simulator is not None:
-            limits = heaviest % simulator.n_limits
-            _, first, which, counts = np.unique(
-                limits, return_index=True, return_inverse=True, return_counts=True
-            )
-            is_first = np.zeros(len(heaviest), dtype=bool)
-            is_first[first] = True
-            order = np.argsort(~is_first, kind="stable")
-            told = [
-                (name("constraint", int(heaviest[k])), int(counts[which[k]]))
-                for k in order
-                if is_first[k] or counts[which[k]] <= MOST_CASES_NAMED
-            ]
-            return tuple(
-                text if n <= MOST_CASES_NAMED else f"{text} (and in {n - 1:,} others)"
-                for text, n in told
-            )
-        return tuple(
-            name("constraint", j) or f"constraint {j:,}" for j in heaviest.tolist()
-        )
+        if simulator is None:
+            return tuple(name("constraint", j) or f"constraint {j:,}" for j in heaviest)
+        counts = Counter(j % simulator.n_limits for j in heaviest)
+        first: dict[int, str] = {}  # of each limit
+        others = []
+        for j in heaviest:
+            limit, text = j % simulator.n_limits, name("constraint", j)
+            if counts[limit] > MOST_CASES_NAMED:
+                text = f"{text} (and in {counts[limit] - 1:,} others)"
+            elif limit in first:
+                others.append(text)
+            first.setdefault(limit, text)
+        return (*first.values(), *others)
 
     def _costs(self) -> Costs:
         meter, ledger = self.meter, self.ledger
@@ -190,14 +182,13 @@ class Report:
         status: Status,
         outcome: Outcome,
         certificate: Certificate,
-        *,
+        way: Way,
         is_start: bool,
     ) -> str:
-        problem, way = self.job.problem, self._facts(run, outcome, certificate)
         # Whether all that the iterates keep to are the problem's own constraints.
         domain = getattr(run.method, "domain", None)
         knows_set = domain is None or getattr(domain, "n_named", 0) > 0
-        tolerance = self.job.constraint_tol
+        problem, tolerance = self.job.problem, self.job.constraint_tol
         sentences = [
             outcome.sentence or ending_sentence(status, way),
             *([outcome.problem] if outcome.problem else []),
