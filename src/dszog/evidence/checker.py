@@ -199,12 +199,11 @@ class Checker:
         """Return the evidence completed by the residuals of the paper's definitions."""
         heaviest = heaviest_first(weights)[: N_EXAMINED // 2]
         worst = certificate.feasibility.worst_indices[: N_EXAMINED // 2]
-        n = self._size.n_losses
         try:
             found = stationarity(
                 self._problem.scaled(certificate.x),
                 self._size,
-                losses=np.arange(n),
+                losses=np.arange(self._size.n_losses),
                 examined=np.union1d(worst, heaviest),
                 weights=weights,
                 sum_squares=certificate.feasibility.sum_squares,
@@ -317,9 +316,7 @@ def plan_check(problem: Problem, allowance: int, n_points: int = 1) -> CheckPlan
         n_calls = 0  # their structure tells all about a point
     shares_calls = size.calls is not None and size.calls.n_shared == n
     if shares_calls and n_calls <= allowance:  # one look gives losses and constraints
-        return CheckPlan(
-            n_losses=n, n_calls=n_calls, suspects=NO_INDICES, n_queries=n_calls
-        )
+        return CheckPlan(n_losses=n, n_calls=n_calls, n_queries=n_calls)
     shared = _sampled_plan(0, allowance, n_points)
     if uses_both(size, shared):
         return shared
@@ -327,12 +324,8 @@ def plan_check(problem: Problem, allowance: int, n_points: int = 1) -> CheckPlan
     n_losses = min(n, max(allowance // 2, allowance - n_calls, least))
     left = max(allowance - n_losses, 1)
     if n_calls <= left:
-        return CheckPlan(
-            n_losses=n_losses,
-            n_calls=n_calls,
-            suspects=NO_INDICES,
-            n_queries=n_losses + n_calls,
-        )
+        n_queries = n_losses + n_calls
+        return CheckPlan(n_losses=n_losses, n_calls=n_calls, n_queries=n_queries)
     return _sampled_plan(n_losses, left, n_points)
 
 

@@ -36,8 +36,9 @@ class CheckPlan:
 
     n_losses: int
     n_calls: int
-    suspects: IntArray  # calls beside a draw: with constraints found violated before
     n_queries: int  # that the check costs at most
+    # Calls beside a draw: with constraints found violated before.
+    suspects: IntArray = field(default_factory=lambda: NO_INDICES)
     n_fresh: int = 0  # calls drawn afresh for the point that is chosen among several
     confidence: float = CONFIDENCE  # of the bound on the share that is violated
     block: int = BLOCK  # calls asked for at a time

@@ -110,7 +110,6 @@ class FailureHandler(FailureCounts):
     @property
     def report(self) -> FailureReport:
         cases = {self._name(case): n for case, n in self.lost_calls.most_common()}
-        never = [case for case in self.lost_calls if case not in self.good_calls]
         return FailureReport(
             policy=self.policy,
             n_failed=self.n_failed,
@@ -119,8 +118,13 @@ class FailureHandler(FailureCounts):
             kinds=dict(self.kinds),
             first=self.first,
             cases=cases,
-            never=tuple(map(self._name, sorted(never))),
+            never=tuple(map(self._name, sorted(self._never))),
         )
+
+    @property
+    def _never(self) -> list[int]:
+        """The cases of a simulator that never gave a value."""
+        return [case for case in self.lost_calls if case not in self.good_calls]
 
     def _name(self, case: int) -> str:
         return str(case) if self._simulator is None else self._simulator.case_name(case)
@@ -210,8 +214,7 @@ class FailureHandler(FailureCounts):
     @property
     def never_spread(self) -> bool:
         """Whether cases that never gave a value were asked at designs far apart."""
-        never = [case for case in self.lost_calls if case not in self.good_calls]
-        return all(0 < self.far_calls[c] < self.lost_calls[c] for c in never)
+        return all(0 < self.far_calls[c] < self.lost_calls[c] for c in self._never)
 
     def _with_way_out(self, failure: Failure, query: Query | None, reply: Reply) -> str:
         """Return the message, and what to set where failures are to be expected."""

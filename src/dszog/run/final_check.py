@@ -100,9 +100,7 @@ class FinalCheck:
         self.meter.kept = max(self.meter.kept, needed)  # not for asking again
         try:
             for x in filter(all_finite, (last, *others)):
-                bar = math.inf
-                if best is not None:
-                    bar = certificate_merit(best, penalty)
+                bar = math.inf if best is None else certificate_merit(best, penalty)
                 found = checker.check(
                     x,
                     suspects,
@@ -196,9 +194,8 @@ class FinalCheck:
         if self.problem.by_name:
             return best
         if self._costs_too_much(n):
-            made = "dszog.Problem(fun, constraints, dim)"
-            note = f"not computed; dszog.certify({made}, result.x) does it for {n:,} "
-            note += "queries"
+            certify = "dszog.certify(dszog.Problem(fun, constraints, dim), result.x)"
+            note = f"not computed; {certify} does it for {n:,} queries"
             return replace(best, note=note)
         return checker.with_stationarity(
             best,
