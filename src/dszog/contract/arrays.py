@@ -51,7 +51,6 @@ def _frozen(values: Any, kind: np.dtype[Any]) -> NDArray[Any]:
 
 
 def all_finite(array: FloatArray) -> bool:
-    """Whether every entry is a finite number."""
     # The sum of squares says so in one pass, unless it overflows.
     return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
 

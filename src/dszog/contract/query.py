@@ -413,7 +413,6 @@ class _CallsNeeded(NamedTuple):
 
 @lru_cache(maxsize=8)  # what a query costs is asked before, at and after its answer
 def _calls_needed(query: Query, size: ProblemSize, calls: Calls) -> _CallsNeeded:
-    """Return the calls that a query needs."""
     losses, constraints = query.distinct_losses[0], query.distinct_constraints[0]
     shared = losses[losses < calls.n_shared].tolist()
     remembered = constraints[calls.are_remembered(constraints)]

@@ -163,7 +163,6 @@ def check_count_fields(
 
 
 def _whole(value: Any) -> int | None:
-    """Return `value` as an int, None if it is none."""
     if isinstance(value, (bool, np.bool_)):
         return None
     if isinstance(value, _FLOATS):
@@ -185,7 +184,6 @@ def check_choice(owner: object, name: str, value: Any, choices: Iterable[str]) -
 
 
 def check_flag(owner: object, name: str, value: Any) -> None:
-    """Refuse what is neither True nor False."""
     if not isinstance(value, (bool, np.bool_)):
         must = "be True or False"
         raise refused(owner, name, must, value, "Pass a bool.", InputTypeError)
@@ -398,7 +396,6 @@ MOST_SHOWN = 8  # variables of a point
 
 
 def check_names(owner: str, names: Any, n: int) -> tuple[str, ...]:
-    """Return `n` names; refuse anything else."""
     is_list = isinstance(names, Iterable) and not isinstance(names, str)
     given = tuple(names) if is_list else ()
     if len(given) != n or not all(isinstance(name, str) for name in given):

@@ -123,7 +123,6 @@ class FailureHandler(FailureCounts):
 
     @property
     def _never(self) -> list[int]:
-        """The cases of a simulator that never gave a value."""
         return [case for case in self.lost_calls if case not in self.good_calls]
 
     def _name(self, case: int) -> str:

@@ -206,7 +206,6 @@ class FinalCheck:
         )
 
     def _costs_too_much(self, n_slopes: int) -> bool:
-        """Whether gradients at the result take too many queries."""
         total = self.limits.queries or self.meter.n_queries
         return n_slopes > STATIONARITY_SHARE * total
 

@@ -183,7 +183,6 @@ class Solver:
     def _begun(
         self, method: Any, notes: tuple[str, ...], attempt: int = 0, digest: bytes = b""
     ) -> Run:
-        """Return the beginning of a run from the start."""
         job, size, limits = self._job, self._size, self._job.limits
         meter, most = self.meter, self._check.set_aside(limits)
         now = Limits(
@@ -235,7 +234,6 @@ class Solver:
         return self._round_from(run, run.round + 1, run.ends)
 
     def _round_from(self, run: Run, number: int, ends: tuple[Limits, ...]) -> Run:
-        """Return the beginning of a round where a run is."""
         planned, last = self._planned(run.method, ends[number]), run.position
         position = Position.at(
             planned.new_round(last.state), last.last_good, last.digest, last.seen

@@ -44,7 +44,7 @@ class Lines(Display):
     every = 5.0
 
     def show(self, progress: Progress, share: float, left: float) -> None:
-        text = line(progress, self.window.take(), left)
+        text = line(progress, self.take(), left)
         sys.stderr.write(f"dszog {share:4.0%}  {text}\n")
         self.last = None
 
