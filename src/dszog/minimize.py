@@ -315,7 +315,6 @@ def minimize(
     check_tag("minimize", tag)
     folder = _check_folder(checkpoint, resume, on_save_failure, tag)
     callbacks = _as_callbacks(callback, method)
-    called = [as_called(one, method) for one in callbacks]
     fun = objective(fun, args, jac)
 
     interrupts = Interrupts()
@@ -378,7 +377,7 @@ def minimize(
             constraint_tol=tolerance,
             seed=fresh_seed() if seed is None else seed,
             answer=answer,
-            callbacks=[*displays, *_as_called(called, problem)],
+            callbacks=[*displays, *_in_user_variables(callbacks, problem)],
             on_failure=on_failure,
             weights=weights,
             notes=tuple(filter(None, notes)),
@@ -468,11 +467,10 @@ def _as_callbacks(callback: Any, method: Any) -> list[Callback]:
         has_state = names == WITH_STATE or (is_scipys(method) and len(names) == 2)
         n_arguments = None if names == BY_NAME else 1 + has_state
         check_callable("minimize", "callback", one, "callback(progress)", n_arguments)
-    return callbacks
+    return [as_called(one, method) for one in callbacks]
 
 
-def _as_called(callbacks: list[Callback], problem: Problem) -> list[Callback]:
-    """Return what is called each time: the callbacks, in the user's own variables."""
+def _in_user_variables(callbacks: list[Callback], problem: Problem) -> list[Callback]:
     if LOGGER.isEnabledFor(logging.DEBUG):
         callbacks = [*callbacks, lambda progress: LOGGER.debug("%s", line(progress))]
     if not callbacks or (problem.x_scale == 1.0).all():
@@ -565,9 +563,8 @@ def _as_method(
         return method, frozenset(field.name for field in fields(method))
     named = method  # in the words of the caller
     method = method.lower() if choice is None else choice.name
-    is_ours = method in METHODS
-    if method not in OF_SCIPY:  # perhaps nearly one of ours
-        is_ours = is_ours or bool(did_you_mean(method, (AUTO, *METHODS)))
+    # One of ours, or nearly.
+    is_ours = method not in OF_SCIPY and did_you_mean(method, (AUTO, *METHODS))
     if not is_ours and (hint := about_method(method)):
         raise InputError(f"minimize: there is no method {method!r}.{hint}")
     check_choice("minimize", "method", method, (AUTO, *METHODS))

@@ -654,8 +654,9 @@ def test_feasible_is_a_success_only_if_it_is_shown_to_be_optimal() -> None:
     assert is_success(ENDED, evidence_of(stationarity=shown), 1e-2, way)
     for free in ({"n_constraints": 0}, {}):
         found = evidence_of(stationarity=shown, feasibility=free)
-        assert not is_success(ENDED, found, 1e-2, way, converges=not free)
-        assert is_success(Status.CONVERGED, found, 1e-2, way, converges=not free)
+        of_method = replace(way, converges=not free)
+        assert not is_success(ENDED, found, 1e-2, of_method)
+        assert is_success(Status.CONVERGED, found, 1e-2, of_method)
     for known in (None, residuals(1.0, 1.0)):
         assert not is_success(ENDED, evidence_of(stationarity=known), 1e-2, way)
     (sentence,) = advice(ENDED, evidence_of(), Way(), 1e-2)

@@ -462,23 +462,13 @@ def filled(
     replies: Sequence[Reply], parts: Sequence[Part], answers: Sequence[Reply]
 ) -> list[Reply]:
     """Return the replies with what was found in the place of what was not known."""
-    places = {part.place for part in parts}
-    made = [
-        reply._replace(
-            losses=np.array(reply.losses),
-            constraints=np.array(reply.constraints),
-            failures=(),
-        )
-        if place in places
-        else reply
-        for place, reply in enumerate(replies)
-    ]
+    made = list(replies)
+    for place in {part.place for part in parts}:
+        losses, constraints = map(np.array, made[place][:2])
+        made[place] = Reply(losses, constraints)
     for (place, row, _), answer in zip(parts, answers, strict=True):
-        for table, values in (
-            (made[place].losses, answer.losses),
-            (made[place].constraints, answer.constraints),
-        ):
+        reply = made[place]
+        for table, values in zip(reply[:2], answer[:2], strict=True):
             table[row, np.isnan(table[row])] = values[0]
-        failures = (*made[place].failures, *answer.failures)
-        made[place] = made[place]._replace(failures=failures)
+        made[place] = reply._replace(failures=(*reply.failures, *answer.failures))
     return made

@@ -30,6 +30,10 @@ LEAST_SHARE = 0.01  # of the gradient left over is worth a word at all
 class Way:
     """What is known of how a run went, beside where it ended."""
 
+    converges: bool = False  # whether the method knows when it has converged
+    # Whether all that the iterates keep to are the problem's own constraints: else the
+    # certificate does not know the set.
+    knows_set: bool = True
     distance: float = 0.0  # between the start and the result
     gain: float = math.nan  # how far the objectives there are apart, if that is known
     is_falling: bool = False  # whether the objective still fell at the end
@@ -52,19 +56,17 @@ def is_success(
     certificate: Certificate,
     constraint_tol: float,
     way: Way,
-    *,
-    converges: bool = False,
 ) -> bool:
     """Decide, in this one place, whether a run was a success.
 
     It was if it ended as planned, fresh values at the returned point are known and
     finite throughout, no checked constraint is violated by more than the tolerance, and
-    the point is shown to be near to optimal: by a method that `converges` and has done
+    the point is shown to be near to optimal: by a method that converges and has done
     so, by the evidence where methods do not know. Slopes alone are no evidence: without
     constraints they vanish on every saddle.
     """
     is_optimal = status == Status.CONVERGED
-    if not is_optimal and not converges and certificate.feasibility.n_constraints:
+    if not is_optimal and not way.converges and certificate.feasibility.n_constraints:
         is_optimal = not _on_optimality(certificate, way, "")
     return bool(
         is_optimal
@@ -110,13 +112,8 @@ def advice(
     certificate: Certificate,
     way: Way,
     constraint_tol: float,
-    *,
-    knows_set: bool = True,
 ) -> list[str]:
-    """Return what to do about a run that was no success, or not shown to be the best.
-
-    With `knows_set` False the method kept to a set that the certificate does not know.
-    """
+    """Return what to do about a run that was no success, or not shown to be best."""
     sentences = []
     if status == Status.DIVERGED:
         sentences.append(_against_divergence(way))
@@ -169,7 +166,7 @@ def advice(
         sentences.append(_against_violation(status, feasibility, way, constraint_tol))
     elif status == Status.CONVERGED:
         pass  # the method has looked at that itself
-    elif knows_set and status.is_planned:
+    elif way.knows_set and status.is_planned:
         more = "" if status == Status.STALLED else ": give a larger budget"
         sentences += _on_optimality(certificate, way, more)
     return sentences
