@@ -173,23 +173,6 @@ def concat(parts: Any) -> Constraints:
     return Constraints.concat(*parts)
 
 
-def linear_set(A: Any, b: Any, lower: Any = None, upper: Any = None) -> Polyhedron:
-    return Polyhedron.linear(A, b, lower=lower, upper=upper)
-
-
-def pairwise_set(
-    X_pos: Any,
-    X_neg: Any,
-    margin: Any = 0.0,
-    form: Any = "lifted",
-    lower: Any = None,
-    upper: Any = None,
-) -> Polyhedron:
-    return Polyhedron.pairwise(
-        X_pos, X_neg, margin, form=form, lower=lower, upper=upper
-    )
-
-
 NEEDED: dict[str, Any] = dict.fromkeys(
     ("accuracy", "smoothness", "concavity", "gap", "variance", "dual_variance"), 1.0
 )
@@ -267,8 +250,8 @@ DOORS: dict[str, Door] = OF_FIELDS | {
     "Simplex": door(Simplex, dim=2, total=1.0),
     "Box": door(Box, lower=[0.0, 0.0], upper=[1.0, 1.0]),
     "Polyhedron": door(Polyhedron, families=(BoxRows(np.zeros(2), np.ones(2)),)),
-    "Polyhedron.linear": door(linear_set, A=np.eye(2), b=np.ones(2)),
-    "Polyhedron.pairwise": door(pairwise_set, **SAMPLES),
+    "Polyhedron.linear": door(Polyhedron.linear, A=np.eye(2), b=np.ones(2)),
+    "Polyhedron.pairwise": door(Polyhedron.pairwise, **SAMPLES),
 }
 
 

@@ -128,7 +128,10 @@ def certify(
         meter.kept = limit or 0
         # A draw of its own: that of a run with this seed may have chosen the point.
         own = int(stream(seed, CERTIFICATION, CHECK).integers(2**63))
-        checker = Checker(problem, meter, own, _allowance(problem, limit))
+        n_calls = size.n_constraint_calls
+        if n_calls > ALL_UP_TO:
+            n_calls = size.n_losses + SAMPLE
+        checker = Checker(problem, meter, own, limit or size.n_losses + n_calls)
         certificate = checker.check(problem.scaled(point), heaviest_first(weights))
         if certificate is None:
             raise DszogError("certify: the point could not be checked.")
@@ -140,11 +143,3 @@ def certify(
         return checker.with_stationarity(
             certificate, weights, penalty=penalty, ridge=ridge, active_tol=active_tol
         )
-
-
-def _allowance(problem: Problem, max_queries: int | None) -> int:
-    size = problem.size
-    if max_queries is not None:
-        return max_queries
-    n_calls = size.n_constraint_calls
-    return size.n_losses + (n_calls if n_calls <= ALL_UP_TO else size.n_losses + SAMPLE)

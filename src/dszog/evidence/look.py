@@ -120,13 +120,11 @@ class FreshLook:
             lost=first.lost_calls,
         )
         # Of what was asked twice the worse answer counts, if they differ.
-        known = dict(zip(first.worst_indices.tolist(), first.worst_values, strict=True))
-        values = zip(again.indices.tolist(), again.values, strict=True)
-        worse = [value > known.get(index, -np.inf) for index, value in values]
-        is_worse = np.array(worse, dtype=bool)
-        is_kept = ~np.isin(first.worst_indices, again.indices[is_worse])
-        before.keep_worst(first.worst_indices[is_kept], first.worst_values[is_kept])
-        before.keep_worst(again.indices[is_worse], again.values[is_worse])
+        indices = np.concatenate([first.worst_indices, again.indices])
+        values = np.concatenate([first.worst_values, again.values])
+        order = np.argsort(-values, kind="stable")
+        worse = order[np.sort(np.unique(indices[order], return_index=True)[1])]
+        before.keep_worst(indices[worse], values[worse])
         new.count(again)
         return _feasibility("sampled", self._size, new, before)
 
