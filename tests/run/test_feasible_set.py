@@ -222,8 +222,8 @@ def test_tangents_of_a_convex_constraint_lead_to_its_optimum() -> None:
     assert result.ncev > 300
 
 
-def covariances(limit: float = 0.05) -> Constraints:
-    """|cov_j| <= limit for three groups and a linear score: neither way curved."""
+def covariances() -> Constraints:
+    """|cov_j| <= 0.05 for three groups and a linear score: neither way curved."""
     rng = np.random.default_rng(4)
     rows, signs = rng.normal(size=(80, 3)), rng.choice([-1.0, 1.0], 80)
     groups = rng.random((3, 80))
@@ -232,7 +232,7 @@ def covariances(limit: float = 0.05) -> Constraints:
     def values(points: FloatArray, j: IntArray) -> FloatArray:
         scores = np.minimum(0.0, signs * (points @ rows.T))
         both = scores @ weights.T
-        return np.concatenate([both, -both], axis=1)[:, j] - limit
+        return np.concatenate([both, -both], axis=1)[:, j] - 0.05
 
     def slopes(point: FloatArray, j: IntArray) -> FloatArray:
         below = signs * (rows @ point) < 0.0
