@@ -20,11 +20,11 @@ from dszog.contract.validation import (
 )
 from dszog.errors import DszogError, InputError, InputTypeError
 from dszog.evidence.certificate import Certificate
-from dszog.evidence.checker import Checker, heaviest_first
 from dszog.evidence.look import CERTIFICATION
 from dszog.maths.random_stream import CHECK, stream
 from dszog.problem import Problem
 from dszog.problem.constraints import Simulator
+from dszog.run.checker import Checker, heaviest_first
 from dszog.run.failures import FailureHandler
 from dszog.run.meter import Meter
 from dszog.workers import check_evaluator, open_evaluator

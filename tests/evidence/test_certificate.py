@@ -18,7 +18,6 @@ from dszog import Constraints, Losses, Problem, ProblemSize, Query, Reply, Statu
 from dszog.contract import NO_INDICES, Calls, cost
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.evidence.certificate import Certificate, Feasibility
-from dszog.evidence.checker import Checker, certificate_merit, plan_check, suspects_of
 from dszog.evidence.look import (
     BLOCK,
     N_WORST,
@@ -30,6 +29,7 @@ from dszog.evidence.look import (
 from dszog.evidence.stationarity import Stationarity
 from dszog.methods import State
 from dszog.methods.base import FirstOrder
+from dszog.run.checker import Checker, certificate_merit, plan_check, suspects_of
 from dszog.run.final_check import FinalCheck
 from dszog.run.loop import Outcome, Position
 from dszog.run.meter import Limits, Meter

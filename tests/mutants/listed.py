@@ -93,7 +93,7 @@ LISTED: dict[str, list[tuple[str, str, str]]] = {
          'return self.kind != "unchecked"',
          "test_an_unknown_value_is_violated_and_no_success"),
     ],
-    "evidence/checker.py: evidence/test_certificate.py": [
+    "run/checker.py: evidence/test_certificate.py": [
         ("if not certificate.is_known:", "if False:",
          "test_a_point_with_unknowns_is_never_the_best"),
     ],

@@ -10,9 +10,9 @@ from dszog.contract import NO_INDICES
 from dszog.contract.arrays import FloatArray, IntArray, all_finite
 from dszog.errors import OutOfTimeError
 from dszog.evidence.certificate import Certificate
-from dszog.evidence.checker import Checker, certificate_merit, suspects_of
 from dszog.methods.policy import penalty_of
 from dszog.problem import Problem
+from dszog.run.checker import Checker, certificate_merit, suspects_of
 from dszog.run.loop import Outcome
 from dszog.run.meter import Limits, Meter
 from dszog.status import Status

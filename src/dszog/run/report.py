@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dszog.evidence.certificate import Certificate
-from dszog.evidence.checker import heaviest_first
 from dszog.methods.policy import penalty_of
 from dszog.run import verdict
 from dszog.run.accounting import Costs, Ledger
+from dszog.run.checker import heaviest_first
 from dszog.run.history import History
 from dszog.run.loop import Outcome
 from dszog.run.meter import OTHER_VALUE, Meter

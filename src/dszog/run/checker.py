@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from dszog.evidence.look import (
 from dszog.evidence.stationarity import stationarity
 from dszog.maths.penalties import merit
 from dszog.problem import Problem
+from dszog.run.meter import Meter
 
 N_SUSPECTS = 1000  # calls in a sampled check for what the run found violated
 N_SHARED = 32  # calls that give losses and constraints, at the least, to use both
@@ -33,20 +33,6 @@ N_AGAIN = 3  # times that a simulator is asked again for what it did not give
 N_NAMED = 10  # of the worst constraints
 FEW_LOST = 0.1  # of the cases: points where so many fail are judged by the others
 N_EXAMINED = 200  # constraints whose gradients are looked at
-
-
-class Answers(Protocol):
-    """Answers queries within a budget, and knows the time: the meter of a run."""
-
-    kept: int  # queries that are set aside for the check
-
-    @property
-    def elapsed(self) -> float: ...
-    @property
-    def n_lost(self) -> int: ...
-    def __call__(self, queries: Sequence[Query]) -> Sequence[Reply]: ...
-    def affords(self, n_queries: int) -> bool: ...
-    def time_for(self, n_queries: int) -> float: ...
 
 
 class Checker:
@@ -59,7 +45,7 @@ class Checker:
     def __init__(
         self,
         problem: Problem,
-        meter: Answers,
+        meter: Meter,
         seed: int,
         allowance: int,
         until: float | None = None,
