@@ -22,7 +22,6 @@ from dszog.errors import InputError, InputTypeError
 _FLOATS = (float, np.floating)
 MIN_BEGINNING = 3  # letters that may stand for a whole word
 MOST_MEANT = 3  # words that are offered
-EARLIER = "Pass result.weights of an earlier run"
 
 
 def refused(
@@ -99,7 +98,8 @@ def check_weights(
     try:
         indices, values = weights
     except (TypeError, ValueError):
-        must, cure = "be a pair (indices, weights)", f"{EARLIER}."
+        must = "be a pair (indices, weights)"
+        cure = "Pass result.weights of an earlier run."
         raise refused(owner, "weights", must, weights, cure, InputTypeError) from None
     values = check_floats(owner, "weights", values)
     try:
@@ -122,7 +122,7 @@ def check_weights(
     if not fits:
         must = f"be distinct indices below {n_constraints} and weights >= 0 with a sum "
         must += "of at most 1"
-        cure = f"{EARLIER} on the same constraints."
+        cure = "Pass result.weights of an earlier run on the same constraints."
         raise refused(owner, "weights", must, weights, cure)
     order = np.argsort(indices)
     return frozen_ints(indices[order]), frozen_floats(values[order])
