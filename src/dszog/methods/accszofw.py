@@ -114,11 +114,8 @@ class AccSZOFW(AcceleratedMethod, SpiderMethod):
         """Return the state after one accelerated step."""
         return self._accelerated(state, queries, replies)
 
-    def _period(self, size: ProblemSize) -> int:
-        return self.period or math.isqrt(size.n_losses - 1) + 1  # rounded up
-
-    def _batch(self, size: ProblemSize) -> int:
-        return self.loss_batch or math.isqrt(size.n_losses - 1) + 1
+    def _root(self, size: ProblemSize) -> int:
+        return math.isqrt(size.n_losses - 1) + 1  # rounded up
 
     def _refresh_batch(self, size: ProblemSize) -> int:
         return self.refresh_batch or min(size.n_losses, MOST_LOSSES)

@@ -8,12 +8,11 @@ References
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract import Query, Reply
 from dszog.contract.validation import (
     check_count_fields,
     check_flag,
@@ -104,6 +103,3 @@ class FZCGS(SpiderMethod):
             n_inner=end.n_inner,
             events=() if end.is_exact else ("inner loop ended by max_inner",),
         )
-
-    def _theory_radius(self, size: ProblemSize) -> float:
-        return 1.0 / math.sqrt(size.dim * self._n_steps)

@@ -51,6 +51,3 @@ class FZFW(SpiderMethod):
             return self.step_size
         longest = self._set(size).diameter() * math.sqrt(self._n_steps)
         return 1.0 / max(longest, 1.0)
-
-    def _theory_radius(self, size: ProblemSize) -> float:
-        return 1.0 / math.sqrt(size.dim * self._n_steps)
