@@ -174,14 +174,6 @@ def sampling_p_value(distribution: Distribution, n_batches: int, batch: int) -> 
     return float(stats.chisquare(counts, distribution.dense() * counts.sum()).pvalue)
 
 
-@pytest.mark.parametrize("name", list(DISTRIBUTIONS))
-def test_draws_follow_the_weights(name: str, record_property: Record) -> None:
-    p_value = sampling_p_value(unequal_weights(name, 50), n_batches=10_000, batch=100)
-    record_property("least p-value", p_value)
-    print(f"p = {p_value:.2g}")
-    assert p_value > ALPHA
-
-
 @pytest.mark.parametrize(("n", "size"), [(50, 1), (50, 10), (50, 49), (3, 3)])
 def test_draws_without_repeats_take_each_index_as_often_as_any_other(
     n: int, size: int, record_property: Record
