@@ -54,10 +54,8 @@ class ZOPSGD(FeasibleMethod):
         A step of :math:`1/\sqrt T` and a radius of :math:`1/(d \sqrt T)`; the constants
         of the paper could not be checked.
         """
-        dim, horizon = (
-            check_count("ZOPSGD", "dim", dim),
-            check_count("ZOPSGD", "horizon", horizon),
-        )
+        dim = check_count("ZOPSGD", "dim", dim)
+        horizon = check_count("ZOPSGD", "horizon", horizon)
         settings: dict[str, Any] = {
             "step_size": 1 / math.sqrt(horizon),
             "radius": 1 / (dim * math.sqrt(horizon)),

@@ -78,10 +78,8 @@ class ZOSCGD(FeasibleMethod):
         convex : bool
             Whether the losses are convex.
         """
-        dim, horizon = (
-            check_count("ZOSCGD", "dim", dim),
-            check_count("ZOSCGD", "horizon", horizon),
-        )
+        dim = check_count("ZOSCGD", "dim", dim)
+        horizon = check_count("ZOSCGD", "horizon", horizon)
         scale = check_positive_number("ZOSCGD", "scale", scale)
         check_flag("ZOSCGD", "convex", convex)
         power = 2 if convex else 1

@@ -257,12 +257,13 @@ class Simulator:
     def _call(self, x: FloatArray, scenario: int) -> FloatArray:
         """Return the loss, where there is one, and then the limits of one scenario."""
         self.prepare()
-        if self.objective is not None:
-            return call_vector(self, self._limits_alone, x, scenario, width=self.width)
-        return call_vector(self, self._flat, x, scenario, width=1 + self.width)
+        width = self.width + (self.objective is None)
+        return call_vector(self, self._flat, x, scenario, width=width)
 
     def _flat(self, x: FloatArray, scenario: int) -> FloatArray:
         returned = self._run(x, scenario)
+        if self.objective is not None:
+            return self._counted(returned, scenario)
         try:
             loss, limits = returned
         except (TypeError, ValueError):
@@ -271,12 +272,8 @@ class Simulator:
                 f"expected a pair: the loss and {self.width} limits. Return "
                 "(loss, limits)."
             ) from None
-        return np.append(
-            as_vector(loss, 1, (scenario,)), self._counted(limits, scenario)
-        )
-
-    def _limits_alone(self, x: FloatArray, scenario: int) -> FloatArray:
-        return self._counted(self._run(x, scenario), scenario)
+        first = as_vector(loss, 1, (scenario,))
+        return np.append(first, self._counted(limits, scenario))
 
     def _counted(self, limits: Any, scenario: int) -> FloatArray:
         """Return the limits; another number of them is a mistake, no failure."""
