@@ -80,12 +80,13 @@ from dszog.maths.random_stream import (
     constraints_per_draw,
     distinct_indices,
     lent_stream,
+    stream,
     uniform_constraints,
 )
 from dszog.methods.at_once import Step, draw_at_once, step_at_once
 from dszog.methods.base import Info, State, check_first
 from dszog.methods.policy import RoundReport, SlowsDown
-from dszog.methods.start import StartPass
+from dszog.methods.start import StartPass, sample_size
 from dszog.methods.theory import TheoremConstants, theorem_parameters
 
 StepDecay: TypeAlias = Literal["constant", "linear", "sqrt"]
@@ -363,8 +364,7 @@ class DSZOG:
         draw from which the weights learn; the first and the last may be empty.
         """
         if state.start is not None:
-            exact = self._starts_exactly(state.size)
-            indices = state.start.next_indices(state, exact, self.horizon_queries)
+            indices = self._asked_at_start(state, state.start)
             return (Query.at(state.x, iteration=state.iteration, constraints=indices),)
         size = state.size
         directions, drawn = self._draw(state)
@@ -458,7 +458,7 @@ class DSZOG:
         if size.n_constraints and self.distribution != "uniform":
             start = size.n_constraints
             if not self._starts_exactly(size):
-                start = StartPass.sample_size(size, self.horizon_queries)
+                start = sample_size(size, self.horizon_queries)
         n_points = 2 + (1 + self.antithetic) * self.n_directions
         n_losses, n_constraints, n_duals = self.batches(size)
         around = n_points * (n_losses + min(n_constraints, n_calls))
@@ -694,15 +694,11 @@ class DSZOG:
 
     def gone_at(self, state: DSZOGState) -> float:
         """Return the share of the horizon that is over."""
-        horizon, gone = self.horizon, 0.0
-        n_steps = state.iteration - state.first_iteration
+        horizon, n_steps = self.horizon, state.iteration - state.first_iteration
         if horizon is None and self.horizon_queries is None:
             horizon = DEFAULT_HORIZON
-        if horizon is not None:
-            gone = n_steps / horizon
-        if self.horizon_queries is not None:
-            gone = max(gone, state.n_queries / self.horizon_queries)
-        return gone
+        of_queries = state.n_queries / (self.horizon_queries or math.inf)
+        return max(n_steps / (horizon or math.inf), of_queries)
 
     # ------------------------------------------------------------ the step in weights
 
@@ -731,13 +727,20 @@ class DSZOG:
             return size.n_constraints <= EXACT_START
         return self.start == "exact"
 
+    def _asked_at_start(self, state: DSZOGState, start: StartPass) -> IntArray:
+        """Return the next block of all constraints, or the draw."""
+        if self._starts_exactly(state.size):
+            return start.next_block(state.size)
+        n_wanted = sample_size(state.size, self.horizon_queries)
+        rng = stream(state.seed, state.iteration)
+        return uniform_constraints(rng, state.size, n_wanted)
+
     def _tell_start(
         self, state: DSZOGState, start: StartPass, query: Query, reply: Reply
     ) -> tuple[DSZOGState, Info]:
         """Take in one block of the look at the constraints (Alg. 1, line 2)."""
         values = reply.constraints[0]
-        exact = self._starts_exactly(state.size)
-        asked = start.next_indices(state, exact, self.horizon_queries)
+        asked = self._asked_at_start(state, start)
         start = start.seen(asked, query, values, self.dual_ridge / self.penalty)
         info = Info(
             sampled_violation=float(np.maximum(values, 0.0).max()),
@@ -750,17 +753,13 @@ class DSZOG:
             n_queries=state.n_queries + cost([query], state.size).total,
             start=start,
         )
-        if not start.is_over(state.size, exact):
+        size = state.size
+        if self._starts_exactly(size) and start.n_seen < size.n_constraints:
             return state, info
-        state = replace(
-            state,
-            start=None,
-            first_iteration=state.iteration,
-            distribution=self._first_weights(
-                state.size, start.indices, start.penalties
-            ),
-        )
-        return state, info
+        weights = self._first_weights(size, start.indices, start.penalties)
+        return replace(
+            state, start=None, first_iteration=state.iteration, distribution=weights
+        ), info
 
     # ------------------------------------------------------------------------- sizes
 
@@ -814,10 +813,8 @@ class PenaltyRounds(SlowsDown):
         :math:`2 \beta \sum_j p_j \max(f_j, 0)`, whatever the penalty; so this weighted
         violation is inversely proportional to it. A stiffer one needs smaller steps.
         """
-        aim, violation = (
-            VIOLATION_AIM * report.constraint_tol,
-            report.weighted_violation,
-        )
+        aim = VIOLATION_AIM * report.constraint_tol
+        violation = report.weighted_violation
         if not violation > aim:
             return method, ""
         factor = min(violation / aim, MAX_RAISE) if aim > 0 else MAX_RAISE
