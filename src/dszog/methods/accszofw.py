@@ -47,12 +47,11 @@ class AcceleratedMethod(FeasibleMethod):
         start = self._first_state(FeasibleState, x0, size, seed).x
         return self._first_state(AcceleratedState, start, size, seed, long_point=start)
 
-    def _accelerated(
+    def tell(
         self,
         state: AcceleratedState,
         queries: Sequence[Query],
         replies: Sequence[Reply],
-        long_factor: float = 1.0,
     ) -> tuple[AcceleratedState, Info]:
         r"""Move all three sequences towards the corner :math:`s` down the estimate.
 
@@ -67,7 +66,7 @@ class AcceleratedMethod(FeasibleMethod):
         corner = self._set(state.size).lmo(gradient, state.active)
         t, step = state.iteration, self._step
         theta, share = 1.0 / ((t + 1) * (t + 2)), 1.0 / (t + 2)
-        long_step = min(1.0, long_factor * (1.0 + theta) * step)
+        long_step = min(1.0, self._long_factor * (1.0 + theta) * step)
         x = (1.0 - long_step) * state.long_point + long_step * corner.point
         y = (1.0 - step) * state.x + step * corner.point
         z = (1.0 - share) * y + share * x
@@ -80,6 +79,10 @@ class AcceleratedMethod(FeasibleMethod):
     @property
     def _step(self) -> float:
         return self.step_size or float(self._n_steps**self.horizon_power)
+
+    @property
+    def _long_factor(self) -> float:
+        return 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,15 +107,6 @@ class AccSZOFW(AcceleratedMethod, SpiderMethod):
     """
 
     horizon_power: ClassVar[float] = -1 / 2
-
-    def tell(
-        self,
-        state: AcceleratedState,
-        queries: Sequence[Query],
-        replies: Sequence[Reply],
-    ) -> tuple[AcceleratedState, Info]:
-        """Return the state after one accelerated step."""
-        return self._accelerated(state, queries, replies)
 
     def _root(self, size: ProblemSize) -> int:
         return math.isqrt(size.n_losses - 1) + 1  # rounded up
