@@ -231,16 +231,6 @@ def test_the_blocks_of_the_exact_start_double_from_256_to_131072() -> None:
     assert lengths[16:] == [10**6 - 7 * 2**17]
 
 
-@pytest.mark.parametrize("width", [1, 3, 100, 1000, 12_000])
-def test_no_block_of_the_exact_start_cuts_a_call_in_two(width: int) -> None:
-    m = 12_000
-    size = replace(size_of(2, m=m), calls=Calls.of_width(width, m))
-    asked = _look_at_all(DSZOG(start="exact"), size)
-    assert np.array_equal(np.concatenate(asked), np.arange(m))
-    assert all(block[0] % width == 0 for block in asked)
-    assert len(asked[0]) == math.ceil(256 / width) * width
-
-
 @pytest.mark.parametrize("distribution", ["dense", "sparse"])
 def test_the_sampled_start_is_the_best_p_of_the_drawn_constraints(
     monkeypatch: pytest.MonkeyPatch, distribution: Any
