@@ -203,7 +203,6 @@ def tangents(kind: Kind) -> LinearisedSet:
     """Return the constraints of the problem, to be replaced by tangents."""
     sides = np.full(kind.dim, LOWER), np.full(kind.dim, UPPER)
     return LinearisedSet(
-        dim=kind.dim,
         indices=np.arange(kind.m),
         families=(BoxRows(*sides),),
         trust_radius=0.7,

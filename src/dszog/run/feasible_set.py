@@ -116,7 +116,6 @@ class _Builder:
         ball: Ball = "none" if method.ball == "auto" else method.ball
         bounds = BoxRows(self._problem.size.lower, self._problem.size.upper)
         constraints = LinearisedSet(
-            dim=self._problem.dim,
             indices=np.concatenate(self._nonlinear),
             families=tuple(self._families) or (bounds,),
             trust_radius=method.trust_radius,
