@@ -12,14 +12,12 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dszog.contract import ProblemSize, Query, Reply
+from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray, frozen_floats
-from dszog.methods.base import Info
-from dszog.methods.feasible import FeasibleMethod, FeasibleState
+from dszog.methods.feasible import FeasibleMethod, FeasibleState, Move
 from dszog.methods.spider import SpiderMethod
 
 MOST_LOSSES = 10_000  # that a refresh looks at, as in the experiments of the authors
@@ -47,12 +45,7 @@ class AcceleratedMethod(FeasibleMethod):
         start = self._first_state(FeasibleState, x0, size, seed).x
         return self._first_state(AcceleratedState, start, size, seed, long_point=start)
 
-    def tell(
-        self,
-        state: AcceleratedState,
-        queries: Sequence[Query],
-        replies: Sequence[Reply],
-    ) -> tuple[AcceleratedState, Info]:
+    def _move(self, state: AcceleratedState, gradient: FloatArray) -> Move:
         r"""Move all three sequences towards the corner :math:`s` down the estimate.
 
         With :math:`\theta_t = 1/((t+1)(t+2))`, :math:`\gamma_t = (1 + \theta_t) \eta`,
@@ -62,7 +55,6 @@ class AcceleratedMethod(FeasibleMethod):
                   y &\leftarrow z + \eta (s - z) \\
                   z &\leftarrow (1 - \alpha_{t+1}) y + \alpha_{t+1} x
         """
-        gradient = self._estimate(state, queries, replies)
         corner = self._set(state.size).lmo(gradient, state.active)
         t, step = state.iteration, self._step
         theta, share = 1.0 / ((t + 1) * (t + 2)), 1.0 / (t + 2)
@@ -70,7 +62,7 @@ class AcceleratedMethod(FeasibleMethod):
         x = (1.0 - long_step) * state.long_point + long_step * corner.point
         y = (1.0 - step) * state.x + step * corner.point
         z = (1.0 - share) * y + share * x
-        return self._told(state, gradient, z, corner, replies, long_point=x)
+        return Move(z, corner.active, also={"long_point": x})
 
     def _theory_radius(self, size: ProblemSize) -> float:
         power = -0.5 if self._estimator(size) == "coordinate" else -1.0
