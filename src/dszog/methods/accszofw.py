@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dszog.contract import ProblemSize
 from dszog.contract.arrays import FloatArray, frozen_floats
@@ -41,9 +41,8 @@ class AcceleratedMethod(FeasibleMethod):
     step_is_share: ClassVar[bool] = True
     horizon_power: ClassVar[float]  # of the number of steps, in the step and the radius
 
-    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> AcceleratedState:
-        start = self._first_state(FeasibleState, x0, size, seed).x
-        return self._first_state(AcceleratedState, start, size, seed, long_point=start)
+    def _begun(self, **first: Any) -> AcceleratedState:
+        return AcceleratedState(**first, long_point=first["x"])
 
     def _move(self, state: AcceleratedState, gradient: FloatArray) -> Move:
         r"""Move all three sequences towards the corner :math:`s` down the estimate.

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import (
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    Self,
-    TypeAlias,
-    TypeVar,
-    get_args,
-)
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -65,9 +56,6 @@ class FeasibleState(State):
         object.__setattr__(self, "gradient", frozen_floats(self.gradient))
         object.__setattr__(self, "previous", frozen_floats(self.previous))
         object.__setattr__(self, "active", frozen_ints(self.active))
-
-
-StateType = TypeVar("StateType", bound=FeasibleState)
 
 
 class Move(NamedTuple):
@@ -171,15 +159,8 @@ class FeasibleMethod:
 
     # ------------------------------------------------------------------- the contract
 
-    def _first_state(
-        self,
-        kind: type[StateType],
-        x0: FloatArray,
-        size: ProblemSize,
-        seed: int,
-        **more: Any,
-    ) -> StateType:
-        """Return the state at the start, which is moved into the set if need be."""
+    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> FeasibleState:
+        """Return the first state, with the start moved into the set if need be."""
         x = check_first(self, x0, size, seed)
         if self.needs_gradient and not size.has_gradient:
             raise InputError(
@@ -191,7 +172,7 @@ class FeasibleMethod:
         x = size.clip(x)
         if not domain.contains(x):
             x = domain.project(x).point
-        return kind(
+        return self._begun(
             iteration=0,
             seed=seed,
             size=size,
@@ -199,12 +180,10 @@ class FeasibleMethod:
             gradient=np.zeros_like(x),
             previous=x,
             active=NO_INDICES,
-            **more,
         )
 
-    def init(self, x0: FloatArray, size: ProblemSize, seed: int) -> FeasibleState:
-        """Return the state before the first iteration."""
-        return self._first_state(FeasibleState, x0, size, seed)
+    def _begun(self, **first: Any) -> FeasibleState:
+        return FeasibleState(**first)
 
     def planned(
         self, size: ProblemSize, iterations: int | None, queries: int | None
