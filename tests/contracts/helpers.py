@@ -351,6 +351,12 @@ def advance(method: Method, problem: Problem, state: Any, iterations: int) -> An
     return walk(method, problem, state, iterations)[-1]
 
 
+def after(method: Method, problem: Problem, iterations: int, seed: int = 0) -> Any:
+    """Return the state after so many iterations from the start of a problem."""
+    start = method.init(problem.x0, problem.size, seed)
+    return advance(method, problem, start, iterations)
+
+
 def digest(value: object) -> object:
     """Return something equal for equal bits: of arrays, and of all that holds them."""
     if isinstance(value, np.ndarray):

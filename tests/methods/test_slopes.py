@@ -19,7 +19,7 @@ from dszog.methods import slope_models
 from dszog.methods.auto import suited
 from dszog.methods.slopes import SlopesDSZOG
 from dszog.save import checkpoints
-from tests.contracts.helpers import Kind, advance, evaluate, make_problem, told
+from tests.contracts.helpers import Kind, after, evaluate, make_problem, told
 from tests.runs import size_of
 
 by_dszog = partial(minimize, method="dszog")
@@ -32,12 +32,6 @@ def problem_of(fun: Any, rows: FloatArray, limit: float, x0: float = 0.0) -> Pro
     """Return an objective with rows that stay below a limit."""
     limits = Constraints(lambda x, j: x @ rows[j].T - limit, len(rows))
     return Problem(fun, limits, x0=np.full(rows.shape[1], x0))
-
-
-def after(method: SlopesDSZOG, problem: Problem, iterations: int) -> Any:
-    """Return the state after so many iterations."""
-    start = method.init(problem.x0, problem.size, 0)
-    return advance(method, problem, start, iterations)
 
 
 def solve(x: float = 1.0, fun: float = 1.0, limit: float = 1.0, **more: Any) -> Any:

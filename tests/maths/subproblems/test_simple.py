@@ -41,15 +41,10 @@ def corners(domain: Domain) -> FloatArray:
     return domain.radius * np.concatenate([eye, -eye])
 
 
+@cache
 def inside(domain: Domain, n: int) -> FloatArray:
     """Points of the set that fill it, made without any projection."""
-    (name,) = (name for name, one in DOMAINS.items() if one is domain)
-    return _inside(name, n)
-
-
-@cache
-def _inside(name: str, n: int) -> FloatArray:
-    rng, domain = np.random.default_rng(1), DOMAINS[name]
+    rng = np.random.default_rng(1)
     if isinstance(domain, L2Ball):
         normal = rng.standard_normal((n, domain.dim))
         lengths = np.sqrt(np.square(normal).sum(axis=1, keepdims=True))
