@@ -102,7 +102,7 @@ def replay(
     paper: Paper, method: DSZOG, problem: Problem, seed: int, iterations: int
 ) -> tuple[float, float]:
     """Run both on the draws of the library; return how far w and p ever differ."""
-    state = after(method, problem, 1, seed)  # the look at all constraints
+    state: Any = after(method, problem, 1, seed)  # the look at all constraints
     w = np.array(problem.x0)
     p = paper.best_p(w)
     z_w = z_p = np.zeros(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import product
 
 import numpy as np
@@ -41,7 +40,6 @@ def corners(domain: Domain) -> FloatArray:
     return domain.radius * np.concatenate([eye, -eye])
 
 
-@cache
 def inside(domain: Domain, n: int) -> FloatArray:
     """Points of the set that fill it, made without any projection."""
     rng = np.random.default_rng(1)

@@ -22,7 +22,7 @@ from dszog.contract import NO_INDICES
 from dszog.contract.arrays import FloatArray, IntArray
 from dszog.errors import EmptySetError, SubproblemError
 from dszog.maths.subproblems.base import Solution
-from dszog.maths.subproblems.rows import RowFamily, Rows, joined, normalised
+from dszog.maths.subproblems.rows import NumberedRows, RowFamily, joined, normalised
 
 ROWS_PER_ROUND = 20  # of each family
 MAX_ROUNDS = 500
@@ -48,7 +48,7 @@ def by_generation(
 ) -> Solution:
     """Project on all rows by solving for few of them."""
     # `hint` are rows to begin with, numbered through the families.
-    rows = Rows(families)
+    rows = NumberedRows(families)
     working = np.unique(hint[(hint >= 0) & (hint < rows.n_rows)])
     rounding = ROUNDING * float(np.abs(point).max())
     w, off, tolerance = point, 0.0, 0.0
@@ -76,7 +76,9 @@ def by_generation(
     )
 
 
-def _violated(rows: Rows, w: FloatArray, tolerance: float) -> tuple[IntArray, float]:
+def _violated(
+    rows: NumberedRows, w: FloatArray, tolerance: float
+) -> tuple[IntArray, float]:
     """Return rows that `w` violates, the worst ones, and by which distance at most.
 
     Distances are violations divided by the length of the row.

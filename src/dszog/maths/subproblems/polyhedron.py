@@ -33,9 +33,9 @@ from dszog.maths.subproblems.nearest import (
 from dszog.maths.subproblems.rows import (
     BoxRows,
     MatrixRows,
+    NumberedRows,
     PairRows,
     RowFamily,
-    Rows,
     System,
     joined,
     normalised,
@@ -316,8 +316,8 @@ class Polyhedron:
         # nothing: farther out it may move on.
         if not len(found.active):
             return False
-        left = least_squares(Rows(self.families).normals(found.active).T, down).residual
-        return left <= SETTLED
+        normals = NumberedRows(self.families).normals(found.active)
+        return least_squares(normals.T, down).residual <= SETTLED
 
     def _where_ball_is_met(
         self, ray: FloatArray, near: float, far: float, at_far: Solution
@@ -349,7 +349,7 @@ class Polyhedron:
         point = found.point
         line = ray
         if len(found.active):
-            normals = Rows(self.families).normals(found.active)
+            normals = NumberedRows(self.families).normals(found.active)
             line = ray - normals.T @ np.linalg.lstsq(normals.T, ray, rcond=None)[0]
         square, along = float(line @ line), float(point @ line)
         beyond = float(point @ point) - self.ball_radius**2

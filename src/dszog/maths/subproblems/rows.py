@@ -190,7 +190,7 @@ class BoxRows:
         return System(self.normals(finite), limits[finite])
 
 
-class Rows:
+class NumberedRows:
     """The rows of several families, numbered through in their order."""
 
     def __init__(self, families: Sequence[RowFamily]) -> None:
