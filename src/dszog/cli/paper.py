@@ -81,7 +81,8 @@ def paper(
                 "dszog paper", missing.name, "paper"
             ) from missing
         typed = " ".join(["dszog", *sys.argv[1:]])
-        return run_paper(Console(), command=typed, **given)
+        run_paper(Console(), command=typed, **given)
+        return 0
 
     kept = "What was finished is kept: call again with the same --output to go on."
     return answered("paper", work, ["data", "jobs"], kept)

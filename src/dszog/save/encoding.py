@@ -76,11 +76,11 @@ ALONG_X = ("x", "velocity", "gradient", "previous", "long_point")  # (dim,) in a
 Arrays = list[np.ndarray[Any, Any]]
 
 
-def pack_value(facts: dict[str, Any], value: Any, library: str) -> list[bytes]:
+def pack_value(facts: dict[str, Any], value: Any) -> list[bytes]:
     """Return the pieces of a file that holds facts (of JSON) and a value."""
     arrays: Arrays = []
     tree = np.frombuffer(dump_json(encode(value, arrays)), dtype=np.uint8)
-    return pack(facts, [tree, *arrays], library)
+    return pack(facts, [tree, *arrays])
 
 
 def value_in(arrays: Arrays, size: ProblemSize) -> Any:
@@ -402,10 +402,10 @@ def with_settings(method: Any, settings: Any) -> Any:
             if name.startswith("method.")
         }
         return replace(method, method=with_settings(method.method, inner))
-    if settings["type"] != mine["type"]:
+    if not isinstance(settings["type"], str) or settings["type"] != mine["type"]:
         raise CheckpointError("it holds settings of another method")
     changes = {name: value for name, value in settings.items() if name != "type"}
     try:
         return replace(method, **changes)
-    except (DszogError, TypeError) as error:
+    except (DszogError, TypeError, ValueError) as error:
         raise CheckpointError(f"it holds settings that cannot be ({error})") from error

@@ -353,7 +353,7 @@ def test_the_best_of_three_ends_is_kept_and_a_saved_run_is_the_same() -> None:
 
 def test_functions_without_values_elsewhere_are_no_failure() -> None:
     def fun(x: FloatArray) -> float:
-        if abs(x[0] - 1.25) > 0.8:
+        if abs(x[0] - 1.25) > 0.4:
             raise ValueError("far away")
         return distance(x)
 
@@ -1021,3 +1021,40 @@ def test_slopes_of_all_losses_are_taken_where_sizes_cannot_be_learned() -> None:
     state = advance(method, problem, state.back_to(state), 1)
     assert len(state.table) == 20
     assert state.table.slopes.all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_start_that_violates_all_constraints_is_left(seed: int) -> None:
+    """The smallest ball around points: whatever joins was as much violated before."""
+    points = np.random.default_rng(14).normal(size=(5000, 10)) + 5.0
+
+    def outside(balls: FloatArray, j: IntArray) -> FloatArray:
+        gaps = balls[:, np.newaxis, :-1] - points[j]
+        return np.asarray(np.linalg.norm(gaps, axis=2) - balls[:, -1:])
+
+    x0 = np.append(np.zeros(10), 1.0)
+    result = dszog.minimize(lambda x: x[-1], x0, Constraints(outside, 5000), seed=seed)
+    assert result.success
+    assert result.fun == pytest.approx(5.50405885, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_that_jump_at_the_start_alone_do_not_make_variables_small(
+    seed: int,
+) -> None:
+    """A classifier without weights is wrong everywhere, with any weights it is not."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(500, 4))
+    labels = np.sign(rows @ rng.normal(size=4) + 0.5 * rng.normal(size=500))
+
+    def errors(points: FloatArray, j: IntArray) -> FloatArray:
+        wrong = np.sign(points @ rows.T) != labels
+        return np.asarray(wrong.mean(axis=1, keepdims=True) - 0.4 + 0.0 * j)
+
+    def loss(x: FloatArray) -> float:
+        return float(np.logaddexp(0.0, -labels * (rows @ x)).mean())
+
+    result = minimized(loss, np.zeros(4), Constraints(errors, 1))
+    alone = minimized(loss, np.zeros(4))
+    assert result.maxcv == 0.0
+    assert result.fun == pytest.approx(alone.fun, rel=1e-4)

@@ -178,8 +178,10 @@ def after_noise(state: SampledSQPState, reply: Reply) -> SampledSQPState:
         return replace(state, phase="slopes")
     factor = 1.0 if by_case else too_long(losses, rows)
     # Where a run begins again it may be close to its end: that is no size.
-    if factor < 1.0 and state.n_shorter < MOST_SHORTER and not state.n_begun:
-        factor *= state.shorter
+    if factor < 1.0 and state.n_shorter <= MOST_SHORTER and not state.n_begun:
+        # Values that still curve jump at the start: no step is short enough.
+        is_jump = state.n_shorter == MOST_SHORTER
+        factor = 1.0 if is_jump else factor * state.shorter
         return replace(state, shorter=factor, n_shorter=state.n_shorter + 1)
     loss_noise, row_noise = state.loss_noise, state.constraint_noise
     if losses.shape[1]:
@@ -187,7 +189,7 @@ def after_noise(state: SampledSQPState, reply: Reply) -> SampledSQPState:
     if rows.shape[1]:
         row_noise = float(np.median(noise_level(rows)))
     state = replace(state, loss_noise=loss_noise, constraint_noise=row_noise)
-    if state.n_shorter:
+    if 0 < state.n_shorter <= MOST_SHORTER:
         return measuring(state)
     if losses.shape[1] and _is_stationary(losses.mean(axis=1), loss_noise):
         far = inward(state.x, _longest_steps(state), state.size)

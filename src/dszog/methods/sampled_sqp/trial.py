@@ -92,9 +92,12 @@ def after_trial(
     tried = _judged(state, found, then)
     asked, values = tried.asked, tried.values
     pull = float(state.members.multipliers.sum())
+    worst_now = float(state.members.at(state.z).max(initial=0.0))
     state, joining, joining_values, worst_new = _discovered(options, state, found)
-    spoiled = tried.kept - pull * worst_new
-    is_null = tried.ratio > ACCEPT and worst_new > 0 and spoiled < 0.1 * state.promise
+    # Others may have been violated as much before the step: that undoes no gain.
+    rise = max(worst_new - worst_now, 0.0)
+    spoiled = tried.kept - pull * rise
+    is_null = tried.ratio > ACCEPT and rise > 0 and spoiled < 0.1 * state.promise
     if state.size.by_case:  # whose models would not reach back from there
         is_null = False
     has_moved = tried.ratio > ACCEPT and not is_null
@@ -111,7 +114,7 @@ def after_trial(
     )
     if has_moved:
         tried = tried._replace(joining=joining, joining_values=joining_values)
-        if pull * worst_new >= 0.5 * max(state.promise, 0.0):  # many new ones
+        if pull * rise >= 0.5 * max(state.promise, 0.0):  # many new ones
             tried = tried._replace(ratio=min(tried.ratio, GOOD))
         return _accepted(options, state, tried, found)
     # The point stays: models of curved members that were learned here stay too.
