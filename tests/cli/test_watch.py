@@ -107,7 +107,7 @@ def test_a_run_whose_state_this_version_does_not_know_is_looked_at(runs: Path) -
         facts, (tree, *arrays) = unpack(path.read_bytes())
         assert b'"DSZOGState"' in tree.tobytes()
         other = tree.tobytes().replace(b'"DSZOGState"', b'"OtherState"')
-        pieces = pack(facts, [np.frombuffer(other, dtype=np.uint8), *arrays], "0")
+        pieces = pack(facts, [np.frombuffer(other, dtype=np.uint8), *arrays])
         path.write_bytes(b"".join(pieces))
     look = look_at(folder)
     assert (look.going, look.weights) == ("dead", [])

@@ -75,4 +75,5 @@ def paper(
     except ModuleNotFoundError as missing:
         raise MissingExtraError.of("dszog paper", missing.name, "paper") from missing
     typed = " ".join(["dszog", *sys.argv[1:]])
-    return run_paper(Console(), command=typed, **given)
+    run_paper(Console(), command=typed, **given)
+    return 0
