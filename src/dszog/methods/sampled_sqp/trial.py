@@ -428,7 +428,7 @@ def _stale_members(state: SampledSQPState, tried: Tried) -> IntArray:
     most = 4 * (state.size.dim + 1)
     if len(found) > most:
         weights = members.multipliers[found]
-        found = np.sort(found[np.argsort(-weights, kind="stable")])[:most]
+        found = np.sort(found[np.argsort(-weights, kind="stable")[:most]])
     with_opposites = is_among(members.indices, members.opposites[found])
     return np.union1d(found, np.intersect1d(np.flatnonzero(with_opposites), asked))
 
