@@ -1058,3 +1058,30 @@ def test_values_that_jump_at_the_start_alone_do_not_make_variables_small(
     alone = minimized(loss, np.zeros(4))
     assert result.maxcv == 0.0
     assert result.fun == pytest.approx(alone.fun, rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_start_where_a_violated_product_is_level_is_left(seed: int) -> None:
+    """Along each variable nothing changes there, but along both together."""
+    bounds = [(0.0, None), (0.0, None)]
+    product = [lambda x: 1.0 - x[0] * x[1]]
+    result = dszog.minimize(
+        lambda x: x[0] + 2.0 * x[1],
+        np.zeros(2),
+        Constraints.from_callables(product),
+        bounds=bounds,
+        seed=seed,
+    )
+    assert result.success
+    assert result.fun == pytest.approx(2.0 * np.sqrt(2.0), rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_levels_beside_rows_that_are_known_are_left(seed: int) -> None:
+    def rows(x: FloatArray) -> FloatArray:
+        return np.array([np.sin(x[0]) + x[1] ** 2 - 1.0, x[2] * x[3] - 0.5])
+
+    equal = {"type": "eq", "fun": rows}
+    result = dszog.minimize(lambda x: 0.0, np.zeros(4), equal, seed=seed)
+    assert result.success
+    assert result.maxcv <= 1e-6

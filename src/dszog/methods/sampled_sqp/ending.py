@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dszog.contract.arrays import FloatArray, is_among
+from dszog.contract.arrays import BoolArray, FloatArray, is_among
 from dszog.methods.sampled_sqp.looks import Look
 from dszog.methods.sampled_sqp.noise import ROUNDING
 from dszog.methods.sampled_sqp.options import (
@@ -202,13 +202,22 @@ def leaves_violation(options: Options, state: SampledSQPState) -> bool:
     return is_large and not is_feasible(options, state)
 
 
+def may_fall(state: SampledSQPState) -> BoolArray:
+    """Return the members that may fall elsewhere though slopes here do not say so.
+
+    Those that curve. Nor do slopes of 0 tell: a product is level where both are 0.
+    """
+    found: BoolArray = state.members.is_bent | ~state.members.slopes.any(axis=1)
+    return found
+
+
 def may_hold_elsewhere(options: Options, state: SampledSQPState) -> bool:
-    """Whether to begin elsewhere: rows that curve may leave a violation only here."""
+    """Whether to begin elsewhere: such rows may leave a violation only here."""
     members, n_ends = state.members, state.n_elsewhere + 1
     if state.size.by_case or n_ends > MOST_ELSEWHERE:
         return False
     has_budget = n_ends * queries_left(options, state) >= state.n_queries
-    return has_budget and bool(members.is_bent[members.multipliers > 0].any())
+    return has_budget and bool(may_fall(state)[members.multipliers > 0].any())
 
 
 def _infeasible(options: Options, state: SampledSQPState) -> tuple[Status, list[str]]:

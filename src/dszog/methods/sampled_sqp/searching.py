@@ -22,6 +22,7 @@ from dszog.methods.sampled_sqp.curvature import Pairs
 from dszog.methods.sampled_sqp.ending import (
     leaves_violation,
     little_to_gain,
+    may_fall,
     may_hold_elsewhere,
 )
 from dszog.methods.sampled_sqp.looks import Look
@@ -51,21 +52,21 @@ def can_search(options: Options, state: SampledSQPState) -> bool:
         left = min(left, CASE_SHARE * state.n_queries / state.size.dim)
     if not (state.size.upper > state.size.lower).any():
         return False
-    n_functions = state.n_functions(state.members.is_bent)
+    n_functions = state.n_functions(may_fall(state))
     return state.n_searches < MOST and n_functions * 8 <= left
 
 
 def searching(options: Options, state: SampledSQPState) -> SampledSQPState:
     """Ask farther out."""
     members, left = state.members, queries_left(options, state)
-    n_functions = state.n_functions(members.is_bent)
+    n_functions = state.n_functions(may_fall(state))
     if not (state.size.by_case or state.seen.all_drawn(state.size)):
         left /= 2.0  # the rest is for constraints that were not seen
     n_points = max(int(SHARE * state.n_queries) // n_functions, 8 * state.size.dim)
     look = Look(
         at=state.x,
         losses=state.table.indices,
-        constraints=members.indices[members.is_bent],
+        constraints=members.indices[may_fall(state)],
     )
     return replace(
         state,
@@ -173,10 +174,10 @@ def _rises(state: SampledSQPState, query: Query, reply: Reply) -> FloatArray:
 
 def _violations(state: SampledSQPState, query: Query, reply: Reply) -> FloatArray:
     """Return the sum of violations at each point: by models of what was not asked."""
-    members, bent = state.members, state.members.is_bent
+    members, asked = state.members, may_fall(state)
     moves = query.points(state.size) / state.scale - state.z
     values = members.at(state.z) + moves @ members.slopes.T
-    values[:, bent] = reply.constraints / members.sizes[bent]
+    values[:, asked] = reply.constraints / members.sizes[asked]
     return np.asarray(np.maximum(values, 0.0).sum(axis=1))
 
 
@@ -201,7 +202,7 @@ def looking_elsewhere(options: Options, state: SampledSQPState) -> SampledSQPSta
     """Look elsewhere where no point near by is better, or return the best end."""
     if not may_hold_elsewhere(options, state):
         return as_kept(state)
-    asked = state.members.indices[state.members.is_bent]
+    asked = state.members.indices[may_fall(state)]
     look = Look(at=state.x, losses=state.table.indices[:1], constraints=asked)
     n_points = min(state.n_queries // (2 * len(asked) + 2), MOST_ELSEWHERE)
     return replace(
