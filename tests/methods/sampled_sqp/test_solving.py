@@ -1085,3 +1085,27 @@ def test_levels_beside_rows_that_are_known_are_left(seed: int) -> None:
     result = dszog.minimize(lambda x: 0.0, np.zeros(4), equal, seed=seed)
     assert result.success
     assert result.maxcv <= 1e-6
+
+
+@pytest.mark.parametrize("seed", [11, 12, 14])
+def test_few_of_many_constraints_that_bind_are_looked_for_among_unseen_ones(
+    seed: int,
+) -> None:
+    """Looks at those seen before do not tell that the others hold."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(200_000, 3))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    down = rng.normal(size=3)
+    down /= np.linalg.norm(down)
+    rows *= -np.sign(rows @ down)[:, np.newaxis]
+    few = rng.integers(len(rows), size=8)
+    rows[few] = down + 0.3 * rng.normal(size=(8, 3))
+    result = dszog.minimize(
+        lambda x: -down @ x,
+        np.zeros(3),
+        Constraints(lambda points, j: points @ rows[j].T - 1.0, len(rows)),
+        bounds=[(-50.0, 50.0)] * 3,
+        seed=seed,
+    )
+    assert result.success
+    assert (rows @ result.x).max() <= 1.0 + 1e-2

@@ -481,7 +481,9 @@ def verifying(options: Options, state: SampledSQPState) -> SampledSQPState:
     if size.by_case and not room:  # without these there is no success
         most = n_likely
     draws = not seen.all_drawn(size) or n_more > 0
-    draws = draws and state.n_clean < quiet
+    # Of those seen before some were looked at again: that says nothing of the others.
+    n_quiet = state.n_clean if size.by_case else min(state.n_clean, state.n_kept)
+    draws = draws and n_quiet < quiet
     n_again = most - most // 2 if draws and size.by_case else most
     if len(who) > n_again:
         who = who[np.argpartition(-risks[who], n_again)[:n_again]]
