@@ -229,9 +229,9 @@ class CaseValues:
         apart = np.linalg.norm(self.points - z, axis=1)[:, np.newaxis]
         common, own = self._drifts()
         shared, far = apart * common[watched], apart[self.places] * own[watched]
-        known = 1.0 if self.lengths else 0.0  # else all are taken as they are
+        judged = 1.0 if self.lengths else 0.0  # else all are taken as they are
         axes, centre, values, left = _fitted(
-            self.cases, values, shape, self.places, known * shared**2, known * far**2
+            self.cases, values, shape, self.places, judged * shared**2, judged * far**2
         )
         most = int(MOST_COMPARED ** (1.0 / len(shape)))
         tops = [axis.highest(most) for axis in axes]
@@ -333,6 +333,7 @@ def _fitted(
     left = values - centre
     shifts = np.zeros(shared.shape)
     effects = [np.zeros((len(places), left.shape[1])) for places, _ in found]
+    weights, counts, share = np.ones_like(far), effects, shared
     for _ in range(N_FITS):
         weights = usual / (usual + far)  # values that were moved far count less
         counts = [matrix @ weights for matrix in sums]
